@@ -1,0 +1,1 @@
+//! The tokio shell around ottla-engine.

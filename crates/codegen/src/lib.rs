@@ -1,0 +1,1 @@
+//! From schemas to Rust source: schema, merge, resolve, emit.

@@ -1,0 +1,1 @@
+//! What a Kafka client decides, as state machines without sockets or clocks.
