@@ -1,0 +1,42 @@
+# Everything is built into .venv and target; a target that is up to date does nothing.
+PYTHON    ?= python3
+# host:port of a real Kafka for `make demo`; without it the demo starts the embedded broker.
+BOOTSTRAP ?=
+
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates schemas -type f -not -name '*.md')
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench lint
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+setup: .venv/dev.stamp  ## build the release extension into .venv, with all that development needs
+
+demo: .venv/demo.stamp  ## run the main job: flights through a broker and Spark to Parquet and a plot (BOOTSTRAP=host:port for a real Kafka)
+	.venv/bin/python examples/flights.py $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP))
+
+test: .venv/dev.stamp  ## run everything that is checked: lint, Rust tests, Python tests
+	scripts/test.sh
+
+bench: .venv/dev.stamp  ## compare with confluent-kafka, aiokafka and kafka-python on the same broker
+	.venv/bin/python benches/python/run.py
+
+lint: .venv/dev.stamp  ## check formats, lints, types and the rules about who may depend on whom
+	scripts/lint.sh
+
+.venv/python.stamp:
+	@scripts/prerequisites.sh $(PYTHON)
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet 'maturin>=1.9,<2'
+	@touch $@
+
+.venv/demo.stamp: .venv/python.stamp $(SOURCES)
+	scripts/build.sh spark,arrow,demo
+	@touch $@
+
+.venv/dev.stamp: .venv/python.stamp $(SOURCES)
+	scripts/build.sh spark,arrow,demo,dev
+	@touch $@ .venv/demo.stamp

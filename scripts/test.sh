@@ -1,0 +1,23 @@
+#!/bin/sh
+# The lanes of `make test`, pytest last so that its closing line is the closing line. Every lane runs; the status says
+# whether all passed. Arguments go to pytest.
+status=0
+summary=
+
+lane() {
+    name=$1
+    shift
+    printf '\n==== %s\n' "$name"
+    begin=$(date +%s)
+    if "$@"; then result=passed; else result=FAILED status=1; fi
+    summary="$summary$(printf '%-12s %s in %d s' "$name" "$result" $(($(date +%s) - begin)))
+"
+}
+
+# The extension module links against the interpreter that loads it; pytest is its test.
+lane lint scripts/lint.sh
+lane rust cargo test --workspace --exclude ottla-python --locked --quiet
+
+printf '\n==== lanes before pytest\n%s\n==== python\n' "$summary"
+.venv/bin/python -m pytest "$@" || status=1
+exit $status

@@ -1,0 +1,42 @@
+"""What all tests share: lanes that need programs, which may be missing on a laptop and never under CI."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+MISSING = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_configure(config):
+    config.stash[MISSING] = {}
+
+
+def present(tool: str) -> bool:
+    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it."""
+    home = os.environ.get("JAVA_HOME")
+    if tool == "java" and home and (Path(home) / "bin" / "java").exists():
+        return True
+    return shutil.which(tool) is not None
+
+
+def pytest_runtest_setup(item):
+    """Skip, or under CI fail, a test whose programs are missing."""
+    wanted = [tool for mark in item.iter_markers("needs") for tool in mark.args]
+    lacking = [tool for tool in wanted if not present(tool)]
+    if not lacking:
+        return
+    reason = f"needs {', '.join(lacking)}"
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason}, and under CI no lane may be skipped", pytrace=False)
+    counts = item.config.stash[MISSING]
+    for tool in lacking:
+        counts[tool] = counts.get(tool, 0) + 1
+    pytest.skip(reason)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say loudly which lanes did not run."""
+    for tool, count in sorted(config.stash[MISSING].items()):
+        terminalreporter.section(f"NOT RUN: {count} tests need {tool}, which is not installed", sep="!", red=True)
