@@ -1,0 +1,101 @@
+"""confluent-kafka: librdkafka behind Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.integration.messages import Message
+from tests.integration.peers.base import DEADLINE, until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _message(m: Any) -> Message:
+    if m.error():
+        raise AssertionError(f"confluent-kafka: {m.error()}")
+    headers = tuple((k, v) for k, v in m.headers() or ())
+    return Message(m.key(), m.value(), headers, m.timestamp()[1], m.partition(), m.offset())
+
+
+class Confluent:
+    """See `Peer`."""
+
+    name = "confluent-kafka"
+
+    def as_written(self, message: Message) -> Message | None:
+        return message
+
+    def produce(self, bootstrap: str, topic: str, codec: str, messages: Sequence[Message]) -> None:
+        failed: list[str] = []
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "compression.codec": codec,
+                "enable.idempotence": True,
+                "partitioner": "murmur2_random",
+            }
+        )
+        for m in messages:
+            producer.produce(
+                topic,
+                value=m.value,
+                key=m.key,
+                partition=-1 if m.partition is None else m.partition,
+                timestamp=m.timestamp or 0,
+                headers=list(m.headers),
+                on_delivery=lambda error, _: failed.append(str(error)) if error else None,
+            )
+        left = producer.flush(DEADLINE)
+        assert not failed, f"confluent-kafka: {failed}"
+        assert left == 0, f"confluent-kafka: {left} messages not delivered"
+
+    def consume(self, bootstrap: str, topic: str, partitions: int, count: int) -> list[Message]:
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "check.crcs": True})
+        out: list[Message] = []
+        try:
+            consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
+            for _ in until(DEADLINE, f"{count} messages"):
+                out += [_message(m) for m in consumer.consume(count - len(out), 0.2)]
+                if len(out) >= count:
+                    break
+        finally:
+            consumer.close()
+        return out
+
+    def member(self, bootstrap: str, topic: str, group: str) -> ConfluentMember:
+        return ConfluentMember(bootstrap, topic, group)
+
+
+class ConfluentMember:
+    """See `Member`."""
+
+    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+        self.consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "session.timeout.ms": 10000,
+                "heartbeat.interval.ms": 500,
+            }
+        )
+        self.consumer.subscribe([topic])
+        self.read = False
+
+    def poll(self) -> list[Message]:
+        out = [_message(m) for m in self.consumer.consume(500, 0.2)]
+        self.read |= bool(out)
+        return out
+
+    def assignment(self) -> set[int]:
+        return {p.partition for p in self.consumer.assignment()}
+
+    def close(self) -> list[Message]:
+        if self.read:
+            self.consumer.commit(asynchronous=False)
+        self.consumer.close()
+        return []
