@@ -1,0 +1,273 @@
+//! What went wrong, who is at fault, and whether trying again can help.
+//!
+//! One type serves every operation: what differs between operations is which of the optional facts are known.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ottla_protocol::ErrorCode;
+
+/// Who is at fault, which is what a handler decides by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A property has an unknown name or a value that is not allowed.
+    Config,
+    /// The caller passed something that can never work: a partition that does not exist, a negative offset.
+    Argument,
+    /// A record, or a request that must hold it, is larger than a limit.
+    TooLarge,
+    /// No broker could be reached, or the connection broke.
+    Unreachable,
+    /// Something listens there, and it is not a Kafka broker speaking plaintext.
+    NotKafka,
+    /// The deadline passed while a broker was reachable.
+    Timeout,
+    /// The broker answered with an error code.
+    Broker,
+    /// The broker does not speak a version that the call needs.
+    Unsupported,
+    /// The peer broke the protocol: bytes that do not decode, answers out of step.
+    Protocol,
+    /// Records that do not decode, or whose checksum is wrong.
+    Corrupt,
+    /// The client was closed.
+    Closed,
+}
+
+/// What is known about a produced record whose delivery failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// The record is surely not in the log.
+    No,
+    /// A request that held the record was sent and its answer never came: it may be in the log.
+    Unknown,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Facts {
+    kind: Kind,
+    message: String,
+    code: Option<ErrorCode>,
+    retriable: bool,
+    broker: Option<String>,
+    api: Option<&'static str>,
+    topic: Option<Arc<str>>,
+    partition: Option<i32>,
+    attempts: u32,
+    written: Option<Written>,
+}
+
+/// An error of a client operation. Cheap to clone: one failure is often reported to many waiters.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Arc<Facts>);
+
+impl Error {
+    /// An error that says `message`: the cause, and what to do where that is known.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Error {
+        Error(Arc::new(Facts {
+            kind,
+            message: message.into(),
+            code: None,
+            retriable: matches!(kind, Kind::Unreachable | Kind::Timeout),
+            broker: None,
+            api: None,
+            topic: None,
+            partition: None,
+            attempts: 0,
+            written: None,
+        }))
+    }
+
+    /// The error a broker answered with. `detail` is the broker's own text, if it sent one.
+    pub fn from_code(code: ErrorCode, detail: Option<&str>) -> Error {
+        let message = match detail {
+            Some(text) if !text.is_empty() => format!("{}: {text}", code.name()),
+            _ => code.name().to_owned(),
+        };
+        let mut error = Error::new(Kind::Broker, message);
+        let facts = Arc::make_mut(&mut error.0);
+        facts.code = Some(code);
+        facts.retriable = code.is_retriable();
+        error
+    }
+
+    /// Names the broker, as `host:port`.
+    #[must_use]
+    pub fn at(mut self, broker: impl fmt::Display) -> Error {
+        Arc::make_mut(&mut self.0).broker = Some(broker.to_string());
+        self
+    }
+
+    /// Names the API that was called.
+    #[must_use]
+    pub fn calling(mut self, api: &'static str) -> Error {
+        Arc::make_mut(&mut self.0).api = Some(api);
+        self
+    }
+
+    /// Names the topic.
+    #[must_use]
+    pub fn topic_is(mut self, topic: &Arc<str>) -> Error {
+        Arc::make_mut(&mut self.0).topic = Some(Arc::clone(topic));
+        self
+    }
+
+    /// Names the topic and the partition.
+    #[must_use]
+    pub fn partition_is(mut self, topic: &Arc<str>, partition: i32) -> Error {
+        let facts = Arc::make_mut(&mut self.0);
+        facts.topic = Some(Arc::clone(topic));
+        facts.partition = Some(partition);
+        self
+    }
+
+    /// Says how many attempts were made.
+    #[must_use]
+    pub fn after(mut self, attempts: u32) -> Error {
+        Arc::make_mut(&mut self.0).attempts = attempts;
+        self
+    }
+
+    /// Says what is known about the record's fate.
+    #[must_use]
+    pub fn written_is(mut self, written: Written) -> Error {
+        Arc::make_mut(&mut self.0).written = Some(written);
+        self
+    }
+
+    /// Overrides whether trying again can help.
+    #[must_use]
+    pub fn retriable_is(mut self, retriable: bool) -> Error {
+        Arc::make_mut(&mut self.0).retriable = retriable;
+        self
+    }
+
+    /// The same facts under another kind, with `context` put before the message.
+    #[must_use]
+    pub fn wrap(mut self, kind: Kind, context: impl fmt::Display) -> Error {
+        let facts = Arc::make_mut(&mut self.0);
+        facts.kind = kind;
+        facts.message = format!("{context}: {}", facts.message);
+        self
+    }
+
+    /// Who is at fault.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The cause alone, without the facts that the other methods give.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The broker's error code, if it answered with one.
+    pub fn code(&self) -> Option<ErrorCode> {
+        self.0.code
+    }
+
+    /// Whether the same call may succeed later.
+    pub fn is_retriable(&self) -> bool {
+        self.0.retriable
+    }
+
+    /// The broker, as `host:port`.
+    pub fn broker(&self) -> Option<&str> {
+        self.0.broker.as_deref()
+    }
+
+    /// The API that was called, by its name in the protocol.
+    pub fn api(&self) -> Option<&'static str> {
+        self.0.api
+    }
+
+    /// The topic concerned.
+    pub fn topic(&self) -> Option<&str> {
+        self.0.topic.as_deref()
+    }
+
+    /// The partition concerned.
+    pub fn partition(&self) -> Option<i32> {
+        self.0.partition
+    }
+
+    /// How many attempts were made; 0 where nothing was attempted or the number has no meaning.
+    pub fn attempts(&self) -> u32 {
+        self.0.attempts
+    }
+
+    /// What is known about the fate of a produced record.
+    pub fn written(&self) -> Option<Written> {
+        self.0.written
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = &*self.0;
+        f.write_str(&facts.message)?;
+        let mut open = " (";
+        let mut fact = |f: &mut fmt::Formatter<'_>, name: &str, value: &dyn fmt::Display| {
+            write!(f, "{open}{name} {value}")?;
+            open = ", ";
+            Ok::<(), fmt::Error>(())
+        };
+        if let Some(topic) = &facts.topic {
+            fact(f, "topic", topic)?;
+        }
+        if let Some(partition) = facts.partition {
+            fact(f, "partition", &partition)?;
+        }
+        if let Some(broker) = &facts.broker {
+            fact(f, "broker", broker)?;
+        }
+        if let Some(api) = facts.api {
+            fact(f, "api", &api)?;
+        }
+        if facts.attempts > 1 {
+            fact(f, "attempts", &facts.attempts)?;
+        }
+        match facts.written {
+            Some(Written::No) => fact(f, "record", &"not written")?,
+            Some(Written::Unknown) => fact(f, "record", &"may have been written")?,
+            None => {}
+        }
+        if open == ", " {
+            f.write_str(")")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_every_fact_it_knows() {
+        let topic: Arc<str> = "flights".into();
+        let error = Error::from_code(ErrorCode::NOT_LEADER_OR_FOLLOWER, None)
+            .at("127.0.0.1:9092")
+            .calling("Produce")
+            .partition_is(&topic, 3)
+            .after(4)
+            .written_is(Written::No);
+        assert_eq!(
+            error.to_string(),
+            "NOT_LEADER_OR_FOLLOWER (topic flights, partition 3, broker 127.0.0.1:9092, api Produce, attempts 4, \
+             record not written)"
+        );
+        assert!(error.is_retriable());
+        assert_eq!(Error::new(Kind::Closed, "closed").to_string(), "closed");
+    }
+}
