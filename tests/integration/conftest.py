@@ -1,0 +1,144 @@
+"""Brokers and clients for the integration tests: real Kafka, the embedded broker, and what speaks to both."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import select
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from ottla.testing import Broker
+
+import ottla
+from tests.brokers.brokers import Cluster, listens
+from tests.integration.peers import franz
+from tests.integration.peers.aio_kafka import AioKafka
+from tests.integration.peers.base import DEADLINE
+from tests.integration.peers.confluent import Confluent
+from tests.integration.peers.java import VERSION, Java
+from tests.integration.peers.kafka_python import KafkaPython
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.integration.peers.base import Peer
+
+REAL = pytest.mark.needs("java", "mvn")
+PEERS = [
+    pytest.param("confluent-kafka"),
+    pytest.param("aiokafka"),
+    pytest.param("kafka-python"),
+    pytest.param("java-console", marks=REAL),
+    pytest.param("franz-go", marks=pytest.mark.needs("go")),
+]
+
+
+def free_ports() -> int:
+    """The first of 100 ports that nobody listens on, as the harness takes them."""
+    for base in range(23000, 30000, 100):
+        if not any(listens(base + i) for i in range(100)):
+            return base
+    raise AssertionError("no 100 free ports between 23000 and 30000")
+
+
+@pytest.fixture(scope="session")
+def start_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
+    """Start real Kafka with the given harness options; all are stopped when the session ends."""
+    running: list[Cluster] = []
+
+    def start(**options: Any) -> Cluster:
+        config = {"auto.create.topics.enable": "false"} | options.pop("config", {})
+        where = tmp_path_factory.mktemp("kafka")
+        running.append(Cluster.start(where, version=VERSION, port=free_ports(), config=config, **options))
+        return running[-1]
+
+    yield start
+    for cluster in running:
+        cluster.stop(grace=1.0, purge=True)
+
+
+@pytest.fixture(scope="session")
+def cluster(start_kafka: Callable[..., Cluster]) -> Cluster:
+    """A real Kafka of one node, shared by the session; for tests marked `REAL`."""
+    return start_kafka()
+
+
+@pytest.fixture(scope="session")
+def kafka(cluster: Cluster) -> str:
+    """Its bootstrap address."""
+    return str(cluster.st["bootstrap"]["PLAINTEXT"])
+
+
+@pytest.fixture(scope="session")
+def franz_program(tmp_path_factory: pytest.TempPathFactory) -> franz.Franz:
+    return franz.Franz(franz.build(tmp_path_factory.mktemp("franz")))
+
+
+@pytest.fixture
+def peer(request: pytest.FixtureRequest) -> Peer:
+    """The foreign client that the test's parameter names."""
+    if request.param == "franz-go":
+        return request.getfixturevalue("franz_program")  # type: ignore[no-any-return]
+    return {p.name: p for p in (Confluent(), AioKafka(), KafkaPython(), Java())}[request.param]
+
+
+@pytest.fixture(scope="session")
+def new_topic() -> Callable[..., str]:
+    """Make a topic of a name of its own, through our Admin, and return the name."""
+    numbers = itertools.count(1)
+
+    def make(bootstrap: str, partitions: int = 1, config: dict[str, str] | None = None) -> str:
+        name = f"topic-{next(numbers)}"
+        with ottla.Admin(bootstrap) as admin:
+            admin.create_topics([ottla.NewTopic(name, partitions, 1, config=config)])
+        return name
+
+    return make
+
+
+@pytest.fixture(scope="module", params=["memory", "folder", "process"])
+def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Bootstrap address of the embedded broker: in this process, in memory and on a folder, and as `ottla broker`."""
+    if request.param == "process":
+        yield from broker_process(tmp_path_factory.mktemp("embedded"))
+        return
+    folder = tmp_path_factory.mktemp("embedded") if request.param == "folder" else None
+    with Broker(data_dir=folder) as broker:
+        yield broker.bootstrap_servers
+
+
+def broker_process(*options: object) -> Iterator[str]:
+    """`python -m ottla broker` on a free port; ends it by its process id."""
+    command = [sys.executable, "-m", "ottla", "broker", "--port", "0", *map(str, options)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield _address(process)
+    finally:
+        process.terminate()
+        try:
+            process.wait(DEADLINE)
+        finally:
+            process.kill()
+            process.wait(DEADLINE)
+            if process.stdout:
+                process.stdout.close()
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    """What the broker prints as its address."""
+    assert process.stdout
+    end, seen = time.monotonic() + DEADLINE, ""
+    while time.monotonic() < end:
+        if not select.select([process.stdout], [], [], 0.2)[0]:
+            continue
+        line = process.stdout.readline()
+        seen += line
+        if found := re.search(r"127\.0\.0\.1:\d+", line):
+            return found[0]
+        if not line:
+            break
+    raise AssertionError(f"ottla broker named no address: {seen}")

@@ -1,0 +1,213 @@
+"""Faults between ottla and a real Kafka: nothing acknowledged is lost, nothing is doubled, nothing hangs."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ottla
+from tests.integration.conftest import REAL
+from tests.integration.messages import Message
+from tests.integration.peers.base import until
+from tests.integration.peers.confluent import Confluent
+from tests.integration.stamps import Sent, read_stamp, stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.brokers.brokers import Cluster
+
+pytestmark = [REAL, pytest.mark.timeout(90)]
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def shaken(start_kafka: Callable[..., Cluster]) -> Cluster:
+    """A broker behind the fault proxy, which a test may also stop and kill."""
+    return start_kafka(proxy="PLAINTEXT", config={"broker.session.timeout.ms": "3000"})
+
+
+@pytest.fixture
+def proxied(shaken: Cluster) -> Iterator[str]:
+    """Its address through the proxy; the line is clean before and after."""
+    shaken.fault()
+    yield str(shaken.st["bootstrap"]["PROXIED"])
+    shaken.fault()
+
+
+class Faults(threading.Thread):
+    """Runs a story of faults beside the test, and hands on what went wrong in it."""
+
+    def __init__(self, story: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self.story, self.failure = story, list[BaseException]()
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.story()
+        except BaseException as e:
+            self.failure.append(e)
+
+    def done(self) -> bool:
+        if self.failure:
+            raise self.failure[0]
+        return not self.is_alive()
+
+
+def killed(cluster: Cluster) -> None:
+    time.sleep(1)
+    cluster.restart(1, grace=0)
+
+
+def restarted(cluster: Cluster) -> None:
+    time.sleep(1)
+    cluster.restart(1, grace=10)
+
+
+def resets(cluster: Cluster) -> None:
+    """Every connection is torn down, again and again: requests written and not answered among them."""
+    for _ in range(8):
+        time.sleep(0.4)
+        cluster.fault(1, mode="reset")
+        cluster.fault(1)
+
+
+def cut_answers(cluster: Cluster) -> None:
+    """The broker works, but each connection ends after some kilobytes of answers, in the middle of one."""
+    for cut in (3000, 1500, 701, 4003):
+        cluster.fault(1, cut_after=cut)
+        time.sleep(0.7)
+    cluster.fault(1)
+
+
+def slow_and_torn(cluster: Cluster) -> None:
+    """Answers come late and in crumbs."""
+    cluster.fault(1, latency_ms=40, jitter_ms=60, chunk=200)
+    time.sleep(4)
+    cluster.fault(1)
+
+
+STORIES = [killed, restarted, resets, cut_answers, slow_and_torn]
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda s: s.__name__)
+def test_produce_loses_and_doubles_nothing(
+    shaken: Cluster, proxied: str, new_topic: Callable[..., str], story: Callable[[Cluster], None]
+) -> None:
+    topic = new_topic(proxied, PARTITIONS)
+    sent = Sent(story.__name__, topic)
+    with ottla.Producer(proxied, linger_ms=2, delivery_timeout_ms=60_000, request_timeout_ms=5_000) as producer:
+        faults, sequence = Faults(lambda: story(shaken)), 0
+        for _ in until(60, "the faults are over"):
+            for partition in range(PARTITIONS):
+                sent.send(producer, partition, sequence)
+            sequence += 1
+            time.sleep(0.002)
+            if faults.done() and sequence > 500:
+                break
+        producer.flush(30)
+
+    count = len(sent.deliveries)
+    log = Confluent().consume(str(shaken.st["bootstrap"]["PLAINTEXT"]), topic, PARTITIONS, count)
+    log += extra(shaken, topic, log)
+    sent.check(log)
+
+
+def extra(cluster: Cluster, topic: str, log: list[Message]) -> list[Message]:
+    """What the topic holds beyond the messages read."""
+    bootstrap = str(cluster.st["bootstrap"]["PLAINTEXT"])
+    with ottla.Consumer(bootstrap) as consumer:
+        ends = consumer.end_offsets([ottla.TopicPartition(topic, p) for p in range(PARTITIONS)])
+    total = sum(ends.values())
+    return Confluent().consume(bootstrap, topic, PARTITIONS, total)[len(log) :] if total > len(log) else []
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda s: s.__name__)
+def test_consume_neither_skips_nor_steps_back(
+    shaken: Cluster, proxied: str, new_topic: Callable[..., str], story: Callable[[Cluster], None]
+) -> None:
+    """R8, inside a poll and between polls, while the log grows."""
+    topic = new_topic(proxied, PARTITIONS)
+    direct = str(shaken.st["bootstrap"]["PLAINTEXT"])
+    count = 3000
+    Confluent().produce(
+        direct, topic, "lz4", [Message(None, stamp("r8", topic, i % 3, i // 3), partition=i % 3) for i in range(count)]
+    )
+    next_offset = dict.fromkeys(range(PARTITIONS), 0)
+    properties: dict[str, Any] = {"max_partition_fetch_bytes": 8_000, "fetch_max_bytes": 16_000, "max_poll_records": 50}
+    with ottla.Consumer(proxied, **properties) as consumer:
+        consumer.assign([ottla.TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
+        faults = Faults(lambda: story(shaken))
+        for _ in until(60, f"all is read; {next_offset} of {count // PARTITIONS} each"):
+            try:
+                batch = consumer.poll(0.5)
+            except ottla.errors.KafkaError as e:
+                assert e.retriable, f"{e!r}"  # said, not hidden; and reading goes on
+                continue
+            for record in batch:
+                assert record.offset == next_offset[record.partition]
+                assert read_stamp(record.value) == ("r8", topic, record.partition, record.offset)
+                next_offset[record.partition] += 1
+            time.sleep(0.01)
+            if faults.done() and set(next_offset.values()) == {count // PARTITIONS}:
+                break
+
+
+def test_sends_end_in_time_while_the_broker_is_frozen(
+    shaken: Cluster, proxied: str, new_topic: Callable[..., str]
+) -> None:
+    """R5 and R6: each send fails within its delivery timeout, and appears later once at most."""
+    topic = new_topic(proxied, PARTITIONS)
+    sent = Sent("frozen", topic)
+    producer = ottla.Producer(proxied, delivery_timeout_ms=3_000, request_timeout_ms=1_000, linger_ms=0)
+    try:
+        sent.send(producer, 0, 0)
+        sent.deliveries[0][2].result(10)
+        shaken.kill("node1", signal.SIGSTOP)
+        start = time.monotonic()
+        for sequence in range(1, 100):
+            sent.send(producer, 0, sequence)
+        for _, _, delivery in sent.deliveries[1:]:
+            with pytest.raises(ottla.errors.KafkaError) as caught:
+                delivery.result(10)
+            assert topic in str(caught.value)
+        assert time.monotonic() - start < 6
+    finally:
+        shaken.kill("node1", signal.SIGCONT)
+        producer.close(10)
+    assert set(sent.resolved.values()) == {1}
+    log = Confluent().consume(str(shaken.st["bootstrap"]["PLAINTEXT"]), topic, PARTITIONS, 1)
+    log += extra(shaken, topic, log)
+    sequences = [read_stamp(m.value)[3] for m in log]
+    assert len(set(sequences)) == len(sequences)
+    assert sequences == sorted(sequences)
+
+
+def test_close_is_bounded_while_the_broker_is_frozen(
+    shaken: Cluster, proxied: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(proxied, 1)
+    producer = ottla.Producer(proxied)
+    producer.send(topic, b"first").result(10)
+    consumer = ottla.Consumer(proxied)
+    consumer.assign([ottla.TopicPartition(topic, 0, 0)])
+    assert len(consumer.poll(10)) == 1
+    shaken.kill("node1", signal.SIGSTOP)
+    try:
+        lost = producer.send(topic, b"second")
+        for close in (producer.close, consumer.close):
+            start = time.monotonic()
+            try:
+                close(timeout=2)
+            except ottla.errors.KafkaError as e:
+                assert "close" in str(e) or topic in str(e)
+            assert time.monotonic() - start < 4
+        assert lost.done()
+        assert lost.exception() is not None
+    finally:
+        shaken.kill("node1", signal.SIGCONT)
