@@ -1,0 +1,178 @@
+"""Clients inside Spark's Python processes, and reading a range through one.
+
+Spark's workers are forked from a daemon and serve one task after another, so a consumer is made on first use, kept for
+the next task that asks with the same options, and never crosses a fork or a pickle.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ottla import Batch, Consumer, TopicPartition
+from ottla.errors import KafkaError, KafkaTimeoutError, OffsetOutOfRangeError
+from ottla.spark.offsets import Offsets, Partition, Range
+from ottla.spark.options import ReadOptions
+from ottla.spark.planner import Planner
+
+# Spark's Arrow form of its Kafka source's columns; a batch of any other form is refused.
+SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("timestampType", pa.int32()),
+    ]
+)
+SCHEMA_WITH_HEADERS = SCHEMA.append(
+    pa.field(
+        "headers",
+        pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    )
+)
+
+# Rows of one record batch handed to Spark: more gains nothing, fewer cost the JVM time per batch.
+BATCH_ROWS = 32_768
+# Seconds after which a waiting read looks where it stands: a range can end in offsets that hold no record.
+SLICE = 0.1
+# Bytes of one fetch of one partition; a task reads one partition, so the consumer's default would starve it.
+FETCH_BYTES = 8 << 20
+
+# Connections are shared by all reads that name the same brokers and properties.
+_Key = tuple[str, tuple[tuple[str, str], ...]]
+_idle: dict[_Key, list[Consumer]] = {}
+os.register_at_fork(after_in_child=_idle.clear)
+
+
+@contextmanager
+def consumer(options: ReadOptions) -> Iterator[Consumer]:
+    """A consumer for one use. After an error it is closed, else kept for the next use in this process."""
+    kept = _idle.setdefault((options.bootstrap, options.properties), [])
+    client = kept.pop() if kept else _connect(options)
+    failed = False
+    try:
+        yield client
+    except Exception:
+        failed = True
+        raise
+    finally:
+        # Not only the good end: where Spark wants no more rows (a LIMIT), it closes the reader in the middle.
+        if failed:
+            client.close(timeout=0)
+        else:
+            client.assign([])
+            kept.append(client)
+
+
+def _connect(options: ReadOptions) -> Consumer:
+    properties = {
+        "client.id": "ottla-spark",
+        "max.partition.fetch.bytes": str(FETCH_BYTES),
+        **dict(options.properties),
+        "auto.offset.reset": "none",
+        "enable.auto.commit": "false",
+    }
+    return Consumer(options.bootstrap, config=properties)
+
+
+class KafkaLog:
+    """What the planner asks, answered by the cluster that the options name."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def partitions(self, topics: tuple[str, ...]) -> list[Partition]:
+        """All partitions of the topics now."""
+        with consumer(self._options) as client:
+            return [(topic, number) for topic in topics for number in sorted(client.partitions_for(topic))]
+
+    def earliest(self, partitions: list[Partition]) -> Offsets:
+        """The first offset that each still holds."""
+        with consumer(self._options) as client:
+            return _offsets(client.beginning_offsets(_topic_partitions(partitions)))
+
+    def latest(self, partitions: list[Partition]) -> Offsets:
+        """The offset after each one's last record that may be read."""
+        with consumer(self._options) as client:
+            return _offsets(client.end_offsets(_topic_partitions(partitions)))
+
+
+def _topic_partitions(partitions: list[Partition]) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for topic, number in partitions]
+
+
+def _offsets(told: dict[TopicPartition, int]) -> Offsets:
+    return {(at.topic, at.partition): offset for at, offset in told.items()}
+
+
+def planner(options: ReadOptions) -> Planner:
+    """A planner over the cluster that the options name."""
+    return Planner(options, KafkaLog(options))
+
+
+def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
+    """The records of a range, in Spark's columns.
+
+    The end is where the position passes it, not a count of records: compaction, aborted transactions and control
+    records leave offsets without one.
+
+    Raises:
+        DataLossError: Records of the range are gone, under `failOnDataLoss`.
+        KafkaTimeoutError: Nothing came for `kafkaConsumer.pollTimeoutMs`.
+    """
+    schema = SCHEMA_WITH_HEADERS if options.include_headers else SCHEMA
+    at = TopicPartition(span.topic, span.partition)
+    with consumer(options) as client:
+        position = span.start
+        client.assign([TopicPartition(span.topic, span.partition, position)])
+        deadline = time.monotonic() + options.poll_timeout
+        while position < span.end:
+            try:
+                batch = client.poll(SLICE, max_records=BATCH_ROWS)
+                reached = client.position(at)
+            except OffsetOutOfRangeError:
+                position = _after_loss(options, span, position)
+                client.assign([TopicPartition(span.topic, span.partition, position)])
+                continue
+            except KafkaError as error:
+                # A slice is shorter than a connection may take to come up.
+                if not error.retriable or time.monotonic() > deadline:
+                    raise
+                continue
+            if len(batch):
+                yield from _columns(batch, schema, span.end)
+            if reached > position:
+                position = reached
+                deadline = time.monotonic() + options.poll_timeout
+            elif time.monotonic() > deadline:
+                raise KafkaTimeoutError(
+                    f"{span.topic}-{span.partition}: nothing came at offset {position} for {options.poll_timeout:g} s, "
+                    f"while the range goes on to offset {span.end}. Was the topic made anew? "
+                    "Option kafkaConsumer.pollTimeoutMs sets how long to wait"
+                )
+
+
+def _after_loss(options: ReadOptions, span: Range, position: int) -> int:
+    """Where to go on after the broker said that it does not hold `position`: the end where nothing is left."""
+    partition = (span.topic, span.partition)
+    first = KafkaLog(options).earliest([partition])[partition]
+    name = f"{span.topic}-{span.partition}"
+    if first > position:
+        planner(options).report(f"{name}: the records from offset {position} to {min(first, span.end)} are gone")
+        return min(first, span.end)
+    planner(options).report(f"{name}: the records from offset {position} to {span.end} are gone; the log was cut")
+    return span.end
+
+
+def _columns(batch: Batch, schema: pa.Schema, end: int) -> Iterator[pa.RecordBatch]:
+    table = batch.to_arrow()
+    if table.column("offset")[-1].as_py() >= end:
+        # Offsets ascend within a partition.
+        table = table.slice(0, pc.sum(pc.less(table.column("offset"), end)).as_py() or 0)
+    yield from table.select(schema.names).cast(schema).to_batches()

