@@ -102,11 +102,10 @@ def test_produce_loses_and_doubles_nothing(
     topic = new_topic(proxied, PARTITIONS)
     sent = Sent(story.__name__, topic)
     with ottla.Producer(proxied, linger_ms=2, delivery_timeout_ms=60_000, request_timeout_ms=5_000) as producer:
-        faults, sequence = Faults(lambda: story(shaken)), 0
-        for _ in until(60, "the faults are over"):
+        faults = Faults(lambda: story(shaken))
+        for sequence, _ in enumerate(until(60, "the faults are over")):
             for partition in range(PARTITIONS):
                 sent.send(producer, partition, sequence)
-            sequence += 1
             time.sleep(0.002)
             if faults.done() and sequence > 500:
                 break
@@ -147,8 +146,9 @@ def test_consume_neither_skips_nor_steps_back(
             try:
                 batch = consumer.poll(0.5)
             except ottla.errors.KafkaError as e:
-                assert e.retriable, f"{e!r}"  # said, not hidden; and reading goes on
-                continue
+                if not e.retriable:
+                    raise
+                continue  # it was said, and reading goes on
             for record in batch:
                 assert record.offset == next_offset[record.partition]
                 assert read_stamp(record.value) == ("r8", topic, record.partition, record.offset)
@@ -205,7 +205,8 @@ def test_close_is_bounded_while_the_broker_is_frozen(
             try:
                 close(timeout=2)
             except ottla.errors.KafkaError as e:
-                assert "close" in str(e) or topic in str(e)
+                if topic not in str(e):
+                    raise
             assert time.monotonic() - start < 4
         assert lost.done()
         assert lost.exception() is not None
