@@ -97,4 +97,5 @@ class BatchReader(DataSourceReader):
         """The rows of one range, in columns."""
         from ottla.spark.clients import read
 
-        return read(self._options, partition.value)
+        # Spark makes one partition without a value of a plan that is empty.
+        return iter(()) if partition.value is None else read(self._options, partition.value)

@@ -1,0 +1,213 @@
+"""Batch and stream reads by format("ottla")."""
+
+import json
+from datetime import datetime, timezone
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from ottla.spark import register
+from ottla.spark.clients import SCHEMA, SCHEMA_WITH_HEADERS
+from ottla.spark.source import COLUMNS, HEADERS
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.mark.parametrize(
+    ("columns", "schema"), [(COLUMNS, SCHEMA), ([*COLUMNS, HEADERS], SCHEMA_WITH_HEADERS)], ids=["plain", "headers"]
+)
+def test_arrow_schema_is_the_one_spark_checks(columns, schema):
+    wanted = to_arrow_schema(StructType(columns), timezone="UTC")
+    assert wanted.equals(schema, check_metadata=True)
+    assert wanted.field("timestamp").type == pa.timestamp("us", tz="UTC")
+
+
+def test_batch_reads_all(topic):
+    t = topic(3)
+    before = datetime.now(timezone.utc).replace(tzinfo=None, microsecond=0)
+    t.produce(range(200))
+    got = t.read().collect()
+    assert sorted(int(bytes(row.value)) for row in got) == list(range(200))
+    assert {row.topic for row in got} == {t.name}
+    assert all(bytes(row.key) == b"k" + bytes(row.value) for row in got)
+    assert all(row.timestampType == 0 and row.timestamp >= before for row in got)
+    for partition in range(3):
+        offsets = sorted(row.offset for row in got if row.partition == partition)
+        assert offsets == list(range(len(offsets)))
+
+
+def test_batch_of_null_keys_and_values(topic, spark):
+    import ottla
+
+    t = topic(1)
+    with ottla.Producer(t.bootstrap) as producer:
+        producer.send(t.name, None, key=b"k").result(timeout=30)
+        producer.send(t.name, b"").result(timeout=30)
+    first, second = t.read().orderBy("offset").collect()
+    assert (bytes(first.key), first.value) == (b"k", None)
+    assert (second.key, bytes(second.value)) == (None, b"")
+
+
+def test_headers_are_null_where_there_are_none(topic):
+    t = topic(1)
+    t.produce([0])
+    t.produce([1], headers=[("a", b"x"), ("a", None)])
+    without, with_headers = t.read(includeHeaders="true").orderBy("offset").collect()
+    assert without.headers is None
+    assert [(h.key, h.value and bytes(h.value)) for h in with_headers.headers] == [("a", b"x"), ("a", None)]
+    assert "headers" not in t.read().columns
+
+
+def test_batch_between_offsets(topic):
+    t = topic(2)
+    for partition in (0, 1):
+        t.produce(range(partition * 100, partition * 100 + 10), partition=partition)
+    frame = t.read(
+        startingOffsets=json.dumps({t.name: {"0": 3, "1": -2}}), endingOffsets=json.dumps({t.name: {"0": 5, "1": 1}})
+    )
+    assert sorted(int(bytes(row.value)) for row in frame.collect()) == [3, 4, 100]
+
+
+def test_batch_of_an_empty_topic(topic):
+    assert topic(2).read().count() == 0
+
+
+def test_batch_stopped_by_limit_leaves_a_usable_worker(topic):
+    t = topic(1)
+    t.produce(range(100))
+    for _ in range(3):
+        assert len(t.read().limit(3).collect()) == 3
+    assert t.read().count() == 100
+
+
+def test_several_topics(topic):
+    t, u = topic(1), topic(2)
+    t.produce(range(5))
+    u.produce(range(7))
+    got = t.read(subscribe=f"{t.name}, {u.name}").groupBy("topic").count().collect()
+    assert {row.topic: row["count"] for row in got} == {t.name: 5, u.name: 7}
+
+
+def test_range_that_ends_inside_a_record_batch(topic):
+    import ottla
+
+    t = topic(1)
+    with ottla.Producer(t.bootstrap, linger_ms=200) as producer:
+        producer.send_many(t.name, [str(i).encode() for i in range(1000)]).result(timeout=30)
+    frame = t.read(startingOffsets=json.dumps({t.name: {"0": 333}}), endingOffsets=json.dumps({t.name: {"0": 777}}))
+    assert sorted(int(bytes(row.value)) for row in frame.collect()) == list(range(333, 777))
+
+
+def test_stream_takes_what_there_is_and_goes_on_from_its_checkpoint(topic, tmp_path):
+    t = topic(2)
+    t.produce(range(50))
+    t.stream(tmp_path, startingOffsets="earliest")
+    assert t.streamed(tmp_path) == list(range(50))
+    t.stream(tmp_path, startingOffsets="earliest")
+    t.produce(range(50, 60))
+    t.stream(tmp_path, startingOffsets="earliest")
+    assert t.streamed(tmp_path) == list(range(60))
+
+
+def test_new_stream_begins_at_the_latest_offset(topic, tmp_path):
+    t = topic(1)
+    t.produce(range(5))
+    assert t.stream(tmp_path) == []
+
+
+def test_stream_keeps_its_limit_and_says_how_far_behind_it_is(topic, tmp_path):
+    t = topic(2)
+    t.produce(range(90), partition=0)
+    t.produce(range(90, 100), partition=1)
+    batches = t.stream(tmp_path, startingOffsets="earliest", maxOffsetsPerTrigger="40")
+    assert [b["numInputRows"] for b in batches] == [40, 40, 20]
+    assert [json.loads(b["sources"][0]["endOffset"]) for b in batches] == [
+        {t.name: {"0": 36, "1": 4}},
+        {t.name: {"0": 72, "1": 8}},
+        {t.name: {"0": 90, "1": 10}},
+    ]
+    assert all(json.loads(b["sources"][0]["latestOffset"]) == {t.name: {"0": 90, "1": 10}} for b in batches)
+    assert t.streamed(tmp_path) == list(range(100))
+
+
+def test_stream_discovers_new_partitions_from_their_start(topic, tmp_path, broker):
+    t, late = topic(1), topic(1)
+    t.produce(range(3))
+    both = f"{t.name},{late.name}"
+    t.stream(tmp_path, startingOffsets="earliest")
+    late.produce(range(3, 6))
+    t.stream(tmp_path, subscribe=both)
+    assert t.streamed(tmp_path) == list(range(6))
+
+
+def test_checkpoint_holds_the_json_of_sparks_kafka_source(topic, tmp_path):
+    t = topic(2)
+    t.produce(range(4), partition=1)
+    t.stream(tmp_path, startingOffsets="earliest")
+    lines = (tmp_path / "checkpoint" / "offsets" / "0").read_text().splitlines()
+    assert json.loads(lines[-1]) == {t.name: {"0": 0, "1": 4}}
+
+
+def test_lost_records_fail_a_stream_unless_allowed(topic, tmp_path, broker):
+    import ottla
+
+    t = topic(1)
+    t.produce(range(5))
+    t.stream(tmp_path, startingOffsets="earliest")
+    with ottla.Admin(t.bootstrap) as admin:
+        admin.delete_topics([t.name])
+        admin.create_topics([ottla.NewTopic(t.name, partitions=1)])
+    t.produce([100])
+    with pytest.raises(
+        PySparkException, match=f"DataLossError: partition {t.name}-0 ends at offset 1, before offset 5"
+    ):
+        t.stream(tmp_path, startingOffsets="earliest")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"kafka.bootstrap.servers": ""}, "option kafka.bootstrap.servers is missing"),
+        ({"subscribe": ""}, "option subscribe is missing"),
+        ({"startingOffset": "earliest"}, "Did you mean startingOffsets"),
+        ({"startingOffsets": "{"}, "is not JSON"),
+        ({"startingOffsets": '{"nope":{"0":1}}'}, "leaves out"),
+        ({"startingOffsets": "latest"}, "startingOffsets cannot be"),
+        ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit cannot be set"),
+        ({"kafka.fetch.max.byte": "1"}, "fetch.max.bytes"),
+        ({"subscribe": "there-is-no-such-topic"}, "there-is-no-such-topic"),
+    ],
+)
+def test_bad_options_fail_with_their_name(topic, options, why):
+    with pytest.raises(PySparkException) as raised:
+        topic(1).read(**options).count()
+    assert why in str(raised.value)
+
+
+def test_unreachable_broker_is_named(topic):
+    with pytest.raises(PySparkException, match="127.0.0.1:9"):
+        topic(1).read(**{"kafka.bootstrap.servers": "127.0.0.1:9", "kafka.default.api.timeout.ms": "2000"}).count()
+
+
+def test_own_schema_is_refused(topic, spark):
+    t = topic(1)
+    with pytest.raises(PySparkException, match="has a schema of its own"):
+        spark.read.format("ottla").options(**t.options()).schema("value string").load().count()
+
+
+def test_register_where_it_is_known_already(spark):
+    register(spark)
+    register(spark)
+
+
+def test_sql_view(topic, spark):
+    t = topic(1)
+    t.produce(range(3))
+    spark.sql(
+        f"create or replace temporary view v using ottla "
+        f"options (`kafka.bootstrap.servers` '{t.bootstrap}', subscribe '{t.name}')"
+    )
+    assert spark.sql("select sum(cast(cast(value as string) as int)) as s from v").collect()[0].s == 3
