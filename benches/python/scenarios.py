@@ -8,7 +8,7 @@ PARTITIONS = 4
 SIZES = {100: 2_000_000, 1000: 300_000}
 """Bytes of a value, and how many records of that size a topic is filled with for consuming."""
 
-BUDGET = 2.0
+BUDGET = 1.5
 """Seconds after which a client stops; slow ones need not read or write everything to have a rate."""
 
 
