@@ -11,9 +11,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ottla.testing import Broker
 
 import ottla
+from ottla.testing import Broker
 from tests.brokers.brokers import Cluster, listens
 from tests.integration.peers import franz
 from tests.integration.peers.aio_kafka import AioKafka

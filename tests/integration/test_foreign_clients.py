@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from ottla.testing import Broker
 
+from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
 from tests.integration.conftest import PEERS, REAL, broker_process
 from tests.integration.messages import CODECS, MESSAGES, PARTITIONS, Message, unordered

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import ottla
 from tests.integration.conftest import PEERS, REAL
 from tests.integration.messages import CODECS, MESSAGES, PARTITIONS, Message, unordered
 from tests.integration.peers.confluent import Confluent
@@ -101,3 +102,24 @@ def test_records_without_key_are_spread(kafka: str, new_topic: Callable[..., str
         counts[m.partition] += 1
     assert set(counts) == {0, 1, 2}
     assert min(counts.values()) > 300
+
+
+async def test_async_twin_writes_and_reads(kafka: str, new_topic: Callable[..., str]) -> None:
+    topic = new_topic(kafka, PARTITIONS)
+    async with ottla.aio.Producer(kafka, compression_type="zstd", linger_ms=20) as producer:
+        sent = [
+            await producer.send(
+                topic, m.value, key=m.key, partition=m.partition, timestamp=m.timestamp, headers=list(m.headers)
+            )
+            for m in MESSAGES
+        ]
+        reports = [await delivery for delivery in sent]
+    got: list[Message] = []
+    async with ottla.aio.Consumer(kafka) as consumer:
+        consumer.assign([ottla.TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
+        async for batch in consumer.batches():
+            got += [Message(r.key, r.value, tuple(r.headers), r.timestamp, r.partition, r.offset) for r in batch]
+            if len(got) >= len(MESSAGES):
+                break
+    assert unordered(got) == unordered(MESSAGES)
+    assert {(r.partition, r.offset) for r in reports} == {(m.partition, m.offset) for m in got}
