@@ -1,1 +1,32 @@
-//! From schemas to Rust source: schema, merge, resolve, emit.
+//! From schemas to Rust source: [`schema`] (as written), [`resolve`] (what it means), [`emit`] (text).
+//!
+//! `protocol/build.rs` calls [`generate`]; `cargo run -p ottla-codegen -- show FetchRequest` prints what is built.
+
+pub mod emit;
+pub mod resolve;
+pub mod schema;
+
+use std::path::Path;
+
+pub use schema::SchemaError;
+
+/// The generated sources, each to be included in a module of `ottla-protocol`.
+#[derive(Debug)]
+pub struct Sources {
+    /// A module a message, and the enum of API keys.
+    pub messages: String,
+    /// The constants of the error codes, with names and retriability.
+    pub errors: String,
+    /// Kafka's JSON form of every message.
+    pub json: String,
+}
+
+/// Reads the schemas of a folder and writes the Rust source of all of them.
+pub fn generate(schemas: &Path) -> Result<Sources, SchemaError> {
+    let messages = resolve::resolve(&schema::load(schemas)?)?;
+    Ok(Sources {
+        messages: emit::messages(&messages),
+        errors: emit::errors(&schema::load_errors(schemas)?),
+        json: emit::json(&messages),
+    })
+}

@@ -1,1 +1,26 @@
 //! Kafka's wire protocol: bytes to values and back.
+//!
+//! * [`messages`]: every request, response, header and record of Kafka 0.8 to 4.4, generated from `schemas/`. One struct a
+//!   message for all its versions; the version is an argument ([`Message`]).
+//! * [`header`]: frames, as they go over a connection.
+//! * [`records`] and [`compression`]: record batches and the codecs in them.
+//! * [`wire`]: the primitives that the generated code is made of.
+//!
+//! Nothing here allocates by a length that the bytes do not back, and no bytes make it panic. Strings, bytes and records
+//! of a decoded message are slices of the received buffer.
+//!
+//! Reference: <https://kafka.apache.org/protocol>, KIP-482 (flexible versions), KIP-511 (ApiVersions).
+
+pub mod compression;
+mod error;
+pub mod header;
+pub mod messages;
+pub mod records;
+pub mod wire;
+
+pub use error::ErrorCode;
+pub use messages::ApiKey;
+pub use wire::{
+    DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Frame, Message, Reader, Request,
+    Response, Size, Str, UnknownTag, UnknownTags, Uuid, Versions, Writer,
+};

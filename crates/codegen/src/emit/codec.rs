@@ -1,0 +1,920 @@
+//! Structs, and the functions that measure, write and read them.
+
+use super::code::{Code, Condition};
+use crate::resolve::{Default, Field, Message, Struct, fixed_size, least_of};
+use crate::schema::{Type, Versions};
+
+/// The source of one message: what its module holds.
+pub fn message(m: &Message) -> String {
+    let mut c = Code::new();
+    c.line("use crate::wire as w;");
+    c.line("");
+    for s in &m.structs {
+        Emitter { message: m, s }.emit(&mut c);
+    }
+    let root = &m.name;
+    c.line(&format!("impl w::Message for {root} {{"));
+    c.line(&format!("const NAME: &'static str = \"{root}\";"));
+    c.line(&format!(
+        "const VERSIONS: w::Versions = w::Versions {{ min: {}, max: {} }};",
+        m.versions.low, m.versions.high
+    ));
+    c.line(&format!(
+        "const FLEXIBLE_FROM: Option<i16> = {};",
+        flexible_from(m)
+    ));
+    c.line("fn measure(&self, version: i16, size: &mut w::Size) -> Result<(), w::EncodeError> {");
+    c.line("self.measure_at(version, size)");
+    c.line("}");
+    c.line("fn write(&self, version: i16, out: &mut w::Writer) {");
+    c.line("self.write_at(version, out);");
+    c.line("}");
+    c.line("fn read(version: i16, input: &mut w::Reader) -> Result<Self, w::DecodeError> {");
+    c.line("Self::read_at(version, input)");
+    c.line("}");
+    c.line("}");
+    c.finish()
+}
+
+/// The first flexible version as an expression of `Option<i16>`.
+pub(super) fn flexible_from(m: &Message) -> String {
+    if m.flexible.is_empty() {
+        "None".to_owned()
+    } else {
+        format!("Some({})", m.flexible.low)
+    }
+}
+
+/// Is a version in `range`, when it is known to be in `reached`?
+pub(super) fn condition(range: Versions, reached: Versions) -> Condition {
+    let both = range.and(reached);
+    if both.is_empty() {
+        return Condition::Never;
+    }
+    match (both.low > reached.low, both.high < reached.high) {
+        (false, false) => Condition::Always,
+        (true, false) => Condition::If(format!("version >= {}", both.low)),
+        (false, true) => Condition::If(format!("version <= {}", both.high)),
+        (true, true) if both.low == both.high => Condition::If(format!("version == {}", both.low)),
+        (true, true) => Condition::If(format!("({}..={}).contains(&version)", both.low, both.high)),
+    }
+}
+
+/// A type of the protocol as a type of Rust.
+fn rust_type(kind: &Type) -> String {
+    match kind {
+        Type::Bool => "bool".to_owned(),
+        Type::Int { bits, signed } => format!("{}{bits}", if *signed { 'i' } else { 'u' }),
+        Type::Float64 => "f64".to_owned(),
+        Type::Uuid => "w::Uuid".to_owned(),
+        Type::String => "w::Str".to_owned(),
+        Type::Bytes | Type::Records => "w::Bytes".to_owned(),
+        Type::Struct(name) => name.clone(),
+        Type::Array(element) => format!("Vec<{}>", rust_type(element)),
+    }
+}
+
+/// The value where nothing was written.
+fn default_value(field: &Field) -> String {
+    let plain = match (&field.default, &field.kind) {
+        (Default::Null, _) => return "None".to_owned(),
+        (Default::True, _) => "true".to_owned(),
+        (Default::Integer(n), _) => n.to_string(),
+        (Default::Float(x), _) => format!("{x:?}"),
+        (Default::Text(text), _) => format!("w::Str::from_static({text:?})"),
+        (Default::Natural, Type::Bool) => "false".to_owned(),
+        (Default::Natural, Type::Int { .. }) => "0".to_owned(),
+        (Default::Natural, Type::Float64) => "0.0".to_owned(),
+        (Default::Natural, Type::Uuid) => "w::Uuid::ZERO".to_owned(),
+        (Default::Natural, Type::String) => "w::Str::new()".to_owned(),
+        (Default::Natural, Type::Bytes | Type::Records) => "w::Bytes::new()".to_owned(),
+        (Default::Natural, Type::Struct(name)) => format!("{name}::default()"),
+        (Default::Natural, Type::Array(_)) => "Vec::new()".to_owned(),
+    };
+    if field.optional {
+        format!("Some({plain})")
+    } else {
+        plain
+    }
+}
+
+/// Is `#[derive(Default)]` right for the field?
+fn derives(field: &Field) -> bool {
+    match field.default {
+        Default::Null => true,
+        Default::Natural => !field.optional,
+        Default::Integer(0) => true,
+        _ => false,
+    }
+}
+
+/// An expression that is true where `self.field` is not its default.
+fn differs(field: &Field) -> String {
+    let name = &field.name;
+    let empty = matches!(
+        field.kind,
+        Type::String | Type::Bytes | Type::Records | Type::Array(_)
+    );
+    match (&field.default, field.optional) {
+        (Default::Null, _) => format!("self.{name}.is_some()"),
+        (Default::Natural, false) if empty => format!("!self.{name}.is_empty()"),
+        (Default::Natural, true) if empty => {
+            format!("self.{name}.as_ref().is_none_or(|x| !x.is_empty())")
+        }
+        (Default::Natural, false) if field.kind == Type::Bool => format!("self.{name}"),
+        (Default::True, _) => format!("!self.{name}"),
+        _ => format!("self.{name} != {}", default_value(field)),
+    }
+}
+
+struct Emitter<'a> {
+    message: &'a Message,
+    s: &'a Struct,
+}
+
+impl Emitter<'_> {
+    fn emit(&self, c: &mut Code) {
+        self.declaration(c);
+        c.line(&format!("impl {} {{", self.s.name));
+        self.measure(c);
+        self.write(c);
+        self.read(c);
+        c.line("}");
+        c.line("");
+    }
+
+    /// The versions that are flexible among those that reach the struct.
+    fn flexible(&self) -> Condition {
+        condition(self.message.flexible, self.s.versions)
+    }
+
+    fn has_tags(&self) -> bool {
+        !self.message.flexible.is_empty()
+    }
+
+    /// `true`, `false` or the local that holds it: is the value of a field written compactly?
+    fn compact(&self, field: &Field) -> &'static str {
+        match self.flexible() {
+            _ if !field.compact => "false",
+            Condition::Never => "false",
+            Condition::Always => "true",
+            Condition::If(_) => "flexible",
+        }
+    }
+
+    fn flexible_local(&self, c: &mut Code) {
+        if let Condition::If(text) = self.flexible() {
+            c.line(&format!("let flexible = {text};"));
+        }
+    }
+
+    fn declaration(&self, c: &mut Code) {
+        c.line(&format!(
+            "/// `{}`, in versions {} of `{}`.",
+            self.s.name, self.s.versions, self.message.name
+        ));
+        let derived = self.s.fields.iter().all(derives);
+        c.line(&format!(
+            "#[derive(Debug, Clone, PartialEq{})]",
+            if derived { ", Default" } else { "" }
+        ));
+        c.line(&format!("pub struct {} {{", self.s.name));
+        for field in &self.s.fields {
+            let mut facts = format!("Versions {}", field.versions);
+            if !field.nullable.is_empty() {
+                facts += &format!(", null in {}", field.nullable);
+            }
+            if let Some((tag, versions)) = field.tag {
+                facts += &format!(", tag {tag} in {versions}");
+            }
+            c.line(&format!("/// {facts}."));
+            let kind = rust_type(&field.kind);
+            let kind = if field.optional {
+                format!("Option<{kind}>")
+            } else {
+                kind
+            };
+            c.line(&format!("pub {}: {kind},", field.name));
+        }
+        if self.has_tags() {
+            c.line("/// Tagged fields that this crate does not know, kept as they came.");
+            c.line("pub unknown_tagged_fields: w::UnknownTags,");
+        }
+        c.line("}");
+        if !derived {
+            c.line(&format!("impl Default for {} {{", self.s.name));
+            c.line("fn default() -> Self {");
+            c.line("Self {");
+            for field in &self.s.fields {
+                c.line(&format!("{}: {},", field.name, default_value(field)));
+            }
+            if self.has_tags() {
+                c.line("unknown_tagged_fields: w::UnknownTags::new(),");
+            }
+            c.line("}");
+            c.line("}");
+            c.line("}");
+        }
+    }
+
+    /// The tagged fields, by ascending tags.
+    fn tagged(&self) -> Vec<(&Field, u32, Versions)> {
+        let mut tagged: Vec<_> = self
+            .s
+            .fields
+            .iter()
+            .filter_map(|f| f.tag.map(|(tag, versions)| (f, tag, versions)))
+            .collect();
+        tagged.sort_by_key(|(_, tag, _)| *tag);
+        tagged
+    }
+
+    // ------------------------------------------------------------------------------------------------------- measure
+
+    fn measure(&self, c: &mut Code) {
+        let mut body = Code::new();
+        // What every version takes at the least is added at once.
+        let always: usize = self
+            .s
+            .fields
+            .iter()
+            .filter(|f| {
+                f.tag.is_none() && condition(f.versions, self.s.versions) == Condition::Always
+            })
+            .filter_map(|f| fixed_size(&f.kind))
+            .sum();
+        if always > 0 {
+            body.line(&format!("size.add({always});"));
+        }
+        for field in &self.s.fields {
+            self.measure_field(&mut body, field);
+        }
+        self.measure_tags(&mut body);
+        let body = body.finish();
+        c.line(&format!(
+            "fn measure_at(&self, {}: i16, {}: &mut w::Size) -> Result<(), w::EncodeError> {{",
+            used("version", &body, self.flexible_is_used(&body)),
+            used("size", &body, false)
+        ));
+        if self.flexible_is_used(&body) {
+            self.flexible_local(c);
+        }
+        lines(c, &body);
+        c.line("Ok(())");
+        c.line("}");
+    }
+
+    fn flexible_is_used(&self, body: &str) -> bool {
+        matches!(self.flexible(), Condition::If(_)) && body.contains("flexible")
+    }
+
+    fn measure_field(&self, c: &mut Code, field: &Field) {
+        let here = condition(field.versions, self.s.versions);
+        if field.tag.is_none() {
+            let counted = here == Condition::Always && fixed_size(&field.kind).is_some();
+            if !counted {
+                c.when(&here, |c| self.measure_value(c, field, field.versions));
+            }
+        } else {
+            let (_, tagged) = field.tag.unwrap_or((0, Versions::NONE));
+            // A field that was plain before it became a tag.
+            let plain = untagged_versions(field, tagged);
+            c.when(&condition(plain, self.s.versions), |c| {
+                self.measure_value(c, field, plain)
+            });
+        }
+        if !field.ignorable {
+            let refuse = format!(
+                "return Err(w::not_in_version(\"{}\", version));",
+                bare(&field.name)
+            );
+            match here {
+                Condition::Always => {}
+                Condition::Never => {
+                    c.line(&format!("if {} {{", differs(field)));
+                    c.line(&refuse);
+                    c.line("}");
+                }
+                Condition::If(text) => {
+                    c.line(&format!("if !({text}) && {} {{", differs(field)));
+                    c.line(&refuse);
+                    c.line("}");
+                }
+            }
+        }
+    }
+
+    /// The size of a field that is not tagged, in the versions given.
+    fn measure_value(&self, c: &mut Code, field: &Field, reached: Versions) {
+        let name = &field.name;
+        if !field.optional {
+            return self.measure_plain(c, field, &format!("self.{name}"), "&");
+        }
+        c.line(&format!("match &self.{name} {{"));
+        c.line("Some(value) => {");
+        if matches!(field.kind, Type::Struct(_)) {
+            c.when(&condition(field.nullable, reached), |c| {
+                c.line("size.add(1);")
+            });
+        }
+        self.measure_plain(c, field, "value", "");
+        c.line("}");
+        self.measure_null(c, field, &self.null_size(field), reached);
+        c.line("}");
+    }
+
+    /// The arms for null: its size where it is allowed, an error elsewhere.
+    fn measure_null(&self, c: &mut Code, field: &Field, size: &str, reached: Versions) {
+        let refuse = format!(
+            "None => return Err(w::null_in_version(\"{}\", version)),",
+            bare(&field.name)
+        );
+        match condition(field.nullable, reached) {
+            Condition::Always => c.line(&format!("None => {size},")),
+            Condition::Never => c.line(&refuse),
+            Condition::If(text) => {
+                c.line(&format!("None if {text} => {size},"));
+                c.line(&refuse);
+            }
+        }
+    }
+
+    fn null_size(&self, field: &Field) -> String {
+        let long = match &field.kind {
+            Type::Struct(_) => return "size.add(1)".to_owned(),
+            Type::String => 2,
+            _ => 4,
+        };
+        match self.compact(field) {
+            "true" => "size.add(1)".to_owned(),
+            "false" => format!("size.add({long})"),
+            _ => format!("size.add(if flexible {{ 1 }} else {{ {long} }})"),
+        }
+    }
+
+    /// The size of a value that is there. `by` makes a reference of `value`.
+    fn measure_plain(&self, c: &mut Code, field: &Field, value: &str, by: &str) {
+        let compact = self.compact(field);
+        let bare = bare(&field.name);
+        match &field.kind {
+            Type::String => c.line(&format!(
+                "w::measure_string({by}{value}, {compact}, size, \"{bare}\")?;"
+            )),
+            Type::Bytes | Type::Records => c.line(&format!(
+                "w::measure_bytes({by}{value}, {compact}, size, \"{bare}\")?;"
+            )),
+            Type::Struct(_) => c.line(&format!(
+                "w::within({value}.measure_at(version, size), \"{bare}\")?;"
+            )),
+            Type::Array(element) => {
+                c.line(&format!(
+                    "w::measure_count({value}.len(), {compact}, size, \"{bare}\")?;"
+                ));
+                match element.as_ref() {
+                    Type::Struct(_) => {
+                        c.line(&format!(
+                            "for (i, element) in {value}.iter().enumerate() {{"
+                        ));
+                        c.line(&format!(
+                            "w::within_element(element.measure_at(version, size), \"{bare}\", i)?;"
+                        ));
+                        c.line("}");
+                    }
+                    Type::String | Type::Bytes => {
+                        let measure = if **element == Type::String {
+                            "string"
+                        } else {
+                            "bytes"
+                        };
+                        c.line(&format!(
+                            "for (i, element) in {value}.iter().enumerate() {{"
+                        ));
+                        c.line(&format!(
+                            "w::within_element(w::measure_{measure}(element, {compact}, size, \"\"), \"{bare}\", i)?;"
+                        ));
+                        c.line("}");
+                    }
+                    fixed => c.line(&format!(
+                        "size.add({value}.len() * {});",
+                        fixed_size(fixed).unwrap_or(0)
+                    )),
+                }
+            }
+            fixed => c.line(&format!("size.add({});", fixed_size(fixed).unwrap_or(0))),
+        }
+    }
+
+    fn measure_tags(&self, c: &mut Code) {
+        if !self.has_tags() {
+            return;
+        }
+        let known: Vec<String> = self
+            .tagged()
+            .iter()
+            .map(|(_, tag, _)| tag.to_string())
+            .collect();
+        let flexible = self.flexible();
+        match &flexible {
+            Condition::Never => {}
+            Condition::Always => self.measure_known_tags(c, &known),
+            Condition::If(_) => {
+                c.line("if flexible {");
+                self.measure_known_tags(c, &known);
+                c.line("}");
+            }
+        }
+        let refuse = "return Err(w::tags_in_version(version));";
+        let unknown = "!self.unknown_tagged_fields.is_empty()";
+        match flexible {
+            Condition::Always => {}
+            Condition::Never => {
+                c.line(&format!("if {unknown} {{"));
+                c.line(refuse);
+                c.line("}");
+            }
+            Condition::If(_) => {
+                c.line(&format!("if !flexible && {unknown} {{"));
+                c.line(refuse);
+                c.line("}");
+            }
+        }
+    }
+
+    fn measure_known_tags(&self, c: &mut Code, known: &[String]) {
+        if known.is_empty() {
+            c.line("w::measure_tags(&self.unknown_tagged_fields, 0, size, &[])?;");
+            return;
+        }
+        c.line("let mut tags = 0;");
+        for (field, tag, versions) in self.tagged() {
+            self.when_tagged(c, field, versions, |c| {
+                c.line("tags += 1;");
+                c.line("let before = size.total();");
+                self.measure_tagged_value(c, field);
+                c.line(&format!("w::measure_tag({tag}, before, size);"));
+            });
+        }
+        c.line(&format!(
+            "w::measure_tags(&self.unknown_tagged_fields, tags, size, &[{}])?;",
+            known.join(", ")
+        ));
+    }
+
+    /// Lines for where a tagged field is in the version and not its default.
+    fn when_tagged(
+        &self,
+        c: &mut Code,
+        field: &Field,
+        versions: Versions,
+        lines: impl FnOnce(&mut Code),
+    ) {
+        let differs = differs(field);
+        let text = match condition(versions, self.message.flexible.and(self.s.versions)) {
+            Condition::Always => differs,
+            Condition::Never => return,
+            Condition::If(text) => format!("{text} && {differs}"),
+        };
+        c.when(&Condition::If(text), lines);
+    }
+
+    /// The size of a tagged field's value. Only a nullable struct is told from null by a varint of its own.
+    fn measure_tagged_value(&self, c: &mut Code, field: &Field) {
+        let name = &field.name;
+        if !field.optional {
+            return self.measure_plain(c, field, &format!("self.{name}"), "&");
+        }
+        c.line(&format!("match &self.{name} {{"));
+        c.line("Some(value) => {");
+        if matches!(field.kind, Type::Struct(_)) {
+            c.when(&condition(field.nullable, field.tagged()), |c| {
+                c.line("size.add(1);")
+            });
+        }
+        self.measure_plain(c, field, "value", "");
+        c.line("}");
+        self.measure_null(c, field, "size.add(1)", field.tagged());
+        c.line("}");
+    }
+
+    // --------------------------------------------------------------------------------------------------------- write
+
+    fn write(&self, c: &mut Code) {
+        let mut body = Code::new();
+        for field in &self.s.fields {
+            match field.tag {
+                None => {
+                    let here = condition(field.versions, self.s.versions);
+                    body.when(&here, |c| self.write_value(c, field, field.versions));
+                }
+                Some((_, tagged)) => {
+                    let plain = untagged_versions(field, tagged);
+                    body.when(&condition(plain, self.s.versions), |c| {
+                        self.write_value(c, field, plain)
+                    });
+                }
+            }
+        }
+        if self.has_tags() {
+            match self.flexible() {
+                Condition::Never => {}
+                Condition::Always => self.write_tags(&mut body),
+                Condition::If(_) => {
+                    body.line("if flexible {");
+                    self.write_tags(&mut body);
+                    body.line("}");
+                }
+            }
+        }
+        let body = body.finish();
+        let flexible = matches!(self.flexible(), Condition::If(_)) && body.contains("flexible");
+        c.line(&format!(
+            "fn write_at(&self, {}: i16, {}: &mut w::Writer) {{",
+            used("version", &body, flexible),
+            used("out", &body, false)
+        ));
+        if flexible {
+            self.flexible_local(c);
+        }
+        lines(c, &body);
+        c.line("}");
+    }
+
+    fn write_value(&self, c: &mut Code, field: &Field, reached: Versions) {
+        let name = &field.name;
+        if !field.optional {
+            return self.write_plain(c, field, &format!("self.{name}"), "&");
+        }
+        c.line(&format!("match &self.{name} {{"));
+        c.line("Some(value) => {");
+        if matches!(field.kind, Type::Struct(_)) {
+            c.when(&condition(field.nullable, reached), |c| {
+                c.line("out.i8(1);")
+            });
+        }
+        self.write_plain(c, field, "value", "");
+        c.line("}");
+        c.line(&format!("None => {},", self.write_null(field)));
+        c.line("}");
+    }
+
+    fn write_null(&self, field: &Field) -> String {
+        let compact = self.compact(field);
+        match &field.kind {
+            Type::Struct(_) => "out.i8(-1)".to_owned(),
+            Type::String => format!("out.null_string({compact})"),
+            _ => format!("out.null_bytes({compact})"),
+        }
+    }
+
+    fn write_plain(&self, c: &mut Code, field: &Field, value: &str, by: &str) {
+        let compact = self.compact(field);
+        // Plain values are copied out of the reference that an Option gives.
+        let copied = if by.is_empty() {
+            format!("*{value}")
+        } else {
+            value.to_owned()
+        };
+        match &field.kind {
+            Type::Struct(_) => c.line(&format!("{value}.write_at(version, out);")),
+            Type::Array(element) => {
+                c.line(&format!("out.count({value}.len(), {compact});"));
+                c.line(&format!("for element in {by}{value} {{"));
+                match element.as_ref() {
+                    Type::Struct(_) => c.line("element.write_at(version, out);"),
+                    kind => c.line(&write_primitive(kind, "element", "*element", compact)),
+                }
+                c.line("}");
+            }
+            kind => c.line(&write_primitive(
+                kind,
+                &format!("{by}{value}"),
+                &copied,
+                compact,
+            )),
+        }
+    }
+
+    fn write_tags(&self, c: &mut Code) {
+        let tagged = self.tagged();
+        if tagged.is_empty() {
+            c.line("out.tags(&self.unknown_tagged_fields);");
+            return;
+        }
+        c.line("let mut tags = self.unknown_tagged_fields.len();");
+        for (field, _, versions) in &tagged {
+            self.when_tagged(c, field, *versions, |c| c.line("tags += 1;"));
+        }
+        c.line("out.tag_count(tags);");
+        c.line("let mut unknown = self.unknown_tagged_fields.iter();");
+        for (field, tag, versions) in &tagged {
+            self.when_tagged(c, field, *versions, |c| {
+                c.line(&format!("out.tags_below({tag}, &mut unknown);"));
+                self.write_tagged_value(c, field, *tag);
+            });
+        }
+        c.line("out.tags_below(u32::MAX, &mut unknown);");
+    }
+
+    fn write_tagged_value(&self, c: &mut Code, field: &Field, tag: u32) {
+        let name = &field.name;
+        if let Some(size) = fixed_size(&field.kind) {
+            c.line(&format!("out.tag({tag}, {size});"));
+            return self.write_plain(c, field, &format!("self.{name}"), "&");
+        }
+        // Measured already, with every check; here only the number is wanted.
+        c.line("let size = w::measured(|size| {");
+        self.measure_tagged_value(c, field);
+        c.line("Ok(())");
+        c.line("});");
+        c.line(&format!("out.tag({tag}, size);"));
+        if field.optional {
+            c.line(&format!("match &self.{name} {{"));
+            c.line("Some(value) => {");
+            if matches!(field.kind, Type::Struct(_)) {
+                c.line("out.tag_count(1);");
+            }
+            self.write_plain(c, field, "value", "");
+            c.line("}");
+            c.line("None => out.tag_count(0),");
+            c.line("}");
+        } else {
+            self.write_plain(c, field, &format!("self.{name}"), "&");
+        }
+    }
+
+    // ---------------------------------------------------------------------------------------------------------- read
+
+    fn read(&self, c: &mut Code) {
+        let mut body = Code::new();
+        for field in &self.s.fields {
+            self.read_field(&mut body, field);
+        }
+        if self.has_tags() {
+            match self.flexible() {
+                Condition::Never => body.line("let unknown_tagged_fields = w::UnknownTags::new();"),
+                Condition::Always => {
+                    body.line("let mut unknown_tagged_fields = w::UnknownTags::new();");
+                    self.read_tags(&mut body);
+                }
+                Condition::If(_) => {
+                    body.line("let mut unknown_tagged_fields = w::UnknownTags::new();");
+                    body.line("if flexible {");
+                    self.read_tags(&mut body);
+                    body.line("}");
+                }
+            }
+        }
+        let body = body.finish();
+        let flexible = self.flexible_is_used(&body);
+        c.line(&format!(
+            "fn read_at({}: i16, {}: &mut w::Reader) -> Result<Self, w::DecodeError> {{",
+            used("version", &body, flexible),
+            used("input", &body, false)
+        ));
+        if flexible {
+            self.flexible_local(c);
+        }
+        lines(c, &body);
+        let set = |f: &Field| match local(&f.name) {
+            same if same == f.name => same,
+            other => format!("{}: {other}", f.name),
+        };
+        let mut names: Vec<String> = self.s.fields.iter().map(set).collect();
+        if self.has_tags() {
+            names.push("unknown_tagged_fields".to_owned());
+        }
+        c.line(&format!("Ok(Self {{ {} }})", names.join(", ")));
+        c.line("}");
+    }
+
+    fn read_field(&self, c: &mut Code, field: &Field) {
+        let name = local(&field.name);
+        let tagged = field.tagged();
+        let plain = untagged_versions(field, tagged);
+        let mutable = if condition(tagged, self.s.versions) == Condition::Never {
+            ""
+        } else {
+            "mut "
+        };
+        let default = default_value(field);
+        match condition(plain, self.s.versions) {
+            Condition::Never => {
+                let kind = rust_type(&field.kind);
+                let kind = if field.optional {
+                    format!("Option<{kind}>")
+                } else {
+                    kind
+                };
+                c.line(&format!("let {mutable}{name}: {kind} = {default};"));
+            }
+            Condition::Always => c.line(&format!(
+                "let {mutable}{name} = {};",
+                self.read_expression(field, plain, false)
+            )),
+            Condition::If(text) => {
+                let read = self.read_expression(field, plain, false);
+                c.line(&format!("let {mutable}{name} = if {text} {{"));
+                c.line(&read);
+                c.line("} else {");
+                c.line(&default);
+                c.line("};");
+            }
+        }
+    }
+
+    /// The expression that reads a field's value; `reached` are the versions that come here.
+    fn read_expression(&self, field: &Field, reached: Versions, in_tag: bool) -> String {
+        let bare = bare(&field.name);
+        let compact = if in_tag { "true" } else { self.compact(field) };
+        let least = |element: &Type| match element {
+            Type::Struct(name) => self.least(name, reached),
+            kind => match compact {
+                "true" => least_of(kind, true).to_string(),
+                "false" => least_of(kind, false).to_string(),
+                _ if least_of(kind, true) == least_of(kind, false) => {
+                    least_of(kind, true).to_string()
+                }
+                _ => format!(
+                    "if flexible {{ {} }} else {{ {} }}",
+                    least_of(kind, true),
+                    least_of(kind, false)
+                ),
+            },
+        };
+        let (plain, nullable) = match &field.kind {
+            Type::String => (
+                format!("input.string({compact})"),
+                format!("input.nullable_string({compact})"),
+            ),
+            Type::Bytes | Type::Records => (
+                format!("input.bytes({compact})"),
+                format!("input.nullable_bytes({compact})"),
+            ),
+            Type::Struct(name) => (
+                format!("{name}::read_at(version, input)"),
+                format!("input.nullable_struct({in_tag}, |input| {name}::read_at(version, input))"),
+            ),
+            Type::Array(element) => {
+                let call = match element.as_ref() {
+                    Type::Struct(name) => format!(
+                        "{}, |input| {name}::read_at(version, input)",
+                        least(element)
+                    ),
+                    kind => format!(
+                        "{}, |input| {}",
+                        least(element),
+                        read_primitive(kind, compact)
+                    ),
+                };
+                (
+                    format!("input.array({compact}, {call})"),
+                    format!("input.nullable_array({compact}, {call})"),
+                )
+            }
+            kind => (read_primitive(kind, compact), String::new()),
+        };
+        let plain = format!("w::at({plain}, \"{bare}\")?");
+        let nullable = format!("w::at({nullable}, \"{bare}\")?");
+        if !field.optional {
+            return plain;
+        }
+        match condition(field.nullable, reached) {
+            Condition::Always => nullable,
+            Condition::Never => format!("Some({plain})"),
+            Condition::If(text) => format!("if {text} {{ {nullable} }} else {{ Some({plain}) }}"),
+        }
+    }
+
+    /// The fewest bytes that a struct takes, in the versions that come here.
+    fn least(&self, name: &str, reached: Versions) -> String {
+        let Some(inner) = self.message.find(name) else {
+            return "0".to_owned();
+        };
+        let ranges: Vec<_> = inner
+            .least
+            .iter()
+            .filter(|(versions, _)| !versions.and(reached).is_empty())
+            .collect();
+        let mut text = String::new();
+        for (i, (versions, least)) in ranges.iter().enumerate() {
+            if i + 1 == ranges.len() {
+                text += &least.to_string();
+            } else {
+                text += &format!("if version <= {} {{ {least} }} else {{ ", versions.high);
+            }
+        }
+        text + &" }".repeat(ranges.len().saturating_sub(1))
+    }
+
+    fn read_tags(&self, c: &mut Code) {
+        let tagged = self.tagged();
+        if tagged.is_empty() {
+            c.line("input.unknown_tags(&mut unknown_tagged_fields)?;");
+            return;
+        }
+        c.line("let mut tags = input.tags()?;");
+        c.line("while let Some(tag) = input.next_tag(&mut tags)? {");
+        c.line("match tag {");
+        for (field, tag, versions) in &tagged {
+            let read = self.read_expression(field, *versions, true);
+            let guard = match condition(*versions, self.message.flexible.and(self.s.versions)) {
+                Condition::Always => String::new(),
+                Condition::Never => continue,
+                Condition::If(text) => format!(" if {text}"),
+            };
+            c.line(&format!("{tag}{guard} => {} = {read},", local(&field.name)));
+        }
+        let elsewhere: Vec<String> = tagged
+            .iter()
+            .filter(|(_, _, versions)| {
+                condition(*versions, self.message.flexible.and(self.s.versions))
+                    != Condition::Always
+            })
+            .map(|(_, tag, _)| tag.to_string())
+            .collect();
+        if !elsewhere.is_empty() {
+            c.line(&format!(
+                "{} => return Err(w::tag_not_in_version(tag, version)),",
+                elsewhere.join(" | ")
+            ));
+        }
+        c.line("_ => unknown_tagged_fields.push(tag, input.rest()),");
+        c.line("}");
+        c.line("input.end_tag(&tags)?;");
+        c.line("}");
+    }
+}
+
+/// The versions in which a field is there and not among the tags.
+fn untagged_versions(field: &Field, tagged: Versions) -> Versions {
+    if tagged.is_empty() {
+        field.versions
+    } else if field.versions.low < tagged.low {
+        Versions {
+            low: field.versions.low,
+            high: tagged.low - 1,
+        }
+    } else {
+        Versions::NONE
+    }
+}
+
+fn write_primitive(kind: &Type, reference: &str, value: &str, compact: &str) -> String {
+    match kind {
+        Type::Bool => format!("out.bool({value});"),
+        Type::Int { bits, signed } => {
+            format!("out.{}{bits}({value});", if *signed { 'i' } else { 'u' })
+        }
+        Type::Float64 => format!("out.f64({value});"),
+        Type::Uuid => format!("out.uuid({value});"),
+        Type::String => format!("out.string({reference}, {compact});"),
+        _ => format!("out.bytes({reference}, {compact});"),
+    }
+}
+
+fn read_primitive(kind: &Type, compact: &str) -> String {
+    match kind {
+        Type::Bool => "input.bool()".to_owned(),
+        Type::Int { bits, signed } => format!("input.{}{bits}()", if *signed { 'i' } else { 'u' }),
+        Type::Float64 => "input.f64()".to_owned(),
+        Type::Uuid => "input.uuid()".to_owned(),
+        Type::String => format!("input.string({compact})"),
+        _ => format!("input.bytes({compact})"),
+    }
+}
+
+/// The local that holds a field while its struct is read: its name, but for the names that reading needs itself.
+fn local(name: &str) -> String {
+    match name {
+        "version" | "flexible" | "input" | "tags" | "tag" => format!("{name}_"),
+        _ => name.to_owned(),
+    }
+}
+
+/// A field's name as it is shown to people.
+fn bare(name: &str) -> &str {
+    name.strip_prefix("r#").unwrap_or(name)
+}
+
+/// The name of an argument, with an underscore before it where the body does without.
+fn used(name: &str, body: &str, anyway: bool) -> String {
+    let word = |at: usize| {
+        let before = body[..at].chars().next_back();
+        let after = body[at + name.len()..].chars().next();
+        let part = |c: Option<char>| {
+            c.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '"' || c == '.')
+        };
+        !part(before) && !after.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '"')
+    };
+    if anyway || body.match_indices(name).any(|(at, _)| word(at)) {
+        name.to_owned()
+    } else {
+        format!("_{name}")
+    }
+}
+
+fn lines(c: &mut Code, body: &str) {
+    for line in body.lines() {
+        c.line(line.trim_start());
+    }
+}

@@ -1,0 +1,234 @@
+//! Frames: a length, a header, a message.
+//!
+//! A request carries its API key, its version, a correlation id and the client's name before its body; a response only
+//! the correlation id. Which version of the header stands there follows from the API and its version
+//! ([`ApiKey::request_header_version`], [`ApiKey::response_header_version`]).
+//!
+//! Reference: <https://kafka.apache.org/protocol#protocol_messages>, KIP-482, KIP-511.
+
+use bytes::Bytes;
+
+use crate::ErrorCode;
+use crate::messages::{ApiKey, ApiVersionsRequest};
+use crate::messages::{RequestHeader as HeaderMessage, ResponseHeader};
+use crate::wire::{
+    DecodeError, EncodeError, Frame, Message, Reader, Request, Response, Str, Writer,
+};
+
+/// What stands before every request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestHeader {
+    /// The API; a number, since it may be one that is unknown here.
+    pub api_key: i16,
+    /// The version of the request.
+    pub api_version: i16,
+    /// What the response will carry.
+    pub correlation_id: i32,
+    /// What the client calls itself.
+    pub client_id: Option<Str>,
+}
+
+/// A whole frame: the length, the header, the request.
+///
+/// # Errors
+/// As for [`Message::encode`].
+pub fn encode_request<R: Request>(
+    request: &R,
+    version: i16,
+    correlation_id: i32,
+    client_id: Option<&str>,
+) -> Result<Frame, EncodeError> {
+    let header = HeaderMessage {
+        request_api_key: R::KEY.as_i16(),
+        request_api_version: version,
+        correlation_id,
+        client_id: client_id.map(Str::from),
+        ..Default::default()
+    };
+    frame(
+        &header,
+        R::KEY.request_header_version(version),
+        request,
+        version,
+    )
+}
+
+/// A whole frame: the length, the header, the response.
+///
+/// # Errors
+/// As for [`Message::encode`].
+pub fn encode_response<R: Response>(
+    response: &R,
+    version: i16,
+    correlation_id: i32,
+) -> Result<Frame, EncodeError> {
+    let header = ResponseHeader {
+        correlation_id,
+        ..Default::default()
+    };
+    frame(
+        &header,
+        R::KEY.response_header_version(version),
+        response,
+        version,
+    )
+}
+
+fn frame<H: Message, M: Message>(
+    header: &H,
+    header_version: i16,
+    body: &M,
+    version: i16,
+) -> Result<Frame, EncodeError> {
+    let (head, rest) = (header.measured(header_version)?, body.measured(version)?);
+    let length = head.total().saturating_add(rest.total());
+    let length = i32::try_from(length).map_err(|_| crate::wire::too_large(length))?;
+    let mut out = Writer::with_capacity(4 + head.copied() + rest.copied());
+    out.i32(length);
+    header.write(header_version, &mut out);
+    body.write(version, &mut out);
+    Ok(out.finish())
+}
+
+/// The header of a request frame (its length taken off) and a reader that stands at the body.
+///
+/// The header of a request that is unknown here is read all the same, so that it can be answered: an unknown key as
+/// header version 1, whose fields every later version begins with, an unknown version as the newest of its API.
+///
+/// # Errors
+/// The bytes are no request header.
+pub fn decode_request_header(frame: Bytes) -> Result<(RequestHeader, Reader), DecodeError> {
+    let mut peek = Reader::new(frame.clone());
+    let (key, version) = (peek.i16()?, peek.i16()?);
+    let header_version = ApiKey::from_i16(key).map_or(1, |api| api.request_header_version(version));
+    let mut input = Reader::new(frame);
+    let header = HeaderMessage::decode(header_version, &mut input)?;
+    let header = RequestHeader {
+        api_key: header.request_api_key,
+        api_version: header.request_api_version,
+        correlation_id: header.correlation_id,
+        client_id: header.client_id.filter(|_| header_version > 0),
+    };
+    Ok((header, input))
+}
+
+/// The correlation id of a response frame, its length taken off.
+///
+/// # Errors
+/// There are not four bytes.
+pub fn correlation_id(frame: &Bytes) -> Result<i32, DecodeError> {
+    Reader::new(frame.clone()).i32()
+}
+
+/// The correlation id and the response of a frame, its length taken off. Bytes after the response are passed over.
+///
+/// A broker that does not know the version of an ApiVersions request answers error 35 in a body of version 0, which is
+/// read as such whatever was asked (KIP-511); the caller asks again in a version named there, or 0.
+///
+/// # Errors
+/// As for [`Message::decode`].
+pub fn decode_response<R: Response>(version: i16, frame: Bytes) -> Result<(i32, R), DecodeError> {
+    let mut input = Reader::new(frame);
+    let header = ResponseHeader::decode(R::KEY.response_header_version(version), &mut input)?;
+    let refused = R::KEY == ApiVersionsRequest::KEY
+        && input
+            .clone()
+            .i16()
+            .is_ok_and(|code| ErrorCode(code) == ErrorCode::UNSUPPORTED_VERSION);
+    let body = R::decode(if refused { 0 } else { version }, &mut input)?;
+    Ok((header.correlation_id, body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::{
+        ApiVersionsResponse, ControlledShutdownRequest, FetchResponse, MetadataRequest,
+    };
+
+    fn body(frame: Frame) -> Bytes {
+        let bytes = frame.into_bytes();
+        assert_eq!(
+            i32::from_be_bytes(bytes[..4].try_into().unwrap()) as usize,
+            bytes.len() - 4
+        );
+        bytes.slice(4..)
+    }
+
+    #[test]
+    fn requests_come_back() {
+        for version in [0, 9, 12] {
+            let request = MetadataRequest {
+                allow_auto_topic_creation: true,
+                ..Default::default()
+            };
+            let frame = body(encode_request(&request, version, 7, Some("me")).unwrap());
+            let (header, mut input) = decode_request_header(frame).unwrap();
+            assert_eq!(
+                (header.api_key, header.api_version, header.correlation_id),
+                (3, version, 7)
+            );
+            assert_eq!(header.client_id, Some(Str::from("me")));
+            assert_eq!(
+                MetadataRequest::decode(version, &mut input).unwrap(),
+                request
+            );
+            input.finish().unwrap();
+        }
+    }
+
+    #[test]
+    fn controlled_shutdown_0_has_no_client_id() {
+        let request = ControlledShutdownRequest {
+            broker_id: 5,
+            ..Default::default()
+        };
+        let frame = body(encode_request(&request, 0, 1, Some("me")).unwrap());
+        assert_eq!(&frame[..], [0, 7, 0, 0, 0, 0, 0, 1, 0, 0, 0, 5]);
+        let (header, _) = decode_request_header(frame).unwrap();
+        assert_eq!(header.client_id, None);
+    }
+
+    #[test]
+    fn a_request_of_tomorrow_still_has_a_header() {
+        let (header, _) =
+            decode_request_header(Bytes::from_static(b"\x7f\0\0\x05\0\0\0\x01\0\x01x\x01"))
+                .unwrap();
+        assert_eq!(
+            (header.api_key, header.api_version, header.client_id),
+            (0x7f00, 5, Some(Str::from("x")))
+        );
+        let (header, input) =
+            decode_request_header(Bytes::from_static(b"\0\x12\0\x63\0\0\0\x01\0\x01x\0rest"))
+                .unwrap();
+        assert_eq!(
+            (header.api_key, header.api_version, input.remaining()),
+            (18, 99, 4)
+        );
+        assert!(decode_request_header(Bytes::from_static(b"\0")).is_err());
+    }
+
+    #[test]
+    fn api_versions_is_answered_in_version_0_when_refused() {
+        let refusal = ApiVersionsResponse {
+            error_code: ErrorCode::UNSUPPORTED_VERSION.0,
+            ..Default::default()
+        };
+        let frame = body(encode_response(&refusal, 0, 3).unwrap());
+        assert_eq!(&frame[..], [0, 0, 0, 3, 0, 35, 0, 0, 0, 0]);
+        assert_eq!(decode_response(4, frame).unwrap(), (3, refusal));
+    }
+
+    #[test]
+    fn errors_say_where() {
+        let mut frame = vec![0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, b't', 0, 0, 0, 1];
+        frame.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 44, 1]);
+        let frame = Bytes::from(frame);
+        assert_eq!(correlation_id(&frame).unwrap(), 9);
+        let error = decode_response::<FetchResponse>(3, frame).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "FetchResponse.responses[0].partitions[0].records: 812 bytes wanted, 1 left"
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! Every message of the protocol, generated from `schemas/` by `ottla-codegen`.
+//!
+//! A module a message, named after it ([`fetch_request`]), holds its structs; the root ones are here too
+//! ([`FetchRequest`]). Field names are Kafka's in snake case. `Default` gives the schema's defaults, so that a request is
+//! written as `FetchRequest { max_wait_ms: 500, ..Default::default() }`.
+//!
+//! `cargo run -p ottla-codegen -- show FetchRequest` prints the source of one.
+
+#![allow(clippy::all, clippy::pedantic, clippy::nursery)]
+
+use crate::wire as w;
+
+include!(concat!(env!("OUT_DIR"), "/messages.rs"));
+
+impl ApiKey {
+    /// The key as it is on the wire.
+    pub const fn as_i16(self) -> i16 {
+        self as i16
+    }
+
+    /// The version of the header before a request of this version.
+    ///
+    /// ControlledShutdown 0 alone has no client id in it.
+    pub const fn request_header_version(self, version: i16) -> i16 {
+        match (self, self.flexible_from()) {
+            (Self::ControlledShutdown, _) if version == 0 => 0,
+            (_, Some(from)) if version >= from => 2,
+            _ => 1,
+        }
+    }
+
+    /// The version of the header before a response of this version.
+    ///
+    /// For ApiVersions it is always 0, so that a client can read the answer of a broker that does not know the version
+    /// asked for (KIP-511).
+    pub const fn response_header_version(self, version: i16) -> i16 {
+        match (self, self.flexible_from()) {
+            (Self::ApiVersions, _) => 0,
+            (_, Some(from)) if version >= from => 1,
+            _ => 0,
+        }
+    }
+}

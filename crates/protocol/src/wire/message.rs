@@ -1,0 +1,126 @@
+//! What every generated message can do.
+
+use std::fmt::{self, Debug, Display};
+
+use super::{DecodeError, EncodeError, Reader, Size, Writer, errors};
+use crate::messages::ApiKey;
+
+/// A closed range of versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Versions {
+    /// The lowest.
+    pub min: i16,
+    /// The highest.
+    pub max: i16,
+}
+
+impl Versions {
+    /// Is the version in the range?
+    pub const fn contains(self, version: i16) -> bool {
+        self.min <= version && version <= self.max
+    }
+
+    /// The versions that are in both; `None` where there are none.
+    pub fn and(self, other: Self) -> Option<Self> {
+        let both = Self {
+            min: self.min.max(other.min),
+            max: self.max.min(other.max),
+        };
+        (both.min <= both.max).then_some(both)
+    }
+}
+
+impl Display for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.min == self.max {
+            write!(f, "{}", self.min)
+        } else {
+            write!(f, "{}-{}", self.min, self.max)
+        }
+    }
+}
+
+/// A message of the protocol, for all its versions.
+pub trait Message: Default + Clone + Debug + PartialEq + Send + Sync + 'static {
+    /// Kafka's name of it, as `FetchRequest`.
+    const NAME: &'static str;
+    /// The versions that can be encoded and decoded.
+    const VERSIONS: Versions;
+    /// The first version with compact lengths and tags (KIP-482).
+    const FLEXIBLE_FROM: Option<i16>;
+
+    /// Adds up the exact size in a version that is in [`Self::VERSIONS`], with every check of encoding.
+    #[doc(hidden)]
+    fn measure(&self, version: i16, size: &mut Size) -> Result<(), EncodeError>;
+
+    /// Writes a message that [`Self::measure`] has found writable.
+    #[doc(hidden)]
+    fn write(&self, version: i16, out: &mut Writer);
+
+    /// Reads a version that is in [`Self::VERSIONS`].
+    #[doc(hidden)]
+    fn read(version: i16, input: &mut Reader) -> Result<Self, DecodeError>;
+
+    /// How many bytes [`Self::encode`] writes.
+    ///
+    /// # Errors
+    /// As for [`Self::encode`].
+    fn size(&self, version: i16) -> Result<usize, EncodeError> {
+        self.measured(version).map(|size| size.total())
+    }
+
+    /// The size in bytes, and how many of them need no copy.
+    ///
+    /// # Errors
+    /// As for [`Self::encode`].
+    #[doc(hidden)]
+    fn measured(&self, version: i16) -> Result<Size, EncodeError> {
+        if !Self::VERSIONS.contains(version) {
+            return Err(errors::encode_version(Self::NAME, version, Self::VERSIONS));
+        }
+        let mut size = Size::default();
+        match self.measure(version, &mut size) {
+            Ok(()) if size.total() <= i32::MAX as usize => Ok(size),
+            Ok(()) => Err(errors::too_large(size.total()).at(Self::NAME)),
+            Err(error) => Err(error.at(Self::NAME)),
+        }
+    }
+
+    /// Writes the message in a version, without any header.
+    ///
+    /// # Errors
+    /// The version is not in [`Self::VERSIONS`]; a field that the version lacks holds more than its default and may not be
+    /// dropped; null where the version has none; a string above 32,767 bytes; more than 2 GiB in all. Nothing is written
+    /// then.
+    fn encode(&self, version: i16, out: &mut Writer) -> Result<(), EncodeError> {
+        let size = self.measured(version)?;
+        out.reserve(size.copied());
+        self.write(version, out);
+        Ok(())
+    }
+
+    /// Reads the message in a version, without any header. Bytes after it are left in the reader.
+    ///
+    /// # Errors
+    /// The version is not in [`Self::VERSIONS`], or the bytes are not a message of it; the error names the field and why.
+    fn decode(version: i16, input: &mut Reader) -> Result<Self, DecodeError> {
+        if !Self::VERSIONS.contains(version) {
+            return Err(errors::decode_version(Self::NAME, version, Self::VERSIONS));
+        }
+        Self::read(version, input).map_err(|error| error.at(Self::NAME))
+    }
+}
+
+/// A request, and the response that answers it.
+pub trait Request: Message {
+    /// The API that it asks.
+    const KEY: ApiKey;
+    /// What answers it, in the same version.
+    type Response: Response;
+}
+
+/// A response.
+pub trait Response: Message {
+    /// The API that answers.
+    const KEY: ApiKey;
+}

@@ -1,0 +1,321 @@
+//! Values that stand for themselves in every message: strings, uuids, tagged fields not known here.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::str::FromStr;
+
+use bytes::Bytes;
+
+/// Valid UTF-8 in shared bytes: a decoded string is a slice of the frame it came in, and clones without a copy.
+#[derive(Clone, Default)]
+pub struct Str(Bytes);
+
+impl Str {
+    /// The empty string.
+    pub const fn new() -> Self {
+        Self(Bytes::new())
+    }
+
+    /// A string of the program, without a copy.
+    pub const fn from_static(text: &'static str) -> Self {
+        Self(Bytes::from_static(text.as_bytes()))
+    }
+
+    /// The bytes as a string, or back as they are where they are not UTF-8.
+    pub fn from_utf8(bytes: Bytes) -> Result<Self, Bytes> {
+        if std::str::from_utf8(&bytes).is_ok() {
+            Ok(Self(bytes))
+        } else {
+            Err(bytes)
+        }
+    }
+
+    /// The text.
+    #[inline]
+    pub fn as_str(&self) -> &str {
+        // Checked when it was made; checking again costs less than a promise that the compiler cannot check.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// How many bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Is it the empty string?
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The bytes, shared.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+
+    /// The same text in memory of its own, so that it does not keep the frame alive that it came in.
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+}
+
+impl Deref for Str {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl AsRef<str> for Str {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+/// A `str` and its `Str` hash and compare alike, so that maps can be asked with either.
+impl Borrow<str> for Str {
+    fn borrow(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl Hash for Str {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl PartialEq for Str {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Str {}
+
+impl PartialOrd for Str {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Str {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialEq<str> for Str {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for Str {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == other.as_bytes()
+    }
+}
+
+impl PartialEq<String> for Str {
+    fn eq(&self, other: &String) -> bool {
+        self.0 == other.as_bytes()
+    }
+}
+
+impl From<&str> for Str {
+    fn from(text: &str) -> Self {
+        Self(Bytes::copy_from_slice(text.as_bytes()))
+    }
+}
+
+impl From<String> for Str {
+    fn from(text: String) -> Self {
+        Self(Bytes::from(text))
+    }
+}
+
+impl From<&String> for Str {
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<Str> for String {
+    fn from(text: Str) -> Self {
+        text.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// 16 bytes that name a topic, a directory, a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Uuid(pub [u8; 16]);
+
+/// The letters of url-safe base64.
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+impl Uuid {
+    /// The uuid that stands for none.
+    pub const ZERO: Self = Self([0; 16]);
+
+    /// Is it [`Uuid::ZERO`]?
+    pub fn is_zero(self) -> bool {
+        self == Self::ZERO
+    }
+}
+
+/// Kafka's text of it: url-safe base64 without padding, 22 letters.
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = u128::from_be_bytes(self.0);
+        for i in 0..22u32 {
+            // The last letter has only two bits of its own.
+            let six = if i < 21 {
+                bits >> (122 - 6 * i)
+            } else {
+                bits << 4
+            } & 63;
+            let letter = LETTERS
+                .get(usize::try_from(six).unwrap_or_default())
+                .copied()
+                .unwrap_or_default();
+            write!(f, "{}", char::from(letter))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text is not a uuid in Kafka's notation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a uuid: 22 letters of url-safe base64 are wanted")]
+pub struct ParseUuidError;
+
+impl FromStr for Uuid {
+    type Err = ParseUuidError;
+
+    fn from_str(text: &str) -> Result<Self, ParseUuidError> {
+        let text = text.trim_end_matches('=');
+        if text.len() != 22 {
+            return Err(ParseUuidError);
+        }
+        let mut bits = 0u128;
+        for (i, letter) in text.bytes().enumerate() {
+            let six = LETTERS
+                .iter()
+                .position(|l| *l == letter)
+                .ok_or(ParseUuidError)? as u128;
+            bits = if i < 21 {
+                bits << 6 | six
+            } else {
+                bits << 2 | six >> 4
+            };
+        }
+        Ok(Self(bits.to_be_bytes()))
+    }
+}
+
+/// A tagged field as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownTag {
+    /// Its tag.
+    pub tag: u32,
+    /// Its value.
+    pub value: Bytes,
+}
+
+/// The tagged fields of a struct that are not known here, in ascending order of their tags.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UnknownTags(Box<[UnknownTag]>);
+
+impl UnknownTags {
+    /// None, which takes no memory of its own.
+    #[inline]
+    pub fn new() -> Self {
+        Self(Box::default())
+    }
+
+    /// Adds one at the end. Encoding refuses tags that do not ascend.
+    #[cold]
+    pub fn push(&mut self, tag: u32, value: Bytes) {
+        let mut all = std::mem::take(&mut self.0).into_vec();
+        all.push(UnknownTag { tag, value });
+        self.0 = all.into_boxed_slice();
+    }
+}
+
+impl Deref for UnknownTags {
+    type Target = [UnknownTag];
+
+    #[inline]
+    fn deref(&self) -> &[UnknownTag] {
+        &self.0
+    }
+}
+
+impl FromIterator<UnknownTag> for UnknownTags {
+    fn from_iter<I: IntoIterator<Item = UnknownTag>>(tags: I) -> Self {
+        Self(tags.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn uuid_text_is_url_safe_base64() {
+        assert_eq!(Uuid::ZERO.to_string(), "AAAAAAAAAAAAAAAAAAAAAA");
+        assert_eq!(Uuid([0xff; 16]).to_string(), "_____________________w");
+        let uuid = Uuid(*b"0123456789abcdef");
+        assert_eq!(uuid.to_string(), "MDEyMzQ1Njc4OWFiY2RlZg");
+        assert_eq!(uuid.to_string().parse(), Ok(uuid));
+        assert_eq!("MDEyMzQ1Njc4OWFiY2RlZg==".parse(), Ok(uuid));
+        assert_eq!("short".parse::<Uuid>(), Err(ParseUuidError));
+        assert_eq!(
+            "MDEyMzQ1Njc4OWFiY2Rl+g".parse::<Uuid>(),
+            Err(ParseUuidError)
+        );
+    }
+
+    #[test]
+    fn strings_compare_and_hash_as_text() {
+        let map = HashMap::from([(Str::from("topic"), 1)]);
+        assert_eq!(map.get("topic"), Some(&1));
+        assert_eq!(Str::from_static("topic"), "topic");
+        assert_eq!(Str::from(String::from("ä")).len(), 2);
+        assert_eq!(
+            format!("{:>4}|{:?}", Str::from("ab"), Str::from("a\"")),
+            "  ab|\"a\\\"\""
+        );
+        assert!(Str::from_utf8(Bytes::from_static(b"\xff")).is_err());
+    }
+}
