@@ -1,1 +1,58 @@
-//! The Python extension module.
+//! The Python extension module: thin shells that extract arguments, cross into Rust, and convert what comes back.
+//!
+//! Which thread does what: threads of the runtime never attach to Python (`runtime`); a sync call waits on the caller's
+//! thread, detached, in slices that look for signals (`wait`); an asyncio call is polled by the task that awaits it, on the
+//! loop's thread (`operation`).
+
+use pyo3::prelude::*;
+
+mod admin;
+mod arrow;
+mod batch;
+mod broker;
+mod consumer;
+mod delivery;
+mod errors;
+mod open;
+mod operation;
+mod options;
+mod outgoing;
+mod producer;
+mod runtime;
+mod values;
+mod wait;
+
+/// The compiled half of ottla.
+#[pymodule]
+mod _ottla {
+    use super::*;
+
+    #[pymodule_export]
+    use admin::Admin;
+    #[pymodule_export]
+    use batch::{Batch, Record, RecordIterator};
+    #[pymodule_export]
+    use broker::Broker;
+    #[pymodule_export]
+    use consumer::{Batches, Consumer, Records};
+    #[pymodule_export]
+    use delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery};
+    #[pymodule_export]
+    use open::close_at_exit;
+    #[pymodule_export]
+    use operation::{CompletionQueue, Operation};
+    #[pymodule_export]
+    use options::properties;
+    #[pymodule_export]
+    use producer::Producer;
+
+    /// True for a build without optimisation, which is many times slower.
+    #[pymodule_export]
+    const DEBUG_BUILD: bool = cfg!(debug_assertions);
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        runtime::watch_forks();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,152 @@
+//! Arrow data across the language border, by the Arrow PyCapsule interface: no copy, and no pyarrow needed.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+const STREAM: &CStr = c"arrow_array_stream";
+
+pub(crate) fn invalid(error: ArrowError) -> PyErr {
+    PyValueError::new_err(format!("the Arrow data could not be exchanged: {error}"))
+}
+
+/// A capsule named `arrow_schema`.
+pub(crate) fn export_schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowSchema::try_from(schema).map_err(invalid)?, SCHEMA)
+}
+
+/// A capsule named `arrow_array_stream` of these record batches.
+pub(crate) fn export_stream(py: Python<'_>, schema: SchemaRef, batches: Vec<RecordBatch>) -> PyResult<Bound<'_, PyCapsule>> {
+    let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+}
+
+/// The schema in a capsule that a consumer passed as `requested_schema`.
+pub(crate) fn import_schema(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
+    let pointer = capsule.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    // SAFETY: the interface says that a capsule of this name holds an initialised schema; it stays the capsule's.
+    Schema::try_from(unsafe { pointer.as_ref() }).map_err(invalid)
+}
+
+/// What was found behind `__arrow_c_stream__` or `__arrow_c_array__`: chunks of one type.
+pub(crate) struct Imported {
+    pub(crate) data_type: DataType,
+    pub(crate) chunks: Vec<ArrayRef>,
+}
+
+impl Imported {
+    /// Record batches, for data whose elements are structs, as those of tables and record batches are.
+    pub(crate) fn batches(&self) -> PyResult<Vec<RecordBatch>> {
+        self.chunks.iter().map(|chunk| self.batch(chunk)).collect()
+    }
+
+    fn batch(&self, chunk: &ArrayRef) -> PyResult<RecordBatch> {
+        let Some(rows) = chunk.as_any().downcast_ref::<StructArray>() else {
+            return Err(PyTypeError::new_err(format!(
+                "a table is wanted, with columns such as key and value, but the Arrow data is one column of {}",
+                self.data_type
+            )));
+        };
+        if rows.null_count() > 0 {
+            return Err(PyValueError::new_err("a row of the Arrow data is null as a whole; put nulls into its columns instead"));
+        }
+        Ok(RecordBatch::from(rows))
+    }
+}
+
+/// True when `data` offers one of the two methods.
+pub(crate) fn is_arrow(data: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = data.py();
+    Ok(data.hasattr(intern!(py, "__arrow_c_stream__"))? || data.hasattr(intern!(py, "__arrow_c_array__"))?)
+}
+
+/// Takes over the data of any object that speaks the PyCapsule interface.
+pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Imported> {
+    let py = data.py();
+    if data.hasattr(intern!(py, "__arrow_c_array__"))? {
+        let pair = data.call_method0(intern!(py, "__arrow_c_array__"))?.cast_into::<PyTuple>()?;
+        let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = pair.extract()?;
+        return import_array(&schema, &array);
+    }
+    if data.hasattr(intern!(py, "__arrow_c_stream__"))? {
+        let capsule = data.call_method0(intern!(py, "__arrow_c_stream__"))?.cast_into::<PyCapsule>()?;
+        return import_stream(py, &capsule);
+    }
+    Err(PyTypeError::new_err(format!(
+        "{} is not Arrow data: it has neither __arrow_c_stream__ nor __arrow_c_array__; pass a pyarrow Table, RecordBatch or \
+         Array, a polars DataFrame, or another object with one of these methods",
+        data.get_type().name()?
+    )))
+}
+
+fn import_array(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<Imported> {
+    let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
+    // SAFETY: the interface says that a capsule of this name holds an initialised schema; it stays the capsule's.
+    let data_type = DataType::try_from(unsafe { schema.as_ref() }).map_err(invalid)?;
+    // SAFETY: likewise for the array, which is moved out; this marks the one in the capsule as released.
+    let chunk = unsafe { chunk(FFI_ArrowArray::from_raw(array.as_ptr()), &data_type) }.map_err(invalid)?;
+    Ok(Imported { data_type, chunks: vec![chunk] })
+}
+
+fn import_stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>) -> PyResult<Imported> {
+    let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: the interface says that a capsule of this name holds an initialised stream. It is moved out, which marks the
+    // one in the capsule as released.
+    let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
+    // The other side may compute, and may need the interpreter for it.
+    py.detach(|| read_stream(&mut stream)).map_err(PyValueError::new_err)
+}
+
+fn read_stream(stream: &mut FFI_ArrowArrayStream) -> Result<Imported, String> {
+    let (Some(schema_of), Some(next)) = (stream.get_schema, stream.get_next) else {
+        return Err("the Arrow stream was read already; pass it once".to_owned());
+    };
+    let mut schema = FFI_ArrowSchema::empty();
+    // SAFETY: an initialised stream's own functions, called with that stream and a place for the answer.
+    if unsafe { schema_of(stream, &raw mut schema) } != 0 {
+        return Err(failure(stream));
+    }
+    let data_type = DataType::try_from(&schema).map_err(|error| error.to_string())?;
+    let mut chunks = Vec::new();
+    loop {
+        let mut array = FFI_ArrowArray::empty();
+        // SAFETY: as above.
+        if unsafe { next(stream, &raw mut array) } != 0 {
+            return Err(failure(stream));
+        }
+        if array.is_released() {
+            return Ok(Imported { data_type, chunks });
+        }
+        // SAFETY: the stream promises arrays of the type in its schema.
+        chunks.push(unsafe { chunk(array, &data_type) }.map_err(|error| error.to_string())?);
+    }
+}
+
+/// What the stream itself says about its failure.
+fn failure(stream: &mut FFI_ArrowArrayStream) -> String {
+    let reason = stream.get_last_error.and_then(|last_error| {
+        // SAFETY: the stream's own function, called with that stream; the text is valid until the next call and copied.
+        let text = unsafe { last_error(stream) };
+        // SAFETY: a text that is not null ends with a null byte.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    });
+    format!("the Arrow stream ended with an error: {}", reason.as_deref().unwrap_or("it gave no reason"))
+}
+
+/// # Safety
+/// `array` must be of `data_type`, as the interface says of what comes together.
+unsafe fn chunk(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    // SAFETY: the caller's promise.
+    unsafe { from_ffi_and_data_type(array, data_type.clone()) }.map(make_array)
+}

@@ -1,0 +1,302 @@
+//! A batch of consumed records: Arrow columns, with records as views over them.
+
+use std::sync::Arc;
+
+use ottla_columnar::Columns;
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyImportError, PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice, PyString, PyTuple};
+
+use crate::arrow;
+use crate::errors;
+
+/// How much of a key or value a `repr` shows, in bytes.
+const SHOWN: usize = 40;
+
+fn bytes<'py>(py: Python<'py>, value: Option<&[u8]>) -> Option<Bound<'py, PyBytes>> {
+    value.map(|value| PyBytes::new(py, value))
+}
+
+/// Records as one poll returned them: a chunk for each run of one partition. Immutable; any thread may use it.
+#[pyclass(frozen, module = "ottla", weakref)]
+pub(crate) struct Batch {
+    chunks: Arc<[Arc<Chunk>]>,
+    length: usize,
+}
+
+struct Chunk {
+    columns: Columns,
+    /// Made once: all records of the chunk give this one away.
+    topic: Py<PyString>,
+}
+
+impl Chunk {
+    fn slice(&self, py: Python<'_>, start: usize, length: usize) -> Self {
+        Chunk { columns: self.columns.slice(start, length), topic: self.topic.clone_ref(py) }
+    }
+}
+
+impl Batch {
+    pub(crate) fn new(py: Python<'_>, chunks: impl IntoIterator<Item = Columns>) -> Self {
+        let of = |columns: Columns| Arc::new(Chunk { topic: PyString::new(py, columns.topic()).unbind(), columns });
+        // A chunk without records only moved the position.
+        Self::of(chunks.into_iter().filter(|columns| columns.len() > 0).map(of).collect())
+    }
+
+    fn of(chunks: Arc<[Arc<Chunk>]>) -> Self {
+        Batch { length: chunks.iter().map(|chunk| chunk.columns.len()).sum(), chunks }
+    }
+
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Rows `start` to `end`, without a copy.
+    fn slice(&self, py: Python<'_>, start: usize, end: usize) -> Self {
+        let mut first = 0;
+        let mut chunks = Vec::new();
+        for chunk in &*self.chunks {
+            let length = chunk.columns.len();
+            let from = start.clamp(first, first + length) - first;
+            let to = end.clamp(first, first + length) - first;
+            if from < to {
+                chunks.push(Arc::new(chunk.slice(py, from, to - from)));
+            }
+            first += length;
+        }
+        Self::of(chunks.into())
+    }
+
+    fn record(&self, mut row: usize) -> Option<Record> {
+        for chunk in &*self.chunks {
+            if row < chunk.columns.len() {
+                return Some(Record { chunk: Arc::clone(chunk), row });
+            }
+            row -= chunk.columns.len();
+        }
+        None
+    }
+}
+
+#[pymethods]
+impl Batch {
+    fn __len__(&self) -> usize {
+        self.length
+    }
+
+    fn __iter__(&self) -> RecordIterator {
+        RecordIterator::new(self)
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let length = self.length;
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let range = slice.indices(length.cast_signed())?;
+            if range.step != 1 {
+                return Err(errors::argument("a batch is sliced without a copy, so the step of a slice must be 1"));
+            }
+            let start = range.start.cast_unsigned();
+            return Ok(Bound::new(py, self.slice(py, start, start + range.slicelength))?.into_any());
+        }
+        let index: isize = index.extract()?;
+        let row = if index < 0 { index.checked_add_unsigned(length) } else { Some(index) };
+        let row = row.and_then(|row| usize::try_from(row).ok());
+        match row.and_then(|row| self.record(row)) {
+            Some(record) => Ok(Bound::new(py, record)?.into_any()),
+            None => Err(PyIndexError::new_err(format!("record {index} of a batch of {length}"))),
+        }
+    }
+
+    /// Best effort, as the interface has it: columns can be left out and put in another order, types stay.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let ours = ottla_columnar::schema();
+        let wanted = requested_schema.map(arrow::import_schema).transpose()?.and_then(|requested| {
+            requested.fields().iter().map(|field| ours.index_of(field.name()).ok()).collect::<Option<Vec<_>>>()
+        });
+        let all = || (0..ours.fields().len()).collect();
+        let columns = wanted.unwrap_or_else(all);
+        let batches = py.detach(|| self.chunks.iter().map(|chunk| chunk.columns.record_batch_of(&columns)).collect());
+        let schema = ours.project(&columns).map_err(arrow::invalid)?;
+        arrow::export_stream(py, schema.into(), batches)
+    }
+
+    #[expect(clippy::unused_self, reason = "the interface asks an object for it")]
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::export_schema(py, &ottla_columnar::schema())
+    }
+
+    /// The whole batch as a `pyarrow.Table`.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let pyarrow = py.import("pyarrow").map_err(|error| {
+            let needed = PyImportError::new_err(
+                "to_arrow() makes a pyarrow.Table and needs pyarrow: pip install 'ottla[arrow]'. Other Arrow libraries take \
+                 the batch as it is, such as polars.DataFrame(batch)",
+            );
+            needed.set_cause(py, Some(error));
+            needed
+        })?;
+        pyarrow.call_method1("table", (slf,))
+    }
+
+    fn __repr__(&self) -> String {
+        let shown: Vec<_> = self
+            .chunks
+            .iter()
+            .map(|chunk| {
+                let columns = &chunk.columns;
+                let last = columns.len().saturating_sub(1);
+                format!("{}[{}] {}..={}", columns.topic(), columns.partition(), columns.offset(0), columns.offset(last))
+            })
+            .collect();
+        match self.length {
+            0 => "Batch(empty)".to_owned(),
+            length => format!("Batch({length} records: {})", shown.join(", ")),
+        }
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a Batch cannot be pickled: send batch.to_arrow(), which can, or the values that are needed",
+        ))
+    }
+}
+
+/// Records of a batch, one after the other. Where it stands is shared by all who iterate it.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct RecordIterator {
+    chunks: Arc<[Arc<Chunk>]>,
+    /// Chunk, and row of the chunk, of the next record.
+    next: Mutex<(usize, usize)>,
+}
+
+impl RecordIterator {
+    pub(crate) fn new(batch: &Batch) -> Self {
+        RecordIterator { chunks: Arc::clone(&batch.chunks), next: Mutex::new((0, 0)) }
+    }
+
+    pub(crate) fn next(&self) -> Option<Record> {
+        let mut next = self.next.lock();
+        loop {
+            let (index, row) = *next;
+            let chunk = self.chunks.get(index)?;
+            if row < chunk.columns.len() {
+                *next = (index, row + 1);
+                return Some(Record { chunk: Arc::clone(chunk), row });
+            }
+            *next = (index + 1, 0);
+        }
+    }
+
+    /// The next record of each run that is not read to its end: topic, partition, offset.
+    pub(crate) fn unread(&self) -> Vec<(Arc<str>, i32, i64)> {
+        let (current, row) = *self.next.lock();
+        let chunks = self.chunks.iter().enumerate().skip(current);
+        chunks
+            .map(|(index, chunk)| (&chunk.columns, if index == current { row } else { 0 }))
+            .filter(|(columns, row)| *row < columns.len())
+            .map(|(columns, row)| (Arc::clone(columns.topic()), columns.partition(), columns.offset(row)))
+            .collect()
+    }
+}
+
+#[pymethods]
+impl RecordIterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Option<Record> {
+        self.next()
+    }
+}
+
+/// One record of a batch. A view: key, value and headers become Python objects when they are asked for.
+#[pyclass(frozen, module = "ottla", freelist = 64)]
+pub(crate) struct Record {
+    chunk: Arc<Chunk>,
+    row: usize,
+}
+
+#[pymethods]
+impl Record {
+    #[getter]
+    fn topic(&self, py: Python<'_>) -> Py<PyString> {
+        self.chunk.topic.clone_ref(py)
+    }
+
+    #[getter]
+    fn partition(&self) -> i32 {
+        self.chunk.columns.partition()
+    }
+
+    #[getter]
+    fn offset(&self) -> i64 {
+        self.chunk.columns.offset(self.row)
+    }
+
+    #[getter]
+    fn timestamp(&self) -> i64 {
+        self.chunk.columns.timestamp_ms(self.row)
+    }
+
+    #[getter]
+    fn timestamp_type(&self) -> i32 {
+        self.chunk.columns.timestamp_type(self.row)
+    }
+
+    #[getter]
+    fn key<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        bytes(py, self.chunk.columns.key(self.row))
+    }
+
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        bytes(py, self.chunk.columns.value(self.row))
+    }
+
+    #[getter]
+    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let headers = PyList::empty(py);
+        for (key, value) in self.chunk.columns.headers(self.row) {
+            let pair = (PyString::new(py, key), bytes(py, value));
+            headers.append(PyTuple::new(py, [pair.0.into_any(), pair.1.into_pyobject(py)?.into_any()])?)?;
+        }
+        Ok(headers)
+    }
+
+    #[getter]
+    fn leader_epoch(&self) -> Option<i32> {
+        Some(self.chunk.columns.leader_epoch(self.row)).filter(|epoch| *epoch >= 0)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let columns = &self.chunk.columns;
+        let shown = |value: Option<&[u8]>| -> PyResult<String> {
+            let Some(value) = value else { return Ok("None".to_owned()) };
+            let start = value.get(..SHOWN).unwrap_or(value);
+            let text = PyBytes::new(py, start).repr()?.to_string();
+            Ok(if start.len() < value.len() { format!("{text}... ({} bytes)", value.len()) } else { text })
+        };
+        Ok(format!(
+            "Record(topic={:?}, partition={}, offset={}, timestamp={}, key={}, value={}, headers={})",
+            columns.topic(),
+            columns.partition(),
+            columns.offset(self.row),
+            columns.timestamp_ms(self.row),
+            shown(columns.key(self.row))?,
+            shown(columns.value(self.row))?,
+            self.headers(py)?.repr()?,
+        ))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a Record is a view of its Batch and cannot be pickled: send the attributes that are needed, such as record.value"))
+    }
+}

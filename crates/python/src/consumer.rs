@@ -1,0 +1,552 @@
+//! `Consumer`: for each verb the call that waits and, with a leading underscore, the one that `ottla.aio` awaits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ottla_client::consumer::OffsetAndTimestamp;
+use ottla_client::{Chunk, Consumer as Client, Decode, Error, Fetched, Kind, Role, Start};
+use ottla_columnar::{Columns, Source};
+use parking_lot::Mutex;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
+use tokio::time::Instant;
+
+use crate::batch::{Batch, Record, RecordIterator};
+use crate::open::Closing;
+use crate::operation::Operation;
+use crate::runtime::{self, Native};
+use crate::values::seconds;
+use crate::{errors, options, wait};
+
+type Partition = (Arc<str>, i32);
+
+/// The least time to find the partitions of the constructor's topics, once, however short the first poll is meant to be.
+const LOOKUP: Duration = Duration::from_secs(1);
+
+/// Decodes to Arrow columns, with what the consumer's settings say about it.
+struct Decoder {
+    read_committed: bool,
+    check_crcs: bool,
+    decompress_limit: usize,
+}
+
+/// Columns, as the client hands them out.
+struct Decoded(Columns);
+
+impl Decode for Decoder {
+    type Chunk = Decoded;
+
+    fn decode(&self, fetched: &Fetched) -> Result<Decoded, Error> {
+        let source = Source {
+            topic: Arc::clone(&fetched.topic),
+            partition: fetched.partition,
+            fetch_offset: fetched.fetch_offset,
+            aborted: fetched.aborted.iter().map(aborted).collect(),
+            read_committed: self.read_committed,
+            check_crcs: self.check_crcs,
+            decompress_limit: self.decompress_limit,
+        };
+        ottla_columnar::decode(fetched.records.clone(), &source).map(Decoded).map_err(|error| fetched.corrupt(error))
+    }
+}
+
+fn aborted(transaction: &ottla_client::consumer::Aborted) -> ottla_columnar::Aborted {
+    ottla_columnar::Aborted { producer_id: transaction.producer_id, first_offset: transaction.first_offset }
+}
+
+impl Chunk for Decoded {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn split_to(&mut self, n: usize) -> Self {
+        Decoded(self.0.split_to(n))
+    }
+
+    fn next_offset(&self) -> i64 {
+        self.0.next_offset()
+    }
+}
+
+/// What the calls of one consumer share. Cloned into those that `ottla.aio` awaits.
+#[derive(Clone)]
+struct Reader {
+    client: Client<Decoder>,
+    /// Topics given to the constructor: their partitions are found out by the first call that waits.
+    topics: Arc<Mutex<Vec<String>>>,
+    /// Where iteration over records stands.
+    iteration: Arc<Mutex<Option<RecordIterator>>>,
+}
+
+impl Reader {
+    /// Assigns all partitions of the topics given to the constructor, unless that was done.
+    async fn assign_topics(&self, timeout: Duration) -> Result<(), Error> {
+        let topics = self.topics.lock().clone();
+        if topics.is_empty() {
+            return Ok(());
+        }
+        let mut partitions = Vec::new();
+        for topic in &topics {
+            let name: Arc<str> = topic.as_str().into();
+            let found = self.client.partitions_for(topic, Some(timeout)).await?;
+            partitions.extend(found.iter().map(|info| (Arc::clone(&name), info.partition, Start::Reset)));
+        }
+        let mut pending = self.topics.lock();
+        // A call to assign() meanwhile has replaced them.
+        if *pending == topics {
+            self.client.assign(partitions)?;
+            pending.clear();
+        }
+        Ok(())
+    }
+
+    /// Goes back to the first record that an iteration over records took from the client and did not hand out.
+    fn give_back(&self) -> Result<(), Error> {
+        let Some(iteration) = self.iteration.lock().take() else { return Ok(()) };
+        // Backwards, so that of several runs of a partition the first one is what stays.
+        for (topic, partition, offset) in iteration.unread().into_iter().rev() {
+            match self.client.seek(&topic, partition, Start::Offset(offset)) {
+                // No longer assigned, so there is nothing to go back to.
+                Err(error) if error.kind() == Kind::Argument => {}
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn poll(&self, timeout: Option<Duration>, max_records: Option<usize>) -> Result<Vec<Decoded>, Error> {
+        let deadline = Instant::now() + self.limit(timeout);
+        self.give_back()?;
+        self.assign_topics(self.limit(timeout).max(LOOKUP)).await?;
+        self.client.poll(deadline.saturating_duration_since(Instant::now()), max_records).await
+    }
+
+    async fn position(&self, (topic, partition): Partition, timeout: Option<Duration>) -> Result<i64, Error> {
+        self.give_back()?;
+        self.assign_topics(self.limit(timeout)).await?;
+        self.client.position(&topic, partition, timeout).await
+    }
+
+    fn limit(&self, timeout: Option<Duration>) -> Duration {
+        timeout.unwrap_or_else(|| self.client.config().default_api_timeout)
+    }
+
+    /// Records between the position and the end of each assigned partition.
+    async fn lag(&self, timeout: Option<Duration>) -> Result<Vec<(Partition, i64)>, Error> {
+        self.give_back()?;
+        self.assign_topics(self.limit(timeout)).await?;
+        let partitions = self.client.assignment();
+        let ends = self.client.end_offsets(&partitions, timeout).await?;
+        let mut lags = Vec::with_capacity(partitions.len());
+        for (partition, end) in partitions.into_iter().zip(ends) {
+            let position = self.client.position(&partition.0, partition.1, timeout).await?;
+            lags.push((partition, (end - position).max(0)));
+        }
+        Ok(lags)
+    }
+
+    async fn offsets(&self, partitions: Vec<Partition>, end: bool, timeout: Option<Duration>) -> Result<Vec<(Partition, i64)>, Error> {
+        let offsets = match end {
+            false => self.client.beginning_offsets(&partitions, timeout).await?,
+            true => self.client.end_offsets(&partitions, timeout).await?,
+        };
+        Ok(partitions.into_iter().zip(offsets).collect())
+    }
+
+    async fn offsets_for_times(&self, times: Vec<(Arc<str>, i32, i64)>, timeout: Option<Duration>) -> Result<Vec<(Partition, Option<OffsetAndTimestamp>)>, Error> {
+        let offsets = self.client.offsets_for_times(&times, timeout).await?;
+        Ok(times.into_iter().map(|(topic, partition, _)| (topic, partition)).zip(offsets).collect())
+    }
+}
+
+/// A partition as Python names it: a TopicPartition or a pair, with an offset where it has one.
+struct Named {
+    topic: Arc<str>,
+    partition: i32,
+    offset: Option<i64>,
+}
+
+impl FromPyObject<'_, '_> for Named {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let wrong = || -> PyResult<PyErr> {
+            let found = object.get_type();
+            Ok(PyTypeError::new_err(format!("a partition is a TopicPartition or a (topic, partition) pair, not {}", found.qualname()?)))
+        };
+        let (topic, partition, offset) = match object.extract::<(Bound<'_, PyString>, i32)>() {
+            Ok((topic, partition)) => (topic, partition, None),
+            Err(_) if object.hasattr("partition")? && object.hasattr("topic")? => {
+                let topic = object.getattr("topic")?.cast_into::<PyString>()?;
+                let offset = if object.hasattr("offset")? { object.getattr("offset")?.extract()? } else { None };
+                (topic, object.getattr("partition")?.extract()?, offset)
+            }
+            Err(_) => return Err(wrong()?),
+        };
+        Ok(Named { topic: topic.to_str()?.into(), partition, offset })
+    }
+}
+
+impl Named {
+    fn partition(self) -> Partition {
+        (self.topic, self.partition)
+    }
+}
+
+/// One partition, or many.
+fn partitions(object: &Bound<'_, PyAny>) -> PyResult<Vec<Named>> {
+    object.try_iter()?.map(|partition| partition?.extract()).collect()
+}
+
+fn pairs(object: &Bound<'_, PyAny>) -> PyResult<Vec<Partition>> {
+    Ok(partitions(object)?.into_iter().map(Named::partition).collect())
+}
+
+fn topic_partition<'py>(py: Python<'py>, (topic, partition): &Partition) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    CLASS.import(py, "ottla._types", "TopicPartition")?.call1((&**topic, *partition))
+}
+
+/// A dict by TopicPartition.
+fn by_partition<T>(
+    py: Python<'_>,
+    values: Vec<(Partition, T)>,
+    convert: impl Fn(T) -> PyResult<Py<PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    let dict = PyDict::new(py);
+    for (partition, value) in values {
+        dict.set_item(topic_partition(py, &partition)?, convert(value)?)?;
+    }
+    Ok(dict.into_any().unbind())
+}
+
+fn offsets(py: Python<'_>, values: Vec<(Partition, i64)>) -> PyResult<Py<PyAny>> {
+    by_partition(py, values, |offset| Ok(offset.into_pyobject(py)?.into_any().unbind()))
+}
+
+fn times(py: Python<'_>, values: Vec<(Partition, Option<OffsetAndTimestamp>)>) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.import(py, "ottla._types", "OffsetAndTimestamp")?;
+    by_partition(py, values, |found| match found {
+        Some(found) => Ok(class.call1((found.offset, found.timestamp_ms))?.unbind()),
+        None => Ok(py.None()),
+    })
+}
+
+fn batch(py: Python<'_>, chunks: Vec<Decoded>) -> Batch {
+    Batch::new(py, chunks.into_iter().map(|decoded| decoded.0))
+}
+
+/// Reads records. Threads may share it: their polls wait for each other.
+#[pyclass(frozen, module = "ottla", weakref)]
+pub(crate) struct Consumer {
+    reader: Native<Reader>,
+    closing: Closing,
+}
+
+impl Consumer {
+    fn reader(&self) -> PyResult<Reader> {
+        self.reader.get().cloned()
+    }
+
+    fn seek_all(&self, py: Python<'_>, partitions: Option<&Bound<'_, PyAny>>, to: Start) -> PyResult<()> {
+        let reader = self.reader.get()?;
+        let partitions = match partitions {
+            Some(partitions) => pairs(partitions)?,
+            None => reader.client.assignment(),
+        };
+        let raise = |error: Error| errors::to_python(py, &error);
+        reader.give_back().map_err(raise)?;
+        partitions.iter().try_for_each(|(topic, partition)| reader.client.seek(topic, *partition, to)).map_err(raise)
+    }
+}
+
+#[pymethods]
+impl Consumer {
+    #[new]
+    #[pyo3(signature = (bootstrap_servers = None, *, topics = None, config = None, **properties))]
+    fn new(
+        py: Python<'_>,
+        bootstrap_servers: Option<&Bound<'_, PyAny>>,
+        topics: Option<&Bound<'_, PyAny>>,
+        config: Option<&Bound<'_, PyDict>>,
+        properties: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let config = options::parse(Role::Consumer, bootstrap_servers, config, properties)?;
+        let topics = match topics {
+            None => Vec::new(),
+            Some(topics) => match topics.cast::<PyString>() {
+                Ok(topic) => vec![topic.to_str()?.to_owned()],
+                Err(_) => topics.try_iter()?.map(|topic| topic?.extract()).collect::<PyResult<_>>()?,
+            },
+        };
+        let decoder = Decoder {
+            read_committed: config.read_committed,
+            check_crcs: config.check_crcs,
+            decompress_limit: config.decompress_max_bytes,
+        };
+        let client = Client::new(config, decoder, runtime::handle()?).map_err(|error| errors::to_python(py, &error))?;
+        let reader = Reader { client, topics: Arc::new(Mutex::new(topics)), iteration: Arc::default() };
+        Ok(Consumer { reader: Native::new("Consumer", reader), closing: Closing::new("Consumer") })
+    }
+
+    fn assign(&self, py: Python<'_>, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
+        let reader = self.reader.get()?;
+        let start = |named: Named| (named.topic, named.partition, named.offset.map_or(Start::Reset, Start::Offset));
+        let wanted: Vec<_> = self::partitions(partitions)?.into_iter().map(start).collect();
+        let raise = |error: Error| errors::to_python(py, &error);
+        reader.give_back().map_err(raise)?;
+        let mut topics = reader.topics.lock();
+        reader.client.assign(wanted).map_err(raise)?;
+        topics.clear();
+        Ok(())
+    }
+
+    fn assignment(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let assigned = self.reader.get()?.client.assignment();
+        assigned.iter().map(|partition| Ok(topic_partition(py, partition)?.unbind())).collect()
+    }
+
+    fn paused(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let paused = self.reader.get()?.client.paused();
+        paused.iter().map(|partition| Ok(topic_partition(py, partition)?.unbind())).collect()
+    }
+
+    #[pyo3(signature = (partition, offset = None))]
+    fn seek(&self, py: Python<'_>, partition: Named, offset: Option<i64>) -> PyResult<()> {
+        let Some(offset) = offset.or(partition.offset) else {
+            return Err(PyTypeError::new_err("seek needs an offset: seek(TopicPartition(topic, partition), offset)"));
+        };
+        let reader = self.reader.get()?;
+        let raise = |error: Error| errors::to_python(py, &error);
+        reader.give_back().map_err(raise)?;
+        reader.client.seek(&partition.topic, partition.partition, Start::Offset(offset)).map_err(raise)
+    }
+
+    #[pyo3(signature = (partitions = None))]
+    fn seek_to_beginning(&self, py: Python<'_>, partitions: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.seek_all(py, partitions, Start::Beginning)
+    }
+
+    #[pyo3(signature = (partitions = None))]
+    fn seek_to_end(&self, py: Python<'_>, partitions: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.seek_all(py, partitions, Start::End)
+    }
+
+    #[pyo3(signature = (partition, timeout = None))]
+    fn position(&self, py: Python<'_>, partition: Named, timeout: Option<f64>) -> PyResult<i64> {
+        wait::result(py, self.reader.get()?.position(partition.partition(), seconds(timeout)?))
+    }
+
+    fn _position(&self, partition: Named, timeout: Option<f64>) -> PyResult<Operation> {
+        let (reader, timeout) = (self.reader()?, seconds(timeout)?);
+        Ok(Operation::new(
+            async move { reader.position(partition.partition(), timeout).await },
+            |py, offset| Ok(offset.into_pyobject(py)?.into_any().unbind()),
+        ))
+    }
+
+    fn pause(&self, py: Python<'_>, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
+        let reader = self.reader.get()?;
+        let partitions = pairs(partitions)?;
+        reader.give_back().and_then(|()| reader.client.pause(&partitions)).map_err(|error| errors::to_python(py, &error))
+    }
+
+    fn resume(&self, py: Python<'_>, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
+        let partitions = pairs(partitions)?;
+        self.reader.get()?.client.resume(&partitions).map_err(|error| errors::to_python(py, &error))
+    }
+
+    #[pyo3(signature = (timeout = Some(1.0), *, max_records = None))]
+    fn poll(&self, py: Python<'_>, timeout: Option<f64>, max_records: Option<usize>) -> PyResult<Batch> {
+        let chunks = wait::result(py, self.reader.get()?.poll(seconds(timeout)?, max_records))?;
+        Ok(batch(py, chunks))
+    }
+
+    fn _poll(&self, timeout: Option<f64>, max_records: Option<usize>) -> PyResult<Operation> {
+        let (reader, timeout) = (self.reader()?, seconds(timeout)?);
+        Ok(Operation::new(
+            async move { reader.poll(timeout, max_records).await },
+            |py, chunks| Ok(Py::new(py, batch(py, chunks))?.into_any()),
+        ))
+    }
+
+    /// The next record that the last `_iterate` brought, if there is one.
+    fn _next_record(&self) -> PyResult<Option<Record>> {
+        Ok(self.reader.get()?.iteration.lock().as_ref().and_then(RecordIterator::next))
+    }
+
+    /// Polls and keeps the records for `_next_record`.
+    fn _iterate(&self) -> PyResult<Operation> {
+        let (reader, kept) = (self.reader()?, Arc::clone(&self.reader.get()?.iteration));
+        Ok(Operation::new(async move { reader.poll(None, None).await }, move |py, chunks| {
+            *kept.lock() = Some(RecordIterator::new(&batch(py, chunks)));
+            Ok(py.None())
+        }))
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Records {
+        Records { consumer: slf.unbind() }
+    }
+
+    fn batches(slf: Bound<'_, Self>) -> Batches {
+        Batches { consumer: slf.unbind() }
+    }
+
+    #[pyo3(signature = (partitions, timeout = None))]
+    fn beginning_offsets(&self, py: Python<'_>, partitions: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        offsets(py, wait::result(py, self.reader.get()?.offsets(pairs(partitions)?, false, seconds(timeout)?))?)
+    }
+
+    fn _beginning_offsets(&self, partitions: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<Operation> {
+        let (reader, partitions, timeout) = (self.reader()?, pairs(partitions)?, seconds(timeout)?);
+        Ok(Operation::new(async move { reader.offsets(partitions, false, timeout).await }, offsets))
+    }
+
+    #[pyo3(signature = (partitions, timeout = None))]
+    fn end_offsets(&self, py: Python<'_>, partitions: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        offsets(py, wait::result(py, self.reader.get()?.offsets(pairs(partitions)?, true, seconds(timeout)?))?)
+    }
+
+    fn _end_offsets(&self, partitions: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<Operation> {
+        let (reader, partitions, timeout) = (self.reader()?, pairs(partitions)?, seconds(timeout)?);
+        Ok(Operation::new(async move { reader.offsets(partitions, true, timeout).await }, offsets))
+    }
+
+    #[pyo3(signature = (timestamps, timeout = None))]
+    fn offsets_for_times(&self, py: Python<'_>, timestamps: &Bound<'_, PyDict>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        let wanted = timestamped(timestamps)?;
+        times(py, wait::result(py, self.reader.get()?.offsets_for_times(wanted, seconds(timeout)?))?)
+    }
+
+    fn _offsets_for_times(&self, timestamps: &Bound<'_, PyDict>, timeout: Option<f64>) -> PyResult<Operation> {
+        let (reader, wanted, timeout) = (self.reader()?, timestamped(timestamps)?, seconds(timeout)?);
+        Ok(Operation::new(async move { reader.offsets_for_times(wanted, timeout).await }, times))
+    }
+
+    #[pyo3(signature = (topic, timeout = None))]
+    fn partitions_for(&self, py: Python<'_>, topic: &str, timeout: Option<f64>) -> PyResult<Vec<i32>> {
+        let partitions = wait::result(py, self.reader.get()?.client.partitions_for(topic, seconds(timeout)?))?;
+        Ok(partitions.iter().map(|info| info.partition).collect())
+    }
+
+    fn _partitions_for(&self, topic: String, timeout: Option<f64>) -> PyResult<Operation> {
+        let (reader, timeout) = (self.reader()?, seconds(timeout)?);
+        Ok(Operation::new(async move { reader.client.partitions_for(&topic, timeout).await }, |py, partitions| {
+            let partitions: Vec<i32> = partitions.iter().map(|info| info.partition).collect();
+            Ok(partitions.into_pyobject(py)?.into_any().unbind())
+        }))
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn lag(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        offsets(py, wait::result(py, self.reader.get()?.lag(seconds(timeout)?))?)
+    }
+
+    fn _lag(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (reader, timeout) = (self.reader()?, seconds(timeout)?);
+        Ok(Operation::new(async move { reader.lag(timeout).await }, offsets))
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn close(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let result = wait::block_on(py, self.reader.get()?.client.close(seconds(timeout)?))?;
+        self.closing.done();
+        result.map_err(|error| errors::to_python(py, &error))
+    }
+
+    fn _close(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Operation> {
+        let (reader, timeout) = (slf.get().reader()?, seconds(timeout)?);
+        let this = slf.clone().unbind();
+        let close = async move { Ok(reader.client.close(timeout).await) };
+        Ok(Operation::new(close, move |py, result: Result<(), Error>| {
+            this.get().closing.done();
+            result.map(|()| py.None()).map_err(|error| errors::to_python(py, &error))
+        }))
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _exc_type: &Bound<'_, PyAny>,
+        _exc: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py, None)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a Consumer holds connections and cannot be pickled: send its options, and make the consumer where it is used",
+        ))
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        if let Ok(reader) = self.reader.get() {
+            let client = reader.client.clone();
+            self.closing.on_drop(async move { client.close(None).await });
+        }
+    }
+}
+
+fn timestamped(timestamps: &Bound<'_, PyDict>) -> PyResult<Vec<(Arc<str>, i32, i64)>> {
+    let entries = timestamps.iter().map(|(partition, time)| {
+        let partition: Named = partition.extract()?;
+        Ok((partition.topic, partition.partition, time.extract()?))
+    });
+    entries.collect()
+}
+
+/// Records without end; it waits where there is none yet.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct Records {
+    consumer: Py<Consumer>,
+}
+
+#[pymethods]
+impl Records {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Record> {
+        let consumer = self.consumer.get();
+        loop {
+            if let Some(record) = consumer._next_record()? {
+                return Ok(record);
+            }
+            let batch = consumer.poll(py, None, None)?;
+            *consumer.reader.get()?.iteration.lock() = Some(RecordIterator::new(&batch));
+        }
+    }
+}
+
+/// Batches without end, none of them empty; it waits where there is none yet.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct Batches {
+    consumer: Py<Consumer>,
+}
+
+#[pymethods]
+impl Batches {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Batch> {
+        loop {
+            let batch = self.consumer.get().poll(py, None, None)?;
+            if batch.length() > 0 {
+                return Ok(batch);
+            }
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What became of sent records: handles that wait in a thread, and twins that are awaited.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ottla_client::{Delivery as Fate, Deliveries as Fates, Error, RecordMetadata, Report};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict};
+use tokio::time::Instant;
+
+use crate::errors;
+use crate::operation::{CompletionQueue, Operation};
+use crate::runtime::Native;
+use crate::values::seconds;
+use crate::wait;
+
+fn metadata(py: Python<'_>, written: &RecordMetadata) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.import(py, "ottla._types", "RecordMetadata")?;
+    Ok(class.call1((&*written.topic, written.partition, written.offset, written.timestamp_ms))?.unbind())
+}
+
+fn outcome(py: Python<'_>, result: Result<RecordMetadata, Error>) -> PyResult<Py<PyAny>> {
+    match result {
+        Ok(written) => metadata(py, &written),
+        Err(error) => Err(errors::to_python(py, &error)),
+    }
+}
+
+fn not_done(py: Python<'_>) -> PyErr {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    CLASS
+        .import(py, "asyncio", "InvalidStateError")
+        .and_then(|class| class.call1(("not delivered yet: await it first",)))
+        .map_or_else(|failure| failure, PyErr::from_value)
+}
+
+/// `module` knows the threads that call `callback(delivery)`: its own, or that of an event loop.
+fn call_when_done(delivery: &Bound<'_, PyAny>, module: &str, callback: Bound<'_, PyAny>) -> PyResult<()> {
+    delivery.py().import(module)?.call_method1("call_when_done", (delivery, callback))?;
+    Ok(())
+}
+
+fn unpicklable(what: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a {what} belongs to its producer in this process and cannot be pickled: wait for its result(), which can"
+    ))
+}
+
+/// The fate of one record. Threads may share it.
+#[pyclass(frozen, module = "ottla", weakref)]
+pub(crate) struct Delivery {
+    fate: Native<Fate>,
+}
+
+impl Delivery {
+    pub(crate) fn new(fate: Fate) -> Self {
+        Delivery { fate: Native::new("Delivery", fate) }
+    }
+}
+
+#[pymethods]
+impl Delivery {
+    #[pyo3(signature = (timeout = None))]
+    fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        let fate = self.fate.get()?;
+        if let Some(result) = fate.result() {
+            return outcome(py, result);
+        }
+        let timeout = seconds(timeout)?;
+        outcome(py, wait::block_on(py, fate.wait(timeout))?)
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
+        let fate = self.fate.get()?;
+        let timeout = seconds(timeout)?;
+        let waited = wait::block_on(py, fate.wait(timeout))?;
+        // What the record met is returned; that the time was up first is raised.
+        match (fate.result(), waited) {
+            (Some(Err(error)), _) => Ok(Some(errors::to_python(py, &error).into_value(py).into_any())),
+            (None, Err(error)) => Err(errors::to_python(py, &error)),
+            (Some(Ok(_)), _) | (None, Ok(_)) => Ok(None),
+        }
+    }
+
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.fate.get()?.is_done())
+    }
+
+    fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        call_when_done(slf.as_any(), "ottla._callbacks", callback)
+    }
+
+    /// Puts `token` into `queue` when the fate is known.
+    fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
+        self.fate.get()?.on_done(queue.pusher(token)?);
+        Ok(())
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(shown("Delivery", self.fate.get()?))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Delivery"))
+    }
+}
+
+fn shown(class: &str, fate: &Fate) -> String {
+    let place = format!("topic={:?}, partition={}", &**fate.topic(), fate.partition());
+    match fate.result() {
+        None => format!("{class}({place}, pending)"),
+        Some(Ok(written)) => format!("{class}({place}, offset={})", written.offset),
+        Some(Err(error)) => format!("{class}({place}, failed: {error})"),
+    }
+}
+
+/// The fate of one record, to be awaited. Belongs to an event loop.
+#[pyclass(frozen, module = "ottla.aio", name = "Delivery", weakref)]
+pub(crate) struct AsyncDelivery {
+    fate: Native<Fate>,
+}
+
+impl AsyncDelivery {
+    pub(crate) fn new(fate: Fate) -> Self {
+        AsyncDelivery { fate: Native::new("Delivery", fate) }
+    }
+}
+
+#[pymethods]
+impl AsyncDelivery {
+    fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let fate = self.fate.get()?.clone();
+        let operation = Operation::new(async move { fate.wait(None).await }, |py, written| metadata(py, &written));
+        Operation::__await__(Bound::new(py, operation)?)
+    }
+
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.fate.get()?.result().map_or_else(|| Err(not_done(py)), |result| outcome(py, result))
+    }
+
+    fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self.fate.get()?.result() {
+            None => Err(not_done(py)),
+            Some(Ok(_)) => Ok(None),
+            Some(Err(error)) => Ok(Some(errors::to_python(py, &error).into_value(py).into_any())),
+        }
+    }
+
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.fate.get()?.is_done())
+    }
+
+    fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        call_when_done(slf.as_any(), "ottla.aio._completions", callback)
+    }
+
+    /// Puts `token` into `queue` when the fate is known.
+    fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
+        self.fate.get()?.on_done(queue.pusher(token)?);
+        Ok(())
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(shown("aio.Delivery", self.fate.get()?))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Delivery"))
+    }
+}
+
+/// `array.array(code)` over the machine's own bytes of numbers: no object for each of them.
+fn array<'py>(py: Python<'py>, code: char, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    CLASS.import(py, "array", "array")?.call1((code, PyBytes::new(py, bytes)))
+}
+
+/// The runs of one call: more than one where the rows name different topics.
+#[derive(Clone)]
+struct Runs(Arc<[Fates]>);
+
+impl Runs {
+    fn len(&self) -> usize {
+        self.0.iter().map(Fates::len).sum()
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.iter().all(Fates::is_done)
+    }
+
+    async fn wait(self, timeout: Option<Duration>) -> Result<Report, Error> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let mut whole = Report::default();
+        for run in self.0.iter() {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            append(&mut whole, run.wait(left).await?);
+        }
+        Ok(whole)
+    }
+
+    /// What became of all, once that is known.
+    fn report(&self) -> Option<Report> {
+        let mut whole = Report::default();
+        for run in self.0.iter() {
+            append(&mut whole, run.report()?);
+        }
+        Some(whole)
+    }
+
+    fn on_done(&self, notify: impl FnOnce() + Send + Sync + 'static) {
+        // The last run to be done notifies, and so does this handle itself where there are no runs.
+        let last = Arc::new(OnDrop(Some(notify)));
+        for run in self.0.iter() {
+            let last = Arc::clone(&last);
+            run.on_done(move || drop(last));
+        }
+    }
+}
+
+fn append(whole: &mut Report, report: Report) {
+    let before = whole.partitions.len();
+    whole.partitions.extend(report.partitions);
+    whole.offsets.extend(report.offsets);
+    whole.errors.extend(report.errors.into_iter().map(|(row, error)| (before + row, error)));
+}
+
+struct OnDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(notify) = self.0.take() {
+            notify();
+        }
+    }
+}
+
+/// `(partitions, offsets)`, or the first row's error with a note about the others.
+fn written(py: Python<'_>, report: &Report, check: bool) -> PyResult<Py<PyAny>> {
+    if let (true, Some((row, error))) = (check, report.errors.first()) {
+        let raised = errors::to_python(py, error);
+        raised.add_note(
+            py,
+            format!(
+                "{} of {} rows were not delivered, the first is row {row}; `errors` lists them all",
+                report.errors.len(),
+                report.partitions.len()
+            ),
+        )?;
+        return Err(raised);
+    }
+    let partitions: Vec<u8> = report.partitions.iter().flat_map(|partition| partition.to_ne_bytes()).collect();
+    let offsets: Vec<u8> = report.offsets.iter().flat_map(|offset| offset.to_ne_bytes()).collect();
+    Ok((array(py, 'i', &partitions)?, array(py, 'q', &offsets)?).into_pyobject(py)?.into_any().unbind())
+}
+
+fn failures(py: Python<'_>, report: &Report) -> PyResult<Py<PyAny>> {
+    let failures = PyDict::new(py);
+    for (row, error) in &report.errors {
+        failures.set_item(row, errors::to_python(py, error).into_value(py))?;
+    }
+    Ok(failures.into_any().unbind())
+}
+
+/// The fate of many records. Threads may share it.
+#[pyclass(frozen, module = "ottla", weakref)]
+pub(crate) struct Deliveries {
+    runs: Native<Runs>,
+}
+
+impl Deliveries {
+    pub(crate) fn new(runs: Vec<Fates>) -> Self {
+        Deliveries { runs: Native::new("Deliveries", Runs(runs.into())) }
+    }
+}
+
+#[pymethods]
+impl Deliveries {
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.runs.get()?.len())
+    }
+
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.runs.get()?.is_done())
+    }
+
+    #[pyo3(signature = (timeout = None, *, check = true))]
+    fn result(&self, py: Python<'_>, timeout: Option<f64>, check: bool) -> PyResult<Py<PyAny>> {
+        let report = wait::result(py, self.runs.get()?.clone().wait(seconds(timeout)?))?;
+        written(py, &report, check)
+    }
+
+    #[getter]
+    fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        failures(py, &wait::result(py, self.runs.get()?.clone().wait(None))?)
+    }
+
+    fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        call_when_done(slf.as_any(), "ottla._callbacks", callback)
+    }
+
+    /// Puts `token` into `queue` when every row's fate is known.
+    fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
+        self.runs.get()?.on_done(queue.pusher(token)?);
+        Ok(())
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let runs = self.runs.get()?;
+        Ok(format!("Deliveries({} records, {})", runs.len(), if runs.is_done() { "done" } else { "pending" }))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Deliveries"))
+    }
+}
+
+/// The fate of many records, to be awaited. Belongs to an event loop.
+#[pyclass(frozen, module = "ottla.aio", name = "Deliveries", weakref)]
+pub(crate) struct AsyncDeliveries {
+    runs: Native<Runs>,
+}
+
+impl AsyncDeliveries {
+    pub(crate) fn new(runs: Vec<Fates>) -> Self {
+        AsyncDeliveries { runs: Native::new("Deliveries", Runs(runs.into())) }
+    }
+}
+
+#[pymethods]
+impl AsyncDeliveries {
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.runs.get()?.len())
+    }
+
+    fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let runs = self.runs.get()?.clone();
+        let operation = Operation::new(runs.wait(None), |py, report| written(py, &report, true));
+        Operation::__await__(Bound::new(py, operation)?)
+    }
+
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.runs.get()?.is_done())
+    }
+
+    #[pyo3(signature = (*, check = true))]
+    fn result(&self, py: Python<'_>, check: bool) -> PyResult<Py<PyAny>> {
+        self.runs.get()?.report().map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
+    }
+
+    #[getter]
+    fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.runs.get()?.report().map_or_else(|| Err(not_done(py)), |report| failures(py, &report))
+    }
+
+    fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        call_when_done(slf.as_any(), "ottla.aio._completions", callback)
+    }
+
+    /// Puts `token` into `queue` when every row's fate is known.
+    fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
+        self.runs.get()?.on_done(queue.pusher(token)?);
+        Ok(())
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let runs = self.runs.get()?;
+        Ok(format!("aio.Deliveries({} records, {})", runs.len(), if runs.is_done() { "done" } else { "pending" }))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Deliveries"))
+    }
+}

@@ -1,0 +1,87 @@
+//! From the core's errors to the exceptions of `ottla.errors`, in this one place.
+
+use ottla_client::{Error, Kind, Written};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+/// The word that Python code sees as `KafkaError.kind`.
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Config => "config",
+        Kind::Argument => "argument",
+        Kind::TooLarge => "too_large",
+        Kind::Unreachable => "unreachable",
+        Kind::NotKafka => "not_kafka",
+        Kind::Timeout => "timeout",
+        Kind::Unsupported => "unsupported",
+        Kind::Protocol => "protocol",
+        Kind::Corrupt => "corrupt",
+        Kind::Closed => "closed",
+        // `Kind` may grow; until this names it, the code and the text tell the rest.
+        Kind::Broker | _ => "broker",
+    }
+}
+
+/// The Python exception of an error, of the class that says what a handler would do.
+pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
+    facts(py, error).and_then(|facts| build(py, &error.to_string(), facts)).map_or_else(|failure| failure, PyErr::from_value)
+}
+
+fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
+    let facts = PyDict::new(py);
+    facts.set_item("kind", kind_name(error.kind()))?;
+    facts.set_item("cause", error.message())?;
+    facts.set_item("retriable", error.is_retriable())?;
+    facts.set_item("attempts", error.attempts())?;
+    facts.set_item("broker", error.broker())?;
+    facts.set_item("api", error.api())?;
+    facts.set_item("topic", error.topic())?;
+    facts.set_item("partition", error.partition())?;
+    if let Some(code) = error.code() {
+        facts.set_item("code", code.0)?;
+        facts.set_item("name", code.name())?;
+    }
+    if error.written() == Some(Written::No) {
+        facts.set_item("written", false)?;
+    }
+    Ok(facts)
+}
+
+fn build<'py>(py: Python<'py>, text: &str, facts: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    static FROM_NATIVE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    FROM_NATIVE.import(py, "ottla.errors", "_from_native")?.call1((text, facts))
+}
+
+/// An exception that the binding itself has reason to raise, of the class that `kind` names.
+fn own(kind: &'static str, text: &str) -> PyErr {
+    Python::attach(|py| {
+        let facts = PyDict::new(py);
+        let made = facts
+            .set_item("kind", kind)
+            .and_then(|()| facts.set_item("cause", text))
+            .and_then(|()| build(py, text, facts));
+        made.map_or_else(|failure| failure, PyErr::from_value)
+    })
+}
+
+/// For an object that crossed a fork.
+pub(crate) fn forked(what: &str) -> PyErr {
+    own(
+        "forked",
+        &format!(
+            "this {what} was made before the process was forked, and connections and threads do not cross a fork: make it in \
+             the child, or start children with multiprocessing's \"spawn\" method"
+        ),
+    )
+}
+
+/// For an argument that can never work.
+pub(crate) fn argument(text: &str) -> PyErr {
+    own("argument", text)
+}
+
+/// For an option that is wrong in a way that only the binding can see.
+pub(crate) fn config(text: &str) -> PyErr {
+    own("config", text)
+}

@@ -1,0 +1,201 @@
+//! Awaiting from asyncio: one wake-up of the loop for many results.
+//!
+//! An [`Operation`] is a Rust future that Python can `await`. It is polled once when it is awaited, so an answer that is
+//! already there never touches the loop. Otherwise its waker knows two things, a token and the [`CompletionQueue`] of the
+//! loop. Waking puts the token into the queue and, only if the queue was empty, a byte into a socket pair that the loop
+//! watches. The loop drains the tokens and resumes the tasks that wait for them, and these poll again.
+//!
+//! So runtime threads never attach to Python, and a result is taken by the very task that awaits it: cancelling the task
+//! drops the Rust future, which loses nothing as long as that future is cancel-safe.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::errors;
+use crate::runtime::{self, Native};
+
+/// What a finished operation knows: how to make its Python value, once attached.
+type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+type Pending = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+enum State {
+    Pending(Pending),
+    Ready(Outcome),
+    Taken,
+}
+
+impl State {
+    /// Polls a pending future; true when an outcome is there.
+    fn poll(&mut self, waker: &Waker) -> PyResult<bool> {
+        let State::Pending(future) = self else { return Ok(true) };
+        let _context = runtime::handle()?.enter();
+        match future.as_mut().poll(&mut Context::from_waker(waker)) {
+            Poll::Ready(outcome) => {
+                *self = State::Ready(outcome);
+                Ok(true)
+            }
+            Poll::Pending => Ok(false),
+        }
+    }
+}
+
+/// Something under way that can be awaited, once. Any thread may hold it, one task awaits it.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct Operation {
+    state: Native<Mutex<State>>,
+}
+
+impl Operation {
+    /// An operation that ends with `convert(value)` or raises the error of `future`.
+    pub(crate) fn new<T, F, C>(future: F, convert: C) -> Self
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ottla_client::Error>> + Send + 'static,
+        C: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    {
+        let pending: Pending = Box::pin(async move {
+            let result = future.await;
+            let outcome: Outcome = Box::new(move |py| match result {
+                Ok(value) => convert(py, value),
+                Err(error) => Err(errors::to_python(py, &error)),
+            });
+            outcome
+        });
+        Operation { state: Native::new("operation", Mutex::new(State::Pending(pending))) }
+    }
+
+    fn take(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let state = std::mem::replace(&mut *self.state.get()?.lock(), State::Taken);
+        match state {
+            State::Ready(outcome) => outcome(py),
+            State::Pending(_) | State::Taken => Err(PyRuntimeError::new_err("this was awaited already; await each call once")),
+        }
+    }
+}
+
+#[pymethods]
+impl Operation {
+    pub(crate) fn __await__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        static WAIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let state = slf.get().state.get()?;
+        // Detached, since the poll may decode.
+        if slf.py().detach(|| state.lock().poll(Waker::noop()))? {
+            return Ok(slf.into_any());
+        }
+        WAIT.import(slf.py(), "ottla.aio._completions", "wait")?.call1((slf,))
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// Of an operation that is done: ends the `await` with the value.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let value = self.take(py)?;
+        // A tuple as the argument, for a value that is itself a tuple or an exception would be unpacked.
+        Err(PyStopIteration::new_err((value,)))
+    }
+
+    /// True when the result is there; otherwise `token` is put into `queue` when it is worth asking again.
+    fn poll(&self, py: Python<'_>, queue: &CompletionQueue, token: u64) -> PyResult<bool> {
+        let waker = Waker::from(Arc::new(Bell { token, queue: Arc::clone(queue.shared.get()?) }));
+        let state = self.state.get()?;
+        py.detach(|| state.lock().poll(&waker))
+    }
+
+    /// The result of an operation that is done.
+    #[pyo3(name = "take")]
+    fn py_take(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.take(py)
+    }
+}
+
+struct Bell {
+    token: u64,
+    queue: Arc<Shared>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.queue.push(self.token);
+    }
+}
+
+struct Shared {
+    tokens: Mutex<Vec<u64>>,
+    bell: UnixStream,
+}
+
+impl Shared {
+    fn push(&self, token: u64) {
+        let was_empty = {
+            let mut tokens = self.tokens.lock();
+            tokens.push(token);
+            tokens.len() == 1
+        };
+        if was_empty {
+            // A full socket has bytes to wake the loop with; a closed one has no loop to wake.
+            let _ = (&self.bell).write(&[1]);
+        }
+    }
+}
+
+/// Tokens of operations worth asking again. One per event loop, drained on its thread.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct CompletionQueue {
+    shared: Native<Arc<Shared>>,
+    watched: UnixStream,
+}
+
+impl CompletionQueue {
+    /// Something that puts `token` into the queue when it is called, from any thread.
+    pub(crate) fn pusher(&self, token: u64) -> PyResult<impl FnOnce() + Send + Sync + use<>> {
+        let shared = Arc::clone(self.shared.get()?);
+        Ok(move || shared.push(token))
+    }
+}
+
+#[pymethods]
+impl CompletionQueue {
+    #[new]
+    fn new() -> PyResult<Self> {
+        let (watched, bell) = UnixStream::pair()?;
+        watched.set_nonblocking(true)?;
+        bell.set_nonblocking(true)?;
+        let shared = Arc::new(Shared { tokens: Mutex::new(Vec::new()), bell });
+        Ok(CompletionQueue { shared: Native::new("event loop's queue", shared), watched })
+    }
+
+    /// The descriptor that becomes readable when there is something to drain.
+    fn fileno(&self) -> i32 {
+        self.watched.as_raw_fd()
+    }
+
+    /// All tokens that came since the last drain.
+    fn drain(&self) -> PyResult<Vec<u64>> {
+        let shared = self.shared.get()?;
+        let mut byte = [0; 16];
+        // First the bytes, then the tokens: a token pushed between the two leaves a byte behind, never the other way round.
+        loop {
+            match (&self.watched).read(&mut byte) {
+                Ok(read) if read == byte.len() => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        Ok(std::mem::take(&mut *shared.tokens.lock()))
+    }
+}

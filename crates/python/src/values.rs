@@ -1,0 +1,109 @@
+//! Keys, values and headers as Python gives them: bytes-like or text, without a copy where they are `bytes` or `str`.
+#![allow(unsafe_code)]
+
+use std::time::Duration;
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use crate::errors;
+
+/// Names the argument that is wrong, for errors.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) what: &'static str,
+    pub(crate) topic: &'a str,
+    /// Where one call brings many.
+    pub(crate) row: Option<usize>,
+}
+
+impl Place<'_> {
+    pub(crate) fn wrong_type(self, object: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
+        let found = object.get_type();
+        let found = match found.qualname() {
+            Ok(name) => name.to_string(),
+            Err(error) => return error,
+        };
+        let row = self.row.map(|row| format!(" of row {row}")).unwrap_or_default();
+        PyTypeError::new_err(format!("{}{row} for topic {:?} must be {wanted}, not {found}", self.what, self.topic))
+    }
+}
+
+/// Immutable bytes inside a Python object, usable without the interpreter.
+pub(crate) struct Payload {
+    bytes: &'static [u8],
+    /// Keeps `bytes` alive, and so must not leave before them.
+    _owner: Py<PyAny>,
+}
+
+impl Payload {
+    /// The bytes of a bytes-like object, the UTF-8 of a str; `None` for None.
+    pub(crate) fn new(place: Place<'_>, object: Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let object = match object.cast_into_exact::<PyBytes>() {
+            Ok(bytes) => return Ok(Some(Self::of_bytes(bytes))),
+            Err(error) => error.into_inner(),
+        };
+        if object.is_none() {
+            return Ok(None);
+        }
+        if let Ok(text) = object.cast::<PyString>() {
+            return Self::of_str(text).map(Some);
+        }
+        if PyUntypedBuffer::get(&object).is_ok() {
+            // A bytearray, memoryview, array...: copied, since its owner may change it meanwhile.
+            let copy = object.py().get_type::<PyBytes>().call1((object,))?;
+            return Ok(Some(Self::of_bytes(copy.cast_into()?)));
+        }
+        let advice = if object.is_instance_of::<PyDict>() || object.is_instance_of::<PyList>() {
+            "encode it first, for instance with json.dumps()"
+        } else {
+            "convert it first, for instance with str()"
+        };
+        let error = place.wrong_type(&object, "bytes, bytearray, memoryview, str (sent as UTF-8) or None");
+        error.add_note(object.py(), advice)?;
+        Err(error)
+    }
+
+    fn of_bytes(bytes: Bound<'_, PyBytes>) -> Self {
+        let slice: *const [u8] = bytes.as_bytes();
+        // SAFETY: a bytes object neither changes nor moves its content, and `_owner` keeps it alive as long as the slice,
+        // which leaves this struct only with a shorter lifetime.
+        Payload { bytes: unsafe { &*slice }, _owner: bytes.into_any().unbind() }
+    }
+
+    fn of_str(text: &Bound<'_, PyString>) -> PyResult<Self> {
+        let slice: *const [u8] = text.to_str()?.as_bytes();
+        // SAFETY: as above; a str keeps its UTF-8 form, once made, as long as it lives.
+        Ok(Payload { bytes: unsafe { &*slice }, _owner: text.clone().into_any().unbind() })
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.bytes
+    }
+}
+
+/// Text inside a Python str, usable without the interpreter.
+pub(crate) struct Text(Payload);
+
+impl Text {
+    pub(crate) fn new(text: &Bound<'_, PyString>) -> PyResult<Self> {
+        Payload::of_str(text).map(Text)
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        // SAFETY: `new` takes the bytes from a str.
+        unsafe { std::str::from_utf8_unchecked(self.0.as_slice()) }
+    }
+}
+
+/// A span of time as Python gives it: seconds, or None.
+pub(crate) fn seconds(value: Option<f64>) -> PyResult<Option<Duration>> {
+    value
+        .map(|seconds| {
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|_| errors::argument(&format!("timeout must be a number of seconds from 0 up, and was {seconds}")))
+        })
+        .transpose()
+}

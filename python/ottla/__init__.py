@@ -1,0 +1,79 @@
+"""Kafka for Python, from one Rust core: sync here, asyncio in `ottla.aio`, Spark in `ottla.spark`.
+
+```python
+import ottla
+
+with ottla.Producer("localhost:9092") as producer:
+    print(producer.send("flights", b"N123", key=b"JFK").result())
+
+with ottla.Consumer("localhost:9092", topics=["flights"], auto_offset_reset="earliest") as consumer:
+    for record in consumer:
+        print(record.key, record.value)
+```
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import warnings
+from typing import TYPE_CHECKING
+
+from ottla import errors
+from ottla._ottla import (
+    DEBUG_BUILD,
+    Admin,
+    Batch,
+    Consumer,
+    Deliveries,
+    Delivery,
+    Producer,
+    Record,
+    __version__,
+    close_at_exit,
+)
+from ottla._types import NewTopic, OffsetAndTimestamp, PartitionInfo, RecordMetadata, TopicDescription, TopicPartition
+from ottla.errors import KafkaError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from ottla import aio, testing
+
+__all__ = [
+    "Admin",
+    "Batch",
+    "Consumer",
+    "Deliveries",
+    "Delivery",
+    "KafkaError",
+    "NewTopic",
+    "OffsetAndTimestamp",
+    "PartitionInfo",
+    "Producer",
+    "Record",
+    "RecordMetadata",
+    "TopicDescription",
+    "TopicPartition",
+    "__version__",
+    "aio",
+    "errors",
+    "testing",
+]
+
+atexit.register(close_at_exit)
+
+if DEBUG_BUILD:
+    warnings.warn(
+        "this is a debug build of ottla, many times slower than a release build: build it with `make` or "
+        "`maturin develop --release`",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def __getattr__(name: str) -> ModuleType:
+    # Imported when they are asked for: asyncio alone takes as long as all the rest.
+    if name in {"aio", "testing"}:
+        return importlib.import_module(f"ottla.{name}")
+    raise AttributeError(f"module 'ottla' has no attribute {name!r}")

@@ -1,0 +1,77 @@
+"""The thread that calls back when a record's fate is known.
+
+Threads of the Rust runtime never run Python code, so the callbacks of `Delivery.add_done_callback` have one of their own.
+It starts with the first callback and ends with the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import sys
+import threading
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from ottla._ottla import CompletionQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla._ottla import Deliveries, Delivery
+
+
+class _Caller:
+    def __init__(self) -> None:
+        self._queue = CompletionQueue()
+        self._tokens = count()
+        self._waiting: dict[int, tuple[Any, Callable[[Any], object]]] = {}
+        threading.Thread(target=self._run, name="ottla-callbacks", daemon=True).start()
+
+    def add(self, delivery: Delivery | Deliveries, callback: Callable[[Any], object]) -> None:
+        token = next(self._tokens)
+        self._waiting[token] = (delivery, callback)
+        delivery._notify(self._queue, token)
+
+    def _run(self) -> None:
+        selector = selectors.DefaultSelector()
+        selector.register(self._queue, selectors.EVENT_READ)
+        while True:
+            selector.select()
+            for token in self._queue.drain():
+                call(*self._waiting.pop(token))
+
+
+def call(delivery: Any, callback: Callable[[Any], object]) -> None:
+    """Call back; what a callback raises goes where Python sends errors that nobody can catch."""
+    try:
+        callback(delivery)
+    except Exception:  # noqa: BLE001 the callback is not ours
+        sys.excepthook(*sys.exc_info())
+
+
+_caller: _Caller | None = None
+_lock = threading.Lock()
+
+
+def _forget() -> None:
+    """Start anew in a forked child: the parent's thread is not there, and its lock may be held for ever."""
+    global _caller, _lock  # noqa: PLW0603 one thread for all
+    _caller = None
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def call_when_done(delivery: Delivery | Deliveries, callback: Callable[[Any], object]) -> None:
+    """Call `callback(delivery)` when it is done: at once if it is, else on a thread of ottla's."""
+    global _caller  # noqa: PLW0603 one thread for all
+    if delivery.done():
+        call(delivery, callback)
+        return
+    with _lock:
+        if _caller is None:
+            _caller = _Caller()
+        caller = _caller
+    caller.add(delivery, callback)

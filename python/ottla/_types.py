@@ -1,0 +1,106 @@
+"""The plain values that calls take and return. All of them pickle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    """A partition of a topic, with an offset where a call wants one.
+
+    Two are equal when they name the same partition, whatever their offsets, so that a dictionary by partition is found
+    in with either.
+
+    Attributes:
+        topic: The topic's name.
+        partition: The partition's number, from 0.
+        offset: Where to start, for `Consumer.assign` and `Consumer.seek`.
+    """
+
+    topic: str
+    partition: int
+    offset: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create.
+
+    Attributes:
+        name: Its name.
+        partitions: Its number of partitions; -1 takes the broker's default.
+        replication: Replicas of each partition; -1 takes the broker's default.
+        config: Properties of the topic by Kafka's names, such as `{"retention.ms": 3600000}`.
+    """
+
+    name: str
+    partitions: int = 1
+    replication: int = -1
+    config: Mapping[str, str | int | bool] | None = field(default=None, hash=False)
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record was written.
+
+    Attributes:
+        topic: The topic's name.
+        partition: The partition's number.
+        offset: The record's offset; -1 if the broker did not say, as with `acks=0`.
+        timestamp: Milliseconds since 1970 UTC: the record's own, or the broker's where the topic's
+            `message.timestamp.type` is LogAppendTime.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """An offset that was found by its time.
+
+    Attributes:
+        offset: The offset.
+        timestamp: The record's time, in milliseconds since 1970 UTC.
+    """
+
+    offset: int
+    timestamp: int
+
+
+class PartitionInfo(NamedTuple):
+    """A partition as brokers describe it.
+
+    Attributes:
+        partition: Its number.
+        leader: The broker id of its leader; -1 if there is none at the moment.
+        replicas: Ids of the brokers that hold a replica.
+        in_sync: Ids of those whose replica is in sync.
+    """
+
+    partition: int
+    leader: int
+    replicas: list[int]
+    in_sync: list[int]
+
+
+class TopicDescription(NamedTuple):
+    """A topic as brokers describe it.
+
+    Attributes:
+        name: Its name.
+        id: Its id; None where brokers have none (before Kafka 2.8).
+        internal: Whether Kafka keeps it for itself.
+        partitions: Its partitions, in order.
+    """
+
+    name: str
+    id: UUID | None
+    internal: bool
+    partitions: list[PartitionInfo]

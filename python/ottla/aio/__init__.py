@@ -1,0 +1,27 @@
+"""ottla for asyncio: the names of `ottla`, with calls to be awaited.
+
+```python
+from ottla import aio
+
+async with aio.Producer("localhost:9092") as producer:
+    delivery = await producer.send("flights", b"N123", key=b"JFK")  # waits for room only
+    print(await delivery)  # waits for the broker
+
+async with aio.Consumer("localhost:9092", topics=["flights"], auto_offset_reset="earliest") as consumer:
+    async for record in consumer:
+        print(record.key, record.value)
+```
+
+Any event loop will do that has `add_reader`: asyncio's own and uvloop have. Cancelling a call loses nothing: a record is
+either returned or still to come.
+"""
+
+from __future__ import annotations
+
+from ottla._ottla import AsyncDeliveries as Deliveries
+from ottla._ottla import AsyncDelivery as Delivery
+from ottla.aio._admin import Admin
+from ottla.aio._consumer import Consumer
+from ottla.aio._producer import Producer
+
+__all__ = ["Admin", "Consumer", "Deliveries", "Delivery", "Producer"]

@@ -1,0 +1,238 @@
+"""The exceptions of ottla: one tree, whose classes say what a handler would do.
+
+```text
+KafkaError                      anything ottla raises about Kafka
+├── ConfigError                 correct the options            (a ValueError too)
+├── ArgumentError               correct the call               (a ValueError too)
+├── TooLargeError               shrink or skip the record      (a ValueError too)
+├── UnreachableError            check the address, or wait     (a ConnectionError too)
+│   └── NotKafkaError           something else listens there
+├── KafkaTimeoutError           wait longer, or try again      (a TimeoutError too)
+├── AuthenticationError         correct the credentials
+├── AuthorizationError          ask for permission
+├── NotFoundError               create it, or correct the name
+├── AlreadyExistsError          go on, or choose another name
+├── OffsetOutOfRangeError       seek to an offset that exists
+├── FencedError                 stop: another instance took over
+├── UnsupportedError            use a newer broker, or do without
+├── BrokerError                 any other error code of a broker; look at `code` and `retriable`
+├── ProtocolError               bytes that do not decode       (a ValueError too)
+│   └── CorruptRecordError      records that are damaged
+├── ClosedError                 make a new client              (a RuntimeError too)
+└── ForkedError                 make the client in the child   (a RuntimeError too)
+```
+
+All of them carry the same attributes, and all of them pickle.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AlreadyExistsError",
+    "ArgumentError",
+    "AuthenticationError",
+    "AuthorizationError",
+    "BrokerError",
+    "ClosedError",
+    "ConfigError",
+    "CorruptRecordError",
+    "FencedError",
+    "ForkedError",
+    "KafkaError",
+    "KafkaTimeoutError",
+    "NotFoundError",
+    "NotKafkaError",
+    "OffsetOutOfRangeError",
+    "ProtocolError",
+    "TooLargeError",
+    "UnreachableError",
+    "UnsupportedError",
+]
+
+
+class KafkaError(Exception):
+    """The root of all errors about Kafka.
+
+    Attributes:
+        kind: The precise failure, as a word: `"config"`, `"timeout"`, `"broker"`, ...
+        code: The broker's error code, if a broker answered with one.
+        name: Kafka's name of that code, such as `"NOT_LEADER_OR_FOLLOWER"`.
+        retriable: Whether the same call may succeed later.
+        broker: The broker concerned, as `host:port`.
+        api: The API of Kafka's protocol that was called, such as `"Produce"`.
+        topic: The topic concerned.
+        partition: The partition concerned.
+        cause: The cause alone, where `str()` also tells the other attributes.
+        attempts: How many attempts were made; 0 where the number has no meaning.
+        written: For a record that was not delivered: False if it is surely not in the log, None if that is unknown.
+    """
+
+    # Attributes live in the instance's dictionary, which is what makes the default pickling keep them.
+    kind: str = "error"
+    code: int | None = None
+    name: str | None = None
+    retriable: bool = False
+    broker: str | None = None
+    api: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    cause: str = ""
+    attempts: int = 0
+    written: bool | None = None
+
+
+class ConfigError(KafkaError, ValueError):
+    """A property has an unknown name, or a value that is not allowed."""
+
+    kind = "config"
+
+
+class ArgumentError(KafkaError, ValueError):
+    """The call asks for something that can never work, such as a negative offset."""
+
+    kind = "argument"
+
+
+class TooLargeError(KafkaError, ValueError):
+    """A record is larger than a limit of the client, the topic or the broker."""
+
+    kind = "too_large"
+
+
+class UnreachableError(KafkaError, ConnectionError):
+    """No broker could be reached, or the connection broke."""
+
+    kind = "unreachable"
+
+
+class NotKafkaError(UnreachableError):
+    """Something listens at the address, but it does not speak Kafka's protocol in plaintext."""
+
+    kind = "not_kafka"
+
+
+class KafkaTimeoutError(KafkaError, TimeoutError):
+    """The time was up before the answer came."""
+
+    kind = "timeout"
+
+
+class AuthenticationError(KafkaError):
+    """The broker did not accept who the client says it is."""
+
+
+class AuthorizationError(KafkaError):
+    """The broker knows the client, and does not allow it to do this."""
+
+
+class NotFoundError(KafkaError):
+    """The topic, partition or group does not exist."""
+
+
+class AlreadyExistsError(KafkaError):
+    """What should be created is there already."""
+
+
+class OffsetOutOfRangeError(KafkaError):
+    """The partition does not hold this offset: it was deleted already, or was never written."""
+
+
+class FencedError(KafkaError):
+    """A newer instance with the same identity took over."""
+
+
+class UnsupportedError(KafkaError):
+    """The broker does not speak a version of the protocol that the call needs."""
+
+    kind = "unsupported"
+
+
+class BrokerError(KafkaError):
+    """The broker answered with an error code that has no class of its own."""
+
+    kind = "broker"
+
+
+class ProtocolError(KafkaError, ValueError):
+    """Bytes do not decode, values do not encode, or a peer broke the protocol."""
+
+    kind = "protocol"
+
+
+class CorruptRecordError(ProtocolError):
+    """Records do not decode, or their checksum is wrong."""
+
+    kind = "corrupt"
+
+
+class ClosedError(KafkaError, RuntimeError):
+    """The client was closed."""
+
+    kind = "closed"
+
+
+class ForkedError(KafkaError, RuntimeError):
+    """The object was made before this process was forked from its parent."""
+
+    kind = "forked"
+
+
+_BY_KIND: dict[str, type[KafkaError]] = {
+    cls.kind: cls
+    for cls in (
+        ConfigError,
+        ArgumentError,
+        TooLargeError,
+        UnreachableError,
+        NotKafkaError,
+        KafkaTimeoutError,
+        UnsupportedError,
+        BrokerError,
+        ProtocolError,
+        CorruptRecordError,
+        ClosedError,
+        ForkedError,
+    )
+}
+
+_BY_CODE: dict[str, type[KafkaError]] = {
+    "CLUSTER_AUTHORIZATION_FAILED": AuthorizationError,
+    "CORRUPT_MESSAGE": CorruptRecordError,
+    "DELEGATION_TOKEN_AUTHORIZATION_FAILED": AuthorizationError,
+    "FENCED_INSTANCE_ID": FencedError,
+    "GROUP_AUTHORIZATION_FAILED": AuthorizationError,
+    "GROUP_ID_NOT_FOUND": NotFoundError,
+    "ILLEGAL_SASL_STATE": AuthenticationError,
+    "INVALID_PRODUCER_EPOCH": FencedError,
+    "MESSAGE_TOO_LARGE": TooLargeError,
+    "OFFSET_OUT_OF_RANGE": OffsetOutOfRangeError,
+    "PRODUCER_FENCED": FencedError,
+    "RECORD_LIST_TOO_LARGE": TooLargeError,
+    "REQUEST_TIMED_OUT": KafkaTimeoutError,
+    "SASL_AUTHENTICATION_FAILED": AuthenticationError,
+    "TOPIC_ALREADY_EXISTS": AlreadyExistsError,
+    "TOPIC_AUTHORIZATION_FAILED": AuthorizationError,
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": AuthorizationError,
+    "TRANSACTIONAL_ID_NOT_FOUND": NotFoundError,
+    "UNKNOWN_TOPIC_ID": NotFoundError,
+    "UNKNOWN_TOPIC_OR_PARTITION": NotFoundError,
+    "UNSUPPORTED_FOR_MESSAGE_FORMAT": UnsupportedError,
+    "UNSUPPORTED_SASL_MECHANISM": AuthenticationError,
+    "UNSUPPORTED_VERSION": UnsupportedError,
+}
+
+
+def _from_native(text: str, facts: dict[str, object]) -> KafkaError:
+    """Make the exception for an error of the Rust core, which calls this.
+
+    Args:
+        text: What `str()` of the exception says.
+        facts: Attributes of the exception, `kind` among them.
+
+    Returns:
+        An instance of the class that the broker's code asks for or, without one, the kind.
+    """
+    by_kind = _BY_KIND[str(facts["kind"])]
+    error = _BY_CODE.get(str(facts.get("name")), by_kind)(text)
+    error.__dict__.update(facts)
+    return error
