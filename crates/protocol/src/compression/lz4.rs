@@ -1,0 +1,209 @@
+//! The LZ4 frame format (version 1), written as the Java client does: independent blocks of 64 KiB, no checksums but the
+//! header's. All that the format allows is read, except dictionaries. Blocks are decompressed into their final place.
+
+use lz4_flex::block::{
+    CompressTable, compress_into_with_table, decompress_into, decompress_into_with_dict,
+    get_maximum_output_size,
+};
+use xxhash_rust::xxh32::xxh32;
+
+use super::Failure;
+
+/// The one level there is: Kafka's default, for which its client uses the fast compressor too.
+pub(super) const LEVEL: i32 = 9;
+
+const MAGIC: [u8; 4] = 0x184D_2204_u32.to_le_bytes();
+/// Frames that hold no data: any of 16 magics, then a length.
+const SKIPPABLE: u32 = 0x184D_2A50;
+const VERSION: u8 = 1 << 6;
+const VERSION_MASK: u8 = 3 << 6;
+const INDEPENDENT: u8 = 1 << 5;
+const BLOCK_CHECKSUM: u8 = 1 << 4;
+const CONTENT_SIZE: u8 = 1 << 3;
+const CONTENT_CHECKSUM: u8 = 1 << 2;
+const DICTIONARY: u8 = 1;
+/// The code of blocks of 64 KiB; each of the next three has four times as many bytes.
+const BLOCK_64K: u8 = 4;
+const BLOCK: usize = 64 << 10;
+/// How far back a block may point where blocks depend on each other.
+const WINDOW: usize = 64 << 10;
+/// Set in the length of a block that is stored as it is.
+const STORED: u32 = 1 << 31;
+
+pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let descriptor = [VERSION | INDEPENDENT, BLOCK_64K << 4];
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&descriptor);
+    out.push(header_checksum(&descriptor));
+    let mut table = CompressTable::default();
+    for block in input.chunks(BLOCK) {
+        let start = out.len();
+        out.resize(start + 4 + get_maximum_output_size(block.len()), 0);
+        let Some((length, body)) = out
+            .get_mut(start..)
+            .and_then(<[u8]>::split_first_chunk_mut::<4>)
+        else {
+            continue;
+        };
+        let mut written =
+            compress_into_with_table(block, body, &mut table).map_err(|error| error.to_string())?;
+        let mut stored = 0;
+        if written >= block.len() {
+            written = block.len();
+            stored = STORED;
+            if let Some(body) = body.get_mut(..written) {
+                body.copy_from_slice(block);
+            }
+        }
+        *length =
+            (u32::try_from(written).map_err(|error| error.to_string())? | stored).to_le_bytes();
+        out.truncate(start + 4 + written);
+    }
+    out.extend_from_slice(&[0; 4]);
+    Ok(())
+}
+
+pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+    let mut rest = Input(input);
+    // Frames may follow each other, also none at all.
+    while !rest.0.is_empty() {
+        let magic = rest.take(4)?;
+        if magic == MAGIC {
+            frame(&mut rest, limit, out)?;
+        } else if u32::from_le_bytes(*magic.first_chunk().unwrap_or(&[0; 4])) & !15 == SKIPPABLE {
+            let length = rest.length()?;
+            rest.take(length as usize)?;
+        } else {
+            return Err(Failure::corrupt("no LZ4 frame begins here"));
+        }
+    }
+    Ok(())
+}
+
+fn header_checksum(descriptor: &[u8]) -> u8 {
+    let [_, second, ..] = xxh32(descriptor, 0).to_le_bytes();
+    second
+}
+
+fn frame(rest: &mut Input<'_>, limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+    let header = rest.0;
+    let [flags, sizes] = *rest.take(2)?.first_chunk().unwrap_or(&[0; 2]);
+    if flags & VERSION_MASK != VERSION {
+        return Err(Failure::corrupt("an unknown version of the frame format"));
+    }
+    if flags & DICTIONARY != 0 {
+        return Err(Failure::corrupt("it needs a dictionary"));
+    }
+    let block_size = match (sizes >> 4) & 7 {
+        code @ BLOCK_64K..=7 => BLOCK << (2 * (code - BLOCK_64K)),
+        code => return Err(Failure::Corrupt(format!("an unknown block size, {code}"))),
+    };
+    let mut descriptor = 2;
+    let mut content_size = None;
+    if flags & CONTENT_SIZE != 0 {
+        content_size = rest
+            .take(8)?
+            .first_chunk()
+            .map(|size| u64::from_le_bytes(*size));
+        descriptor += 8;
+    }
+    let [checksum] = *rest.take(1)?.first_chunk().unwrap_or(&[0; 1]);
+    if header
+        .get(..descriptor)
+        .is_none_or(|descriptor| header_checksum(descriptor) != checksum)
+    {
+        return Err(Failure::corrupt(
+            "the checksum of the frame's header is wrong",
+        ));
+    }
+    let start = out.len();
+    loop {
+        let length = rest.length()?;
+        if length == 0 {
+            break;
+        }
+        let block = rest.take((length & !STORED) as usize)?;
+        if block.len() > block_size {
+            return Err(Failure::corrupt("a block is larger than the frame says"));
+        }
+        if flags & BLOCK_CHECKSUM != 0 && rest.length()? != xxh32(block, 0) {
+            return Err(Failure::corrupt("the checksum of a block is wrong"));
+        }
+        if length & STORED == 0 {
+            let window = if flags & INDEPENDENT == 0 {
+                out.len() - start
+            } else {
+                0
+            };
+            compressed_block(block, window.min(WINDOW), block_size, limit, out)?;
+        } else if out.len() + block.len() > limit {
+            return Err(Failure::TooLarge);
+        } else {
+            out.extend_from_slice(block);
+        }
+    }
+    let content = out.get(start..).unwrap_or_default();
+    if content_size.is_some_and(|size| size != content.len() as u64) {
+        return Err(Failure::corrupt(
+            "the frame does not hold as many bytes as it says",
+        ));
+    }
+    if flags & CONTENT_CHECKSUM != 0 && rest.length()? != xxh32(content, 0) {
+        return Err(Failure::corrupt("the checksum of the content is wrong"));
+    }
+    Ok(())
+}
+
+/// Decompresses a block to the end of `out`, where the last `window` bytes can be pointed at.
+fn compressed_block(
+    block: &[u8],
+    window: usize,
+    block_size: usize,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    let start = out.len();
+    // A byte of a block makes at most 255, so small blocks get no more space than they can fill.
+    let fits = block_size.min(block.len().saturating_mul(255));
+    let space = fits.min(limit - start);
+    out.resize(start + space, 0);
+    let (before, space_at_end) = out.split_at_mut(start);
+    let written = if window == 0 {
+        decompress_into(block, space_at_end)
+    } else {
+        let window = before.get(start - window..).unwrap_or_default();
+        decompress_into_with_dict(block, space_at_end, window)
+    };
+    match written {
+        Ok(written) => {
+            out.truncate(start + written);
+            Ok(())
+        }
+        Err(lz4_flex::block::DecompressError::OutputTooSmall { .. }) if space < fits => {
+            Err(Failure::TooLarge)
+        }
+        Err(error) => Err(Failure::corrupt(error)),
+    }
+}
+
+/// What is left to read.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Failure> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| {
+            Failure::Corrupt(format!(
+                "cut short: {count} bytes wanted, {} left",
+                self.0.len()
+            ))
+        })?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn length(&mut self) -> Result<u32, Failure> {
+        Ok(u32::from_le_bytes(
+            *self.take(4)?.first_chunk().unwrap_or(&[0; 4]),
+        ))
+    }
+}

@@ -1,0 +1,255 @@
+//! The codecs of record batches, in the framings that Kafka's own client writes.
+//!
+//! Every decompressor stops at a limit given in bytes while it writes, so what a peer sends cannot fill the memory.
+
+mod gzip;
+mod lz4;
+mod snappy;
+mod zstd;
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How the record section of a batch is compressed (bits 0 to 2 of a batch's attributes).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Compression {
+    /// As it is.
+    #[default]
+    None,
+    /// RFC 1952.
+    Gzip,
+    /// Raw snappy blocks in the framing of the Java library snappy-java ("xerial").
+    Snappy,
+    /// The standard LZ4 frame format.
+    Lz4,
+    /// RFC 8878; brokers from 2.1 on (KIP-110).
+    Zstd,
+}
+
+impl Compression {
+    /// All codecs, in the order of their ids.
+    pub const ALL: [Self; 5] = [Self::None, Self::Gzip, Self::Snappy, Self::Lz4, Self::Zstd];
+
+    /// The codec of an id as attributes hold it.
+    #[must_use]
+    pub const fn from_id(id: i16) -> Option<Self> {
+        match id {
+            0 => Some(Self::None),
+            1 => Some(Self::Gzip),
+            2 => Some(Self::Snappy),
+            3 => Some(Self::Lz4),
+            4 => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// The id as attributes hold it.
+    #[must_use]
+    pub const fn id(self) -> i16 {
+        match self {
+            Self::None => 0,
+            Self::Gzip => 1,
+            Self::Snappy => 2,
+            Self::Lz4 => 3,
+            Self::Zstd => 4,
+        }
+    }
+
+    /// The name as `compression.type` has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Gzip => "gzip",
+            Self::Snappy => "snappy",
+            Self::Lz4 => "lz4",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// Checks a level before it is used.
+    ///
+    /// # Errors
+    /// [`CompressionError::Level`], which says the levels there are.
+    pub fn check_level(self, level: Option<i32>) -> Result<(), CompressionError> {
+        let Some(level) = level else { return Ok(()) };
+        let (honoured, allowed) = match self {
+            Self::None | Self::Snappy => (false, "this codec has no levels"),
+            Self::Gzip => (
+                gzip::level(level).is_some(),
+                "from 1 to 9, or -1 for the default",
+            ),
+            Self::Lz4 => (
+                level == lz4::LEVEL,
+                "only 9, Kafka's default, is there: the others ask for the slow search of lz4hc",
+            ),
+            Self::Zstd => (zstd::LEVELS.contains(&level), "from -131072 to 22"),
+        };
+        if honoured {
+            Ok(())
+        } else {
+            Err(CompressionError::Level {
+                codec: self,
+                level,
+                allowed,
+            })
+        }
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Compression {
+    type Err = CompressionError;
+
+    fn from_str(name: &str) -> Result<Self, CompressionError> {
+        let known = Self::ALL.into_iter().find(|codec| codec.name() == name);
+        known.ok_or_else(|| CompressionError::UnknownName(name.to_owned()))
+    }
+}
+
+/// What can go wrong in a codec.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompressionError {
+    /// The data would decompress to more than the limit.
+    #[error(
+        "{codec} data decompresses to more than {limit} bytes; raise the decompression limit or skip the batch"
+    )]
+    TooLarge {
+        /// The codec.
+        codec: Compression,
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// The data is not what the codec writes.
+    #[error("damaged {codec} data: {reason}")]
+    Corrupt {
+        /// The codec.
+        codec: Compression,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The codec could not compress.
+    #[error("{codec} cannot compress: {reason}")]
+    Failed {
+        /// The codec.
+        codec: Compression,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A level that the codec does not have.
+    #[error("compression level {level} of {codec}: {allowed}")]
+    Level {
+        /// The codec.
+        codec: Compression,
+        /// The level asked for.
+        level: i32,
+        /// What could be asked for.
+        allowed: &'static str,
+    },
+    /// A name that no codec has.
+    #[error("unknown compression {0:?}; known: none, gzip, snappy, lz4, zstd")]
+    UnknownName(String),
+}
+
+/// Why a codec stopped.
+#[derive(Debug)]
+enum Failure {
+    TooLarge,
+    Corrupt(String),
+}
+
+impl Failure {
+    fn corrupt(reason: impl fmt::Display) -> Self {
+        Self::Corrupt(reason.to_string())
+    }
+}
+
+/// Compresses `input` and appends it to `out`; `None` as level is the codec's default in Kafka.
+///
+/// # Errors
+/// A level that the codec does not have, or the codec's own error. `out` is then as it was.
+pub fn compress(
+    codec: Compression,
+    level: Option<i32>,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
+    codec.check_level(level)?;
+    let start = out.len();
+    let done = match codec {
+        Compression::None => {
+            out.extend_from_slice(input);
+            Ok(())
+        }
+        Compression::Gzip => gzip::compress(level, input, out),
+        Compression::Snappy => snappy::compress(input, out),
+        Compression::Lz4 => lz4::compress(input, out),
+        Compression::Zstd => zstd::compress(level, input, out),
+    };
+    done.map_err(|reason| {
+        out.truncate(start);
+        CompressionError::Failed { codec, reason }
+    })
+}
+
+/// Decompresses `input` to at most `limit` bytes.
+///
+/// # Errors
+/// [`CompressionError::TooLarge`] past the limit, [`CompressionError::Corrupt`] if it is not what the codec writes.
+pub fn decompress(
+    codec: Compression,
+    input: &[u8],
+    limit: usize,
+) -> Result<Vec<u8>, CompressionError> {
+    let mut out = Vec::new();
+    decompress_into(codec, input, limit, &mut out)?;
+    Ok(out)
+}
+
+/// As [`decompress`], into a buffer that can be used again and again; what it held is gone.
+///
+/// # Errors
+/// As [`decompress`]; the buffer then holds nothing of use.
+pub fn decompress_into(
+    codec: Compression,
+    input: &[u8],
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
+    out.clear();
+    let done = match codec {
+        Compression::None if input.len() > limit => Err(Failure::TooLarge),
+        Compression::None => {
+            out.extend_from_slice(input);
+            Ok(())
+        }
+        Compression::Gzip => gzip::decompress(input, limit, out),
+        Compression::Snappy => snappy::decompress(input, limit, out),
+        Compression::Lz4 => lz4::decompress(input, limit, out),
+        Compression::Zstd => zstd::decompress(input, limit, out),
+    };
+    done.map_err(|failure| match failure {
+        Failure::TooLarge => CompressionError::TooLarge { codec, limit },
+        Failure::Corrupt(reason) => CompressionError::Corrupt { codec, reason },
+    })
+}
+
+/// Space for `more` bytes at the end of `out`, or nothing if that passes the limit.
+fn grow(out: &mut Vec<u8>, more: usize, limit: usize) -> Result<&mut [u8], Failure> {
+    let start = out.len();
+    let end = start
+        .checked_add(more)
+        .filter(|end| *end <= limit)
+        .ok_or(Failure::TooLarge)?;
+    out.resize(end, 0);
+    out.get_mut(start..).ok_or(Failure::TooLarge)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Zstandard, RFC 8878. Several frames in a row are read as one stream.
+
+use std::ops::RangeInclusive;
+
+use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
+use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, InBuffer, OutBuffer};
+
+use super::Failure;
+
+/// What `compression.zstd.level` takes.
+pub(super) const LEVELS: RangeInclusive<i32> = -131_072..=22;
+
+/// Room given first, and the least to go on with.
+const ROOM: usize = 16 << 10;
+
+pub(super) fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let error = |code| zstd_safe::get_error_name(code).to_owned();
+    let start = out.len();
+    out.reserve(zstd_safe::compress_bound(input.len()));
+    let mut context = CCtx::try_create().ok_or("out of memory")?;
+    let level = level.unwrap_or(zstd_safe::CLEVEL_DEFAULT);
+    context
+        .set_parameter(CParameter::CompressionLevel(level))
+        .map_err(error)?;
+    // The size lets the codec choose a window that fits, and is written for readers to reserve by.
+    context
+        .set_pledged_src_size(Some(input.len() as u64))
+        .map_err(error)?;
+    let mut source = InBuffer::around(input);
+    let mut target = OutBuffer::around_pos(out, start);
+    let left = context
+        .compress_stream2(&mut target, &mut source, ZSTD_EndDirective::ZSTD_e_end)
+        .map_err(error)?;
+    if left == 0 {
+        Ok(())
+    } else {
+        Err("it did not end".to_owned())
+    }
+}
+
+pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+    let error = |code| Failure::corrupt(zstd_safe::get_error_name(code));
+    let mut context = DCtx::try_create().ok_or_else(|| Failure::corrupt("out of memory"))?;
+    let mut source = InBuffer::around(input);
+    let mut frame_left = 0;
+    // One byte more than may be: seeing it tells "just fits" from "too much".
+    let most = limit.saturating_add(1);
+    out.reserve(input.len().saturating_mul(4).max(ROOM).min(most));
+    while source.pos() < input.len() || frame_left > 0 {
+        if out.len() == out.capacity() {
+            // Doubles, as `reserve` does, but never beyond the limit.
+            out.reserve_exact(out.len().max(ROOM).min(most.saturating_sub(out.len())));
+        }
+        let (read, written) = (source.pos(), out.len());
+        let mut target = OutBuffer::around_pos(out, written);
+        frame_left = context
+            .decompress_stream(&mut target, &mut source)
+            .map_err(error)?;
+        if out.len() > limit {
+            return Err(Failure::TooLarge);
+        }
+        if source.pos() == read && out.len() == written {
+            return Err(Failure::corrupt("cut short"));
+        }
+    }
+    Ok(())
+}
