@@ -1,0 +1,154 @@
+//! Batches in a buffer.
+
+use bytes::Bytes;
+
+use super::header::whole_size;
+use super::{BatchHeader, ControlType, Records, RecordsError};
+use crate::compression::{self, Compression};
+
+/// Walks the batches of a Fetch response or a segment. A last batch that is cut short ends the walk: Fetch gives as many
+/// bytes as were asked for, without a look at where batches end.
+#[must_use]
+pub fn batches(records: Bytes) -> Batches {
+    Batches { rest: records, failed: false }
+}
+
+/// The iterator of [`batches`]. After an error it ends.
+#[derive(Debug, Clone)]
+pub struct Batches {
+    rest: Bytes,
+    failed: bool,
+}
+
+impl Batches {
+    /// Bytes not walked yet: after the end those of a batch that was cut short, or 0.
+    #[must_use]
+    pub fn leftover(&self) -> usize {
+        self.rest.len()
+    }
+
+    fn read(&mut self) -> Result<Option<Batch>, RecordsError> {
+        match whole_size(&self.rest)? {
+            Some(size) if size <= self.rest.len() => {
+                let batch = Batch::parse(self.rest.slice(..size))?;
+                self.rest = self.rest.slice(size..);
+                Ok(Some(batch))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<Batch, RecordsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let batch = self.read();
+        self.failed = batch.is_err();
+        batch.transpose()
+    }
+}
+
+/// One whole batch.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// Its header.
+    pub header: BatchHeader,
+    /// All its bytes, header included.
+    pub bytes: Bytes,
+}
+
+impl Batch {
+    /// Reads the one batch that `bytes` hold. Its checksum is not looked at.
+    ///
+    /// # Errors
+    /// A header that cannot be, or bytes that are not those of one batch.
+    pub fn parse(bytes: Bytes) -> Result<Self, RecordsError> {
+        let header = BatchHeader::parse(&bytes)?;
+        let base_offset = header.base_offset;
+        if bytes.len() < header.size() {
+            return Err(RecordsError::Cut { needed: header.size(), left: bytes.len() });
+        }
+        if bytes.len() > header.size() {
+            return Err(RecordsError::Extra { base_offset, extra: bytes.len() - header.size() });
+        }
+        if header.last_offset_delta < 0 || header.count.saturating_sub(1) > header.last_offset_delta {
+            return Err(RecordsError::LastOffset { base_offset, delta: header.last_offset_delta, count: header.count });
+        }
+        Ok(Self { header, bytes })
+    }
+
+    /// Checks the checksum.
+    ///
+    /// # Errors
+    /// [`RecordsError::Crc`] if the bytes are not those that were written.
+    pub fn verify_crc(&self) -> Result<(), RecordsError> {
+        let computed = crc32c::crc32c(self.bytes.get(BatchHeader::CRC_FROM..).unwrap_or_default());
+        let BatchHeader { base_offset, crc: expected, .. } = self.header;
+        if computed == expected { Ok(()) } else { Err(RecordsError::Crc { base_offset, expected, computed }) }
+    }
+
+    /// The record section as it is in the batch.
+    #[must_use]
+    pub fn section(&self) -> Bytes {
+        self.bytes.slice(BatchHeader::SIZE.min(self.bytes.len())..)
+    }
+
+    /// The record section, decompressed to at most `limit` bytes; a slice of the batch if it is not compressed.
+    ///
+    /// # Errors
+    /// An unknown codec, damaged data, or more than the limit.
+    pub fn payload(&self, limit: usize) -> Result<Bytes, RecordsError> {
+        let codec = self.header.compression()?;
+        let section = self.section();
+        if codec == Compression::None {
+            return Ok(section);
+        }
+        let payload = compression::decompress(codec, &section, limit).map_err(|source| self.compression_error(source))?;
+        Ok(Bytes::from(payload))
+    }
+
+    /// As [`Self::payload`], into a buffer that is used for one batch after the other. `scratch` is not touched if the batch
+    /// is not compressed.
+    ///
+    /// # Errors
+    /// As [`Self::payload`].
+    pub fn payload_in<'a>(&'a self, limit: usize, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], RecordsError> {
+        let codec = self.header.compression()?;
+        let section = self.bytes.get(BatchHeader::SIZE..).unwrap_or_default();
+        if codec == Compression::None {
+            return Ok(section);
+        }
+        compression::decompress_into(codec, section, limit, scratch).map_err(|source| self.compression_error(source))?;
+        Ok(scratch)
+    }
+
+    /// The records of a payload that [`Self::payload`] gave.
+    ///
+    /// # Errors
+    /// [`RecordsError::Count`] if the payload cannot hold as many records as the header says; then per record.
+    pub fn records<'a>(&self, payload: &'a [u8]) -> Result<Records<'a>, RecordsError> {
+        Records::new(&self.header, payload)
+    }
+
+    /// What a control batch says: what its first record says, further ones have no meaning. `None` for batches that are not
+    /// control batches or that compaction left empty.
+    ///
+    /// # Errors
+    /// Those of reading the first record.
+    pub fn control_type(&self, limit: usize) -> Result<Option<ControlType>, RecordsError> {
+        if !self.header.is_control() {
+            return Ok(None);
+        }
+        let payload = self.payload(limit)?;
+        let first = self.records(&payload)?.next().transpose()?;
+        Ok(first.and_then(|record| record.key).and_then(ControlType::from_key))
+    }
+
+    fn compression_error(&self, source: compression::CompressionError) -> RecordsError {
+        RecordsError::Compression { base_offset: self.header.base_offset, source }
+    }
+}

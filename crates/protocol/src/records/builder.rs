@@ -1,0 +1,328 @@
+//! Writing batches.
+
+use bytes::Bytes;
+
+use super::{BatchHeader, NO_TIMESTAMP, RecordsError, varint};
+use crate::compression::{self, Compression};
+
+/// Who wrote a batch, for idempotence and transactions (KIP-98).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProducerState {
+    /// The producer's id, or -1.
+    pub producer_id: i64,
+    /// Its epoch, or -1.
+    pub epoch: i16,
+    /// Sequence number of the first record, or -1.
+    pub base_sequence: i32,
+}
+
+impl ProducerState {
+    /// A producer that is not idempotent.
+    pub const NONE: Self = Self { producer_id: -1, epoch: -1, base_sequence: -1 };
+}
+
+impl Default for ProducerState {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// Room of a new builder, in bytes.
+const ROOM: usize = 4 << 10;
+/// The most that the length field of a batch can count.
+const MOST: usize = BatchHeader::PREFIX + i32::MAX as usize;
+
+/// Encodes records straight into the bytes of a batch. If the batch is not compressed those bytes are the batch; else its
+/// record section is compressed once, when it is finished.
+///
+/// ```
+/// use ottla_protocol::compression::Compression;
+/// use ottla_protocol::records::{self, BatchBuilder, ProducerState};
+///
+/// let mut builder = BatchBuilder::new(Compression::None, None);
+/// builder.append(1_700_000_000_000, Some(b"key"), Some(b"value"), std::iter::empty())?;
+/// let bytes = builder.finish(ProducerState::NONE)?;
+/// let batch = records::Batch::parse(bytes)?;
+/// batch.verify_crc()?;
+/// let payload = batch.payload(1 << 20)?;
+/// for record in batch.records(&payload)? {
+///     assert_eq!(record?.value, Some(&b"value"[..]));
+/// }
+/// # Ok::<(), records::RecordsError>(())
+/// ```
+#[derive(Debug)]
+pub struct BatchBuilder {
+    codec: Compression,
+    level: Option<i32>,
+    transactional: bool,
+    /// Room for the header, then records up to `end`; what follows is zero or old.
+    buffer: Vec<u8>,
+    end: usize,
+    count: i32,
+    last_delta: i32,
+    base_timestamp: i64,
+    max_timestamp: i64,
+}
+
+impl BatchBuilder {
+    /// A builder of batches whose timestamps the producer sets. A level that the codec does not have shows when a batch is
+    /// finished; [`Compression::check_level`] tells earlier.
+    #[must_use]
+    pub fn new(codec: Compression, level: Option<i32>) -> Self {
+        Self {
+            codec,
+            level,
+            transactional: false,
+            buffer: Vec::new(),
+            end: BatchHeader::SIZE,
+            count: 0,
+            last_delta: -1,
+            base_timestamp: NO_TIMESTAMP,
+            max_timestamp: NO_TIMESTAMP,
+        }
+    }
+
+    /// Marks this batch and the following ones as parts of a transaction.
+    pub const fn set_transactional(&mut self, yes: bool) {
+        self.transactional = yes;
+    }
+
+    /// Adds a record after the last one and returns its place in the batch. The timestamp is in milliseconds.
+    ///
+    /// # Errors
+    /// [`RecordsError::TooLarge`] if the batch would pass 2 GiB; it is then as it was.
+    #[inline]
+    pub fn append<'h>(
+        &mut self,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
+    ) -> Result<i32, RecordsError> {
+        let delta = self.last_delta.wrapping_add(1);
+        self.append_at(delta, timestamp, key, value, headers)?;
+        Ok(delta)
+    }
+
+    /// Adds a record at a distance from the first offset of the batch, for batches with gaps.
+    ///
+    /// # Errors
+    /// As [`Self::append`], or [`RecordsError::Order`] if the distance is not above that of the last record.
+    #[inline]
+    pub fn append_at<'h>(
+        &mut self,
+        delta: i32,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
+    ) -> Result<(), RecordsError> {
+        if delta <= self.last_delta {
+            return Err(RecordsError::Order { delta, last: self.last_delta });
+        }
+        let base_timestamp = if self.count == 0 { timestamp } else { self.base_timestamp };
+        let timestamp_delta = timestamp.wrapping_sub(base_timestamp);
+        let (header_count, header_bytes) = measure(headers.clone());
+        let body = 1
+            + varint::size(timestamp_delta)
+            + varint::size(i64::from(delta))
+            + nullable_size(key)
+            + nullable_size(value)
+            + varint::size(wide(header_count))
+            + header_bytes;
+        let size = varint::size(wide(body)) + body;
+        let mut out = Out(self.room(size)?);
+        out.varint(wide(body));
+        out.bytes(&[0]);
+        out.varint(timestamp_delta);
+        out.varint(i64::from(delta));
+        out.nullable(key);
+        out.nullable(value);
+        out.varint(wide(header_count));
+        for (key, value) in headers {
+            out.nullable(Some(key.as_bytes()));
+            out.nullable(value);
+        }
+        self.end += size;
+        self.count += 1;
+        self.last_delta = delta;
+        self.base_timestamp = base_timestamp;
+        self.max_timestamp = self.max_timestamp.max(timestamp);
+        Ok(())
+    }
+
+    /// The most bytes that a record can take in a batch, before compression.
+    #[must_use]
+    pub fn record_size_bound<'h>(
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)>,
+    ) -> usize {
+        let (header_count, header_bytes) = measure(headers);
+        // Size 5, attributes 1, timestamp 10, offset 5.
+        21 + nullable_size(key) + nullable_size(value) + varint::size(wide(header_count)) + header_bytes
+    }
+
+    /// Records added.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count.unsigned_abs() as usize
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes of the batch so far, header included, before compression.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.end
+    }
+
+    /// Greatest timestamp so far, in milliseconds; -1 for none.
+    #[must_use]
+    pub const fn max_timestamp(&self) -> i64 {
+        self.max_timestamp
+    }
+
+    /// Ends the batch: its bytes are ready to be sent. The builder is then empty and can be used for the next batch. No
+    /// records give no bytes.
+    ///
+    /// # Errors
+    /// The codec's, and [`RecordsError::TooLarge`] if it made more than 2 GiB. The records are then still there.
+    pub fn finish(&mut self, state: ProducerState) -> Result<Bytes, RecordsError> {
+        if self.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let compressed = self.compress()?;
+        let mut header = BatchHeader {
+            base_offset: 0,
+            length: 0,
+            partition_leader_epoch: super::NONE,
+            magic: 2,
+            crc: 0,
+            attributes: 0,
+            last_offset_delta: self.last_delta,
+            base_timestamp: self.base_timestamp,
+            max_timestamp: self.max_timestamp,
+            producer_id: state.producer_id,
+            producer_epoch: state.epoch,
+            base_sequence: state.base_sequence,
+            count: self.count,
+        };
+        header.set_compression(self.codec);
+        header.set_transactional(self.transactional);
+        let mut batch = compressed.unwrap_or_else(|| {
+            let mut batch = std::mem::take(&mut self.buffer);
+            batch.truncate(self.end);
+            batch
+        });
+        header.seal(&mut batch)?;
+        self.clear();
+        Ok(Bytes::from(batch))
+    }
+
+    /// Forgets the records.
+    pub fn clear(&mut self) {
+        self.end = BatchHeader::SIZE;
+        self.count = 0;
+        self.last_delta = -1;
+        self.base_timestamp = NO_TIMESTAMP;
+        self.max_timestamp = NO_TIMESTAMP;
+    }
+
+    /// A batch with room for its header and the records compressed, if it has a codec.
+    fn compress(&self) -> Result<Option<Vec<u8>>, RecordsError> {
+        if self.codec == Compression::None {
+            return Ok(None);
+        }
+        let records = self.buffer.get(BatchHeader::SIZE..self.end).unwrap_or_default();
+        let mut batch = vec![0; BatchHeader::SIZE];
+        compression::compress(self.codec, self.level, records, &mut batch)
+            .map_err(|source| RecordsError::Compression { base_offset: 0, source })?;
+        if batch.len() > MOST {
+            return Err(RecordsError::TooLarge { size: 0, batch: batch.len(), most: MOST });
+        }
+        Ok(Some(batch))
+    }
+
+    /// The next `size` bytes of the buffer.
+    #[inline]
+    fn room(&mut self, size: usize) -> Result<&mut [u8], RecordsError> {
+        let end = self.end.saturating_add(size);
+        if end > self.buffer.len() {
+            self.grow(end)?;
+        }
+        // Always there after `grow`; an empty slice would take no bytes.
+        Ok(self.buffer.get_mut(self.end..end).unwrap_or_default())
+    }
+
+    #[cold]
+    fn grow(&mut self, end: usize) -> Result<(), RecordsError> {
+        if end > MOST {
+            return Err(RecordsError::TooLarge { size: end - self.end, batch: self.end, most: MOST });
+        }
+        // All of it is kept initialised, so that a record is written by plain copies.
+        self.buffer.resize(end.max(self.buffer.len().saturating_mul(2)).max(ROOM), 0);
+        Ok(())
+    }
+}
+
+/// Number of headers, and their bytes.
+#[inline]
+fn measure<'h>(headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)>) -> (usize, usize) {
+    headers.fold((0, 0), |(count, bytes), (key, value)| {
+        (count + 1, bytes + nullable_size(Some(key.as_bytes())) + nullable_size(value))
+    })
+}
+
+#[inline]
+fn nullable_size(field: Option<&[u8]>) -> usize {
+    match field {
+        None => 1,
+        Some(field) => varint::size(wide(field.len())) + field.len(),
+    }
+}
+
+/// A length as a varint takes it. No slice is longer than `isize::MAX`.
+#[inline]
+const fn wide(length: usize) -> i64 {
+    length as i64
+}
+
+/// What is left of the room for one record.
+struct Out<'a>(&'a mut [u8]);
+
+impl Out<'_> {
+    #[inline]
+    fn varint(&mut self, value: i64) {
+        let written = varint::write(self.0, value);
+        self.skip(written);
+    }
+
+    #[inline]
+    fn nullable(&mut self, field: Option<&[u8]>) {
+        match field {
+            None => self.varint(-1),
+            Some(field) => {
+                self.varint(wide(field.len()));
+                self.bytes(field);
+            }
+        }
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
+        if let Some(room) = self.0.get_mut(..bytes.len()) {
+            room.copy_from_slice(bytes);
+        }
+        self.skip(bytes.len());
+    }
+
+    #[inline]
+    fn skip(&mut self, count: usize) {
+        self.0 = std::mem::take(&mut self.0).get_mut(count..).unwrap_or_default();
+    }
+}

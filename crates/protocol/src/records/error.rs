@@ -1,0 +1,160 @@
+//! What can be wrong with record batches.
+
+use crate::compression::CompressionError;
+
+/// What is wrong with one record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// It ends before its fields do.
+    #[error("it is cut short")]
+    Cut,
+    /// A varint is longer than its type allows.
+    #[error("a varint is too long")]
+    Varint,
+    /// Its fields take fewer bytes than its size says.
+    #[error("its size is not that of its fields")]
+    Size,
+    /// A length below -1, or -1 where nothing may be missing.
+    #[error("a length is negative")]
+    NegativeLength,
+    /// The number of headers is negative, or more than the bytes left can hold.
+    #[error("the number of headers is negative or more than its bytes can hold")]
+    HeaderCount,
+    /// The key of a header is not UTF-8.
+    #[error("the key of a header is not valid UTF-8")]
+    HeaderKey,
+    /// Its offset is not above the one before, or is beyond the end of the batch.
+    #[error("its offset is out of order or outside of the batch")]
+    Offset,
+}
+
+/// What is wrong with record batches, or with what should become one. Each names the batch by its first offset.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordsError {
+    /// Fewer bytes than the batch needs.
+    #[error("a record batch of {needed} bytes is cut short: {left} bytes are there")]
+    Cut {
+        /// Bytes the batch or its header needs.
+        needed: usize,
+        /// Bytes there are.
+        left: usize,
+    },
+    /// More bytes than one batch.
+    #[error("{extra} bytes follow the record batch at offset {base_offset}, where one batch was expected")]
+    Extra {
+        /// First offset of the batch.
+        base_offset: i64,
+        /// Bytes after it.
+        extra: usize,
+    },
+    /// A length that no batch can have.
+    #[error("the record batch at offset {base_offset} has an impossible length, {length}")]
+    Length {
+        /// First offset of the batch.
+        base_offset: i64,
+        /// The length as written.
+        length: i32,
+    },
+    /// A format that is not read.
+    #[error("{}", magic_text(*.base_offset, *.magic))]
+    Magic {
+        /// First offset of the batch.
+        base_offset: i64,
+        /// The magic byte.
+        magic: i8,
+    },
+    /// The checksum is wrong.
+    #[error("the record batch at offset {base_offset} is damaged: its CRC is {computed:#010x} and should be {expected:#010x}")]
+    Crc {
+        /// First offset of the batch.
+        base_offset: i64,
+        /// What the header says.
+        expected: u32,
+        /// What the bytes say.
+        computed: u32,
+    },
+    /// Attributes name a codec that does not exist.
+    #[error("the record batch at offset {base_offset} is compressed by an unknown codec, {codec}")]
+    Codec {
+        /// First offset of the batch.
+        base_offset: i64,
+        /// The id of the codec.
+        codec: i16,
+    },
+    /// The number of records does not fit the bytes or the offsets.
+    #[error("the record batch at offset {base_offset} says it has {count} records, which its {bytes} bytes do not hold")]
+    Count {
+        /// First offset of the batch.
+        base_offset: i64,
+        /// The number as written.
+        count: i32,
+        /// Bytes of the decompressed record section.
+        bytes: usize,
+    },
+    /// Bytes are left after the last record.
+    #[error("{left} bytes are left after the last record of the batch at offset {base_offset}")]
+    Left {
+        /// First offset of the batch.
+        base_offset: i64,
+        /// Bytes left.
+        left: usize,
+    },
+    /// The range of offsets is impossible.
+    #[error("the record batch at offset {base_offset} has a last offset {delta} after its first, for {count} records")]
+    LastOffset {
+        /// First offset of the batch.
+        base_offset: i64,
+        /// Last offset less first offset.
+        delta: i32,
+        /// The number of records.
+        count: i32,
+    },
+    /// A record is malformed.
+    #[error("record {index} of the batch at offset {base_offset}: {what}")]
+    Record {
+        /// First offset of the batch.
+        base_offset: i64,
+        /// Which record, from 0.
+        index: i32,
+        /// What is wrong with it.
+        what: Malformed,
+    },
+    /// The record section does not decompress.
+    #[error("the record batch at offset {base_offset}: {source}")]
+    Compression {
+        /// First offset of the batch.
+        base_offset: i64,
+        /// The codec's error.
+        source: CompressionError,
+    },
+    /// More than a batch can hold.
+    #[error("a record of {size} bytes does not fit a batch of {batch} bytes: {most} is the most")]
+    TooLarge {
+        /// Bytes of the record.
+        size: usize,
+        /// Bytes of the batch before it.
+        batch: usize,
+        /// The most bytes that a batch can have.
+        most: usize,
+    },
+    /// A record was added at an offset that is not above the last one's.
+    #[error("offset {delta} of a batch follows offset {last}; offsets must ascend")]
+    Order {
+        /// The offset in the batch.
+        delta: i32,
+        /// The one before.
+        last: i32,
+    },
+}
+
+fn magic_text(base_offset: i64, magic: i8) -> String {
+    match magic {
+        0 | 1 => format!(
+            "the message set at offset {base_offset} has the format of brokers before 0.11 (magic {magic}); only record batches \
+             (magic 2) are read"
+        ),
+        _ => format!("the record batch at offset {base_offset} has an unknown magic, {magic}"),
+    }
+}

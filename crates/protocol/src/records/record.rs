@@ -1,0 +1,189 @@
+//! Records, as slices of the batch that holds them.
+
+use super::{BatchHeader, Malformed, RecordsError, TimestampType, varint};
+
+/// Fewest bytes of a record: its size, attributes, two differences, two lengths and the number of headers.
+const LEAST: usize = 7;
+
+/// A record of a batch.
+#[derive(Debug, Clone)]
+pub struct Record<'a> {
+    /// Its offset in the partition.
+    pub offset: i64,
+    /// Its timestamp in milliseconds, as [`BatchHeader::timestamp_type`] says; -1 for none.
+    pub timestamp: i64,
+    /// Its key.
+    pub key: Option<&'a [u8]>,
+    /// Its value; `None` is a tombstone.
+    pub value: Option<&'a [u8]>,
+    headers: Headers<'a>,
+}
+
+impl<'a> Record<'a> {
+    /// Its headers, in order; keys may repeat.
+    #[inline]
+    #[must_use]
+    pub fn headers(&self) -> Headers<'a> {
+        self.headers.clone()
+    }
+}
+
+/// The headers of a record: keys and values. They were looked at when the record was read, so nothing can be wrong here.
+#[derive(Debug, Clone, Default)]
+pub struct Headers<'a> {
+    left: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> Headers<'a> {
+    #[cold]
+    fn read(count: i32, rest: &'a [u8]) -> Result<Self, Malformed> {
+        let left = usize::try_from(count).map_err(|_| Malformed::HeaderCount)?;
+        // A header is two lengths at least.
+        if left > rest.len() / 2 {
+            return Err(Malformed::HeaderCount);
+        }
+        let headers = Self { left, rest };
+        let mut looked_at = headers.clone();
+        while looked_at.left > 0 {
+            looked_at.step()?;
+        }
+        if looked_at.rest.is_empty() { Ok(headers) } else { Err(Malformed::Size) }
+    }
+
+    fn step(&mut self) -> Result<(&'a str, Option<&'a [u8]>), Malformed> {
+        self.left -= 1;
+        let key = nullable(&mut self.rest)?.ok_or(Malformed::NegativeLength)?;
+        let key = std::str::from_utf8(key).map_err(|_| Malformed::HeaderKey)?;
+        Ok((key, nullable(&mut self.rest)?))
+    }
+}
+
+impl<'a> Iterator for Headers<'a> {
+    type Item = (&'a str, Option<&'a [u8]>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 { None } else { self.step().ok() }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Headers<'_> {}
+
+/// The records of a batch, in order. After an error it ends.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    rest: &'a [u8],
+    index: i32,
+    last_delta: i32,
+    header: BatchHeader,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn new(header: &BatchHeader, payload: &'a [u8]) -> Result<Self, RecordsError> {
+        let base_offset = header.base_offset;
+        let count = usize::try_from(header.count).ok().filter(|count| *count <= payload.len() / LEAST);
+        if count.is_none() {
+            return Err(RecordsError::Count { base_offset, count: header.count, bytes: payload.len() });
+        }
+        Ok(Self { rest: payload, index: 0, last_delta: -1, header: *header })
+    }
+
+    #[inline]
+    fn read(&mut self) -> Result<Record<'a>, Malformed> {
+        let size = length(varint::read_i32(&mut self.rest)?)?;
+        let (body, rest) = self.rest.split_at_checked(size).ok_or(Malformed::Cut)?;
+        self.rest = rest;
+        // Attributes: no bit has a meaning so far.
+        let (_, mut body) = body.split_first().ok_or(Malformed::Cut)?;
+        let timestamp_delta = varint::read_i64(&mut body)?;
+        let delta = varint::read_i32(&mut body)?;
+        if delta <= self.last_delta || delta > self.header.last_offset_delta {
+            return Err(Malformed::Offset);
+        }
+        self.last_delta = delta;
+        let key = nullable(&mut body)?;
+        let value = nullable(&mut body)?;
+        let headers = match varint::read_i32(&mut body)? {
+            0 if body.is_empty() => Headers::default(),
+            0 => return Err(Malformed::Size),
+            count => Headers::read(count, body)?,
+        };
+        let timestamp = match self.header.timestamp_type() {
+            TimestampType::Create => self.header.base_timestamp.wrapping_add(timestamp_delta),
+            TimestampType::LogAppend => self.header.max_timestamp,
+        };
+        Ok(Record { offset: self.header.base_offset.saturating_add(i64::from(delta)), timestamp, key, value, headers })
+    }
+
+    #[cold]
+    fn fail(&mut self, what: Malformed) -> RecordsError {
+        let failed = std::mem::replace(&mut self.index, self.header.count);
+        self.rest = &[];
+        RecordsError::Record { base_offset: self.header.base_offset, index: failed, what }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, RecordsError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.index < self.header.count {
+            let record = self.read().map_err(|what| self.fail(what));
+            self.index = self.index.saturating_add(1);
+            return Some(record);
+        }
+        let left = std::mem::take(&mut self.rest).len();
+        (left > 0).then_some(Err(RecordsError::Left { base_offset: self.header.base_offset, left }))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, usize::try_from(self.header.count.saturating_sub(self.index)).ok().map(|left| left + 1))
+    }
+}
+
+/// What the key of a control record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControlType {
+    /// The producer's transaction was aborted.
+    Abort,
+    /// The producer's transaction was committed.
+    Commit,
+    /// Something of no meaning to a consumer.
+    Other(i16),
+}
+
+impl ControlType {
+    /// Reads the key of a control record: its version, which may be any, and its type.
+    #[must_use]
+    pub fn from_key(key: &[u8]) -> Option<Self> {
+        let [_, _, high, low] = *key.first_chunk()?;
+        Some(match i16::from_be_bytes([high, low]) {
+            0 => Self::Abort,
+            1 => Self::Commit,
+            other => Self::Other(other),
+        })
+    }
+}
+
+#[inline]
+fn length(value: i32) -> Result<usize, Malformed> {
+    usize::try_from(value).map_err(|_| Malformed::NegativeLength)
+}
+
+/// A field with its length in front, where -1 stands for null.
+#[inline]
+fn nullable<'a>(input: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
+    let size = varint::read_i32(input)?;
+    if size == -1 {
+        return Ok(None);
+    }
+    let (field, rest) = input.split_at_checked(length(size)?).ok_or(Malformed::Cut)?;
+    *input = rest;
+    Ok(Some(field))
+}

@@ -1,0 +1,147 @@
+//! Zigzag varints, as records use them for lengths and differences.
+
+use super::Malformed;
+
+/// A varint of at most 32 bits.
+#[inline]
+pub(super) fn read_i32(input: &mut &[u8]) -> Result<i32, Malformed> {
+    // Nearly all are one or two bytes.
+    if let [first, rest @ ..] = *input {
+        if *first < 0x80 {
+            *input = rest;
+            return Ok(unzigzag_i32(u32::from(*first)));
+        }
+        if let [second, rest @ ..] = rest {
+            if *second < 0x80 {
+                *input = rest;
+                return Ok(unzigzag_i32(u32::from(*first & 0x7f) | u32::from(*second) << 7));
+            }
+        }
+    }
+    let wide = read_u64(input, 5)?;
+    u32::try_from(wide).map(unzigzag_i32).map_err(|_| Malformed::Varint)
+}
+
+/// A varint of at most 64 bits.
+#[inline]
+pub(super) fn read_i64(input: &mut &[u8]) -> Result<i64, Malformed> {
+    if let [first, rest @ ..] = *input {
+        if *first < 0x80 {
+            *input = rest;
+            return Ok(unzigzag_i64(u64::from(*first)));
+        }
+    }
+    read_u64(input, 10).map(unzigzag_i64)
+}
+
+#[cold]
+fn read_u64(input: &mut &[u8], most_bytes: usize) -> Result<u64, Malformed> {
+    let mut value = 0_u64;
+    for (index, byte) in input.iter().take(most_bytes).enumerate() {
+        let bits = u64::from(byte & 0x7f);
+        // The tenth byte has room for one bit.
+        if index == 9 && bits > 1 {
+            return Err(Malformed::Varint);
+        }
+        value |= bits << (7 * index);
+        if byte & 0x80 == 0 {
+            *input = input.get(index + 1..).unwrap_or_default();
+            return Ok(value);
+        }
+    }
+    Err(if input.len() < most_bytes { Malformed::Cut } else { Malformed::Varint })
+}
+
+const fn unzigzag_i32(value: u32) -> i32 {
+    (value >> 1) as i32 ^ -((value & 1) as i32)
+}
+
+const fn unzigzag_i64(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+const fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// Bytes that a value takes; a value of 32 bits takes the same by either width.
+#[inline]
+pub(super) const fn size(value: i64) -> usize {
+    // One byte for each 7 bits begun, and one for 0.
+    let bits = 64 - (zigzag(value) | 1).leading_zeros() as usize;
+    bits.div_ceil(7)
+}
+
+/// Writes a value to the front of `out` and says how many bytes it took. `out` has room for it.
+#[inline]
+pub(super) fn write(out: &mut [u8], value: i64) -> usize {
+    let mut left = zigzag(value);
+    let mut written = 0;
+    for byte in out {
+        written += 1;
+        if left < 0x80 {
+            *byte = left as u8;
+            break;
+        }
+        *byte = left as u8 | 0x80;
+        left >>= 7;
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn known_bytes() {
+        let known: [(i64, &[u8]); 8] = [
+            (0, &[0]),
+            (-1, &[1]),
+            (1, &[2]),
+            (63, &[0x7e]),
+            (-64, &[0x7f]),
+            (64, &[0x80, 1]),
+            (i64::from(i32::MAX), &[0xfe, 0xff, 0xff, 0xff, 0x0f]),
+            (i64::MIN, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
+        ];
+        for (value, bytes) in known {
+            let mut out = [0; 10];
+            let written = write(&mut out, value);
+            assert_eq!(&out[..written], bytes);
+            assert_eq!(read_i64(&mut &*bytes), Ok(value));
+        }
+    }
+
+    #[test]
+    fn longer_than_needed_is_legal_and_too_long_is_not() {
+        assert_eq!(read_i32(&mut &[0x82, 0x80, 0x80, 0x80, 0][..]), Ok(1));
+        assert_eq!(read_i32(&mut &[0x82, 0x80, 0x80, 0x80, 0x80, 0][..]), Err(Malformed::Varint));
+        // 2^32 is 33 bits.
+        assert_eq!(read_i32(&mut &[0x80, 0x80, 0x80, 0x80, 0x10][..]), Err(Malformed::Varint));
+        assert_eq!(read_i64(&mut &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2][..]), Err(Malformed::Varint));
+        assert_eq!(read_i64(&mut &[0xff; 11][..]), Err(Malformed::Varint));
+        assert_eq!(read_i32(&mut &[0xff; 4][..]), Err(Malformed::Cut));
+        assert_eq!(read_i64(&mut &[][..]), Err(Malformed::Cut));
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(value in any::<i64>(), shift in 0_u32..64) {
+            let value = value >> shift;
+            let mut out = [0; 10];
+            let written = write(&mut out, value);
+            prop_assert_eq!(written, size(value));
+            let mut input = &out[..written];
+            prop_assert_eq!(read_i64(&mut input), Ok(value));
+            prop_assert!(input.is_empty());
+            let mut input = &out[..written];
+            match i32::try_from(value) {
+                Ok(narrow) => prop_assert_eq!(read_i32(&mut input), Ok(narrow)),
+                Err(_) => prop_assert_eq!(read_i32(&mut input), Err(Malformed::Varint)),
+            }
+        }
+    }
+}
