@@ -1,0 +1,158 @@
+//! DescribeConfigs, versions 1 to 4: topics and this broker.
+
+use ottla_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use ottla_protocol::messages::describe_configs_response::{
+    DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
+};
+use ottla_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
+use ottla_protocol::{ErrorCode, Str, Versions};
+
+use super::{Api, Cx, Outcome};
+use crate::config::{Key, Kind, Source};
+
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+
+impl Api for DescribeConfigsRequest {
+    const HANDLED: Versions = Versions { min: 1, max: 4 };
+
+    fn answer(self, cx: &Cx<'_>) -> Outcome<DescribeConfigsResponse> {
+        let results = self
+            .resources
+            .iter()
+            .map(|resource| match describe(cx, &self, resource) {
+                Ok(configs) => DescribeConfigsResult {
+                    configs,
+                    ..result(resource)
+                },
+                Err((code, message)) => refused(resource, code, message),
+            });
+        Outcome::Answer(DescribeConfigsResponse {
+            results: results.collect(),
+            ..Default::default()
+        })
+    }
+
+    fn refuse(&self, _version: i16, code: ErrorCode) -> DescribeConfigsResponse {
+        let results = self
+            .resources
+            .iter()
+            .map(|resource| refused(resource, code, code.name().to_owned()));
+        DescribeConfigsResponse {
+            results: results.collect(),
+            ..Default::default()
+        }
+    }
+}
+
+fn describe(
+    cx: &Cx<'_>,
+    request: &DescribeConfigsRequest,
+    resource: &DescribeConfigsResource,
+) -> Result<Vec<DescribeConfigsResourceResult>, (ErrorCode, String)> {
+    let settings = &cx.core.settings;
+    let name = &*resource.resource_name;
+    let row = |(key, value, source)| row(cx.version, request, key, value, source);
+    let wanted = |key: &Key| {
+        let keys = resource.configuration_keys.as_ref();
+        keys.is_none_or(|keys| keys.is_empty() || keys.iter().any(|wanted| **wanted == *key.name))
+    };
+    match resource.resource_type {
+        TOPIC => {
+            let missing = |code| (code, format!("there is no topic \"{name}\""));
+            let topic = cx.core.topic(name).map_err(missing)?;
+            Ok(settings
+                .topic_rows(&topic.values)
+                .filter(|(key, ..)| wanted(key))
+                .map(row)
+                .collect())
+        }
+        // No name: the defaults of all brokers, of which none were changed.
+        BROKER if name.is_empty() => Ok(Vec::new()),
+        BROKER if name == cx.core.node.id.to_string() => Ok(settings
+            .broker_rows()
+            .filter(|(key, ..)| wanted(key))
+            .map(row)
+            .collect()),
+        BROKER => Err((
+            ErrorCode::INVALID_REQUEST,
+            format!("this is broker {}, not \"{name}\"", cx.core.node.id),
+        )),
+        other => Err((
+            ErrorCode::INVALID_REQUEST,
+            format!("resources of type {other} have no settings here"),
+        )),
+    }
+}
+
+fn row(
+    version: i16,
+    request: &DescribeConfigsRequest,
+    key: &Key,
+    value: &str,
+    source: Source,
+) -> DescribeConfigsResourceResult {
+    let synonym = |value: &str, source: Source| DescribeConfigsSynonym {
+        name: Str::from_static(key.name),
+        value: Some(value.into()),
+        source: source as i8,
+        ..Default::default()
+    };
+    let mut synonyms = Vec::new();
+    if request.include_synonyms {
+        synonyms.push(synonym(value, source));
+        if source != Source::Default {
+            synonyms.push(synonym(key.default, Source::Default));
+        }
+    }
+    DescribeConfigsResourceResult {
+        name: Str::from_static(key.name),
+        value: Some(value.into()),
+        read_only: true,
+        config_source: source as i8,
+        synonyms,
+        config_type: if version >= 3 {
+            config_type(key.kind)
+        } else {
+            0
+        },
+        documentation: if request.include_documentation {
+            Some(Str::from_static(key.doc))
+        } else {
+            None
+        },
+        ..Default::default()
+    }
+}
+
+/// DescribeConfigs' numbers for types (KIP-569).
+fn config_type(kind: Kind) -> i8 {
+    match kind {
+        Kind::Bool => 1,
+        Kind::OneOf(_) | Kind::Text => 2,
+        Kind::Int(_, most) if most <= i64::from(i32::MAX) => 3,
+        Kind::Int(..) => 5,
+        Kind::Ratio => 6,
+        Kind::ListOf(_) => 7,
+    }
+}
+
+fn result(resource: &DescribeConfigsResource) -> DescribeConfigsResult {
+    DescribeConfigsResult {
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name.clone(),
+        ..Default::default()
+    }
+}
+
+fn refused(
+    resource: &DescribeConfigsResource,
+    code: ErrorCode,
+    message: String,
+) -> DescribeConfigsResult {
+    DescribeConfigsResult {
+        error_code: code.0,
+        error_message: Some(message.into()),
+        ..result(resource)
+    }
+}

@@ -1,0 +1,30 @@
+//! Heartbeat, versions 0 to 4.
+
+use ottla_protocol::messages::{HeartbeatRequest, HeartbeatResponse};
+use ottla_protocol::{ErrorCode, Versions};
+
+use super::{Api, Cx, Outcome};
+use crate::group::AsMember;
+
+impl Api for HeartbeatRequest {
+    const HANDLED: Versions = Versions { min: 0, max: 4 };
+
+    fn answer(self, cx: &Cx<'_>) -> Outcome<HeartbeatResponse> {
+        let as_member = AsMember {
+            id: self.member_id.to_string(),
+            instance: self.group_instance_id.as_ref().map(ToString::to_string),
+            generation: self.generation_id,
+        };
+        let beaten = cx
+            .core
+            .with_groups(|groups| groups.heartbeat(&self.group_id, &as_member, cx.now.instant));
+        Outcome::Answer(self.refuse(cx.version, beaten.err().unwrap_or(ErrorCode::NONE)))
+    }
+
+    fn refuse(&self, _version: i16, code: ErrorCode) -> HeartbeatResponse {
+        HeartbeatResponse {
+            error_code: code.0,
+            ..Default::default()
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! ListGroups, versions 0 to 5: all groups, or from version 4 those in some states, from 5 of some types.
+
+use ottla_protocol::messages::list_groups_response::ListedGroup;
+use ottla_protocol::messages::{ListGroupsRequest, ListGroupsResponse};
+use ottla_protocol::{ErrorCode, Str, Versions};
+
+use super::{Api, Cx, Outcome};
+
+/// The type of every group here.
+const TYPE: &str = "classic";
+
+impl Api for ListGroupsRequest {
+    const HANDLED: Versions = Versions { min: 0, max: 5 };
+
+    fn answer(self, cx: &Cx<'_>) -> Outcome<ListGroupsResponse> {
+        let wanted = |filter: &[Str], value: &str| {
+            filter.is_empty()
+                || filter
+                    .iter()
+                    .any(|wanted| wanted.eq_ignore_ascii_case(value))
+        };
+        let groups = cx.core.with_groups(|groups| {
+            let listed = groups.list().filter(|group| {
+                wanted(&self.states_filter, group.state) && wanted(&self.types_filter, TYPE)
+            });
+            let listed = listed.map(|group| ListedGroup {
+                group_id: group.group.into(),
+                protocol_type: group.protocol_type.into(),
+                group_state: if cx.version >= 4 {
+                    Str::from_static(group.state)
+                } else {
+                    Str::default()
+                },
+                group_type: if cx.version >= 5 {
+                    Str::from_static(TYPE)
+                } else {
+                    Str::default()
+                },
+                ..Default::default()
+            });
+            listed.collect()
+        });
+        Outcome::Answer(ListGroupsResponse {
+            groups,
+            ..Default::default()
+        })
+    }
+
+    fn refuse(&self, _version: i16, code: ErrorCode) -> ListGroupsResponse {
+        ListGroupsResponse {
+            error_code: code.0,
+            ..Default::default()
+        }
+    }
+}

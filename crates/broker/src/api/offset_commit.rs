@@ -1,0 +1,103 @@
+//! OffsetCommit, versions 2 to 10; from version 10 topics go by id.
+
+use ottla_protocol::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use ottla_protocol::messages::offset_commit_response::{
+    OffsetCommitResponsePartition, OffsetCommitResponseTopic,
+};
+use ottla_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
+use ottla_protocol::{ErrorCode, Versions};
+
+use super::{Api, Cx, Outcome};
+use crate::group::{AsMember, Committed, Stored};
+
+const FIRST_BY_ID: i16 = 10;
+
+impl Api for OffsetCommitRequest {
+    const HANDLED: Versions = Versions { min: 2, max: 10 };
+
+    fn answer(self, cx: &Cx<'_>) -> Outcome<OffsetCommitResponse> {
+        let as_member = AsMember {
+            id: self.member_id.to_string(),
+            instance: self.group_instance_id.as_ref().map(ToString::to_string),
+            generation: self.generation_id_or_member_epoch,
+        };
+        let mut stored = Vec::new();
+        let mut answer = respond(&self, |topic, asked| match check(&self, cx, topic, asked) {
+            Ok(checked) => {
+                stored.push(checked);
+                ErrorCode::NONE
+            }
+            Err(code) => code,
+        });
+        let committed = cx.core.with_groups(|groups| {
+            groups.check_commit(&self.group_id, &as_member, cx.now.instant)?;
+            cx.core.store(groups, stored, cx.now)
+        });
+        if let Err(code) = committed {
+            answer = self.refuse(cx.version, code);
+        }
+        Outcome::Answer(answer)
+    }
+
+    fn refuse(&self, _version: i16, code: ErrorCode) -> OffsetCommitResponse {
+        respond(self, |_, _| code)
+    }
+}
+
+fn check(
+    request: &OffsetCommitRequest,
+    cx: &Cx<'_>,
+    topic: &OffsetCommitRequestTopic,
+    asked: &OffsetCommitRequestPartition,
+) -> Result<Stored, ErrorCode> {
+    let found = if cx.version < FIRST_BY_ID {
+        cx.core.topic(&topic.name)?
+    } else {
+        cx.core.topic_by_id(topic.topic_id)?
+    };
+    found.partition(asked.partition_index)?;
+    let metadata = asked.committed_metadata.as_deref().unwrap_or_default();
+    if metadata.len() > cx.core.settings.offset_metadata_max_bytes {
+        return Err(ErrorCode::OFFSET_METADATA_TOO_LARGE);
+    }
+    let committed = Committed {
+        offset: asked.committed_offset,
+        leader_epoch: asked.committed_leader_epoch,
+        metadata: metadata.to_owned(),
+        at: cx.now.unix_ms,
+    };
+    Ok(Stored {
+        group: request.group_id.to_string(),
+        topic: found.name.to_string(),
+        partition: asked.partition_index,
+        committed: Some(committed),
+    })
+}
+
+fn respond(
+    request: &OffsetCommitRequest,
+    mut code_of: impl FnMut(&OffsetCommitRequestTopic, &OffsetCommitRequestPartition) -> ErrorCode,
+) -> OffsetCommitResponse {
+    let topics = request.topics.iter().map(|topic| {
+        let partitions = topic
+            .partitions
+            .iter()
+            .map(|asked| OffsetCommitResponsePartition {
+                partition_index: asked.partition_index,
+                error_code: code_of(topic, asked).0,
+                ..Default::default()
+            });
+        OffsetCommitResponseTopic {
+            partitions: partitions.collect(),
+            name: topic.name.clone(),
+            topic_id: topic.topic_id,
+            ..Default::default()
+        }
+    });
+    OffsetCommitResponse {
+        topics: topics.collect(),
+        ..Default::default()
+    }
+}

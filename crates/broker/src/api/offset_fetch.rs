@@ -1,0 +1,245 @@
+//! OffsetFetch, versions 1 to 10: one group, or from version 8 several (KIP-709); from version 10 topics go by id.
+//!
+//! No offset committed is answered with -1 and no error. Without transactions every offset is stable (KIP-447).
+
+use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
+use ottla_protocol::messages::offset_fetch_response::{
+    OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic, OffsetFetchResponseTopics,
+};
+use ottla_protocol::messages::{OffsetFetchRequest, OffsetFetchResponse};
+use ottla_protocol::{ErrorCode, Str, Uuid, Versions};
+
+use super::{Api, Cx, Outcome};
+use crate::core::Core;
+use crate::group::{Committed, Offsets};
+
+const FIRST_BATCHED: i16 = 8;
+const FIRST_BY_ID: i16 = 10;
+
+impl Api for OffsetFetchRequest {
+    const HANDLED: Versions = Versions { min: 1, max: 10 };
+
+    fn answer(self, cx: &Cx<'_>) -> Outcome<OffsetFetchResponse> {
+        let core = cx.core;
+        Outcome::Answer(if cx.version < FIRST_BATCHED {
+            let asked = self.topics.as_ref().map(|topics| {
+                let asked = topics.iter().map(|topic| {
+                    (
+                        Named::Name(topic.name.clone()),
+                        topic.partition_indexes.clone(),
+                    )
+                });
+                asked.collect()
+            });
+            let topics = fetch(core, &self.group_id, asked, false)
+                .into_iter()
+                .map(Found::into_single)
+                .collect();
+            OffsetFetchResponse {
+                topics,
+                ..Default::default()
+            }
+        } else {
+            let by_id = cx.version >= FIRST_BY_ID;
+            let group = |group: &OffsetFetchRequestGroup| {
+                let asked = group.topics.as_ref().map(|topics| {
+                    let named = |name: &Str, id| {
+                        if by_id {
+                            Named::Id(id)
+                        } else {
+                            Named::Name(name.clone())
+                        }
+                    };
+                    let asked = topics.iter().map(|topic| {
+                        (
+                            named(&topic.name, topic.topic_id),
+                            topic.partition_indexes.clone(),
+                        )
+                    });
+                    asked.collect()
+                });
+                let found = fetch(core, &group.group_id, asked, by_id);
+                OffsetFetchResponseGroup {
+                    group_id: group.group_id.clone(),
+                    topics: found.into_iter().map(Found::into_batched).collect(),
+                    ..Default::default()
+                }
+            };
+            OffsetFetchResponse {
+                groups: self.groups.iter().map(group).collect(),
+                ..Default::default()
+            }
+        })
+    }
+
+    fn refuse(&self, version: i16, code: ErrorCode) -> OffsetFetchResponse {
+        if version >= FIRST_BATCHED {
+            let group = |group: &OffsetFetchRequestGroup| OffsetFetchResponseGroup {
+                group_id: group.group_id.clone(),
+                error_code: code.0,
+                ..Default::default()
+            };
+            return OffsetFetchResponse {
+                groups: self.groups.iter().map(group).collect(),
+                ..Default::default()
+            };
+        }
+        let partitions = |indexes: &[i32]| indexes.iter().map(|index| (*index, None)).collect();
+        let topic = |name: &Str, indexes: &[i32]| {
+            Found {
+                name: name.clone(),
+                id: Uuid::ZERO,
+                code,
+                partitions: partitions(indexes),
+            }
+            .into_single()
+        };
+        let topics = self
+            .topics
+            .iter()
+            .flatten()
+            .map(|asked| topic(&asked.name, &asked.partition_indexes));
+        OffsetFetchResponse {
+            topics: topics.collect(),
+            // Version 1 has a place for it with the partitions only.
+            error_code: if version >= 2 { code.0 } else { 0 },
+            ..Default::default()
+        }
+    }
+}
+
+enum Named {
+    Name(Str),
+    Id(Uuid),
+}
+
+/// One topic's answer, whichever its version.
+struct Found {
+    name: Str,
+    id: Uuid,
+    code: ErrorCode,
+    partitions: Vec<(i32, Option<Committed>)>,
+}
+
+/// The offsets `group` has committed: of what is asked for, or all.
+fn fetch(
+    core: &Core,
+    group: &str,
+    asked: Option<Vec<(Named, Vec<i32>)>>,
+    by_id: bool,
+) -> Vec<Found> {
+    let offsets = core
+        .with_groups(|groups| groups.offsets(group).cloned())
+        .unwrap_or_default();
+    match asked {
+        Some(asked) => asked
+            .into_iter()
+            .map(|(named, indexes)| of_topic(core, &offsets, named, &indexes))
+            .collect(),
+        None => {
+            let all = offsets.topics().map(|(name, partitions)| Found {
+                name: name.to_owned().into(),
+                // A deleted topic's offsets are gone, so every topic here has an id.
+                id: if by_id {
+                    core.topic(name).map_or(Uuid::ZERO, |topic| topic.id)
+                } else {
+                    Uuid::ZERO
+                },
+                code: ErrorCode::NONE,
+                partitions: partitions
+                    .iter()
+                    .map(|(index, committed)| (*index, Some(committed.clone())))
+                    .collect(),
+            });
+            all.collect()
+        }
+    }
+}
+
+fn of_topic(core: &Core, offsets: &Offsets, named: Named, indexes: &[i32]) -> Found {
+    let (name, id, code) = match named {
+        Named::Name(name) => (name, Uuid::ZERO, ErrorCode::NONE),
+        Named::Id(id) => match core.topic_by_id(id) {
+            Ok(topic) => (topic.name.clone(), id, ErrorCode::NONE),
+            Err(code) => (Str::default(), id, code),
+        },
+    };
+    let partitions = indexes
+        .iter()
+        .map(|index| (*index, offsets.committed(&name, *index).cloned()))
+        .collect();
+    Found {
+        name,
+        id,
+        code,
+        partitions,
+    }
+}
+
+impl Found {
+    fn into_single(self) -> OffsetFetchResponseTopic {
+        let code = self.code.0;
+        let partitions = self
+            .partitions
+            .into_iter()
+            .map(|(partition_index, committed)| {
+                let (committed_offset, committed_leader_epoch, metadata) = fields(committed);
+                OffsetFetchResponsePartition {
+                    partition_index,
+                    committed_offset,
+                    committed_leader_epoch,
+                    metadata,
+                    error_code: code,
+                    ..Default::default()
+                }
+            });
+        OffsetFetchResponseTopic {
+            partitions: partitions.collect(),
+            name: self.name,
+            ..Default::default()
+        }
+    }
+
+    fn into_batched(self) -> OffsetFetchResponseTopics {
+        let code = self.code.0;
+        let partitions = self
+            .partitions
+            .into_iter()
+            .map(|(partition_index, committed)| {
+                let (committed_offset, committed_leader_epoch, metadata) = fields(committed);
+                OffsetFetchResponsePartitions {
+                    partition_index,
+                    committed_offset,
+                    committed_leader_epoch,
+                    metadata,
+                    error_code: code,
+                    ..Default::default()
+                }
+            });
+        // By id the name is left out.
+        let name = if self.id == Uuid::ZERO {
+            self.name
+        } else {
+            Str::default()
+        };
+        OffsetFetchResponseTopics {
+            partitions: partitions.collect(),
+            name,
+            topic_id: self.id,
+            ..Default::default()
+        }
+    }
+}
+
+fn fields(committed: Option<Committed>) -> (i64, i32, Option<Str>) {
+    match committed {
+        Some(Committed {
+            offset,
+            leader_epoch,
+            metadata,
+            ..
+        }) => (offset, leader_epoch, Some(metadata.into())),
+        None => (-1, -1, Some(Str::default())),
+    }
+}

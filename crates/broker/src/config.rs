@@ -1,0 +1,712 @@
+//! What a broker is told at its start: the struct callers fill in, and Kafka's own property names behind it.
+//!
+//! The two tables ([`BROKER_KEYS`], [`TOPIC_KEYS`]) are the only place where a property is declared: checking, typed
+//! values and the answer to DescribeConfigs all come from their rows.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::BrokerError;
+
+/// How to start a [`crate::Broker`].
+#[derive(Debug, Clone)]
+pub struct BrokerConfig {
+    /// Address to listen on.
+    pub host: String,
+    /// Port to listen on; 0 takes any free one.
+    pub port: u16,
+    /// The host and port clients are told to connect to, where that is not the address listened on.
+    pub advertised: Option<(String, u16)>,
+    /// Folder of the log; without one everything is in memory and gone when the broker stops.
+    pub data_dir: Option<PathBuf>,
+    /// Topics to make at the start, with their partition counts; those there already are left as they are.
+    pub topics: Vec<(String, i32)>,
+    /// `num.partitions`: partitions of a topic made without a count.
+    pub default_partitions: i32,
+    /// `auto.create.topics.enable`: whether asking for a topic's metadata makes the topic.
+    pub auto_create_topics: bool,
+    /// More settings under Kafka's names ([`BROKER_KEYS`]); they win over the two fields above.
+    pub properties: Vec<(String, String)>,
+    /// Who is told about refused connections, repaired logs and the like.
+    pub events: EventSink,
+}
+
+impl Default for BrokerConfig {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 0,
+            advertised: None,
+            data_dir: None,
+            topics: Vec::new(),
+            default_partitions: 1,
+            auto_create_topics: true,
+            properties: Vec::new(),
+            events: EventSink::default(),
+        }
+    }
+}
+
+/// Receives one line for each noteworthy event; the default drops them.
+#[derive(Clone, Default)]
+pub struct EventSink(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+
+impl EventSink {
+    /// Calls `sink` with each event, from whichever thread it happens on.
+    pub fn new(sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(sink)))
+    }
+
+    pub(crate) fn say(&self, event: fmt::Arguments<'_>) {
+        if let Some(sink) = &self.0 {
+            sink(&event.to_string());
+        }
+    }
+}
+
+impl fmt::Debug for EventSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "EventSink(set)"
+        } else {
+            "EventSink(none)"
+        })
+    }
+}
+
+/// What a property's value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number within the bounds, both included.
+    Int(i64, i64),
+    /// A fraction within 0 to 1.
+    Ratio,
+    /// One of the words.
+    OneOf(&'static [&'static str]),
+    /// Words out of these, separated by commas; may be empty.
+    ListOf(&'static [&'static str]),
+    /// Any text.
+    Text,
+}
+
+/// One row of the tables below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Kafka's name of it.
+    pub name: &'static str,
+    /// What it may be set to.
+    pub kind: Kind,
+    /// Its value where nothing is set.
+    pub default: &'static str,
+    /// What it does, in a line.
+    pub doc: &'static str,
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+    Key {
+        name,
+        kind,
+        default,
+        doc,
+    }
+}
+
+const INT: i64 = i32::MAX as i64;
+const LONG: i64 = i64::MAX;
+const TIMESTAMP_TYPES: Kind = Kind::OneOf(&["CreateTime", "LogAppendTime"]);
+
+/// The broker's settings, in Kafka's names.
+pub const BROKER_KEYS: &[Key] = &[
+    key(
+        AUTO_CREATE,
+        Kind::Bool,
+        "true",
+        "Whether asking for an unknown topic makes it.",
+    ),
+    key(
+        FETCH_MAX_BYTES,
+        Kind::Int(1024, INT),
+        "57671680",
+        "Most bytes of records in one fetch answer.",
+    ),
+    key(
+        INITIAL_REBALANCE_DELAY,
+        Kind::Int(0, INT),
+        "0",
+        "Milliseconds an empty group waits for more members before its first rebalance. Kafka's own default is 3000.",
+    ),
+    key(
+        MAX_SESSION_TIMEOUT,
+        Kind::Int(1, INT),
+        "1800000",
+        "Longest session timeout a group member may ask for, in ms.",
+    ),
+    key(
+        MIN_SESSION_TIMEOUT,
+        Kind::Int(1, INT),
+        "6000",
+        "Shortest session timeout a group member may ask for, in ms.",
+    ),
+    key(
+        "log.index.interval.bytes",
+        Kind::Int(0, INT),
+        "4096",
+        "Bytes of log between two entries of its index.",
+    ),
+    key(
+        "log.message.timestamp.after.max.ms",
+        Kind::Int(0, LONG),
+        "3600000",
+        "How far in the future a record's timestamp may be.",
+    ),
+    key(
+        "log.message.timestamp.type",
+        TIMESTAMP_TYPES,
+        "CreateTime",
+        "Whose clock record timestamps are.",
+    ),
+    key(
+        "log.retention.bytes",
+        Kind::Int(-1, LONG),
+        "-1",
+        "Size a partition is cut back to when a segment fills; -1: never.",
+    ),
+    key(
+        "log.segment.bytes",
+        Kind::Int(14, INT),
+        "1073741824",
+        "Size at which a new segment is begun.",
+    ),
+    key(
+        "message.max.bytes",
+        Kind::Int(0, INT),
+        "1048588",
+        "Largest record batch taken.",
+    ),
+    key(
+        "num.partitions",
+        Kind::Int(1, INT),
+        "1",
+        "Partitions of a topic made without a count.",
+    ),
+    key(
+        OFFSET_METADATA_MAX,
+        Kind::Int(0, INT),
+        "4096",
+        "Longest text stored beside a committed offset.",
+    ),
+    key(
+        REQUEST_MAX_BYTES,
+        Kind::Int(1024, INT),
+        "104857600",
+        "Largest request taken; a larger one ends the connection.",
+    ),
+];
+
+const AUTO_CREATE: &str = "auto.create.topics.enable";
+const FETCH_MAX_BYTES: &str = "fetch.max.bytes";
+const INITIAL_REBALANCE_DELAY: &str = "group.initial.rebalance.delay.ms";
+const MIN_SESSION_TIMEOUT: &str = "group.min.session.timeout.ms";
+const MAX_SESSION_TIMEOUT: &str = "group.max.session.timeout.ms";
+const OFFSET_METADATA_MAX: &str = "offset.metadata.max.bytes";
+const REQUEST_MAX_BYTES: &str = "socket.request.max.bytes";
+
+/// A topic's settings, in Kafka's names. Rows whose line says "kept only" are stored and described, and change nothing in
+/// a broker of one node that neither compacts nor expires by time.
+pub const TOPIC_KEYS: &[Key] = &[
+    key(
+        "cleanup.policy",
+        Kind::ListOf(&["compact", "delete"]),
+        "delete",
+        "Kept only.",
+    ),
+    key(
+        "compression.type",
+        Kind::OneOf(&["producer"]),
+        "producer",
+        "Batches are stored as the producer compressed them.",
+    ),
+    key(
+        "delete.retention.ms",
+        Kind::Int(0, LONG),
+        "86400000",
+        "Kept only.",
+    ),
+    key(
+        "file.delete.delay.ms",
+        Kind::Int(0, LONG),
+        "60000",
+        "Kept only.",
+    ),
+    key(
+        "flush.messages",
+        Kind::Int(1, LONG),
+        "9223372036854775807",
+        "Kept only.",
+    ),
+    key(
+        "flush.ms",
+        Kind::Int(0, LONG),
+        "9223372036854775807",
+        "Kept only.",
+    ),
+    key(
+        "index.interval.bytes",
+        Kind::Int(0, INT),
+        "4096",
+        "Bytes of log between two entries of its index.",
+    ),
+    key(
+        "max.compaction.lag.ms",
+        Kind::Int(1, LONG),
+        "9223372036854775807",
+        "Kept only.",
+    ),
+    key(
+        "max.message.bytes",
+        Kind::Int(0, INT),
+        "1048588",
+        "Largest record batch taken.",
+    ),
+    key(
+        "message.timestamp.after.max.ms",
+        Kind::Int(0, LONG),
+        "3600000",
+        "How far in the future a record's timestamp may be.",
+    ),
+    key(
+        "message.timestamp.before.max.ms",
+        Kind::Int(0, LONG),
+        "9223372036854775807",
+        "Kept only.",
+    ),
+    key(
+        "message.timestamp.type",
+        TIMESTAMP_TYPES,
+        "CreateTime",
+        "Whose clock record timestamps are.",
+    ),
+    key(
+        "min.cleanable.dirty.ratio",
+        Kind::Ratio,
+        "0.5",
+        "Kept only.",
+    ),
+    key(
+        "min.compaction.lag.ms",
+        Kind::Int(0, LONG),
+        "0",
+        "Kept only.",
+    ),
+    key(
+        "min.insync.replicas",
+        Kind::Int(1, INT),
+        "1",
+        "Kept only: the one replica is always in sync.",
+    ),
+    key("preallocate", Kind::Bool, "false", "Kept only."),
+    key(
+        "retention.bytes",
+        Kind::Int(-1, LONG),
+        "-1",
+        "Size a partition is cut back to when a segment fills; -1: never.",
+    ),
+    key(
+        "retention.ms",
+        Kind::Int(-1, LONG),
+        "604800000",
+        "Kept only.",
+    ),
+    key(
+        "segment.bytes",
+        Kind::Int(14, INT),
+        "1073741824",
+        "Size at which a new segment is begun.",
+    ),
+    key(
+        "segment.index.bytes",
+        Kind::Int(4, INT),
+        "10485760",
+        "Kept only.",
+    ),
+    key("segment.jitter.ms", Kind::Int(0, LONG), "0", "Kept only."),
+    key("segment.ms", Kind::Int(1, LONG), "604800000", "Kept only."),
+    key(
+        "unclean.leader.election.enable",
+        Kind::Bool,
+        "false",
+        "Kept only.",
+    ),
+    key(
+        "leader.replication.throttled.replicas",
+        Kind::Text,
+        "",
+        "Kept only.",
+    ),
+    key(
+        "follower.replication.throttled.replicas",
+        Kind::Text,
+        "",
+        "Kept only.",
+    ),
+];
+
+/// Topic settings that fall back to a broker setting of another name.
+const INHERITED: &[(&str, &str)] = &[
+    ("index.interval.bytes", "log.index.interval.bytes"),
+    ("max.message.bytes", "message.max.bytes"),
+    (
+        "message.timestamp.after.max.ms",
+        "log.message.timestamp.after.max.ms",
+    ),
+    ("message.timestamp.type", "log.message.timestamp.type"),
+    ("retention.bytes", "log.retention.bytes"),
+    ("segment.bytes", "log.segment.bytes"),
+];
+
+/// Values set under the names of one table; a name that is not in the table has no value.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Values(BTreeMap<&'static str, String>);
+
+impl Values {
+    /// Checks `name` and `value` against `table` and takes them.
+    ///
+    /// # Errors
+    /// A sentence naming the key, the value and what would be right.
+    pub(crate) fn set(
+        &mut self,
+        table: &'static [Key],
+        name: &str,
+        value: &str,
+    ) -> Result<(), String> {
+        let key = table.iter().find(|key| key.name == name).ok_or_else(|| {
+            format!(
+                "unknown setting \"{name}\"; the nearest is \"{}\"",
+                nearest(name, table)
+            )
+        })?;
+        key.kind
+            .check(value)
+            .map_err(|wanted| format!("{name}={value}: {wanted}"))?;
+        self.0.insert(key.name, value.to_owned());
+        Ok(())
+    }
+
+    /// The value set for `name`, if one was.
+    pub(crate) fn set_value(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// All that was set, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+}
+
+impl Kind {
+    fn check(self, value: &str) -> Result<(), String> {
+        match self {
+            Kind::Bool => value
+                .parse::<bool>()
+                .map(drop)
+                .map_err(|_| "true or false is wanted".to_owned()),
+            Kind::Int(least, most) => match value.parse::<i64>() {
+                Ok(number) if (least..=most).contains(&number) => Ok(()),
+                _ => Err(format!("a whole number from {least} to {most} is wanted")),
+            },
+            Kind::Ratio => match value.parse::<f64>() {
+                Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(()),
+                _ => Err("a number from 0 to 1 is wanted".to_owned()),
+            },
+            Kind::OneOf(words) if words.contains(&value) => Ok(()),
+            Kind::OneOf(words) => Err(format!("one of {} is wanted", words.join(", "))),
+            Kind::ListOf(words)
+                if value.is_empty()
+                    || value.split(',').all(|word| words.contains(&word.trim())) =>
+            {
+                Ok(())
+            }
+            Kind::ListOf(words) => Err(format!("a list out of {} is wanted", words.join(", "))),
+            Kind::Text => Ok(()),
+        }
+    }
+}
+
+/// The table's name with the fewest edits away from `name`.
+fn nearest(name: &str, table: &'static [Key]) -> &'static str {
+    table
+        .iter()
+        .min_by_key(|key| edits(name, key.name))
+        .map_or("", |key| key.name)
+}
+
+/// Levenshtein distance in bytes.
+fn edits(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (slot, y) in row.iter_mut().skip(1).zip(b.bytes()) {
+            let above = *slot;
+            left = (diagonal + usize::from(x != y))
+                .min(above + 1)
+                .min(left + 1);
+            diagonal = above;
+            *slot = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+/// Who stamps records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimestampType {
+    CreateTime,
+    LogAppendTime,
+}
+
+/// What a partition's log needs to know of its topic's settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogConfig {
+    pub(crate) segment_bytes: u64,
+    pub(crate) index_interval_bytes: u64,
+    /// `None`: never cut back.
+    pub(crate) retention_bytes: Option<u64>,
+    pub(crate) max_message_bytes: usize,
+    pub(crate) timestamp_type: TimestampType,
+    pub(crate) timestamp_after_max_ms: i64,
+}
+
+/// The broker's settings, checked and typed.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    values: Values,
+    pub(crate) auto_create_topics: bool,
+    pub(crate) default_partitions: i32,
+    pub(crate) fetch_max_bytes: usize,
+    pub(crate) request_max_bytes: usize,
+    pub(crate) offset_metadata_max_bytes: usize,
+    pub(crate) initial_rebalance_delay: Duration,
+    pub(crate) min_session_timeout: Duration,
+    pub(crate) max_session_timeout: Duration,
+}
+
+impl Settings {
+    /// Reads the settings out of `config`.
+    ///
+    /// # Errors
+    /// [`BrokerError::Config`] for an unknown name or a value out of its range.
+    pub(crate) fn new(config: &BrokerConfig) -> Result<Self, BrokerError> {
+        let mut values = Values::default();
+        let fields = [
+            (
+                "num.partitions".to_owned(),
+                config.default_partitions.to_string(),
+            ),
+            (
+                AUTO_CREATE.to_owned(),
+                config.auto_create_topics.to_string(),
+            ),
+        ];
+        for (name, value) in fields.iter().chain(&config.properties) {
+            values
+                .set(BROKER_KEYS, name, value)
+                .map_err(BrokerError::Config)?;
+        }
+        let settings = Self {
+            auto_create_topics: broker_value(&values, AUTO_CREATE) == "true",
+            default_partitions: number(broker_value(&values, "num.partitions")),
+            fetch_max_bytes: number(broker_value(&values, FETCH_MAX_BYTES)),
+            request_max_bytes: number(broker_value(&values, REQUEST_MAX_BYTES)),
+            offset_metadata_max_bytes: number(broker_value(&values, OFFSET_METADATA_MAX)),
+            initial_rebalance_delay: Duration::from_millis(number(broker_value(
+                &values,
+                INITIAL_REBALANCE_DELAY,
+            ))),
+            min_session_timeout: Duration::from_millis(number(broker_value(
+                &values,
+                MIN_SESSION_TIMEOUT,
+            ))),
+            max_session_timeout: Duration::from_millis(number(broker_value(
+                &values,
+                MAX_SESSION_TIMEOUT,
+            ))),
+            values,
+        };
+        if settings.min_session_timeout > settings.max_session_timeout {
+            return Err(BrokerError::Config(format!(
+                "{MIN_SESSION_TIMEOUT} ({} ms) is above {MAX_SESSION_TIMEOUT} ({} ms)",
+                settings.min_session_timeout.as_millis(),
+                settings.max_session_timeout.as_millis()
+            )));
+        }
+        Ok(settings)
+    }
+
+    /// The broker's own settings: row, value in force, and whether it was set.
+    pub(crate) fn broker_rows(&self) -> impl Iterator<Item = (&'static Key, &str, Source)> {
+        BROKER_KEYS
+            .iter()
+            .map(|key| match self.values.set_value(key.name) {
+                Some(value) => (key, value, Source::Broker),
+                None => (key, key.default, Source::Default),
+            })
+    }
+
+    /// A topic's settings: row, value in force, and where that comes from.
+    pub(crate) fn topic_rows<'a>(
+        &'a self,
+        topic: &'a Values,
+    ) -> impl Iterator<Item = (&'static Key, &'a str, Source)> {
+        TOPIC_KEYS.iter().map(|key| {
+            let (value, source) = self.topic_value(topic, key.name);
+            (key, value, source)
+        })
+    }
+
+    /// The settings of a topic's logs.
+    pub(crate) fn log_config(&self, topic: &Values) -> LogConfig {
+        let value = |name| self.topic_value(topic, name).0;
+        LogConfig {
+            segment_bytes: number(value("segment.bytes")),
+            index_interval_bytes: number(value("index.interval.bytes")),
+            retention_bytes: value("retention.bytes").parse().ok(),
+            max_message_bytes: number(value("max.message.bytes")),
+            timestamp_type: match value("message.timestamp.type") {
+                "LogAppendTime" => TimestampType::LogAppendTime,
+                _ => TimestampType::CreateTime,
+            },
+            timestamp_after_max_ms: number(value("message.timestamp.after.max.ms")),
+        }
+    }
+
+    fn topic_value<'a>(&'a self, topic: &'a Values, name: &str) -> (&'a str, Source) {
+        if let Some(value) = topic.set_value(name) {
+            return (value, Source::Topic);
+        }
+        let inherited = INHERITED.iter().find(|(own, _)| *own == name);
+        if let Some(value) = inherited.and_then(|(_, of_broker)| self.values.set_value(of_broker)) {
+            return (value, Source::Broker);
+        }
+        (default_of(TOPIC_KEYS, name), Source::Default)
+    }
+}
+
+/// Where a value in force comes from, with DescribeConfigs' numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Topic = 1,
+    Broker = 4,
+    Default = 5,
+}
+
+fn broker_value<'a>(values: &'a Values, name: &str) -> &'a str {
+    values
+        .set_value(name)
+        .unwrap_or_else(|| default_of(BROKER_KEYS, name))
+}
+
+fn default_of(table: &'static [Key], name: &str) -> &'static str {
+    table
+        .iter()
+        .find(|key| key.name == name)
+        .map_or("", |key| key.default)
+}
+
+/// A number whose text was held against its row's bounds when it was set; rows' bounds fit the type they are read as.
+fn number<T: std::str::FromStr + Default>(text: &str) -> T {
+    text.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(properties: &[(&str, &str)]) -> Result<Settings, BrokerError> {
+        let properties = properties
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        Settings::new(&BrokerConfig {
+            properties,
+            ..BrokerConfig::default()
+        })
+    }
+
+    #[test]
+    fn every_default_passes_its_own_check() {
+        for key in BROKER_KEYS.iter().chain(TOPIC_KEYS) {
+            assert_eq!(key.kind.check(key.default), Ok(()), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest() {
+        let error = with(&[("log.segments.byte", "1")]).unwrap_err().to_string();
+        assert!(
+            error.contains("\"log.segments.byte\"") && error.contains("\"log.segment.bytes\""),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_bad_value_names_key_value_and_range() {
+        let error = with(&[("num.partitions", "0")]).unwrap_err().to_string();
+        assert!(
+            error.contains("num.partitions=0") && error.contains("from 1 to"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn session_bounds_must_be_in_order() {
+        let error = with(&[(MIN_SESSION_TIMEOUT, "10"), (MAX_SESSION_TIMEOUT, "9")])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("(10 ms)") && error.contains("(9 ms)"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_topic_inherits_from_the_broker_and_overrides_it() {
+        let settings = with(&[
+            ("log.segment.bytes", "1000"),
+            ("log.retention.bytes", "5000"),
+        ])
+        .unwrap();
+        let mut topic = Values::default();
+        assert_eq!(settings.log_config(&topic).segment_bytes, 1000);
+        assert_eq!(settings.log_config(&topic).retention_bytes, Some(5000));
+        topic.set(TOPIC_KEYS, "segment.bytes", "2000").unwrap();
+        topic.set(TOPIC_KEYS, "retention.bytes", "-1").unwrap();
+        topic
+            .set(TOPIC_KEYS, "message.timestamp.type", "LogAppendTime")
+            .unwrap();
+        let config = settings.log_config(&topic);
+        assert_eq!((config.segment_bytes, config.retention_bytes), (2000, None));
+        assert_eq!(config.timestamp_type, TimestampType::LogAppendTime);
+        assert!(
+            topic
+                .set(TOPIC_KEYS, "compression.type", "gzip")
+                .unwrap_err()
+                .contains("producer")
+        );
+    }
+
+    #[test]
+    fn edit_distance() {
+        assert_eq!(edits("", "abc"), 3);
+        assert_eq!(edits("kitten", "sitting"), 3);
+        assert_eq!(edits("same", "same"), 0);
+    }
+}

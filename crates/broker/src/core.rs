@@ -1,0 +1,539 @@
+//! The broker without its sockets: topics, groups and identifiers, and what the APIs do to them.
+//!
+//! # Locks
+//! Always taken in this order, and none is ever held across an await:
+//! 1. `groups`, one for all groups;
+//! 2. `topics`, read for lookups, written when topics come and go;
+//! 3. one lock per partition's log, never two at once;
+//! 4. `ids` and `producer_ids`, held for a draw.
+//!
+//! Checking a batch, reading from files and encoding happen outside all of them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ottla_protocol::records::Record;
+use ottla_protocol::{ErrorCode, Str, Uuid};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, oneshot};
+
+use crate::config::{BrokerConfig, EventSink, Settings, TOPIC_KEYS, Values};
+use crate::error::BrokerError;
+use crate::fault::Faults;
+use crate::group::{GroupConfig, Groups, Reply, Stored};
+use crate::ids::Ids;
+use crate::storage::batch;
+use crate::storage::folder::Folder;
+use crate::storage::log::Log;
+use crate::topics::{OFFSETS_TOPIC, Topic, Topics, check_name};
+
+/// More partitions than this would be a mistake, and a costly one.
+pub(crate) const MOST_PARTITIONS: i32 = 10_000;
+const PRODUCER_ID_BLOCK: i64 = 1000;
+/// In memory the offsets topic is only there to be read; this much of it is kept.
+const OFFSETS_IN_MEMORY: [(&str, &str); 2] =
+    [("segment.bytes", "1048576"), ("retention.bytes", "8388608")];
+
+/// What time it is: `instant` for durations, `unix_ms` for timestamps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    pub(crate) instant: Instant,
+    pub(crate) unix_ms: i64,
+}
+
+/// The broker as clients see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) id: i32,
+    pub(crate) host: Str,
+    pub(crate) port: i32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) settings: Settings,
+    pub(crate) node: Node,
+    pub(crate) cluster_id: Str,
+    pub(crate) faults: Faults,
+    pub(crate) events: EventSink,
+    groups: Mutex<Groups<oneshot::Sender<Reply>>>,
+    groups_changed: Notify,
+    topics: RwLock<Topics>,
+    ids: Mutex<Ids>,
+    producer_ids: Mutex<ProducerIds>,
+    folder: Option<Folder>,
+}
+
+#[derive(Debug)]
+struct ProducerIds {
+    next: i64,
+    reserved_below: i64,
+}
+
+/// Why a topic was not made, deleted or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TopicError {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+}
+
+impl TopicError {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    fn storage(cause: &BrokerError) -> Self {
+        Self::new(ErrorCode::KAFKA_STORAGE_ERROR, cause.to_string())
+    }
+}
+
+impl Core {
+    /// Reads the data folder, if there is one, and makes the topics of `config`. `seed` is where identifiers come from.
+    pub(crate) fn open(
+        config: &BrokerConfig,
+        settings: Settings,
+        node: Node,
+        seed: u64,
+    ) -> Result<Self, BrokerError> {
+        let mut ids = Ids::new(seed);
+        let new_cluster_id = ids.uuid();
+        let (folder, cluster_id) = match &config.data_dir {
+            Some(root) => {
+                let (folder, cluster_id) =
+                    Folder::open(root.clone(), node.id, new_cluster_id, ids.uuid())?;
+                (Some(folder), cluster_id)
+            }
+            None => (None, new_cluster_id.to_string()),
+        };
+        let group_config = GroupConfig {
+            initial_rebalance_delay: settings.initial_rebalance_delay,
+            min_session_timeout: settings.min_session_timeout,
+            max_session_timeout: settings.max_session_timeout,
+        };
+        let mut core = Self {
+            settings,
+            node,
+            cluster_id: cluster_id.into(),
+            faults: Faults::default(),
+            events: config.events.clone(),
+            groups: Mutex::new(Groups::new(group_config, Ids::new(ids.next()))),
+            groups_changed: Notify::new(),
+            topics: RwLock::default(),
+            ids: Mutex::new(ids),
+            producer_ids: Mutex::new(ProducerIds {
+                next: 0,
+                reserved_below: 0,
+            }),
+            folder,
+        };
+        core.recover()?;
+        for (name, partitions) in &config.topics {
+            core.make_configured(name, *partitions)?;
+        }
+        Ok(core)
+    }
+
+    fn make_configured(&self, name: &str, partitions: i32) -> Result<(), BrokerError> {
+        match self.create_topic(name, partitions, Values::default(), false) {
+            Err(error) if error.code != ErrorCode::TOPIC_ALREADY_EXISTS => Err(
+                BrokerError::Config(format!("topic \"{name}\": {}", error.message)),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn recover(&mut self) -> Result<(), BrokerError> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        let mut next_producer_id = folder.producer_ids()?;
+        let topics = self.topics.get_mut();
+        for (name, found) in folder.topics()? {
+            let config = self.settings.log_config(&found.values);
+            let mut partitions = Vec::new();
+            for index in 0..found.partitions {
+                let dir = folder.partition(&name, found.id, index)?;
+                let log = Log::open(&dir, config, &self.events)?;
+                next_producer_id =
+                    next_producer_id.max(log.highest_producer_id().map_or(0, |id| id + 1));
+                partitions.push(Arc::new(Mutex::new(log)));
+            }
+            topics.insert(Topic {
+                name: name.into(),
+                id: found.id,
+                values: found.values,
+                partitions,
+            });
+        }
+        *self.producer_ids.get_mut() = ProducerIds {
+            next: next_producer_id,
+            reserved_below: next_producer_id,
+        };
+        if let Some(offsets) = topics.by_name(OFFSETS_TOPIC).cloned() {
+            let groups = self.groups.get_mut();
+            for log in &offsets.partitions {
+                recover_offsets(&mut log.lock(), groups).map_err(|what| {
+                    BrokerError::Config(format!(
+                        "committed offsets in {OFFSETS_TOPIC} cannot be read back: {what}"
+                    ))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether requests read and write files, and so must not run where others wait for the thread.
+    pub(crate) fn blocks(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Makes everything appended so far last.
+    pub(crate) fn flush(&self) -> Result<(), BrokerError> {
+        for topic in self.topics() {
+            for log in &topic.partitions {
+                log.lock().flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    // Topics.
+
+    pub(crate) fn topics(&self) -> Vec<Arc<Topic>> {
+        self.topics.read().iter().cloned().collect()
+    }
+
+    pub(crate) fn topic(&self, name: &str) -> Result<Arc<Topic>, ErrorCode> {
+        self.topics
+            .read()
+            .by_name(name)
+            .cloned()
+            .ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
+    }
+
+    pub(crate) fn topic_by_id(&self, id: Uuid) -> Result<Arc<Topic>, ErrorCode> {
+        self.topics
+            .read()
+            .by_id(id)
+            .cloned()
+            .ok_or(ErrorCode::UNKNOWN_TOPIC_ID)
+    }
+
+    /// Makes a topic, or with `validate_only` says whether it could be made.
+    pub(crate) fn create_topic(
+        &self,
+        name: &str,
+        partitions: i32,
+        values: Values,
+        validate_only: bool,
+    ) -> Result<Arc<Topic>, TopicError> {
+        check_name(name)
+            .map_err(|what| TopicError::new(ErrorCode::INVALID_TOPIC_EXCEPTION, what))?;
+        check_partitions(partitions)?;
+        let mut topics = self.topics.write();
+        if topics.by_name(name).is_some() {
+            let message = format!("topic \"{name}\" is there already");
+            return Err(TopicError::new(ErrorCode::TOPIC_ALREADY_EXISTS, message));
+        }
+        if let Some(other) = topics.colliding(name) {
+            let message = format!(
+                "topic \"{name}\" collides with \"{other}\": \".\" and \"_\" count as the same"
+            );
+            return Err(TopicError::new(ErrorCode::INVALID_TOPIC_EXCEPTION, message));
+        }
+        let id = self.ids.lock().uuid();
+        let mut topic = Topic {
+            name: name.to_owned().into(),
+            id,
+            values,
+            partitions: Vec::new(),
+        };
+        if validate_only {
+            return Ok(Arc::new(topic));
+        }
+        topic.partitions = self
+            .new_logs(&topic, 0..partitions)
+            .map_err(|cause| TopicError::storage(&cause))?;
+        let topic = topics.insert(topic);
+        self.write_settings(&topics)?;
+        Ok(topic)
+    }
+
+    /// Adds partitions until there are `count`, or with `validate_only` says whether that could be done.
+    pub(crate) fn add_partitions(
+        &self,
+        name: &str,
+        count: i32,
+        validate_only: bool,
+    ) -> Result<(), TopicError> {
+        let mut topics = self.topics.write();
+        let topic = topics
+            .by_name(name)
+            .cloned()
+            .ok_or_else(|| unknown_topic(name))?;
+        let present = topic.partitions.len() as i32;
+        if count <= present {
+            let message = format!("topic \"{name}\" has {present} partitions; {count} is not more");
+            return Err(TopicError::new(ErrorCode::INVALID_PARTITIONS, message));
+        }
+        check_partitions(count)?;
+        if validate_only {
+            return Ok(());
+        }
+        let mut partitions = topic.partitions.clone();
+        partitions.extend(
+            self.new_logs(&topic, present..count)
+                .map_err(|cause| TopicError::storage(&cause))?,
+        );
+        topics.insert(Topic {
+            name: topic.name.clone(),
+            id: topic.id,
+            values: topic.values.clone(),
+            partitions,
+        });
+        Ok(())
+    }
+
+    /// Deletes a topic, its data and the offsets committed for it.
+    pub(crate) fn delete_topic(&self, name: &str, now: Now) -> Result<(), TopicError> {
+        if name == OFFSETS_TOPIC {
+            let message =
+                format!("{OFFSETS_TOPIC} holds the committed offsets and cannot be deleted");
+            return Err(TopicError::new(ErrorCode::INVALID_REQUEST, message));
+        }
+        {
+            let mut topics = self.topics.write();
+            let topic = topics.remove(name).ok_or_else(|| unknown_topic(name))?;
+            for log in &topic.partitions {
+                log.lock().close_deleted();
+            }
+            if let Some(folder) = &self.folder {
+                for index in 0..topic.partitions.len() as i32 {
+                    folder
+                        .remove_partition(name, index)
+                        .map_err(|cause| TopicError::storage(&cause))?;
+                }
+            }
+            self.write_settings(&topics)?;
+        }
+        let mut groups = self.groups.lock();
+        let forgotten = groups
+            .commits_of_topic(name)
+            .into_iter()
+            .map(|(group, partition)| Stored {
+                group,
+                topic: name.to_owned(),
+                partition,
+                committed: None,
+            });
+        self.store(&mut groups, forgotten.collect(), now)
+            .map_err(|code| TopicError::new(code, "its offsets are still there"))
+    }
+
+    fn new_logs(
+        &self,
+        topic: &Topic,
+        indexes: std::ops::Range<i32>,
+    ) -> Result<Vec<Arc<Mutex<Log>>>, BrokerError> {
+        let config = self.settings.log_config(&topic.values);
+        let open = |index| {
+            Ok(Arc::new(Mutex::new(match &self.folder {
+                Some(folder) => Log::open(
+                    &folder.partition(&topic.name, topic.id, index)?,
+                    config,
+                    &self.events,
+                )?,
+                None => Log::in_memory(config),
+            })))
+        };
+        indexes.map(open).collect()
+    }
+
+    fn write_settings(&self, topics: &Topics) -> Result<(), TopicError> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        let all = topics.iter().map(|topic| (&*topic.name, &topic.values));
+        folder
+            .write_settings(all)
+            .map_err(|cause| TopicError::storage(&cause))
+    }
+
+    // Producers.
+
+    /// A producer id nobody else has, nor will have after a restart.
+    pub(crate) fn new_producer_id(&self) -> Result<i64, ErrorCode> {
+        let mut ids = self.producer_ids.lock();
+        if ids.next >= ids.reserved_below {
+            let reserved_below = ids.next + PRODUCER_ID_BLOCK;
+            if let Some(folder) = &self.folder {
+                folder
+                    .reserve_producer_ids(reserved_below)
+                    .map_err(|cause| {
+                        self.events
+                            .say(format_args!("no producer id could be given: {cause}"));
+                        ErrorCode::KAFKA_STORAGE_ERROR
+                    })?;
+            }
+            ids.reserved_below = reserved_below;
+        }
+        let id = ids.next;
+        ids.next += 1;
+        Ok(id)
+    }
+
+    // Groups.
+
+    /// Runs `act` on the group coordinator, then hands out the answers that became due and has the timer looked at.
+    pub(crate) fn with_groups<R>(
+        &self,
+        act: impl FnOnce(&mut Groups<oneshot::Sender<Reply>>) -> R,
+    ) -> R {
+        let mut groups = self.groups.lock();
+        let before = groups.next_timeout();
+        let result = act(&mut groups);
+        let replies = groups.take_replies();
+        let is_sooner = groups.next_timeout() != before;
+        drop(groups);
+        if is_sooner {
+            self.groups_changed.notify_one();
+        }
+        for (ticket, reply) in replies {
+            // Whoever asked may be gone.
+            let _ = ticket.send(reply);
+        }
+        result
+    }
+
+    /// When [`Core::handle_timeout`] has something to do.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.groups.lock().next_timeout()
+    }
+
+    /// Does what the groups' timers say.
+    pub(crate) fn handle_timeout(&self, now: Now) {
+        self.with_groups(|groups| groups.handle_timeout(now.instant));
+    }
+
+    /// Completes when [`Core::next_timeout`] has changed.
+    pub(crate) async fn timeout_changed(&self) {
+        self.groups_changed.notified().await;
+    }
+
+    /// Commits or forgets offsets: first in the offsets topic, then in the groups.
+    pub(crate) fn store(
+        &self,
+        groups: &mut Groups<oneshot::Sender<Reply>>,
+        stored: Vec<Stored>,
+        now: Now,
+    ) -> Result<(), ErrorCode> {
+        if stored.is_empty() {
+            return Ok(());
+        }
+        let failed = |cause: &dyn std::fmt::Display| {
+            self.events
+                .say(format_args!("offsets could not be stored: {cause}"));
+            ErrorCode::KAFKA_STORAGE_ERROR
+        };
+        let records = stored
+            .iter()
+            .map(Stored::encode)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|cause| failed(&cause))?;
+        let topic = self
+            .offsets_topic()
+            .map_err(|error| failed(&error.message))?;
+        let batch = batch::of_records(&records, now.unix_ms).map_err(|cause| failed(&cause))?;
+        topic
+            .partition(0)?
+            .lock()
+            .append(&batch)
+            .map_err(|refusal| failed(&refusal.message))?;
+        for Stored {
+            group,
+            topic,
+            partition,
+            committed,
+        } in stored
+        {
+            match committed {
+                Some(committed) => groups.commit(&group, &topic, partition, committed),
+                None => groups.forget(&group, &topic, partition),
+            }
+        }
+        Ok(())
+    }
+
+    fn offsets_topic(&self) -> Result<Arc<Topic>, TopicError> {
+        if let Ok(topic) = self.topic(OFFSETS_TOPIC) {
+            return Ok(topic);
+        }
+        let mut values = Values::default();
+        if self.folder.is_none() {
+            for (name, value) in OFFSETS_IN_MEMORY {
+                values
+                    .set(TOPIC_KEYS, name, value)
+                    .map_err(|what| TopicError::new(ErrorCode::INVALID_CONFIG, what))?;
+            }
+        }
+        match self.create_topic(OFFSETS_TOPIC, 1, values, false) {
+            Err(error) if error.code == ErrorCode::TOPIC_ALREADY_EXISTS => self
+                .topic(OFFSETS_TOPIC)
+                .map_err(|code| TopicError::new(code, "it was there a moment ago")),
+            made => made,
+        }
+    }
+}
+
+fn recover_offsets(
+    log: &mut Log,
+    groups: &mut Groups<oneshot::Sender<Reply>>,
+) -> Result<(), String> {
+    const STEP: usize = 1 << 20;
+    let mut offset = log.bounds().start;
+    while let Some(span) = log
+        .read(offset, STEP, true)
+        .map_err(|cause| cause.to_string())?
+        .and_then(|read| read.span)
+    {
+        let bytes = span.load().map_err(|cause| cause.to_string())?;
+        offset = batch::each_record(bytes, |record: &Record<'_>| {
+            match record.key.and_then(|key| Stored::decode(key, record.value)) {
+                Some(Stored {
+                    group,
+                    topic,
+                    partition,
+                    committed: Some(committed),
+                }) => {
+                    groups.commit(&group, &topic, partition, committed);
+                }
+                Some(Stored {
+                    group,
+                    topic,
+                    partition,
+                    committed: None,
+                }) => groups.forget(&group, &topic, partition),
+                None => {}
+            }
+        })?;
+    }
+    Ok(())
+}
+
+fn check_partitions(count: i32) -> Result<(), TopicError> {
+    if (1..=MOST_PARTITIONS).contains(&count) {
+        return Ok(());
+    }
+    let message = format!("{count} partitions; from 1 to {MOST_PARTITIONS} are possible");
+    Err(TopicError::new(ErrorCode::INVALID_PARTITIONS, message))
+}
+
+fn unknown_topic(name: &str) -> TopicError {
+    TopicError::new(
+        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        format!("there is no topic \"{name}\""),
+    )
+}

@@ -1,0 +1,184 @@
+//! Committed offsets: the map of one group, and the records of `__consumer_offsets` that make it last.
+//!
+//! The records are Kafka's own (`OffsetCommitKey` and `OffsetCommitValue`, each behind its version as an int16; no value
+//! means forgotten), so that its tools read the topic.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use ottla_protocol::messages::{OffsetCommitKey, OffsetCommitValue};
+use ottla_protocol::{EncodeError, Message, Reader, Writer};
+
+/// Type of an offset commit's key, and the version of its value that every Kafka since 2.1 reads.
+const KEY_TYPE: i16 = 1;
+const KEY_VERSION: i16 = 0;
+const VALUE_VERSION: i16 = 3;
+
+/// A committed offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Committed {
+    pub(crate) offset: i64,
+    pub(crate) leader_epoch: i32,
+    pub(crate) metadata: String,
+    /// Milliseconds since 1970.
+    pub(crate) at: i64,
+}
+
+/// The committed offsets of one group.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Offsets(BTreeMap<String, BTreeMap<i32, Committed>>);
+
+impl Offsets {
+    pub(super) fn set(&mut self, topic: &str, partition: i32, committed: Committed) {
+        if let Some(partitions) = self.0.get_mut(topic) {
+            partitions.insert(partition, committed);
+        } else {
+            self.0
+                .insert(topic.to_owned(), BTreeMap::from([(partition, committed)]));
+        }
+    }
+
+    pub(super) fn remove(&mut self, topic: &str, partition: i32) {
+        if let Some(partitions) = self.0.get_mut(topic) {
+            partitions.remove(&partition);
+            if partitions.is_empty() {
+                self.0.remove(topic);
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn partitions(&self, topic: &str) -> impl Iterator<Item = i32> + '_ {
+        self.0
+            .get(topic)
+            .into_iter()
+            .flat_map(|partitions| partitions.keys().copied())
+    }
+
+    pub(crate) fn committed(&self, topic: &str, partition: i32) -> Option<&Committed> {
+        self.0.get(topic)?.get(&partition)
+    }
+
+    /// Each topic with its partitions' offsets, in order.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = (&str, &BTreeMap<i32, Committed>)> {
+        self.0
+            .iter()
+            .map(|(topic, partitions)| (topic.as_str(), partitions))
+    }
+}
+
+/// One record of `__consumer_offsets`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) group: String,
+    pub(crate) topic: String,
+    pub(crate) partition: i32,
+    /// `None`: the offset was forgotten.
+    pub(crate) committed: Option<Committed>,
+}
+
+impl Stored {
+    /// The record's key and value.
+    pub(crate) fn encode(&self) -> Result<(Bytes, Option<Bytes>), EncodeError> {
+        let key = OffsetCommitKey {
+            group: self.group.as_str().into(),
+            topic: self.topic.as_str().into(),
+            partition: self.partition,
+        };
+        let value = self.committed.as_ref().map(|committed| OffsetCommitValue {
+            offset: committed.offset,
+            leader_epoch: committed.leader_epoch,
+            metadata: committed.metadata.as_str().into(),
+            commit_timestamp: committed.at,
+            ..OffsetCommitValue::default()
+        });
+        let value = value
+            .map(|value| versioned(VALUE_VERSION, &value, VALUE_VERSION))
+            .transpose()?;
+        Ok((versioned(KEY_TYPE, &key, KEY_VERSION)?, value))
+    }
+
+    /// Reads a record back; `None` if it is of another kind (group metadata, newer Kafka's), which is left alone.
+    pub(crate) fn decode(key: &[u8], value: Option<&[u8]>) -> Option<Self> {
+        let mut key = Reader::new(Bytes::copy_from_slice(key));
+        if key.i16().ok()? != KEY_TYPE {
+            return None;
+        }
+        let key = OffsetCommitKey::decode(KEY_VERSION, &mut key).ok()?;
+        let committed = match value {
+            None => None,
+            Some(value) => {
+                let mut value = Reader::new(Bytes::copy_from_slice(value));
+                let version = value.i16().ok()?;
+                let value = OffsetCommitValue::decode(version, &mut value).ok()?;
+                Some(Committed {
+                    offset: value.offset,
+                    leader_epoch: value.leader_epoch,
+                    metadata: value.metadata.to_string(),
+                    at: value.commit_timestamp,
+                })
+            }
+        };
+        Some(Self {
+            group: key.group.to_string(),
+            topic: key.topic.to_string(),
+            partition: key.partition,
+            committed,
+        })
+    }
+}
+
+fn versioned<M: Message>(prefix: i16, message: &M, version: i16) -> Result<Bytes, EncodeError> {
+    let mut writer = Writer::with_capacity(2);
+    writer.i16(prefix);
+    message.encode(version, &mut writer)?;
+    Ok(writer.finish().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(committed: Option<Committed>) -> Stored {
+        Stored {
+            group: "g".to_owned(),
+            topic: "t".to_owned(),
+            partition: 3,
+            committed,
+        }
+    }
+
+    #[test]
+    fn records_are_kafkas_and_come_back() {
+        let committed = Committed {
+            offset: 5,
+            leader_epoch: 0,
+            metadata: "m".to_owned(),
+            at: 9,
+        };
+        let (key, value) = stored(Some(committed.clone())).encode().unwrap();
+        assert_eq!(key[..], [0, 1, 0, 1, b'g', 0, 1, b't', 0, 0, 0, 3]);
+        let value = value.unwrap();
+        assert_eq!(
+            value[..],
+            [
+                0, 3, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 1, b'm', 0, 0, 0, 0, 0, 0, 0, 9
+            ]
+        );
+        assert_eq!(
+            Stored::decode(&key, Some(&value)),
+            Some(stored(Some(committed)))
+        );
+        assert_eq!(Stored::decode(&key, None), Some(stored(None)));
+    }
+
+    #[test]
+    fn records_of_another_kind_are_left_alone() {
+        assert_eq!(Stored::decode(&[0, 2, 0, 1, b'g'], None), None);
+        assert_eq!(Stored::decode(&[0, 1, 0], None), None);
+        assert_eq!(Stored::decode(&[], None), None);
+    }
+}

@@ -1,0 +1,267 @@
+//! What the broker looks at in a record batch: its header on the way in, its place in the log, and single records only
+//! where a time is looked for.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use ottla_protocol::ErrorCode;
+use ottla_protocol::compression::Compression;
+use ottla_protocol::records::{
+    self, Batch, BatchBuilder, BatchHeader, ProducerState, Record, RecordsError,
+};
+
+use super::producers::Sequenced;
+use crate::config::{LogConfig, TimestampType};
+
+/// Most bytes a batch may decompress to when the broker has to look inside, to find a record by its time.
+const DECOMPRESS_LIMIT: usize = 256 << 20;
+
+/// The bytes of a batch header.
+pub(crate) type RawHeader = [u8; BatchHeader::SIZE];
+
+/// A stored batch's place and times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Meta {
+    pub(crate) base_offset: i64,
+    pub(crate) last_offset: i64,
+    /// Bytes, header included.
+    pub(crate) size: u64,
+    pub(crate) max_timestamp: i64,
+    pub(crate) sequenced: Option<Sequenced>,
+}
+
+impl Meta {
+    /// Reads a header of the log.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(raw: &[u8]) -> Result<Self, String> {
+        let header = BatchHeader::parse(raw).map_err(|error| error.to_string())?;
+        Ok(Self::of(&header))
+    }
+
+    fn of(header: &BatchHeader) -> Self {
+        let sequenced = (header.producer_id >= 0 && !header.is_control()).then_some(Sequenced {
+            producer_id: header.producer_id,
+            epoch: header.producer_epoch,
+            first: header.base_sequence,
+            count: header.last_offset_delta.saturating_add(1),
+        });
+        Self {
+            base_offset: header.base_offset,
+            last_offset: header.last_offset(),
+            size: header.size() as u64,
+            max_timestamp: header.max_timestamp,
+            sequenced,
+        }
+    }
+
+    /// The same batch, placed at `base_offset`.
+    pub(crate) fn at(&self, base_offset: i64) -> Self {
+        Self {
+            base_offset,
+            last_offset: base_offset + (self.last_offset - self.base_offset),
+            ..*self
+        }
+    }
+}
+
+/// Bytes before those that a broker may not change: base offset, length, leader epoch.
+const PREFIX: usize = 16;
+
+/// A batch that may be appended, with the header it will be stored with but for its place.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) meta: Meta,
+    /// The broker's time where that is what the topic keeps, else -1.
+    pub(crate) append_time: i64,
+    bytes: Bytes,
+}
+
+impl Checked {
+    /// The batch's bytes when placed at `base_offset`: the part that says so, and the rest.
+    pub(crate) fn placed(&self, base_offset: i64, leader_epoch: i32) -> ([u8; PREFIX], &[u8]) {
+        let mut head = [0; PREFIX];
+        let mut out = head.as_mut_slice();
+        out.put_i64(base_offset);
+        out.put_slice(self.bytes.get(8..12).unwrap_or_default());
+        out.put_i32(leader_epoch);
+        (head, self.bytes.get(PREFIX..).unwrap_or_default())
+    }
+}
+
+/// Why a batch is not appended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+/// Checks what a producer sent for one partition: exactly one batch, whole and undamaged, within the topic's limits.
+///
+/// The record section is not decompressed: what is in it is between producer and consumer.
+pub(crate) fn check(
+    records: Bytes,
+    config: &LogConfig,
+    allows_zstd: bool,
+    now: i64,
+) -> Result<Checked, Refusal> {
+    let header = validate(&records)?;
+    let size = records.len();
+    if size > config.max_message_bytes {
+        let message = format!(
+            "the batch has {size} bytes, {} are allowed (max.message.bytes)",
+            config.max_message_bytes
+        );
+        return Err(Refusal::new(ErrorCode::MESSAGE_TOO_LARGE, message));
+    }
+    if header.is_control() || header.is_transactional() {
+        let message =
+            "control and transactional batches are not taken: there are no transactions here";
+        return Err(Refusal::new(ErrorCode::INVALID_RECORD, message));
+    }
+    if !allows_zstd && header.compression() == Ok(Compression::Zstd) {
+        let message = "zstd needs version 7 of Produce";
+        return Err(Refusal::new(
+            ErrorCode::UNSUPPORTED_COMPRESSION_TYPE,
+            message,
+        ));
+    }
+    let mut meta = Meta::of(&header);
+    match config.timestamp_type {
+        TimestampType::CreateTime => {
+            let latest = now.saturating_add(config.timestamp_after_max_ms);
+            if header.max_timestamp > latest {
+                let message = format!(
+                    "timestamp {} is more than {} ms after the broker's {now} (message.timestamp.after.max.ms)",
+                    header.max_timestamp, config.timestamp_after_max_ms
+                );
+                return Err(Refusal::new(ErrorCode::INVALID_TIMESTAMP, message));
+            }
+            Ok(Checked {
+                meta,
+                append_time: -1,
+                bytes: records,
+            })
+        }
+        TimestampType::LogAppendTime => {
+            meta.max_timestamp = now;
+            let mut stamped = BytesMut::from(records.as_ref());
+            records::set_log_append_time(&mut stamped, now).map_err(|error| corrupt(&error))?;
+            Ok(Checked {
+                meta,
+                append_time: now,
+                bytes: stamped.freeze(),
+            })
+        }
+    }
+}
+
+/// Checks that there is one batch, whole and undamaged, of a known codec.
+fn validate(records: &Bytes) -> Result<BatchHeader, Refusal> {
+    if records.is_empty() {
+        return Err(Refusal::new(
+            ErrorCode::INVALID_RECORD,
+            "there is no record batch",
+        ));
+    }
+    let header = match BatchHeader::parse(records) {
+        Err(RecordsError::Magic { magic, .. }) => {
+            let message =
+                format!("record batches of magic 2 are taken, not message sets of magic {magic}");
+            return Err(Refusal::new(
+                ErrorCode::UNSUPPORTED_FOR_MESSAGE_FORMAT,
+                message,
+            ));
+        }
+        parsed => parsed.map_err(|error| corrupt(&error))?,
+    };
+    if header.size() < records.len() {
+        return Err(Refusal::new(
+            ErrorCode::INVALID_RECORD,
+            "there is more than one record batch",
+        ));
+    }
+    if let Err(error) = header.compression() {
+        return Err(Refusal::new(
+            ErrorCode::UNSUPPORTED_COMPRESSION_TYPE,
+            error.to_string(),
+        ));
+    }
+    if header.producer_id >= 0 && (header.base_sequence < 0 || header.producer_epoch < 0) {
+        return Err(Refusal::new(
+            ErrorCode::INVALID_RECORD,
+            "the producer has an id and no sequence",
+        ));
+    }
+    Ok(records::validate_batch(records.clone())
+        .map_err(|error| corrupt(&error))?
+        .header)
+}
+
+fn corrupt(error: &RecordsError) -> Refusal {
+    Refusal::new(ErrorCode::CORRUPT_MESSAGE, error.to_string())
+}
+
+/// Checks a batch found at the end of a file.
+pub(crate) fn verify(batch: Bytes) -> Result<(), String> {
+    Batch::parse(batch)
+        .and_then(|batch| batch.verify_crc())
+        .map_err(|error| error.to_string())
+}
+
+/// Makes a batch of keys and values of the broker's own.
+pub(crate) fn of_records(records: &[(Bytes, Option<Bytes>)], now: i64) -> Result<Checked, String> {
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    for (key, value) in records {
+        builder
+            .append(now, Some(key), value.as_deref(), std::iter::empty())
+            .map_err(|error| error.to_string())?;
+    }
+    let bytes = builder
+        .finish(ProducerState::NONE)
+        .map_err(|error| error.to_string())?;
+    let meta = Meta::parse(&bytes)?;
+    Ok(Checked {
+        meta,
+        append_time: -1,
+        bytes,
+    })
+}
+
+/// Calls `visit` with each record of some stored batches; gives the offset after the last.
+pub(crate) fn each_record(
+    stored: Bytes,
+    mut visit: impl FnMut(&Record<'_>),
+) -> Result<i64, String> {
+    let mut next_offset = 0;
+    for batch in records::batches(stored) {
+        let batch = batch.map_err(|error| error.to_string())?;
+        let payload = batch
+            .payload(DECOMPRESS_LIMIT)
+            .map_err(|error| error.to_string())?;
+        for record in batch.records(&payload).map_err(|error| error.to_string())? {
+            visit(&record.map_err(|error| error.to_string())?);
+        }
+        next_offset = batch.header.next_offset();
+    }
+    Ok(next_offset)
+}
+
+/// Timestamp and offset of the first record in a stored batch that has `timestamp` or a later one.
+pub(crate) fn record_at_time(stored: Bytes, timestamp: i64) -> Result<Option<(i64, i64)>, String> {
+    let mut found = None;
+    each_record(stored, |record| {
+        if found.is_none() && record.timestamp >= timestamp {
+            found = Some((record.timestamp, record.offset));
+        }
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,197 @@
+//! The data folder around the logs, laid out as a real broker's.
+//!
+//! `meta.properties` names the cluster; each `topic-partition` folder holds `partition.metadata` with the topic's id and
+//! `leader-epoch-checkpoint`. A real broker keeps topic settings and producer ids in its metadata log; here they are two
+//! small files of our own, `topic-settings` and `producer-ids`, which it ignores.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ottla_protocol::Uuid;
+
+use super::log::LEADER_EPOCH;
+use crate::config::{TOPIC_KEYS, Values};
+use crate::error::BrokerError;
+
+#[derive(Debug)]
+pub(crate) struct Folder {
+    root: PathBuf,
+}
+
+/// A topic found at the start.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FoundTopic {
+    pub(crate) id: Uuid,
+    /// One more than the highest partition found.
+    pub(crate) partitions: i32,
+    pub(crate) values: Values,
+}
+
+const META: &str = "meta.properties";
+const PARTITION_METADATA: &str = "partition.metadata";
+const SETTINGS: &str = "topic-settings";
+const PRODUCER_IDS: &str = "producer-ids";
+
+impl Folder {
+    /// Opens the folder at `root`, made if need be, and gives the id of the cluster it belongs to: `new_cluster_id` where
+    /// it was empty.
+    pub(crate) fn open(
+        root: PathBuf,
+        node_id: i32,
+        new_cluster_id: Uuid,
+        directory_id: Uuid,
+    ) -> Result<(Self, String), BrokerError> {
+        fs::create_dir_all(&root).map_err(BrokerError::io(&root))?;
+        let folder = Self { root };
+        let path = folder.root.join(META);
+        let cluster_id = match read_if_there(&path)? {
+            Some(text) => {
+                let id = text
+                    .lines()
+                    .find_map(|line| line.strip_prefix("cluster.id="));
+                id.ok_or_else(|| BrokerError::corrupt(&path, "it has no cluster.id"))?
+                    .trim()
+                    .to_owned()
+            }
+            None => {
+                let text = format!(
+                    "version=1\ncluster.id={new_cluster_id}\nnode.id={node_id}\ndirectory.id={directory_id}\n"
+                );
+                replace(&path, &text)?;
+                new_cluster_id.to_string()
+            }
+        };
+        Ok((folder, cluster_id))
+    }
+
+    /// The topics whose partitions have folders here, by name.
+    pub(crate) fn topics(&self) -> Result<BTreeMap<String, FoundTopic>, BrokerError> {
+        let mut topics: BTreeMap<String, FoundTopic> = BTreeMap::new();
+        for entry in fs::read_dir(&self.root).map_err(BrokerError::io(&self.root))? {
+            let path = entry.map_err(BrokerError::io(&self.root))?.path();
+            let Some((topic, partition)) = partition_of(&path) else {
+                continue;
+            };
+            let metadata = path.join(PARTITION_METADATA);
+            let Some(text) = read_if_there(&metadata)? else {
+                continue;
+            };
+            let id = text
+                .lines()
+                .find_map(|line| line.strip_prefix("topic_id:"))
+                .map(str::trim);
+            let id = id.and_then(|id| id.parse::<Uuid>().ok());
+            let id =
+                id.ok_or_else(|| BrokerError::corrupt(&metadata, "it has no readable topic_id"))?;
+            let found = topics.entry(topic).or_insert(FoundTopic {
+                id,
+                partitions: 0,
+                values: Values::default(),
+            });
+            found.partitions = found.partitions.max(partition + 1);
+        }
+        self.read_settings(&mut topics)?;
+        Ok(topics)
+    }
+
+    fn read_settings(&self, topics: &mut BTreeMap<String, FoundTopic>) -> Result<(), BrokerError> {
+        let path = self.root.join(SETTINGS);
+        for line in read_if_there(&path)?.unwrap_or_default().lines() {
+            let parsed = line
+                .split_once(' ')
+                .and_then(|(topic, setting)| Some((topic, setting.split_once('=')?)));
+            let (topic, (name, value)) = parsed.ok_or_else(|| {
+                BrokerError::corrupt(&path, format!("\"{line}\" is not \"topic name=value\""))
+            })?;
+            if let Some(found) = topics.get_mut(topic) {
+                found
+                    .values
+                    .set(TOPIC_KEYS, name, value)
+                    .map_err(|what| BrokerError::corrupt(&path, what))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down the settings of all topics.
+    pub(crate) fn write_settings<'a>(
+        &self,
+        topics: impl Iterator<Item = (&'a str, &'a Values)>,
+    ) -> Result<(), BrokerError> {
+        let mut text = String::new();
+        for (topic, values) in topics {
+            for (name, value) in values.iter() {
+                text.push_str(&format!("{topic} {name}={value}\n"));
+            }
+        }
+        replace(&self.root.join(SETTINGS), &text)
+    }
+
+    /// The folder of a partition, made with its metadata if need be.
+    pub(crate) fn partition(
+        &self,
+        topic: &str,
+        id: Uuid,
+        partition: i32,
+    ) -> Result<PathBuf, BrokerError> {
+        let dir = self.root.join(format!("{topic}-{partition}"));
+        fs::create_dir_all(&dir).map_err(BrokerError::io(&dir))?;
+        let metadata = dir.join(PARTITION_METADATA);
+        if read_if_there(&metadata)?.is_none() {
+            replace(
+                &dir.join("leader-epoch-checkpoint"),
+                &format!("0\n1\n{LEADER_EPOCH} 0\n"),
+            )?;
+            replace(&metadata, &format!("version: 0\ntopic_id: {id}\n"))?;
+        }
+        Ok(dir)
+    }
+
+    /// Removes the folder of a partition.
+    pub(crate) fn remove_partition(&self, topic: &str, partition: i32) -> Result<(), BrokerError> {
+        let dir = self.root.join(format!("{topic}-{partition}"));
+        fs::remove_dir_all(&dir).map_err(BrokerError::io(&dir))
+    }
+
+    /// The first producer id that was not reserved yet.
+    pub(crate) fn producer_ids(&self) -> Result<i64, BrokerError> {
+        let path = self.root.join(PRODUCER_IDS);
+        match read_if_there(&path)? {
+            None => Ok(0),
+            Some(text) => text
+                .trim()
+                .parse()
+                .map_err(|_| BrokerError::corrupt(&path, "it does not hold a number")),
+        }
+    }
+
+    /// Reserves the producer ids below `next`.
+    pub(crate) fn reserve_producer_ids(&self, next: i64) -> Result<(), BrokerError> {
+        replace(&self.root.join(PRODUCER_IDS), &format!("{next}\n"))
+    }
+}
+
+/// The topic and partition that a folder's name says.
+fn partition_of(path: &Path) -> Option<(String, i32)> {
+    let (topic, partition) = path.file_name()?.to_str()?.rsplit_once('-')?;
+    let partition = partition.parse().ok().filter(|partition| *partition >= 0)?;
+    path.is_dir().then(|| (topic.to_owned(), partition))
+}
+
+fn read_if_there(path: &Path) -> Result<Option<String>, BrokerError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(BrokerError::io(path)(cause)),
+    }
+}
+
+/// Writes a file so that after a crash either the old or the new text is there.
+fn replace(path: &Path, text: &str) -> Result<(), BrokerError> {
+    let new = path.with_extension("tmp");
+    fs::write(&new, text)
+        .and_then(|()| fs::rename(&new, path))
+        .map_err(BrokerError::io(path))
+}

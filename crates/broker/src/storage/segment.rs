@@ -1,0 +1,300 @@
+//! One segment of a partition's log: a run of batches in memory or in a file, with its sparse index.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::batch::{self, Meta, RawHeader};
+use super::file::{FileRange, LogFile};
+use super::index::{Index, Newest};
+use super::memory::Memory;
+use crate::error::BrokerError;
+
+#[derive(Debug)]
+pub(crate) struct Segment {
+    base_offset: i64,
+    store: Store,
+    index: Index,
+}
+
+#[derive(Debug)]
+enum Store {
+    Memory(Memory),
+    File { file: LogFile, path: PathBuf },
+}
+
+/// Stored bytes: at hand, or to be read from a file once the log is unlocked.
+#[derive(Debug)]
+pub(crate) enum Span {
+    Memory(Bytes),
+    File(FileRange),
+}
+
+impl Span {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Span::Memory(bytes) => bytes.len(),
+            Span::File(range) => range.len(),
+        }
+    }
+
+    pub(crate) fn load(self) -> io::Result<Bytes> {
+        match self {
+            Span::Memory(bytes) => Ok(bytes),
+            Span::File(range) => range.load(),
+        }
+    }
+}
+
+/// How much of a segment a walk at the start believes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// It was full and is whole: only headers are looked at, and a bad one is an error.
+    Sealed,
+    /// It was being written to: checksums are verified, and it is cut at the first bad batch.
+    Tail,
+}
+
+impl Segment {
+    pub(crate) fn in_memory(base_offset: i64, index_interval: u64) -> Self {
+        let store = Store::Memory(Memory::default());
+        Self {
+            base_offset,
+            store,
+            index: Index::new(base_offset, index_interval),
+        }
+    }
+
+    /// Begins a segment file in `dir`, empty.
+    pub(crate) fn create(dir: &Path, base_offset: i64, index_interval: u64) -> io::Result<Self> {
+        let path = dir.join(format!("{base_offset:020}.log"));
+        let mut file = LogFile::open(&path)?;
+        file.truncate(0)?;
+        let store = Store::File { file, path };
+        Ok(Self {
+            base_offset,
+            store,
+            index: Index::new(base_offset, index_interval),
+        })
+    }
+
+    /// Opens the segment file at `path` and walks it, calling `visit` with each batch. Says how many bytes were cut off.
+    pub(crate) fn recover(
+        path: PathBuf,
+        base_offset: i64,
+        index_interval: u64,
+        trust: Trust,
+        mut visit: impl FnMut(&Meta),
+    ) -> Result<(Self, u64), BrokerError> {
+        let file = LogFile::open(&path).map_err(BrokerError::io(&path))?;
+        let mut index = Index::new(base_offset, index_interval);
+        let mut position = 0;
+        let mut next_offset = base_offset;
+        while position < file.size() {
+            match next_batch(&file, position, next_offset, trust) {
+                Ok(meta) => {
+                    visit(&meta);
+                    index.appended(&meta, position);
+                    position += meta.size;
+                    next_offset = meta.last_offset + 1;
+                }
+                Err(Damage::Io(cause)) => return Err(BrokerError::io(&path)(cause)),
+                Err(Damage::Bytes(_)) if trust == Trust::Tail => break,
+                Err(Damage::Bytes(what)) => {
+                    let what = format!(
+                        "the batch at byte {position} is damaged ({what}), and newer segments follow; move this \
+                         partition's folder away to start without it"
+                    );
+                    return Err(BrokerError::corrupt(&path, what));
+                }
+            }
+        }
+        let cut = file.size() - position;
+        let mut segment = Self {
+            base_offset,
+            store: Store::File {
+                file,
+                path: path.clone(),
+            },
+            index,
+        };
+        if let (Store::File { file, .. }, true) = (&mut segment.store, cut > 0) {
+            file.truncate(position).map_err(BrokerError::io(&path))?;
+        }
+        Ok((segment, cut))
+    }
+
+    pub(crate) fn base_offset(&self) -> i64 {
+        self.base_offset
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        match &self.store {
+            Store::Memory(memory) => memory.size(),
+            Store::File { file, .. } => file.size(),
+        }
+    }
+
+    pub(crate) fn newest(&self) -> Option<Newest> {
+        self.index.newest()
+    }
+
+    /// Appends the batch whose bytes are `head` and then `body`.
+    pub(crate) fn append(&mut self, meta: &Meta, head: &[u8], body: &[u8]) -> io::Result<()> {
+        let position = self.size();
+        match &mut self.store {
+            Store::Memory(memory) => memory.append(head, body),
+            Store::File { file, .. } => file.append(head, body)?,
+        }
+        self.index.appended(meta, position);
+        Ok(())
+    }
+
+    /// Whole batches from the one that holds `offset` on, `limit` bytes at most; if already the first is larger, it alone
+    /// where `at_least_one`, else nothing. `None` if the segment ends before `offset`.
+    pub(crate) fn read(
+        &mut self,
+        offset: i64,
+        limit: usize,
+        at_least_one: bool,
+    ) -> io::Result<Option<Span>> {
+        let start = self.find(self.index.before_offset(offset), |meta| {
+            meta.last_offset >= offset
+        })?;
+        let Some((start, first)) = start else {
+            return Ok(None);
+        };
+        let end = self.whole_until(start, start.saturating_add(limit as u64))?;
+        let end = if end > start {
+            end
+        } else if at_least_one {
+            start + first.size
+        } else {
+            start
+        };
+        Ok(Some(self.span(start, end)))
+    }
+
+    /// The first batch that reaches `timestamp`.
+    pub(crate) fn batch_at_time(&mut self, timestamp: i64) -> io::Result<Option<Span>> {
+        let found = self.find(self.index.before_timestamp(timestamp), |meta| {
+            meta.max_timestamp >= timestamp
+        })?;
+        Ok(found.map(|(position, meta)| self.span(position, position + meta.size)))
+    }
+
+    /// Makes the segment's bytes and index files last.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        match &self.store {
+            Store::Memory(_) => Ok(()),
+            Store::File { file, path } => {
+                file.sync()?;
+                self.index.write(path)
+            }
+        }
+    }
+
+    /// Removes the segment's files. Readers that hold a span of it can still read it.
+    pub(crate) fn delete(self) -> io::Result<()> {
+        let Store::File { path, .. } = &self.store else {
+            return Ok(());
+        };
+        for extension in ["index", "timeindex"] {
+            match fs::remove_file(path.with_extension(extension)) {
+                Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+                _ => {}
+            }
+        }
+        fs::remove_file(path)
+    }
+
+    /// Walks batches from the one at `position` on to the first that `wanted` accepts.
+    fn find(
+        &self,
+        mut position: u64,
+        wanted: impl Fn(&Meta) -> bool,
+    ) -> io::Result<Option<(u64, Meta)>> {
+        while let Some(meta) = self.meta_at(position)? {
+            if wanted(&meta) {
+                return Ok(Some((position, meta)));
+            }
+            position += meta.size;
+        }
+        Ok(None)
+    }
+
+    /// The end of the last whole batch before `limit`, or `start` if there is none.
+    fn whole_until(&self, start: u64, limit: u64) -> io::Result<u64> {
+        if limit >= self.size() {
+            return Ok(self.size());
+        }
+        let mut end = self.index.before_position(limit).max(start);
+        while let Some(meta) = self.meta_at(end)? {
+            if end + meta.size > limit {
+                break;
+            }
+            end += meta.size;
+        }
+        Ok(end)
+    }
+
+    fn meta_at(&self, position: u64) -> io::Result<Option<Meta>> {
+        let mut raw: RawHeader = [0; size_of::<RawHeader>()];
+        let there = match &self.store {
+            Store::Memory(memory) => memory.peek(position, &mut raw),
+            Store::File { file, .. } => file.peek(position, &mut raw)?,
+        };
+        if !there {
+            return Ok(None);
+        }
+        Meta::parse(&raw).map(Some).map_err(io::Error::other)
+    }
+
+    fn span(&mut self, start: u64, end: u64) -> Span {
+        let length = usize::try_from(end - start).unwrap_or(usize::MAX);
+        match &mut self.store {
+            Store::Memory(memory) => Span::Memory(memory.read(start, length)),
+            Store::File { file, .. } => Span::File(file.range(start, length)),
+        }
+    }
+}
+
+enum Damage {
+    Io(io::Error),
+    Bytes(String),
+}
+
+/// The batch at `position` of a file, if it is whole and its offsets follow.
+fn next_batch(
+    file: &LogFile,
+    position: u64,
+    next_offset: i64,
+    trust: Trust,
+) -> Result<Meta, Damage> {
+    let mut raw: RawHeader = [0; size_of::<RawHeader>()];
+    if !file.peek(position, &mut raw).map_err(Damage::Io)? {
+        return Err(Damage::Bytes("its header is cut short".to_owned()));
+    }
+    let meta = Meta::parse(&raw).map_err(Damage::Bytes)?;
+    if position + meta.size > file.size() {
+        return Err(Damage::Bytes(format!(
+            "{} bytes wanted, {} left",
+            meta.size,
+            file.size() - position
+        )));
+    }
+    if meta.base_offset < next_offset || meta.last_offset < meta.base_offset {
+        return Err(Damage::Bytes(format!(
+            "offset {} where {next_offset} or more is due",
+            meta.base_offset
+        )));
+    }
+    if trust == Trust::Tail {
+        let length = usize::try_from(meta.size).unwrap_or(usize::MAX);
+        let bytes = file.range(position, length).load().map_err(Damage::Io)?;
+        batch::verify(bytes).map_err(Damage::Bytes)?;
+    }
+    Ok(meta)
+}
