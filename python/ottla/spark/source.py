@@ -97,5 +97,6 @@ class BatchReader(DataSourceReader):
         """The rows of one range, in columns."""
         from ottla.spark.clients import read
 
-        # Spark makes one partition without a value of a plan that is empty.
-        return iter(()) if partition.value is None else read(self._options, partition.value)
+        # Of a plan that is empty Spark makes one partition without a value, before 4.2 one that is None.
+        span = getattr(partition, "value", None)
+        return iter(()) if span is None else read(self._options, span)

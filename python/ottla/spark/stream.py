@@ -40,25 +40,27 @@ class UnlimitedStreamReader(StreamReader):
     """For Spark 4.0 and 4.1, which ask for the latest offset without saying where the query stands.
 
     To keep `maxOffsetsPerTrigger` all the same, the reader remembers where the last batch ended. A query that resumes
-    tells: Spark plans its last batch again before it asks for a new one.
+    tells: Spark plans its last batch again before it asks for a new one. A new query asks for the latest offset first.
     """
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
+        self._initial: Offsets | None = None
         self._at: Offsets | None = None
 
     def initialOffset(self) -> Told:
-        """Where a query without a checkpoint begins."""
-        told = super().initialOffset()
-        self._at = from_json(told)
-        return told
+        """Where a query without a checkpoint begins: the same whenever it is asked."""
+        if self._initial is None:
+            self._initial = planner(self._options).initial()
+        return to_json(self._initial)
 
     def latestOffset(self) -> Told:  # type: ignore[override]  # the signature before Spark 4.2
         """Where the next batch ends."""
         plan = planner(self._options)
         latest = plan.latest()
-        if self._options.max_offsets is not None and self._at is not None:
-            latest = plan.limited(self._options.max_offsets, self._at, latest)
+        if self._options.max_offsets is not None:
+            start = self._at if self._at is not None else from_json(self.initialOffset())
+            latest = plan.limited(self._options.max_offsets, start, latest)
         return to_json(latest)
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
