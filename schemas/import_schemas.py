@@ -130,7 +130,7 @@ def default_of(field: Json) -> Any:
     """The default as the JSON value it stands for, whatever way it was written."""
     written, kind = field["default"], field["type"]
     text = str(written)
-    if written is None or text == "null":
+    if text == "null":
         return None
     if kind == "bool":
         return text.lower() == "true"
@@ -145,8 +145,9 @@ def normal_field(field: Json) -> Json:
     """One field with the facts only, in the order of FIELD_KEYS."""
     facts = dict(field)
     facts["versions"] = facts.get("versions") or facts["taggedVersions"]
-    if "default" in facts:
-        facts["default"] = default_of(facts)
+    # Kafka's reader takes a bare null for "no default"; only the text "null" makes null the default.
+    if facts.pop("default", None) is not None:
+        facts["default"] = default_of(field)
         # What the type has for a default anyway is not said.
         if facts["default"] is not None and not facts["default"]:
             del facts["default"]

@@ -3,6 +3,7 @@
 //! * [`messages`]: every request, response, header and record of Kafka 0.8 to 4.4, generated from `schemas/`. One struct a
 //!   message for all its versions; the version is an argument ([`Message`]).
 //! * [`header`]: frames, as they go over a connection.
+//! * `json` (a feature): Kafka's JSON form of every message.
 //! * [`records`] and [`compression`]: record batches and the codecs in them.
 //! * [`wire`]: the primitives that the generated code is made of.
 //!
@@ -14,6 +15,8 @@
 pub mod compression;
 mod error;
 pub mod header;
+#[cfg(feature = "json")]
+pub mod json;
 pub mod messages;
 pub mod records;
 pub mod wire;

@@ -75,7 +75,7 @@ fn rust_type(kind: &Type) -> String {
 }
 
 /// The value where nothing was written.
-fn default_value(field: &Field) -> String {
+pub(super) fn default_value(field: &Field) -> String {
     let plain = match (&field.default, &field.kind) {
         (Default::Null, _) => return "None".to_owned(),
         (Default::True, _) => "true".to_owned(),
@@ -109,7 +109,7 @@ fn derives(field: &Field) -> bool {
 }
 
 /// An expression that is true where `self.field` is not its default.
-fn differs(field: &Field) -> String {
+pub(super) fn differs(field: &Field) -> String {
     let name = &field.name;
     let empty = matches!(
         field.kind,

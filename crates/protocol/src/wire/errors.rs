@@ -124,6 +124,14 @@ pub enum DecodeErrorKind {
         /// How many there are.
         left: usize,
     },
+    /// A known tagged field that is longer than its size.
+    #[error("{wanted} bytes wanted, {left} left in the tagged field")]
+    EndOfTag {
+        /// How many bytes come next.
+        wanted: usize,
+        /// How many the field still has.
+        left: usize,
+    },
     /// A length or count below -1.
     #[error("the length {length} is negative")]
     NegativeLength {
@@ -176,6 +184,16 @@ pub enum DecodeErrorKind {
         tag: u32,
         /// The version.
         version: i16,
+    },
+    /// A tagged field that is longer than what it stands in.
+    #[error("tag {tag}: {size} bytes wanted, {left} left")]
+    TagTooLong {
+        /// The tag.
+        tag: u32,
+        /// The size that it claims.
+        size: usize,
+        /// How many bytes there are.
+        left: usize,
     },
     /// A known tagged field that does not fill its size.
     #[error("tag {tag}: {left} bytes left over")]

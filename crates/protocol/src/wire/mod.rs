@@ -5,6 +5,8 @@
 //! against the bytes that are there.
 
 mod errors;
+#[cfg(feature = "json")]
+pub(crate) mod hex;
 mod message;
 mod reader;
 mod size;

@@ -66,11 +66,12 @@ impl Reader {
     #[cold]
     #[inline(never)]
     fn short<T>(&self, wanted: usize) -> Result<T, DecodeError> {
-        Err(DecodeErrorKind::UnexpectedEnd {
-            wanted,
-            left: self.remaining(),
-        }
-        .into())
+        let left = self.remaining();
+        Err(if self.end < self.bytes.len() {
+            DecodeErrorKind::EndOfTag { wanted, left }.into()
+        } else {
+            DecodeErrorKind::UnexpectedEnd { wanted, left }.into()
+        })
     }
 
     #[inline]
@@ -188,34 +189,34 @@ impl Reader {
     /// The length of bytes or of an array; `None` is null.
     #[inline]
     fn length(&mut self, compact: bool) -> Result<Option<usize>, DecodeError> {
-        if compact {
-            return Ok(self.uvarint()?.checked_sub(1).map(|length| length as usize));
-        }
-        match self.i32()? {
-            -1 => Ok(None),
-            length => match usize::try_from(length) {
-                Ok(length) => Ok(Some(length)),
-                Err(_) => negative(length),
-            },
+        // Compact lengths are one more than they say, and have 31 bits all the same.
+        let length = if compact {
+            self.uvarint()?.wrapping_sub(1) as i32
+        } else {
+            self.i32()?
+        };
+        match usize::try_from(length) {
+            Ok(length) => Ok(Some(length)),
+            Err(_) if length == -1 => Ok(None),
+            Err(_) => negative(length),
         }
     }
 
     #[inline]
     fn string_length(&mut self, compact: bool) -> Result<Option<usize>, DecodeError> {
         if compact {
-            return match self.uvarint()?.checked_sub(1).map(|length| length as usize) {
+            return match self.length(true)? {
                 Some(length) if length > MAX_STRING => {
                     Err(DecodeErrorKind::StringTooLong { length }.into())
                 }
                 length => Ok(length),
             };
         }
-        match self.i16()? {
-            -1 => Ok(None),
-            length => match usize::try_from(length) {
-                Ok(length) => Ok(Some(length)),
-                Err(_) => negative(i32::from(length)),
-            },
+        let length = self.i16()?;
+        match usize::try_from(length) {
+            Ok(length) => Ok(Some(length)),
+            Err(_) if length == -1 => Ok(None),
+            Err(_) => negative(i32::from(length)),
         }
     }
 
@@ -351,8 +352,9 @@ impl Reader {
         }
         tags.tag = tag;
         let size = self.uvarint()? as usize;
-        if size > self.remaining() {
-            return self.short(size);
+        let left = self.remaining();
+        if size > left {
+            return Err(DecodeErrorKind::TagTooLong { tag, size, left }.into());
         }
         self.end = self.at + size;
         Ok(Some(tag))
