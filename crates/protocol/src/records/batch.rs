@@ -27,6 +27,15 @@ impl Batches {
         self.rest.len()
     }
 
+    /// How the batch at the end was cut short, if there is one: what to say where it is the only batch, so that reading
+    /// could not go on.
+    #[must_use]
+    pub fn cut(&self) -> Option<RecordsError> {
+        let needed = whole_size(&self.rest).ok()?.unwrap_or(BatchHeader::SIZE);
+        let left = self.leftover();
+        (left > 0).then_some(RecordsError::Cut { needed, left })
+    }
+
     fn read(&mut self) -> Result<Option<Batch>, RecordsError> {
         match whole_size(&self.rest)? {
             Some(size) if size <= self.rest.len() => {

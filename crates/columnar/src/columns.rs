@@ -1,0 +1,323 @@
+//! Consumed records, as columns.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{Int32Builder, PrimitiveBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampMicrosecondType;
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, Int32Array, Int64Array, ListArray, RecordBatch,
+    RecordBatchOptions, StringArray, StructArray,
+};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+
+use crate::error::ColumnarError;
+use crate::schema::{
+    HEADERS, KEY, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE, TOPIC, VALUE, header_field, schema,
+    utc,
+};
+
+/// Rows of one batch, or of several that agree in what a batch says of all its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The row after the last.
+    pub(crate) end: usize,
+    pub(crate) timestamp_type: i32,
+    pub(crate) leader_epoch: i32,
+}
+
+/// All rows that a decode made.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) topic: Arc<str>,
+    pub(crate) partition: i32,
+    pub(crate) next_offset: i64,
+    pub(crate) keys: BinaryArray,
+    pub(crate) values: BinaryArray,
+    pub(crate) offsets: ScalarBuffer<i64>,
+    /// Milliseconds.
+    pub(crate) timestamps: ScalarBuffer<i64>,
+    pub(crate) headers: Option<ListArray>,
+    pub(crate) runs: Vec<Run>,
+}
+
+/// Records of one partition in the order of their offsets: a view of rows that are shared. Cloning, slicing and splitting copy
+/// nothing. Row numbers count from 0 within the view.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    all: Arc<Decoded>,
+    start: usize,
+    length: usize,
+}
+
+impl Columns {
+    pub(crate) fn new(all: Decoded) -> Self {
+        Self {
+            start: 0,
+            length: all.offsets.len(),
+            all: Arc::new(all),
+        }
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are no rows. There may still be offsets to skip: see [`Self::next_offset`].
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The rows from `offset` on, `length` of them or as many as there are.
+    #[must_use]
+    pub fn slice(&self, offset: usize, length: usize) -> Self {
+        let offset = offset.min(self.length);
+        let length = length.min(self.length - offset);
+        Self {
+            all: Arc::clone(&self.all),
+            start: self.start + offset,
+            length,
+        }
+    }
+
+    /// Takes off the first `n` rows, or all; `self` keeps the others.
+    #[must_use]
+    pub fn split_to(&mut self, n: usize) -> Self {
+        let first = self.slice(0, n);
+        *self = self.slice(first.length, self.length);
+        first
+    }
+
+    /// The offset to go on at after these rows. At the end of what was decoded it is after all that was looked at: gaps,
+    /// control batches and aborted records included.
+    #[must_use]
+    pub fn next_offset(&self) -> i64 {
+        let end = self.start + self.length;
+        match self.all.offsets.get(end) {
+            None => self.all.next_offset,
+            Some(next) if self.length == 0 => *next,
+            Some(_) => self.offset(self.length - 1).saturating_add(1),
+        }
+    }
+
+    /// The topic.
+    #[must_use]
+    pub fn topic(&self) -> &Arc<str> {
+        &self.all.topic
+    }
+
+    /// The partition.
+    #[must_use]
+    pub fn partition(&self) -> i32 {
+        self.all.partition
+    }
+
+    /// The key of a row.
+    #[must_use]
+    pub fn key(&self, row: usize) -> Option<&[u8]> {
+        self.place(row).and_then(|row| bytes(&self.all.keys, row))
+    }
+
+    /// The value of a row; `None` is a tombstone.
+    #[must_use]
+    pub fn value(&self, row: usize) -> Option<&[u8]> {
+        self.place(row).and_then(|row| bytes(&self.all.values, row))
+    }
+
+    /// The offset of a row; -1 if there is no such row.
+    #[must_use]
+    pub fn offset(&self, row: usize) -> i64 {
+        self.number(&self.all.offsets, row)
+    }
+
+    /// The timestamp of a row in milliseconds; -1 if it has none.
+    #[must_use]
+    pub fn timestamp_ms(&self, row: usize) -> i64 {
+        self.number(&self.all.timestamps, row)
+    }
+
+    /// Who set the timestamp of a row: 0 the producer, 1 the broker; -1 if there is no such row.
+    #[must_use]
+    pub fn timestamp_type(&self, row: usize) -> i32 {
+        self.run(row).map_or(-1, |run| run.timestamp_type)
+    }
+
+    /// The epoch of the leader that appended a row, or -1.
+    #[must_use]
+    pub fn leader_epoch(&self, row: usize) -> i32 {
+        self.run(row).map_or(-1, |run| run.leader_epoch)
+    }
+
+    /// The headers of a row, in order; keys may repeat.
+    #[must_use]
+    pub fn headers(&self, row: usize) -> RecordHeaders<'_> {
+        let found = self
+            .all
+            .headers
+            .as_ref()
+            .zip(self.place(row))
+            .filter(|(lists, row)| lists.is_valid(*row));
+        let Some((lists, row)) = found else {
+            return RecordHeaders {
+                headers: None,
+                next: 0,
+                end: 0,
+            };
+        };
+        let at = |row: usize| {
+            lists
+                .value_offsets()
+                .get(row)
+                .map_or(0, |at| at.unsigned_abs() as usize)
+        };
+        RecordHeaders {
+            headers: lists.values().as_struct_opt(),
+            next: at(row),
+            end: at(row + 1),
+        }
+    }
+
+    /// All columns of [`schema`](crate::schema()). Key, value, offset and headers are shared, the others made here.
+    ///
+    /// # Errors
+    /// [`ColumnarError::Arrow`] if the names of the topic alone would take more than 2 GiB; slices are less.
+    pub fn record_batch(&self) -> Result<RecordBatch, ColumnarError> {
+        self.record_batch_of(&[
+            KEY,
+            VALUE,
+            TOPIC,
+            PARTITION,
+            OFFSET,
+            TIMESTAMP,
+            TIMESTAMP_TYPE,
+            HEADERS,
+        ])
+    }
+
+    /// Some columns, named by their places in [`schema`](crate::schema()), in the order given.
+    ///
+    /// # Errors
+    /// As [`Self::record_batch`], or a place that no column has.
+    pub fn record_batch_of(&self, columns: &[usize]) -> Result<RecordBatch, ColumnarError> {
+        let schema = schema().project(columns)?;
+        let arrays = columns
+            .iter()
+            .map(|column| self.column(*column))
+            .collect::<Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.length));
+        Ok(RecordBatch::try_new_with_options(
+            schema.into(),
+            arrays,
+            &options,
+        )?)
+    }
+
+    fn column(&self, column: usize) -> Result<ArrayRef, ColumnarError> {
+        let (start, length) = (self.start, self.length);
+        Ok(match column {
+            KEY => Arc::new(self.all.keys.slice(start, length)),
+            VALUE => Arc::new(self.all.values.slice(start, length)),
+            TOPIC => Arc::new(repeated(&self.all.topic, length)?),
+            PARTITION => Arc::new(Int32Array::from_value(self.all.partition, length)),
+            OFFSET => Arc::new(Int64Array::new(self.all.offsets.slice(start, length), None)),
+            TIMESTAMP => Arc::new(self.microseconds()),
+            TIMESTAMP_TYPE => Arc::new(self.timestamp_types()),
+            HEADERS => match &self.all.headers {
+                Some(headers) => Arc::new(headers.slice(start, length)),
+                None => Arc::new(ListArray::new_null(header_field(), length)),
+            },
+            _ => return Err(ColumnarError::Arrow(format!("there is no column {column}"))),
+        })
+    }
+
+    /// Times that microseconds cannot hold become the first or last that they can.
+    fn microseconds(&self) -> arrow_array::TimestampMicrosecondArray {
+        let milliseconds = self.all.timestamps.slice(self.start, self.length);
+        let mut times = PrimitiveBuilder::<TimestampMicrosecondType>::with_capacity(self.length);
+        times.extend(
+            milliseconds
+                .iter()
+                .map(|time| Some(time.saturating_mul(1000))),
+        );
+        times.finish().with_timezone(utc())
+    }
+
+    fn timestamp_types(&self) -> Int32Array {
+        let end = self.start + self.length;
+        let mut types = Int32Builder::with_capacity(self.length);
+        let mut from = self.start;
+        for run in &self.all.runs {
+            let until = run.end.clamp(from, end);
+            types.append_value_n(run.timestamp_type, until - from);
+            from = until;
+        }
+        types.finish()
+    }
+
+    /// A row of the view as a row of all.
+    fn place(&self, row: usize) -> Option<usize> {
+        (row < self.length).then_some(self.start + row)
+    }
+
+    fn number(&self, numbers: &[i64], row: usize) -> i64 {
+        self.place(row)
+            .and_then(|row| numbers.get(row))
+            .copied()
+            .unwrap_or(-1)
+    }
+
+    fn run(&self, row: usize) -> Option<&Run> {
+        let row = self.place(row)?;
+        self.all
+            .runs
+            .get(self.all.runs.partition_point(|run| run.end <= row))
+    }
+}
+
+/// The headers of a record: keys and values.
+#[derive(Debug, Clone)]
+pub struct RecordHeaders<'a> {
+    headers: Option<&'a StructArray>,
+    next: usize,
+    end: usize,
+}
+
+impl<'a> Iterator for RecordHeaders<'a> {
+    type Item = (&'a str, Option<&'a [u8]>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.next;
+        let headers = self.headers.filter(|_| row < self.end)?;
+        self.next += 1;
+        let [keys, values] = headers.columns() else {
+            return None;
+        };
+        let keys = keys.as_string_opt::<i32>()?;
+        Some((keys.value(row), bytes(values.as_binary_opt()?, row)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.end - self.next, Some(self.end - self.next))
+    }
+}
+
+impl ExactSizeIterator for RecordHeaders<'_> {}
+
+fn bytes(column: &BinaryArray, row: usize) -> Option<&[u8]> {
+    column.is_valid(row).then(|| column.value(row))
+}
+
+/// A column that says the same in all rows.
+fn repeated(text: &str, rows: usize) -> Result<StringArray, ColumnarError> {
+    if text.len().saturating_mul(rows) > i32::MAX as usize {
+        let message =
+            format!("{rows} rows of a topic's name take more than 2 GiB; take them in slices");
+        return Err(ColumnarError::Arrow(message));
+    }
+    let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(text.len(), rows));
+    let data = Buffer::from_vec(text.as_bytes().repeat(rows));
+    Ok(StringArray::try_new(offsets, data, None)?)
+}
