@@ -349,11 +349,12 @@ def advise(bootstrap: str | None, topic: str) -> None:
     """What to try next."""
     say("\nnext:")
     if bootstrap:
-        say(f"  the topic {topic} is still there: read it with `ottla consume -b {bootstrap} {topic}`")
+        say(f"  .venv/bin/ottla consume -b {bootstrap} -t {topic} --beginning --max 3    the topic is still there")
     else:
-        say("  make demo BOOTSTRAP=localhost:9092   the same job against a Kafka of yours")
-    say("  make test                            everything that is checked")
-    say("  README.md                            a five-minute tour")
+        say("  make demo BOOTSTRAP=localhost:9092    the same job against a Kafka of yours")
+        say("  .venv/bin/ottla broker --help         the embedded broker, for other programs")
+    say("  make test                             everything that is checked")
+    say("  README.md                             a five-minute tour")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import sys
 from datetime import datetime, timezone
 from importlib.util import find_spec
 
@@ -208,6 +209,15 @@ def test_own_schema_is_refused(topic, spark):
 def test_register_where_it_is_known_already(spark):
     register(spark)
     register(spark)
+
+
+def test_register_names_a_worker_python_without_ottla(spark, tmp_path, monkeypatch):
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    bare.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
+    with pytest.raises(ImportError, match=f"workers run {bare}, .*No module named 'ottla'.*PYSPARK_PYTHON"):
+        register(spark)
 
 
 def test_sql_view(topic, spark):

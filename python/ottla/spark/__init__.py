@@ -7,6 +7,8 @@ Columns, options and the JSON of offsets are those of Spark's own Kafka source (
 Integration Guide"), so a query moves over by changing one word, and its checkpoint with it.
 """
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from ottla.spark.java import ensure_java
@@ -20,21 +22,38 @@ __all__ = ["ensure_java", "register"]
 def register(spark: "SparkSession") -> None:
     """Make `format("ottla")` known to a session.
 
-    Needed only where Spark's Python does not see the package `pyspark_ottla`; where it does, this changes nothing.
+    Needed only where Spark's Python does not see the package `pyspark_ottla`; where it does, this changes nothing, but
+    still makes sure that Spark's workers can import ottla.
 
     Args:
         spark: The session, classic or Connect.
 
     Raises:
-        ImportError: pyspark is missing, or older than 4.0.
+        ImportError: pyspark is missing or older than 4.0, or the Python of Spark's workers has no ottla.
     """
     from pyspark.errors import PySparkException
+    from pyspark.sql.utils import is_remote
 
     from ottla.spark.source import OttlaDataSource
 
+    if not is_remote():
+        _check_worker_python(spark.sparkContext.pythonExec)
     try:
         spark.dataSource.register(OttlaDataSource)
     except PySparkException as error:
         # Found by its package name already: Spark guards such sources against being replaced.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+
+
+def _check_worker_python(python: str) -> None:
+    """Without ottla there, a worker would die of an error that does not say which Python it was."""
+    told = subprocess.run(  # noqa: S603 - the program that Spark starts for its workers
+        [python, "-c", "import ottla.spark.clients"], capture_output=True, text=True, timeout=60, check=False
+    )
+    if told.returncode:
+        why = (told.stderr.strip().splitlines() or [f"exit {told.returncode}"])[-1]
+        raise ImportError(
+            f"Spark's workers run {python}, which cannot import ottla: {why}. Set PYSPARK_PYTHON in the environment "
+            f"to {sys.executable} before the session is made, or install ottla there"
+        )

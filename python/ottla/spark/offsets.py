@@ -73,7 +73,7 @@ def _partition(shape: str, topic: str, partition: str) -> int:
     return int(partition)
 
 
-def _offset(shape: str, topic: str, partition: str, offset: Any) -> int:  # noqa: ANN401
+def _offset(shape: str, topic: str, partition: str, offset: Any) -> int:
     # A bool is an int to Python, and not to JSON.
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < EARLIEST:
         raise ValueError(
