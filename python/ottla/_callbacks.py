@@ -1,7 +1,7 @@
 """The thread that calls back when a record's fate is known.
 
-Threads of the Rust runtime never run Python code, so the callbacks of `Delivery.add_done_callback` have one of their own.
-It starts with the first callback and ends with the interpreter.
+Threads of the Rust runtime never run Python code, so the callbacks of `Delivery.add_done_callback` have one of their
+own. It starts with the first callback and ends with the interpreter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Caller:
     def add(self, delivery: Delivery | Deliveries, callback: Callable[[Any], object]) -> None:
         token = next(self._tokens)
         self._waiting[token] = (delivery, callback)
-        delivery._notify(self._queue, token)
+        delivery._notify(self._queue, token)  # noqa: SLF001 it is there for this
 
     def _run(self) -> None:
         selector = selectors.DefaultSelector()

@@ -21,19 +21,32 @@ pub(crate) fn invalid(error: ArrowError) -> PyErr {
 }
 
 /// A capsule named `arrow_schema`.
-pub(crate) fn export_schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
-    PyCapsule::new_with_value(py, FFI_ArrowSchema::try_from(schema).map_err(invalid)?, SCHEMA)
+pub(crate) fn export_schema<'py>(
+    py: Python<'py>,
+    schema: &Schema,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(
+        py,
+        FFI_ArrowSchema::try_from(schema).map_err(invalid)?,
+        SCHEMA,
+    )
 }
 
 /// A capsule named `arrow_array_stream` of these record batches.
-pub(crate) fn export_stream(py: Python<'_>, schema: SchemaRef, batches: Vec<RecordBatch>) -> PyResult<Bound<'_, PyCapsule>> {
+pub(crate) fn export_stream(
+    py: Python<'_>,
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+) -> PyResult<Bound<'_, PyCapsule>> {
     let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
 }
 
 /// The schema in a capsule that a consumer passed as `requested_schema`.
 pub(crate) fn import_schema(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
-    let pointer = capsule.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    let pointer = capsule
+        .pointer_checked(Some(SCHEMA))?
+        .cast::<FFI_ArrowSchema>();
     // SAFETY: the interface says that a capsule of this name holds an initialised schema; it stays the capsule's.
     Schema::try_from(unsafe { pointer.as_ref() }).map_err(invalid)
 }
@@ -58,7 +71,9 @@ impl Imported {
             )));
         };
         if rows.null_count() > 0 {
-            return Err(PyValueError::new_err("a row of the Arrow data is null as a whole; put nulls into its columns instead"));
+            return Err(PyValueError::new_err(
+                "a row of the Arrow data is null as a whole; put nulls into its columns instead",
+            ));
         }
         Ok(RecordBatch::from(rows))
     }
@@ -67,19 +82,24 @@ impl Imported {
 /// True when `data` offers one of the two methods.
 pub(crate) fn is_arrow(data: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = data.py();
-    Ok(data.hasattr(intern!(py, "__arrow_c_stream__"))? || data.hasattr(intern!(py, "__arrow_c_array__"))?)
+    Ok(data.hasattr(intern!(py, "__arrow_c_stream__"))?
+        || data.hasattr(intern!(py, "__arrow_c_array__"))?)
 }
 
 /// Takes over the data of any object that speaks the PyCapsule interface.
 pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let py = data.py();
     if data.hasattr(intern!(py, "__arrow_c_array__"))? {
-        let pair = data.call_method0(intern!(py, "__arrow_c_array__"))?.cast_into::<PyTuple>()?;
+        let pair = data
+            .call_method0(intern!(py, "__arrow_c_array__"))?
+            .cast_into::<PyTuple>()?;
         let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = pair.extract()?;
         return import_array(&schema, &array);
     }
     if data.hasattr(intern!(py, "__arrow_c_stream__"))? {
-        let capsule = data.call_method0(intern!(py, "__arrow_c_stream__"))?.cast_into::<PyCapsule>()?;
+        let capsule = data
+            .call_method0(intern!(py, "__arrow_c_stream__"))?
+            .cast_into::<PyCapsule>()?;
         return import_stream(py, &capsule);
     }
     Err(PyTypeError::new_err(format!(
@@ -90,22 +110,31 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Imported> {
 }
 
 fn import_array(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<Imported> {
-    let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    let schema = schema
+        .pointer_checked(Some(SCHEMA))?
+        .cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
     // SAFETY: the interface says that a capsule of this name holds an initialised schema; it stays the capsule's.
     let data_type = DataType::try_from(unsafe { schema.as_ref() }).map_err(invalid)?;
     // SAFETY: likewise for the array, which is moved out; this marks the one in the capsule as released.
-    let chunk = unsafe { chunk(FFI_ArrowArray::from_raw(array.as_ptr()), &data_type) }.map_err(invalid)?;
-    Ok(Imported { data_type, chunks: vec![chunk] })
+    let chunk =
+        unsafe { chunk(FFI_ArrowArray::from_raw(array.as_ptr()), &data_type) }.map_err(invalid)?;
+    Ok(Imported {
+        data_type,
+        chunks: vec![chunk],
+    })
 }
 
 fn import_stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>) -> PyResult<Imported> {
-    let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    let stream = capsule
+        .pointer_checked(Some(STREAM))?
+        .cast::<FFI_ArrowArrayStream>();
     // SAFETY: the interface says that a capsule of this name holds an initialised stream. It is moved out, which marks the
     // one in the capsule as released.
     let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
     // The other side may compute, and may need the interpreter for it.
-    py.detach(|| read_stream(&mut stream)).map_err(PyValueError::new_err)
+    py.detach(|| read_stream(&mut stream))
+        .map_err(PyValueError::new_err)
 }
 
 fn read_stream(stream: &mut FFI_ArrowArrayStream) -> Result<Imported, String> {
@@ -139,9 +168,16 @@ fn failure(stream: &mut FFI_ArrowArrayStream) -> String {
         // SAFETY: the stream's own function, called with that stream; the text is valid until the next call and copied.
         let text = unsafe { last_error(stream) };
         // SAFETY: a text that is not null ends with a null byte.
-        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+        (!text.is_null()).then(|| {
+            unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned()
+        })
     });
-    format!("the Arrow stream ended with an error: {}", reason.as_deref().unwrap_or("it gave no reason"))
+    format!(
+        "the Arrow stream ended with an error: {}",
+        reason.as_deref().unwrap_or("it gave no reason")
+    )
 }
 
 /// # Safety

@@ -18,7 +18,12 @@ fn bytes<'py>(py: Python<'py>, value: Option<&[u8]>) -> Option<Bound<'py, PyByte
     value.map(|value| PyBytes::new(py, value))
 }
 
-/// Records as one poll returned them: a chunk for each run of one partition. Immutable; any thread may use it.
+/// Records as one poll returned them, kept as columns. Immutable; any thread may use it.
+///
+/// `len()` counts the records, iterating gives a view of each, an index one of them, and a slice a batch without a copy. To
+/// Arrow it is a table of the columns that Spark's Kafka source has: key binary, value binary, topic string, partition
+/// int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, headers list<struct<key: string, value: binary>>,
+/// which is null where a record has none. Any Arrow library takes it as it is, such as `polars.DataFrame(batch)`.
 #[pyclass(frozen, module = "ottla", weakref)]
 pub(crate) struct Batch {
     chunks: Arc<[Arc<Chunk>]>,
@@ -33,19 +38,36 @@ struct Chunk {
 
 impl Chunk {
     fn slice(&self, py: Python<'_>, start: usize, length: usize) -> Self {
-        Chunk { columns: self.columns.slice(start, length), topic: self.topic.clone_ref(py) }
+        Chunk {
+            columns: self.columns.slice(start, length),
+            topic: self.topic.clone_ref(py),
+        }
     }
 }
 
 impl Batch {
     pub(crate) fn new(py: Python<'_>, chunks: impl IntoIterator<Item = Columns>) -> Self {
-        let of = |columns: Columns| Arc::new(Chunk { topic: PyString::new(py, columns.topic()).unbind(), columns });
+        let of = |columns: Columns| {
+            Arc::new(Chunk {
+                topic: PyString::new(py, columns.topic()).unbind(),
+                columns,
+            })
+        };
         // A chunk without records only moved the position.
-        Self::of(chunks.into_iter().filter(|columns| columns.len() > 0).map(of).collect())
+        Self::of(
+            chunks
+                .into_iter()
+                .filter(|columns| columns.len() > 0)
+                .map(of)
+                .collect(),
+        )
     }
 
     fn of(chunks: Arc<[Arc<Chunk>]>) -> Self {
-        Batch { length: chunks.iter().map(|chunk| chunk.columns.len()).sum(), chunks }
+        Batch {
+            length: chunks.iter().map(|chunk| chunk.columns.len()).sum(),
+            chunks,
+        }
     }
 
     pub(crate) fn length(&self) -> usize {
@@ -71,7 +93,10 @@ impl Batch {
     fn record(&self, mut row: usize) -> Option<Record> {
         for chunk in &*self.chunks {
             if row < chunk.columns.len() {
-                return Some(Record { chunk: Arc::clone(chunk), row });
+                return Some(Record {
+                    chunk: Arc::clone(chunk),
+                    row,
+                });
             }
             row -= chunk.columns.len();
         }
@@ -89,26 +114,44 @@ impl Batch {
         RecordIterator::new(self)
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let length = self.length;
         if let Ok(slice) = index.cast::<PySlice>() {
             let range = slice.indices(length.cast_signed())?;
             if range.step != 1 {
-                return Err(errors::argument("a batch is sliced without a copy, so the step of a slice must be 1"));
+                return Err(errors::argument(
+                    "a batch is sliced without a copy, so the step of a slice must be 1",
+                ));
             }
             let start = range.start.cast_unsigned();
-            return Ok(Bound::new(py, self.slice(py, start, start + range.slicelength))?.into_any());
+            return Ok(
+                Bound::new(py, self.slice(py, start, start + range.slicelength))?.into_any(),
+            );
         }
         let index: isize = index.extract()?;
-        let row = if index < 0 { index.checked_add_unsigned(length) } else { Some(index) };
+        let row = if index < 0 {
+            index.checked_add_unsigned(length)
+        } else {
+            Some(index)
+        };
         let row = row.and_then(|row| usize::try_from(row).ok());
         match row.and_then(|row| self.record(row)) {
             Some(record) => Ok(Bound::new(py, record)?.into_any()),
-            None => Err(PyIndexError::new_err(format!("record {index} of a batch of {length}"))),
+            None => Err(PyIndexError::new_err(format!(
+                "record {index} of a batch of {length}"
+            ))),
         }
     }
 
-    /// Best effort, as the interface has it: columns can be left out and put in another order, types stay.
+    /// The records as an `arrow_array_stream` capsule, by the Arrow PyCapsule interface.
+    ///
+    /// Args:
+    ///     requested_schema: Best effort, as the interface has it: columns can be left out and put in another order, and keep
+    ///         their types.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -116,22 +159,39 @@ impl Batch {
         requested_schema: Option<&Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let ours = ottla_columnar::schema();
-        let wanted = requested_schema.map(arrow::import_schema).transpose()?.and_then(|requested| {
-            requested.fields().iter().map(|field| ours.index_of(field.name()).ok()).collect::<Option<Vec<_>>>()
-        });
+        let wanted = requested_schema
+            .map(arrow::import_schema)
+            .transpose()?
+            .and_then(|requested| {
+                requested
+                    .fields()
+                    .iter()
+                    .map(|field| ours.index_of(field.name()).ok())
+                    .collect::<Option<Vec<_>>>()
+            });
         let all = || (0..ours.fields().len()).collect();
         let columns = wanted.unwrap_or_else(all);
-        let batches = py.detach(|| self.chunks.iter().map(|chunk| chunk.columns.record_batch_of(&columns)).collect());
+        let batches: Result<Vec<_>, _> = py.detach(|| {
+            self.chunks
+                .iter()
+                .map(|chunk| chunk.columns.record_batch_of(&columns))
+                .collect()
+        });
+        let batches = batches.map_err(|error| errors::argument(&error.to_string()))?;
         let schema = ours.project(&columns).map_err(arrow::invalid)?;
         arrow::export_stream(py, schema.into(), batches)
     }
 
+    /// The columns as an `arrow_schema` capsule, by the Arrow PyCapsule interface.
     #[expect(clippy::unused_self, reason = "the interface asks an object for it")]
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         arrow::export_schema(py, &ottla_columnar::schema())
     }
 
-    /// The whole batch as a `pyarrow.Table`.
+    /// The batch as a `pyarrow.Table`, without a copy.
+    ///
+    /// Raises:
+    ///     ImportError: pyarrow is not installed.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let pyarrow = py.import("pyarrow").map_err(|error| {
@@ -152,7 +212,13 @@ impl Batch {
             .map(|chunk| {
                 let columns = &chunk.columns;
                 let last = columns.len().saturating_sub(1);
-                format!("{}[{}] {}..={}", columns.topic(), columns.partition(), columns.offset(0), columns.offset(last))
+                format!(
+                    "{}[{}] {}..={}",
+                    columns.topic(),
+                    columns.partition(),
+                    columns.offset(0),
+                    columns.offset(last)
+                )
             })
             .collect();
         match self.length {
@@ -178,7 +244,10 @@ pub(crate) struct RecordIterator {
 
 impl RecordIterator {
     pub(crate) fn new(batch: &Batch) -> Self {
-        RecordIterator { chunks: Arc::clone(&batch.chunks), next: Mutex::new((0, 0)) }
+        RecordIterator {
+            chunks: Arc::clone(&batch.chunks),
+            next: Mutex::new((0, 0)),
+        }
     }
 
     pub(crate) fn next(&self) -> Option<Record> {
@@ -188,7 +257,10 @@ impl RecordIterator {
             let chunk = self.chunks.get(index)?;
             if row < chunk.columns.len() {
                 *next = (index, row + 1);
-                return Some(Record { chunk: Arc::clone(chunk), row });
+                return Some(Record {
+                    chunk: Arc::clone(chunk),
+                    row,
+                });
             }
             *next = (index + 1, 0);
         }
@@ -201,7 +273,13 @@ impl RecordIterator {
         chunks
             .map(|(index, chunk)| (&chunk.columns, if index == current { row } else { 0 }))
             .filter(|(columns, row)| *row < columns.len())
-            .map(|(columns, row)| (Arc::clone(columns.topic()), columns.partition(), columns.offset(row)))
+            .map(|(columns, row)| {
+                (
+                    Arc::clone(columns.topic()),
+                    columns.partition(),
+                    columns.offset(row),
+                )
+            })
             .collect()
     }
 }
@@ -217,7 +295,7 @@ impl RecordIterator {
     }
 }
 
-/// One record of a batch. A view: key, value and headers become Python objects when they are asked for.
+/// One record of a batch. A view: key, value and headers become Python objects when they are asked for, each time.
 #[pyclass(frozen, module = "ottla", freelist = 64)]
 pub(crate) struct Record {
     chunk: Arc<Chunk>,
@@ -226,51 +304,63 @@ pub(crate) struct Record {
 
 #[pymethods]
 impl Record {
+    /// The topic's name.
     #[getter]
     fn topic(&self, py: Python<'_>) -> Py<PyString> {
         self.chunk.topic.clone_ref(py)
     }
 
+    /// The partition's number.
     #[getter]
     fn partition(&self) -> i32 {
         self.chunk.columns.partition()
     }
 
+    /// The offset in the partition.
     #[getter]
     fn offset(&self) -> i64 {
         self.chunk.columns.offset(self.row)
     }
 
+    /// Milliseconds since 1970 UTC; -1 if the record has none.
     #[getter]
     fn timestamp(&self) -> i64 {
         self.chunk.columns.timestamp_ms(self.row)
     }
 
+    /// Whose time it is: 0 the producer's (CreateTime), 1 the broker's (LogAppendTime), -1 where there is none.
     #[getter]
     fn timestamp_type(&self) -> i32 {
         self.chunk.columns.timestamp_type(self.row)
     }
 
+    /// The key, if it has one.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         bytes(py, self.chunk.columns.key(self.row))
     }
 
+    /// The value; None is a tombstone.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         bytes(py, self.chunk.columns.value(self.row))
     }
 
+    /// Names and values, in order; names may repeat.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let headers = PyList::empty(py);
         for (key, value) in self.chunk.columns.headers(self.row) {
             let pair = (PyString::new(py, key), bytes(py, value));
-            headers.append(PyTuple::new(py, [pair.0.into_any(), pair.1.into_pyobject(py)?.into_any()])?)?;
+            headers.append(PyTuple::new(
+                py,
+                [pair.0.into_any(), pair.1.into_pyobject(py)?.into_any()],
+            )?)?;
         }
         Ok(headers)
     }
 
+    /// The epoch of the leader that wrote it, where brokers tell (Kafka 0.11 and later).
     #[getter]
     fn leader_epoch(&self) -> Option<i32> {
         Some(self.chunk.columns.leader_epoch(self.row)).filter(|epoch| *epoch >= 0)
@@ -279,10 +369,16 @@ impl Record {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let columns = &self.chunk.columns;
         let shown = |value: Option<&[u8]>| -> PyResult<String> {
-            let Some(value) = value else { return Ok("None".to_owned()) };
+            let Some(value) = value else {
+                return Ok("None".to_owned());
+            };
             let start = value.get(..SHOWN).unwrap_or(value);
             let text = PyBytes::new(py, start).repr()?.to_string();
-            Ok(if start.len() < value.len() { format!("{text}... ({} bytes)", value.len()) } else { text })
+            Ok(if start.len() < value.len() {
+                format!("{text}... ({} bytes)", value.len())
+            } else {
+                text
+            })
         };
         Ok(format!(
             "Record(topic={:?}, partition={}, offset={}, timestamp={}, key={}, value={}, headers={})",
@@ -297,6 +393,8 @@ impl Record {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err("a Record is a view of its Batch and cannot be pickled: send the attributes that are needed, such as record.value"))
+        Err(PyTypeError::new_err(
+            "a Record is a view of its Batch and cannot be pickled: send the attributes that are needed, such as record.value",
+        ))
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ottla_broker::{Broker as Embedded, BrokerConfig, BrokerError};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::PyMapping;
 
 use crate::runtime::Native;
 use crate::{errors, options, wait};
@@ -33,17 +33,24 @@ impl Broker {
         port: u16,
         data_dir: Option<PathBuf>,
         topics: Vec<(String, i32)>,
-        config: Option<&Bound<'_, PyDict>>,
+        config: Option<&Bound<'_, PyMapping>>,
     ) -> PyResult<Self> {
-        let properties = config.into_iter().flatten().map(|(key, value)| {
-            let key: String = key.extract()?;
-            let value = options::text(&key, &value)?;
-            Ok((key, value))
-        });
-        let properties = properties.collect::<PyResult<_>>()?;
-        let config = BrokerConfig { host, port, data_dir, topics, properties, ..BrokerConfig::default() };
+        let mut properties = Vec::new();
+        if let Some(config) = config {
+            options::texts(config, &mut properties)?;
+        }
+        let config = BrokerConfig {
+            host,
+            port,
+            data_dir,
+            topics,
+            properties,
+            ..BrokerConfig::default()
+        };
         let broker = wait::block_on(py, Embedded::start(config))?.map_err(|error| raise(&error))?;
-        Ok(Broker { broker: Native::new("Broker", broker) })
+        Ok(Broker {
+            broker: Native::new("Broker", broker),
+        })
     }
 
     #[getter]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ottla_client::{Delivery as Fate, Deliveries as Fates, Error, RecordMetadata, Report};
+use ottla_client::{Deliveries as Fates, Delivery as Fate, Error, RecordMetadata, Report};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -19,7 +19,14 @@ use crate::wait;
 fn metadata(py: Python<'_>, written: &RecordMetadata) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = CLASS.import(py, "ottla._types", "RecordMetadata")?;
-    Ok(class.call1((&*written.topic, written.partition, written.offset, written.timestamp_ms))?.unbind())
+    Ok(class
+        .call1((
+            &*written.topic,
+            written.partition,
+            written.offset,
+            written.timestamp_ms,
+        ))?
+        .unbind())
 }
 
 fn outcome(py: Python<'_>, result: Result<RecordMetadata, Error>) -> PyResult<Py<PyAny>> {
@@ -38,8 +45,15 @@ fn not_done(py: Python<'_>) -> PyErr {
 }
 
 /// `module` knows the threads that call `callback(delivery)`: its own, or that of an event loop.
-fn call_when_done(delivery: &Bound<'_, PyAny>, module: &str, callback: Bound<'_, PyAny>) -> PyResult<()> {
-    delivery.py().import(module)?.call_method1("call_when_done", (delivery, callback))?;
+fn call_when_done(
+    delivery: &Bound<'_, PyAny>,
+    module: &str,
+    callback: Bound<'_, PyAny>,
+) -> PyResult<()> {
+    delivery
+        .py()
+        .import(module)?
+        .call_method1("call_when_done", (delivery, callback))?;
     Ok(())
 }
 
@@ -57,12 +71,25 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     pub(crate) fn new(fate: Fate) -> Self {
-        Delivery { fate: Native::new("Delivery", fate) }
+        Delivery {
+            fate: Native::new("Delivery", fate),
+        }
     }
 }
 
 #[pymethods]
 impl Delivery {
+    /// Waits until the record is delivered.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` decides.
+    ///
+    /// Returns:
+    ///     Where the record was written.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time is up and the fate not known yet.
+    ///     KafkaError: The record was not delivered.
     #[pyo3(signature = (timeout = None))]
     fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         let fate = self.fate.get()?;
@@ -73,6 +100,16 @@ impl Delivery {
         outcome(py, wait::block_on(py, fate.wait(timeout))?)
     }
 
+    /// Waits until the record's fate is known.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` decides.
+    ///
+    /// Returns:
+    ///     Why the record was not delivered; None if it was.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time is up and the fate not known yet.
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         let fate = self.fate.get()?;
@@ -80,16 +117,21 @@ impl Delivery {
         let waited = wait::block_on(py, fate.wait(timeout))?;
         // What the record met is returned; that the time was up first is raised.
         match (fate.result(), waited) {
-            (Some(Err(error)), _) => Ok(Some(errors::to_python(py, &error).into_value(py).into_any())),
+            (Some(Err(error)), _) => Ok(Some(
+                errors::to_python(py, &error).into_value(py).into_any(),
+            )),
             (None, Err(error)) => Err(errors::to_python(py, &error)),
             (Some(Ok(_)), _) | (None, Ok(_)) => Ok(None),
         }
     }
 
+    /// Whether the fate is known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.fate.get()?.is_done())
     }
 
+    /// Calls `callback(delivery)` once when the fate is known: at once if it is, else on a thread of ottla's, one callback after
+    /// the other.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
     }
@@ -110,7 +152,11 @@ impl Delivery {
 }
 
 fn shown(class: &str, fate: &Fate) -> String {
-    let place = format!("topic={:?}, partition={}", &**fate.topic(), fate.partition());
+    let place = format!(
+        "topic={:?}, partition={}",
+        &**fate.topic(),
+        fate.partition()
+    );
     match fate.result() {
         None => format!("{class}({place}, pending)"),
         Some(Ok(written)) => format!("{class}({place}, offset={})", written.offset),
@@ -118,15 +164,17 @@ fn shown(class: &str, fate: &Fate) -> String {
     }
 }
 
-/// The fate of one record, to be awaited. Belongs to an event loop.
-#[pyclass(frozen, module = "ottla.aio", name = "Delivery", weakref)]
+/// The fate of one record, to be awaited: the value is where the record was written, a `RecordMetadata`.
+#[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDelivery {
     fate: Native<Fate>,
 }
 
 impl AsyncDelivery {
     pub(crate) fn new(fate: Fate) -> Self {
-        AsyncDelivery { fate: Native::new("Delivery", fate) }
+        AsyncDelivery {
+            fate: Native::new("Delivery", fate),
+        }
     }
 }
 
@@ -134,26 +182,44 @@ impl AsyncDelivery {
 impl AsyncDelivery {
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let fate = self.fate.get()?.clone();
-        let operation = Operation::new(async move { fate.wait(None).await }, |py, written| metadata(py, &written));
+        let operation = Operation::new(async move { fate.wait(None).await }, |py, written| {
+            metadata(py, &written)
+        });
         Operation::__await__(Bound::new(py, operation)?)
     }
 
+    /// Where the record was written, once that is known. Does not wait.
+    ///
+    /// Raises:
+    ///     asyncio.InvalidStateError: It is not known yet.
+    ///     KafkaError: The record was not delivered.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.fate.get()?.result().map_or_else(|| Err(not_done(py)), |result| outcome(py, result))
+        self.fate
+            .get()?
+            .result()
+            .map_or_else(|| Err(not_done(py)), |result| outcome(py, result))
     }
 
+    /// Why the record was not delivered, or None if it was, once that is known. Does not wait.
+    ///
+    /// Raises:
+    ///     asyncio.InvalidStateError: It is not known yet.
     fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.fate.get()?.result() {
             None => Err(not_done(py)),
             Some(Ok(_)) => Ok(None),
-            Some(Err(error)) => Ok(Some(errors::to_python(py, &error).into_value(py).into_any())),
+            Some(Err(error)) => Ok(Some(
+                errors::to_python(py, &error).into_value(py).into_any(),
+            )),
         }
     }
 
+    /// Whether the fate is known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.fate.get()?.is_done())
     }
 
+    /// Calls `callback(delivery)` once on the running loop, when the fate is known.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
     }
@@ -176,7 +242,9 @@ impl AsyncDelivery {
 /// `array.array(code)` over the machine's own bytes of numbers: no object for each of them.
 fn array<'py>(py: Python<'py>, code: char, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    CLASS.import(py, "array", "array")?.call1((code, PyBytes::new(py, bytes)))
+    CLASS
+        .import(py, "array", "array")?
+        .call1((code, PyBytes::new(py, bytes)))
 }
 
 /// The runs of one call: more than one where the rows name different topics.
@@ -225,7 +293,12 @@ fn append(whole: &mut Report, report: Report) {
     let before = whole.partitions.len();
     whole.partitions.extend(report.partitions);
     whole.offsets.extend(report.offsets);
-    whole.errors.extend(report.errors.into_iter().map(|(row, error)| (before + row, error)));
+    whole.errors.extend(
+        report
+            .errors
+            .into_iter()
+            .map(|(row, error)| (before + row, error)),
+    );
 }
 
 struct OnDrop<F: FnOnce()>(Option<F>);
@@ -252,9 +325,20 @@ fn written(py: Python<'_>, report: &Report, check: bool) -> PyResult<Py<PyAny>> 
         )?;
         return Err(raised);
     }
-    let partitions: Vec<u8> = report.partitions.iter().flat_map(|partition| partition.to_ne_bytes()).collect();
-    let offsets: Vec<u8> = report.offsets.iter().flat_map(|offset| offset.to_ne_bytes()).collect();
-    Ok((array(py, 'i', &partitions)?, array(py, 'q', &offsets)?).into_pyobject(py)?.into_any().unbind())
+    let partitions: Vec<u8> = report
+        .partitions
+        .iter()
+        .flat_map(|partition| partition.to_ne_bytes())
+        .collect();
+    let offsets: Vec<u8> = report
+        .offsets
+        .iter()
+        .flat_map(|offset| offset.to_ne_bytes())
+        .collect();
+    Ok((array(py, 'i', &partitions)?, array(py, 'q', &offsets)?)
+        .into_pyobject(py)?
+        .into_any()
+        .unbind())
 }
 
 fn failures(py: Python<'_>, report: &Report) -> PyResult<Py<PyAny>> {
@@ -265,7 +349,7 @@ fn failures(py: Python<'_>, report: &Report) -> PyResult<Py<PyAny>> {
     Ok(failures.into_any().unbind())
 }
 
-/// The fate of many records. Threads may share it.
+/// The fate of many records, in columns. Threads may share it. `len()` counts them.
 #[pyclass(frozen, module = "ottla", weakref)]
 pub(crate) struct Deliveries {
     runs: Native<Runs>,
@@ -273,7 +357,9 @@ pub(crate) struct Deliveries {
 
 impl Deliveries {
     pub(crate) fn new(runs: Vec<Fates>) -> Self {
-        Deliveries { runs: Native::new("Deliveries", Runs(runs.into())) }
+        Deliveries {
+            runs: Native::new("Deliveries", Runs(runs.into())),
+        }
     }
 }
 
@@ -283,21 +369,38 @@ impl Deliveries {
         Ok(self.runs.get()?.len())
     }
 
+    /// Whether every fate is known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.runs.get()?.is_done())
     }
 
+    /// Waits until every record's fate is known.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` decides.
+    ///     check: Whether to raise where a record was not delivered.
+    ///
+    /// Returns:
+    ///     Partitions and offsets by row, as arrays of 32 and 64 bits that numpy and others take without a copy. Without
+    ///     `check`, the offset of a row that was not delivered is -1.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time is up and some fate not known yet.
+    ///     KafkaError: A record was not delivered: the first row's error, with a note that counts them.
     #[pyo3(signature = (timeout = None, *, check = true))]
     fn result(&self, py: Python<'_>, timeout: Option<f64>, check: bool) -> PyResult<Py<PyAny>> {
         let report = wait::result(py, self.runs.get()?.clone().wait(seconds(timeout)?))?;
         written(py, &report, check)
     }
 
+    /// Why rows were not delivered, by row; empty if all were. Waits until every fate is known.
     #[getter]
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         failures(py, &wait::result(py, self.runs.get()?.clone().wait(None))?)
     }
 
+    /// Calls `callback(deliveries)` once when every fate is known: at once if it is, else on a thread of ottla's, one callback
+    /// after the other.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
     }
@@ -310,7 +413,11 @@ impl Deliveries {
 
     fn __repr__(&self) -> PyResult<String> {
         let runs = self.runs.get()?;
-        Ok(format!("Deliveries({} records, {})", runs.len(), if runs.is_done() { "done" } else { "pending" }))
+        Ok(format!(
+            "Deliveries({} records, {})",
+            runs.len(),
+            if runs.is_done() { "done" } else { "pending" }
+        ))
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -318,15 +425,17 @@ impl Deliveries {
     }
 }
 
-/// The fate of many records, to be awaited. Belongs to an event loop.
-#[pyclass(frozen, module = "ottla.aio", name = "Deliveries", weakref)]
+/// The fate of many records, to be awaited: the value is partitions and offsets by row, as `result` returns them.
+#[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDeliveries {
     runs: Native<Runs>,
 }
 
 impl AsyncDeliveries {
     pub(crate) fn new(runs: Vec<Fates>) -> Self {
-        AsyncDeliveries { runs: Native::new("Deliveries", Runs(runs.into())) }
+        AsyncDeliveries {
+            runs: Native::new("Deliveries", Runs(runs.into())),
+        }
     }
 }
 
@@ -342,20 +451,41 @@ impl AsyncDeliveries {
         Operation::__await__(Bound::new(py, operation)?)
     }
 
+    /// Whether every fate is known.
     fn done(&self) -> PyResult<bool> {
         Ok(self.runs.get()?.is_done())
     }
 
+    /// Partitions and offsets by row, as arrays of 32 and 64 bits that numpy and others take without a copy, once all are
+    /// known. Does not wait.
+    ///
+    /// Args:
+    ///     check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
+    ///
+    /// Raises:
+    ///     asyncio.InvalidStateError: Some fate is not known yet.
+    ///     KafkaError: A record was not delivered: the first row's error, with a note that counts them.
     #[pyo3(signature = (*, check = true))]
     fn result(&self, py: Python<'_>, check: bool) -> PyResult<Py<PyAny>> {
-        self.runs.get()?.report().map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
+        self.runs
+            .get()?
+            .report()
+            .map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
     }
 
+    /// Why rows were not delivered, by row; empty if all were. Does not wait.
+    ///
+    /// Raises:
+    ///     asyncio.InvalidStateError: Some fate is not known yet.
     #[getter]
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.runs.get()?.report().map_or_else(|| Err(not_done(py)), |report| failures(py, &report))
+        self.runs
+            .get()?
+            .report()
+            .map_or_else(|| Err(not_done(py)), |report| failures(py, &report))
     }
 
+    /// Calls `callback(deliveries)` once on the running loop, when every fate is known.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
     }
@@ -368,7 +498,11 @@ impl AsyncDeliveries {
 
     fn __repr__(&self) -> PyResult<String> {
         let runs = self.runs.get()?;
-        Ok(format!("aio.Deliveries({} records, {})", runs.len(), if runs.is_done() { "done" } else { "pending" }))
+        Ok(format!(
+            "aio.Deliveries({} records, {})",
+            runs.len(),
+            if runs.is_done() { "done" } else { "pending" }
+        ))
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -25,7 +25,9 @@ fn kind_name(kind: Kind) -> &'static str {
 
 /// The Python exception of an error, of the class that says what a handler would do.
 pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
-    facts(py, error).and_then(|facts| build(py, &error.to_string(), facts)).map_or_else(|failure| failure, PyErr::from_value)
+    facts(py, error)
+        .and_then(|facts| build(py, &error.to_string(), facts))
+        .map_or_else(|failure| failure, PyErr::from_value)
 }
 
 fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
@@ -48,9 +50,15 @@ fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     Ok(facts)
 }
 
-fn build<'py>(py: Python<'py>, text: &str, facts: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+fn build<'py>(
+    py: Python<'py>,
+    text: &str,
+    facts: Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
     static FROM_NATIVE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    FROM_NATIVE.import(py, "ottla.errors", "_from_native")?.call1((text, facts))
+    FROM_NATIVE
+        .import(py, "ottla.errors", "_from_native")?
+        .call1((text, facts))
 }
 
 /// An exception that the binding itself has reason to raise, of the class that `kind` names.

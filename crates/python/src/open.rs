@@ -27,7 +27,10 @@ struct Open {
 pub(crate) fn remember(producer: &Producer, closing: &Closing) {
     let mut producers = PRODUCERS.lock();
     producers.retain(|open| !open.closed.load(Ordering::Relaxed));
-    producers.push(Open { client: Native::new("Producer", producer.clone()), closed: Arc::clone(&closing.closed) });
+    producers.push(Open {
+        client: Native::new("Producer", producer.clone()),
+        closed: Arc::clone(&closing.closed),
+    });
 }
 
 /// Closes all producers that are still open; the interpreter calls it when it exits.
@@ -35,13 +38,24 @@ pub(crate) fn remember(producer: &Producer, closing: &Closing) {
 pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
     let producers = std::mem::take(&mut *PRODUCERS.lock());
     for open in producers {
-        let Ok(client) = open.client.get() else { continue };
+        let Ok(client) = open.client.get() else {
+            continue;
+        };
         if open.closed.load(Ordering::Relaxed) {
             continue;
         }
-        if let Err(error) = wait::block_on(py, client.close(Some(EXIT)))? {
-            let text = format!("a Producer was not closed before exit, and not all of its records were delivered: {error}");
-            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &std::ffi::CString::new(text)?, 1)?;
+        let result = wait::block_on(py, client.close(Some(EXIT)))?;
+        open.closed.store(true, Ordering::Relaxed);
+        if let Err(error) = result {
+            let text = format!(
+                "a Producer was not closed before exit, and not all of its records were delivered: {error}"
+            );
+            PyErr::warn(
+                py,
+                &py.get_type::<PyRuntimeWarning>(),
+                &std::ffi::CString::new(text)?,
+                1,
+            )?;
         }
     }
     Ok(())
@@ -55,7 +69,10 @@ pub(crate) struct Closing {
 
 impl Closing {
     pub(crate) fn new(what: &'static str) -> Self {
-        Closing { what, closed: Arc::default() }
+        Closing {
+            what,
+            closed: Arc::default(),
+        }
     }
 
     pub(crate) fn done(&self) {
@@ -78,7 +95,10 @@ impl Closing {
         Python::try_attach(|py| {
             // Objects go at any moment, also while an exception is on its way.
             let on_its_way = PyErr::take(py);
-            let text = format!("unclosed {}: close it, or use it in a with statement", self.what);
+            let text = format!(
+                "unclosed {}: close it, or use it in a with statement",
+                self.what
+            );
             let warned = std::ffi::CString::new(text)
                 .map_err(PyErr::from)
                 .and_then(|text| PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1));

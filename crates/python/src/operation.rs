@@ -36,7 +36,9 @@ enum State {
 impl State {
     /// Polls a pending future; true when an outcome is there.
     fn poll(&mut self, waker: &Waker) -> PyResult<bool> {
-        let State::Pending(future) = self else { return Ok(true) };
+        let State::Pending(future) = self else {
+            return Ok(true);
+        };
         let _context = runtime::handle()?.enter();
         match future.as_mut().poll(&mut Context::from_waker(waker)) {
             Poll::Ready(outcome) => {
@@ -70,14 +72,18 @@ impl Operation {
             });
             outcome
         });
-        Operation { state: Native::new("operation", Mutex::new(State::Pending(pending))) }
+        Operation {
+            state: Native::new("operation", Mutex::new(State::Pending(pending))),
+        }
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let state = std::mem::replace(&mut *self.state.get()?.lock(), State::Taken);
         match state {
             State::Ready(outcome) => outcome(py),
-            State::Pending(_) | State::Taken => Err(PyRuntimeError::new_err("this was awaited already; await each call once")),
+            State::Pending(_) | State::Taken => Err(PyRuntimeError::new_err(
+                "this was awaited already; await each call once",
+            )),
         }
     }
 }
@@ -91,7 +97,8 @@ impl Operation {
         if slf.py().detach(|| state.lock().poll(Waker::noop()))? {
             return Ok(slf.into_any());
         }
-        WAIT.import(slf.py(), "ottla.aio._completions", "wait")?.call1((slf,))
+        WAIT.import(slf.py(), "ottla.aio._completions", "wait")?
+            .call1((slf,))
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -107,7 +114,10 @@ impl Operation {
 
     /// True when the result is there; otherwise `token` is put into `queue` when it is worth asking again.
     fn poll(&self, py: Python<'_>, queue: &CompletionQueue, token: u64) -> PyResult<bool> {
-        let waker = Waker::from(Arc::new(Bell { token, queue: Arc::clone(queue.shared.get()?) }));
+        let waker = Waker::from(Arc::new(Bell {
+            token,
+            queue: Arc::clone(queue.shared.get()?),
+        }));
         let state = self.state.get()?;
         py.detach(|| state.lock().poll(&waker))
     }
@@ -175,8 +185,14 @@ impl CompletionQueue {
         let (watched, bell) = UnixStream::pair()?;
         watched.set_nonblocking(true)?;
         bell.set_nonblocking(true)?;
-        let shared = Arc::new(Shared { tokens: Mutex::new(Vec::new()), bell });
-        Ok(CompletionQueue { shared: Native::new("event loop's queue", shared), watched })
+        let shared = Arc::new(Shared {
+            tokens: Mutex::new(Vec::new()),
+            bell,
+        });
+        Ok(CompletionQueue {
+            shared: Native::new("event loop's queue", shared),
+            watched,
+        })
     }
 
     /// The descriptor that becomes readable when there is something to drain.

@@ -1,9 +1,9 @@
 //! Options as Python gives them: a dict of Kafka's dotted names and keywords with underscores, both into the one table.
 
-use ottla_client::config::{Config, Property, PROPERTIES, Role, Value};
+use ottla_client::config::{Config, PROPERTIES, Property, Role, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 use crate::errors;
 
@@ -11,30 +11,52 @@ use crate::errors;
 pub(crate) fn parse(
     role: Role,
     bootstrap_servers: Option<&Bound<'_, PyAny>>,
-    config: Option<&Bound<'_, PyDict>>,
+    config: Option<&Bound<'_, PyMapping>>,
     properties: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Config> {
     let mut pairs = Vec::new();
     if let Some(servers) = bootstrap_servers {
-        pairs.push(("bootstrap_servers".to_owned(), text("bootstrap_servers", servers)?));
+        pairs.push((
+            "bootstrap_servers".to_owned(),
+            text("bootstrap_servers", servers)?,
+        ));
     }
-    for (key, value) in config.into_iter().chain(properties).flatten() {
-        let Ok(key) = key.cast::<PyString>() else {
-            return Err(PyTypeError::new_err(format!("keys of config are str, such as \"linger.ms\", and one is {}", key.get_type().name()?)));
-        };
-        let key = key.to_str()?.to_owned();
-        // What is None is left to its default, so that optional settings can be passed on as they are.
-        if !value.is_none() {
-            let value = text(&key, &value)?;
-            pairs.push((key, value));
-        }
+    if let Some(config) = config {
+        texts(config, &mut pairs)?;
     }
-    let pairs = pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    if let Some(properties) = properties {
+        texts(properties.as_mapping(), &mut pairs)?;
+    }
+    let pairs = pairs
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()));
     Config::parse(role, pairs).map_err(|error| errors::config(&error.to_string()))
 }
 
+/// Adds the pairs of a mapping. What is None is left out, so that optional settings can be passed on as they are.
+pub(crate) fn texts(
+    mapping: &Bound<'_, PyMapping>,
+    pairs: &mut Vec<(String, String)>,
+) -> PyResult<()> {
+    for pair in mapping.items()? {
+        let (key, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+        let Ok(key) = key.cast::<PyString>() else {
+            let found = key.get_type();
+            return Err(PyTypeError::new_err(format!(
+                "keys are str, such as \"linger.ms\", and one is {}",
+                found.name()?
+            )));
+        };
+        let key = key.to_str()?;
+        if !value.is_none() {
+            pairs.push((key.to_owned(), text(key, &value)?));
+        }
+    }
+    Ok(())
+}
+
 /// The text of a value, as it would stand in a properties file.
-pub(crate) fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(value) = value.cast::<PyString>() {
         Ok(value.to_str()?.to_owned())
     } else if let Ok(value) = value.cast::<PyBool>() {
@@ -42,24 +64,40 @@ pub(crate) fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     } else if value.is_instance_of::<PyInt>() {
         Ok(value.str()?.to_str()?.to_owned())
     } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-        let parts = value.try_iter()?.map(|part| text(key, &part?)).collect::<PyResult<Vec<_>>>()?;
+        let parts = value
+            .try_iter()?
+            .map(|part| text(key, &part?))
+            .collect::<PyResult<Vec<_>>>()?;
         Ok(parts.join(","))
     } else {
         let found = value.get_type().name()?;
-        Err(errors::config(&format!("{key}: must be str, int, bool or a list of str, and was {found} ({})", value.repr()?)))
+        Err(errors::config(&format!(
+            "{key}: must be str, int, bool or a list of str, and was {found} ({})",
+            value.repr()?
+        )))
     }
 }
 
 /// The table of properties, a dict for each: name, roles, kind, default, doc, and what the kind asks for.
 #[pyfunction]
 pub(crate) fn properties(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    PROPERTIES.iter().map(|property| describe(py, property)).collect()
+    PROPERTIES
+        .iter()
+        .map(|property| describe(py, property))
+        .collect()
 }
 
 fn describe<'py>(py: Python<'py>, property: &Property) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     row.set_item("name", property.name)?;
-    row.set_item("roles", property.roles.iter().map(|role| role.name()).collect::<Vec<_>>())?;
+    row.set_item(
+        "roles",
+        property
+            .roles
+            .iter()
+            .map(|role| role.name())
+            .collect::<Vec<_>>(),
+    )?;
     row.set_item("kind", property.kind())?;
     row.set_item("default", property.default)?;
     row.set_item("doc", property.doc)?;

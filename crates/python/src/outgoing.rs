@@ -33,11 +33,32 @@ impl Outgoing {
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         Ok(Outgoing {
-            key: payload(Place { what: "key", topic, row: None }, key)?,
-            value: payload(Place { what: "value", topic, row: None }, value)?,
+            key: payload(
+                Place {
+                    what: "key",
+                    topic,
+                    row: None,
+                },
+                key,
+            )?,
+            value: payload(
+                Place {
+                    what: "value",
+                    topic,
+                    row: None,
+                },
+                value,
+            )?,
             partition,
             timestamp_ms,
-            headers: self::headers(Place { what: "headers", topic, row: None }, headers)?,
+            headers: self::headers(
+                Place {
+                    what: "headers",
+                    topic,
+                    row: None,
+                },
+                headers,
+            )?,
         })
     }
 
@@ -47,7 +68,10 @@ impl Outgoing {
             timestamp_ms: self.timestamp_ms,
             key: self.key.as_ref().map(Payload::as_slice),
             value: self.value.as_ref().map(Payload::as_slice),
-            headers: self.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref().map(Payload::as_slice))),
+            headers: self
+                .headers
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_ref().map(Payload::as_slice))),
         }
     }
 }
@@ -57,9 +81,16 @@ fn payload(place: Place<'_>, object: Option<Bound<'_, PyAny>>) -> PyResult<Optio
 }
 
 /// Headers from pairs or a dict.
-fn headers(place: Place<'_>, object: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(Text, Option<Payload>)>> {
-    let Some(object) = object.filter(|object| !object.is_none()) else { return Ok(Vec::new()) };
-    let wrong = |object: &Bound<'_, PyAny>| place.wrong_type(object, "a list of (str, bytes) pairs or a dict");
+fn headers(
+    place: Place<'_>,
+    object: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<(Text, Option<Payload>)>> {
+    let Some(object) = object.filter(|object| !object.is_none()) else {
+        return Ok(Vec::new());
+    };
+    let wrong = |object: &Bound<'_, PyAny>| {
+        place.wrong_type(object, "a list of (str, bytes) pairs or a dict")
+    };
     let pairs = match object.cast::<PyDict>() {
         Ok(dict) => dict.items().into_any(),
         Err(_) => object.clone(),
@@ -69,11 +100,26 @@ fn headers(place: Place<'_>, object: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<
         .map_err(|_| wrong(object))?
         .map(|pair| {
             let pair = pair?;
-            let (name, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| wrong(object))?;
+            let (name, value) = pair
+                .extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
+                .map_err(|_| wrong(object))?;
             let Ok(name) = name.cast::<PyString>() else {
-                return Err(Place { what: "the name of a header", ..place }.wrong_type(&name, "str"));
+                return Err(Place {
+                    what: "the name of a header",
+                    ..place
+                }
+                .wrong_type(&name, "str"));
             };
-            Ok((Text::new(name)?, Payload::new(Place { what: "the value of a header", ..place }, value)?))
+            Ok((
+                Text::new(name)?,
+                Payload::new(
+                    Place {
+                        what: "the value of a header",
+                        ..place
+                    },
+                    value,
+                )?,
+            ))
         })
         .collect()
 }
@@ -102,24 +148,52 @@ impl Table {
         timestamps: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        if values.is_instance_of::<PyBytes>() || values.is_instance_of::<PyByteArray>() || values.is_instance_of::<PyString>() {
+        if values.is_instance_of::<PyBytes>()
+            || values.is_instance_of::<PyByteArray>()
+            || values.is_instance_of::<PyString>()
+        {
             return Err(PyTypeError::new_err(
                 "send_many takes a list of values, and was given one value: use send for it, or put it into a list",
             ));
         }
         if arrow::is_arrow(values)? {
-            if [keys, partitions, timestamps, headers].iter().any(Option::is_some) {
-                return Err(errors::argument("values are Arrow data: put the other columns beside them and use send_arrow"));
+            if [keys, partitions, timestamps, headers]
+                .iter()
+                .any(Option::is_some)
+            {
+                return Err(errors::argument(
+                    "values are Arrow data: put the other columns beside them and use send_arrow",
+                ));
             }
             return Self::from_arrow_values(topic, values);
         }
         let mut rows = Vec::with_capacity(values.len().unwrap_or(0));
         for (row, value) in values.try_iter()?.enumerate() {
-            let value = Payload::new(Place { what: "value", topic, row: Some(row) }, value?)?;
-            rows.push(Outgoing { key: None, value, partition: None, timestamp_ms: None, headers: Vec::new() });
+            let value = Payload::new(
+                Place {
+                    what: "value",
+                    topic,
+                    row: Some(row),
+                },
+                value?,
+            )?;
+            rows.push(Outgoing {
+                key: None,
+                value,
+                partition: None,
+                timestamp_ms: None,
+                headers: Vec::new(),
+            });
         }
         each("keys", keys, &mut rows, |at, row, key| {
-            row.key = Payload::new(Place { what: "key", topic, row: Some(at) }, key)?;
+            row.key = Payload::new(
+                Place {
+                    what: "key",
+                    topic,
+                    row: Some(at),
+                },
+                key,
+            )?;
             Ok(())
         })?;
         each("partitions", partitions, &mut rows, |_, row, partition| {
@@ -131,20 +205,42 @@ impl Table {
             Ok(())
         })?;
         each("headers", headers, &mut rows, |at, row, headers| {
-            row.headers = self::headers(Place { what: "headers", topic, row: Some(at) }, Some(&headers))?;
+            row.headers = self::headers(
+                Place {
+                    what: "headers",
+                    topic,
+                    row: Some(at),
+                },
+                Some(&headers),
+            )?;
             Ok(())
         })?;
-        Ok(Table::Objects { topic: topic.to_owned(), rows })
+        Ok(Table::Objects {
+            topic: topic.to_owned(),
+            rows,
+        })
     }
 
     fn from_arrow_values(topic: &str, values: &Bound<'_, PyAny>) -> PyResult<Self> {
         let imported = arrow::import(values)?;
         if matches!(imported.data_type, DataType::Struct(_)) {
-            return Err(PyTypeError::new_err("values are a table: send_arrow sends one, send_many takes a column"));
+            return Err(PyTypeError::new_err(
+                "values are a table: send_arrow sends one, send_many takes a column",
+            ));
         }
-        let schema = Arc::new(Schema::new(vec![Field::new("value", imported.data_type.clone(), true)]));
-        let batches = imported.chunks.into_iter().map(|chunk| RecordBatch::try_new(Arc::clone(&schema), vec![chunk]));
-        Self::of_batches(Some(topic), batches.collect::<Result<_, _>>().map_err(arrow::invalid)?)
+        let schema = Arc::new(Schema::new(vec![Field::new(
+            "value",
+            imported.data_type.clone(),
+            true,
+        )]));
+        let batches = imported
+            .chunks
+            .into_iter()
+            .map(|chunk| RecordBatch::try_new(Arc::clone(&schema), vec![chunk]));
+        Self::of_batches(
+            Some(topic),
+            batches.collect::<Result<_, _>>().map_err(arrow::invalid)?,
+        )
     }
 
     /// Rows of Arrow data. With no topic given, each row goes to that in its column `topic`.
@@ -155,19 +251,28 @@ impl Table {
     fn of_batches(topic: Option<&str>, batches: Vec<RecordBatch>) -> PyResult<Self> {
         let mut runs = Vec::new();
         for batch in &batches {
-            let rows = ottla_columnar::rows(batch).map_err(|error| errors::argument(&error.to_string()))?;
+            let rows = ottla_columnar::rows(batch)
+                .map_err(|error| errors::argument(&error.to_string()))?;
             let rows = Arc::new(rows);
             let mut start = 0;
             while start < rows.len() {
                 let name = topic.or_else(|| rows.get(start).topic);
                 let Some(name) = name else {
-                    return Err(errors::argument(&format!("no topic is given, and row {start} has none in its column `topic`")));
+                    return Err(errors::argument(&format!(
+                        "no topic is given, and row {start} has none in its column `topic`"
+                    )));
                 };
                 let end = match topic {
                     Some(_) => rows.len(),
-                    None => (start..rows.len()).find(|row| rows.get(*row).topic != Some(name)).unwrap_or(rows.len()),
+                    None => (start..rows.len())
+                        .find(|row| rows.get(*row).topic != Some(name))
+                        .unwrap_or(rows.len()),
                 };
-                runs.push(Run { topic: name.into(), rows: Arc::clone(&rows), range: start..end });
+                runs.push(Run {
+                    topic: name.into(),
+                    rows: Arc::clone(&rows),
+                    range: start..end,
+                });
                 start = end;
             }
         }
@@ -177,9 +282,11 @@ impl Table {
     /// Sends all rows; a run of rows for one topic is one call of the client.
     pub(crate) async fn send(self, client: Producer) -> Result<Vec<Deliveries>, Error> {
         match self {
-            Table::Objects { topic, rows } => {
-                Ok(vec![client.send_many(&topic, rows.iter().map(Outgoing::row), None).await?])
-            }
+            Table::Objects { topic, rows } => Ok(vec![
+                client
+                    .send_many(&topic, rows.iter().map(Outgoing::row), None)
+                    .await?,
+            ]),
             Table::Columns { runs } => {
                 let mut sent = Vec::with_capacity(runs.len());
                 for run in &runs {
@@ -199,7 +306,9 @@ fn each<'py>(
     rows: &mut [Outgoing],
     put: impl Fn(usize, &mut Outgoing, Bound<'py, PyAny>) -> PyResult<()>,
 ) -> PyResult<()> {
-    let Some(column) = column.filter(|column| !column.is_none()) else { return Ok(()) };
+    let Some(column) = column.filter(|column| !column.is_none()) else {
+        return Ok(());
+    };
     let mut given = 0;
     let mut rows_left = rows.iter_mut();
     for item in column.try_iter()? {
@@ -209,11 +318,22 @@ fn each<'py>(
         given += 1;
     }
     if given != rows.len() {
-        return Err(errors::argument(&format!("{name} are {given} and values are {}: there must be as many", rows.len())));
+        return Err(errors::argument(&format!(
+            "{name} are {given} and values are {}: there must be as many",
+            rows.len()
+        )));
     }
     Ok(())
 }
 
-fn client_row(row: ottla_columnar::Row<'_>) -> Row<'_, impl Iterator<Item = (&str, Option<&[u8]>)> + Clone> {
-    Row { partition: row.partition, timestamp_ms: row.timestamp_ms, key: row.key, value: row.value, headers: row.headers }
+fn client_row(
+    row: ottla_columnar::Row<'_>,
+) -> Row<'_, impl Iterator<Item = (&str, Option<&[u8]>)> + Clone> {
+    Row {
+        partition: row.partition,
+        timestamp_ms: row.timestamp_ms,
+        key: row.key,
+        value: row.value,
+        headers: row.headers,
+    }
 }

@@ -3,7 +3,7 @@
 use ottla_client::{Delivery as Fate, Error, Producer as Client, Role, TrySendError};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyMapping};
 
 use crate::delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery};
 use crate::open::{self, Closing};
@@ -14,6 +14,23 @@ use crate::values::seconds;
 use crate::{errors, options, wait};
 
 /// Sends records. Threads may share it.
+///
+/// Args:
+///     bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
+///     config: Properties by Kafka's names, such as `{"linger.ms": 5}`.
+///     **properties: The same with underscores, such as `linger_ms=5`. `ottla config producer` lists them all.
+///
+/// Raises:
+///     ConfigError: A property is unknown or has a value that is not allowed.
+///
+/// Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which does.
+///
+/// Example:
+///     ```python
+///     with ottla.Producer("localhost:9092", compression_type="zstd") as producer:
+///         delivery = producer.send("flights", b"N123", key=b"JFK")
+///         print(delivery.result().offset)
+///     ```
 #[pyclass(frozen, module = "ottla", weakref)]
 pub(crate) struct Producer {
     client: Native<Client>,
@@ -38,16 +55,38 @@ impl Producer {
     fn new(
         py: Python<'_>,
         bootstrap_servers: Option<&Bound<'_, PyAny>>,
-        config: Option<&Bound<'_, PyDict>>,
+        config: Option<&Bound<'_, PyMapping>>,
         properties: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let config = options::parse(Role::Producer, bootstrap_servers, config, properties)?;
-        let client = Client::new(config, runtime::handle()?).map_err(|error| errors::to_python(py, &error))?;
+        let client = Client::new(config, runtime::handle()?)
+            .map_err(|error| errors::to_python(py, &error))?;
         let closing = Closing::new("Producer");
         open::remember(&client, &closing);
-        Ok(Producer { client: Native::new("Producer", client), closing })
+        Ok(Producer {
+            client: Native::new("Producer", client),
+            closing,
+        })
     }
 
+    /// Puts a record into its batch and returns at once; it waits only where there is no room, or the topic is not known
+    /// yet, up to `max.block.ms`.
+    ///
+    /// Args:
+    ///     topic: The topic's name.
+    ///     value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
+    ///     key: As `value`. Records of one key go to one partition, the one that Java's client would choose.
+    ///     partition: The partition's number, where neither the key nor the partitioner is to choose it.
+    ///     timestamp: Milliseconds since 1970 UTC; now, if not given.
+    ///     headers: Pairs of a str and a value, or a dict of them.
+    ///
+    /// Returns:
+    ///     The record's delivery: ask it for where the record was written, or why it was not.
+    ///
+    /// Raises:
+    ///     TypeError: A value is of another type.
+    ///     TooLargeError: The record is larger than `max.request.size`.
+    ///     KafkaError: There was no room in time; the cause is what kept the buffer full or the topic unknown.
     #[pyo3(signature = (topic, value = None, *, key = None, partition = None, timestamp = None, headers = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the parts of a record")]
     fn send(
@@ -92,6 +131,23 @@ impl Producer {
         Ok(Bound::new(py, operation)?.into_any())
     }
 
+    /// Sends many records in one call, which costs far less than as many calls of `send`.
+    ///
+    /// Args:
+    ///     topic: The topic's name.
+    ///     values: An iterable of what `send` takes as a value, or an Arrow column of binary or text values.
+    ///     keys: As many keys, each as in `send`.
+    ///     partitions: As many numbers of partitions, or None where the key or the partitioner is to choose.
+    ///     timestamps: As many times, in milliseconds since 1970 UTC.
+    ///     headers: As many headers, each as in `send`.
+    ///
+    /// Returns:
+    ///     The deliveries of all, in columns.
+    ///
+    /// Raises:
+    ///     TypeError: A value is of another type; nothing was sent.
+    ///     ArgumentError: A column is longer or shorter than the values; nothing was sent.
+    ///     KafkaError: There was no room in time for any of them.
     #[pyo3(signature = (topic, values, *, keys = None, partitions = None, timestamps = None, headers = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the parts of a record")]
     fn send_many(
@@ -122,16 +178,47 @@ impl Producer {
         Ok(sending(self.client.get()?.clone(), table))
     }
 
+    /// Sends the rows of a table.
+    ///
+    /// Args:
+    ///     topic: The topic's name; None takes each row's from the column `topic`.
+    ///     data: Anything with `__arrow_c_stream__` or `__arrow_c_array__`: a pyarrow or polars table, a `Batch`. Its columns
+    ///         are found by name: `value` is needed, `key`, `partition`, `timestamp` and `headers` are optional, with the types
+    ///         that a `Batch` has; others are ignored.
+    ///
+    /// Returns:
+    ///     The deliveries of all rows, in columns.
+    ///
+    /// Raises:
+    ///     TypeError: The data is not Arrow data, or not a table.
+    ///     ArgumentError: A column is missing or has another type; nothing was sent.
+    ///     KafkaError: There was no room in time for any of them.
     #[pyo3(signature = (topic, data))]
-    fn send_arrow(&self, py: Python<'_>, topic: Option<&str>, data: &Bound<'_, PyAny>) -> PyResult<Deliveries> {
+    fn send_arrow(
+        &self,
+        py: Python<'_>,
+        topic: Option<&str>,
+        data: &Bound<'_, PyAny>,
+    ) -> PyResult<Deliveries> {
         let table = Table::from_arrow(topic, data)?;
         wait::result(py, table.send(self.client.get()?.clone())).map(Deliveries::new)
     }
 
     fn _send_arrow(&self, topic: Option<&str>, data: &Bound<'_, PyAny>) -> PyResult<Operation> {
-        Ok(sending(self.client.get()?.clone(), Table::from_arrow(topic, data)?))
+        Ok(sending(
+            self.client.get()?.clone(),
+            Table::from_arrow(topic, data)?,
+        ))
     }
 
+    /// Sends everything without lingering, and waits until each record sent so far is delivered or has failed.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` has decided about each record.
+    ///
+    /// Raises:
+    ///     KafkaError: Some records are undecided when the time is up; the cause is what keeps them. That a single record
+    ///         failed is told by its delivery.
     #[pyo3(signature = (timeout = None))]
     fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         wait::result(py, self.client.get()?.flush(seconds(timeout)?))
@@ -139,9 +226,19 @@ impl Producer {
 
     fn _flush(&self, timeout: Option<f64>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        Ok(Operation::new(async move { client.flush(timeout).await }, |py, ()| Ok(py.None())))
+        Ok(Operation::new(
+            async move { client.flush(timeout).await },
+            |py, ()| Ok(py.None()),
+        ))
     }
 
+    /// Flushes, then disconnects. Records that are left when the time is up fail. Closing twice does no harm.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most; without it, `delivery.timeout.ms`.
+    ///
+    /// Raises:
+    ///     KafkaError: Not all records were decided in time. The producer is closed all the same.
     #[pyo3(signature = (timeout = None))]
     fn close(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let result = wait::block_on(py, self.client.get()?.close(seconds(timeout)?))?;
@@ -153,24 +250,48 @@ impl Producer {
         let (client, timeout) = (slf.get().client.get()?.clone(), seconds(timeout)?);
         let this = slf.clone().unbind();
         let close = async move { Ok(client.close(timeout).await) };
-        Ok(Operation::new(close, move |py, result: Result<(), Error>| {
-            this.get().closing.done();
-            result.map(|()| py.None()).map_err(|error| errors::to_python(py, &error))
-        }))
+        Ok(Operation::new(
+            close,
+            move |py, result: Result<(), Error>| {
+                this.get().closing.done();
+                result
+                    .map(|()| py.None())
+                    .map_err(|error| errors::to_python(py, &error))
+            },
+        ))
     }
 
+    /// The numbers of a topic's partitions, in order.
+    ///
+    /// Args:
+    ///     topic: The topic's name.
+    ///     timeout: Seconds to wait at most; without it, `max.block.ms`.
+    ///
+    /// Raises:
+    ///     KafkaError: The topic is not known, or no broker could be asked in time.
     #[pyo3(signature = (topic, timeout = None))]
-    fn partitions_for(&self, py: Python<'_>, topic: &str, timeout: Option<f64>) -> PyResult<Vec<i32>> {
-        let partitions = wait::result(py, self.client.get()?.partitions_for(topic, seconds(timeout)?))?;
+    fn partitions_for(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<Vec<i32>> {
+        let partitions = wait::result(
+            py,
+            self.client.get()?.partitions_for(topic, seconds(timeout)?),
+        )?;
         Ok(partitions.iter().map(|info| info.partition).collect())
     }
 
     fn _partitions_for(&self, topic: String, timeout: Option<f64>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        Ok(Operation::new(async move { client.partitions_for(&topic, timeout).await }, |py, partitions| {
-            let partitions: Vec<i32> = partitions.iter().map(|info| info.partition).collect();
-            Ok(partitions.into_pyobject(py)?.into_any().unbind())
-        }))
+        Ok(Operation::new(
+            async move { client.partitions_for(&topic, timeout).await },
+            |py, partitions| {
+                let partitions: Vec<i32> = partitions.iter().map(|info| info.partition).collect();
+                Ok(partitions.into_pyobject(py)?.into_any().unbind())
+            },
+        ))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -198,11 +319,14 @@ impl Drop for Producer {
     fn drop(&mut self) {
         if let Ok(client) = self.client.get() {
             let client = client.clone();
-            self.closing.on_drop(async move { client.close(None).await });
+            self.closing
+                .on_drop(async move { client.close(None).await });
         }
     }
 }
 
 fn sending(client: Client, table: Table) -> Operation {
-    Operation::new(table.send(client), |py, fates| Ok(Py::new(py, AsyncDeliveries::new(fates))?.into_any()))
+    Operation::new(table.send(client), |py, fates| {
+        Ok(Py::new(py, AsyncDeliveries::new(fates))?.into_any())
+    })
 }

@@ -52,7 +52,9 @@ pub(crate) fn handle() -> PyResult<&'static Handle> {
             return Ok(process.runtime.handle());
         }
     }
-    let runtime = start().map_err(|error| PyRuntimeError::new_err(format!("the I/O threads could not be started: {error}")))?;
+    let runtime = start().map_err(|error| {
+        PyRuntimeError::new_err(format!("the I/O threads could not be started: {error}"))
+    })?;
     let fresh = Box::into_raw(Box::new(ProcessRuntime { forks, runtime }));
     match CURRENT.compare_exchange(seen, fresh, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: as above.
@@ -69,7 +71,11 @@ pub(crate) fn handle() -> PyResult<&'static Handle> {
 
 fn start() -> std::io::Result<Runtime> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Builder::new_multi_thread().worker_threads(cores.clamp(1, MAX_WORKERS)).thread_name("ottla").enable_all().build()
+    Builder::new_multi_thread()
+        .worker_threads(cores.clamp(1, MAX_WORKERS))
+        .thread_name("ottla")
+        .enable_all()
+        .build()
 }
 
 /// Something that lives on the runtime of the process that made it.
@@ -83,7 +89,11 @@ pub(crate) struct Native<T> {
 impl<T> Native<T> {
     /// `what` is the name of the class, for the error.
     pub(crate) fn new(what: &'static str, value: T) -> Self {
-        Native { value: Some(value), what, forks: FORKS.load(Ordering::Relaxed) }
+        Native {
+            value: Some(value),
+            what,
+            forks: FORKS.load(Ordering::Relaxed),
+        }
     }
 
     /// The value, or the error that says what to do in a forked child.

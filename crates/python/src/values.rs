@@ -26,8 +26,14 @@ impl Place<'_> {
             Ok(name) => name.to_string(),
             Err(error) => return error,
         };
-        let row = self.row.map(|row| format!(" of row {row}")).unwrap_or_default();
-        PyTypeError::new_err(format!("{}{row} for topic {:?} must be {wanted}, not {found}", self.what, self.topic))
+        let row = self
+            .row
+            .map(|row| format!(" of row {row}"))
+            .unwrap_or_default();
+        PyTypeError::new_err(format!(
+            "{}{row} for topic {:?} must be {wanted}, not {found}",
+            self.what, self.topic
+        ))
     }
 }
 
@@ -61,7 +67,10 @@ impl Payload {
         } else {
             "convert it first, for instance with str()"
         };
-        let error = place.wrong_type(&object, "bytes, bytearray, memoryview, str (sent as UTF-8) or None");
+        let error = place.wrong_type(
+            &object,
+            "bytes, bytearray, memoryview, str (sent as UTF-8) or None",
+        );
         error.add_note(object.py(), advice)?;
         Err(error)
     }
@@ -70,13 +79,19 @@ impl Payload {
         let slice: *const [u8] = bytes.as_bytes();
         // SAFETY: a bytes object neither changes nor moves its content, and `_owner` keeps it alive as long as the slice,
         // which leaves this struct only with a shorter lifetime.
-        Payload { bytes: unsafe { &*slice }, _owner: bytes.into_any().unbind() }
+        Payload {
+            bytes: unsafe { &*slice },
+            _owner: bytes.into_any().unbind(),
+        }
     }
 
     fn of_str(text: &Bound<'_, PyString>) -> PyResult<Self> {
         let slice: *const [u8] = text.to_str()?.as_bytes();
         // SAFETY: as above; a str keeps its UTF-8 form, once made, as long as it lives.
-        Ok(Payload { bytes: unsafe { &*slice }, _owner: text.clone().into_any().unbind() })
+        Ok(Payload {
+            bytes: unsafe { &*slice },
+            _owner: text.clone().into_any().unbind(),
+        })
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
@@ -102,8 +117,11 @@ impl Text {
 pub(crate) fn seconds(value: Option<f64>) -> PyResult<Option<Duration>> {
     value
         .map(|seconds| {
-            Duration::try_from_secs_f64(seconds)
-                .map_err(|_| errors::argument(&format!("timeout must be a number of seconds from 0 up, and was {seconds}")))
+            Duration::try_from_secs_f64(seconds).map_err(|_| {
+                errors::argument(&format!(
+                    "timeout must be a number of seconds from 0 up, and was {seconds}"
+                ))
+            })
         })
         .transpose()
 }

@@ -12,8 +12,8 @@ async with aio.Consumer("localhost:9092", topics=["flights"], auto_offset_reset=
         print(record.key, record.value)
 ```
 
-Any event loop will do that has `add_reader`: asyncio's own and uvloop have. Cancelling a call loses nothing: a record is
-either returned or still to come.
+Any event loop will do that has `add_reader`: asyncio's own and uvloop have. Cancelling a call loses nothing: a record
+is either returned or still to come.
 """
 
 from __future__ import annotations

@@ -12,11 +12,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
+    from ottla._ottla import Servers
     from ottla._properties import AdminProperties, ConfigValue
     from ottla._types import NewTopic, TopicDescription
-
-# Timeouts are kept by the core, which knows what to say when they pass.
-# ruff: noqa: ASYNC109
 
 
 class Admin:
@@ -41,7 +39,7 @@ class Admin:
 
     def __init__(
         self,
-        bootstrap_servers: str | Iterable[str] | None = None,
+        bootstrap_servers: Servers | None = None,
         *,
         config: Mapping[str, ConfigValue] | None = None,
         **properties: Unpack[AdminProperties],

@@ -7,6 +7,7 @@ The loop sees the byte, drains the queue and resumes the tasks that wait for the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import weakref
 from itertools import count
@@ -74,10 +75,8 @@ def call_when_done(delivery: AsyncDelivery | AsyncDeliveries, callback: Callable
     loop = asyncio.get_running_loop()
 
     async def call() -> None:
-        try:
+        with contextlib.suppress(KafkaError):  # The callback asks for it.
             await delivery
-        except KafkaError:
-            pass  # The callback asks for it.
         callback(delivery)
 
     task = loop.create_task(call())

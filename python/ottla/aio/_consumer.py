@@ -12,12 +12,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
-    from ottla._ottla import Batch, Partition, Record
+    from ottla._ottla import Batch, Partition, Record, Servers
     from ottla._properties import ConfigValue, ConsumerProperties
     from ottla._types import OffsetAndTimestamp, TopicPartition
-
-# Timeouts are kept by the core, which knows what to say when they pass.
-# ruff: noqa: ASYNC109
 
 
 class Consumer:
@@ -44,7 +41,7 @@ class Consumer:
 
     def __init__(
         self,
-        bootstrap_servers: str | Iterable[str] | None = None,
+        bootstrap_servers: Servers | None = None,
         *,
         topics: str | Iterable[str] | None = None,
         config: Mapping[str, ConfigValue] | None = None,
@@ -122,7 +119,7 @@ class Consumer:
         return cast("dict[TopicPartition, int]", await self._core._end_offsets(partitions, timeout))
 
     async def offsets_for_times(
-        self, timestamps: Mapping[Partition, int], timeout: float | None = None
+        self, timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Find the first record at or after a time. See `ottla.Consumer.offsets_for_times`."""
         found = await self._core._offsets_for_times(timestamps, timeout)

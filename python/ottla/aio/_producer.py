@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
-    from ottla._ottla import ArrowArray, ArrowStream, AsyncDeliveries, AsyncDelivery, Data, Headers
+    from ottla._ottla import ArrowArray, ArrowStream, AsyncDeliveries, AsyncDelivery, Data, Headers, Servers
     from ottla._properties import ConfigValue, ProducerProperties
 
 
 class Producer:
-    """Sends records, for asyncio. Belongs to no loop in particular: any may use it, and several threads with a loop each.
+    """Sends records, for asyncio. It belongs to no loop: several threads, with a loop each, may share it.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
@@ -39,7 +39,7 @@ class Producer:
 
     def __init__(
         self,
-        bootstrap_servers: str | Iterable[str] | None = None,
+        bootstrap_servers: Servers | None = None,
         *,
         config: Mapping[str, ConfigValue] | None = None,
         **properties: Unpack[ProducerProperties],
@@ -64,9 +64,9 @@ class Producer:
             The record's delivery: await it for where the record was written.
         """
         sent = self._core._send(topic, value, key, partition, timestamp, headers)
-        if type(sent) is _ottla.AsyncDelivery:
+        if isinstance(sent, _ottla.AsyncDelivery):
             return sent
-        return cast("AsyncDelivery", await cast("_ottla.Operation", sent))
+        return cast("AsyncDelivery", await sent)
 
     async def send_many(
         self,
@@ -86,15 +86,15 @@ class Producer:
         """Send the rows of a table, waiting only where there is no room. See `ottla.Producer.send_arrow`."""
         return cast("AsyncDeliveries", await self._core._send_arrow(topic, data))
 
-    async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 the core keeps the time
+    async def flush(self, timeout: float | None = None) -> None:
         """Wait until every record sent so far is delivered or has failed. See `ottla.Producer.flush`."""
         await self._core._flush(timeout)
 
-    async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:  # noqa: ASYNC109
+    async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
         """List the numbers of a topic's partitions. See `ottla.Producer.partitions_for`."""
         return cast("list[int]", await self._core._partitions_for(topic, timeout))
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None:
         """Flush and disconnect. See `ottla.Producer.close`."""
         await self._core._close(timeout)
 

@@ -1,0 +1,158 @@
+"""The properties of each client, as keywords. Written by scripts/properties.py from crates/engine."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, TypedDict
+
+ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
+"""What a property may be set to; None leaves it to its default."""
+
+
+class AdminProperties(TypedDict, total=False):
+    """Properties of the admin, with underscores where Kafka's names have dots."""
+
+    client_id: str | None
+    """Name of this client in brokers' logs, metrics and quotas. Default: ottla."""
+    security_protocol: str | None
+    """How to talk to brokers. Only PLAINTEXT for now; any other value is an error. Default: PLAINTEXT."""
+    request_timeout_ms: int | None
+    """How long one request waits for its answer before its connection is given up. Default: 30000."""
+    default_api_timeout_ms: int | None
+    """Deadline of calls that are given no timeout. Default: 60000."""
+    retry_backoff_ms: int | None
+    """First pause before an attempt is repeated; it doubles, with 20 % jitter. Default: 100."""
+    retry_backoff_max_ms: int | None
+    """Longest pause before an attempt is repeated. Default: 1000."""
+    reconnect_backoff_ms: int | None
+    """First pause before a broken connection is dialled again; it doubles, with 20 % jitter. Default: 50."""
+    reconnect_backoff_max_ms: int | None
+    """Longest pause before a broken connection is dialled again. Default: 1000."""
+    socket_connection_setup_timeout_ms: int | None
+    """How long a new connection may take to be ready for requests; it doubles with each failure. Default: 10000."""
+    socket_connection_setup_timeout_max_ms: int | None
+    """The longest that a new connection may take to be ready for requests. Default: 30000."""
+    metadata_max_age_ms: int | None
+    """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
+    receive_buffer_bytes: int | None
+    """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
+    send_buffer_bytes: int | None
+    """Size of the sockets' send buffers; -1 leaves it to the system. Default: -1."""
+
+
+class ConsumerProperties(TypedDict, total=False):
+    """Properties of the consumer, with underscores where Kafka's names have dots."""
+
+    client_id: str | None
+    """Name of this client in brokers' logs, metrics and quotas. Default: ottla."""
+    security_protocol: str | None
+    """How to talk to brokers. Only PLAINTEXT for now; any other value is an error. Default: PLAINTEXT."""
+    request_timeout_ms: int | None
+    """How long one request waits for its answer before its connection is given up. Default: 30000."""
+    default_api_timeout_ms: int | None
+    """Deadline of calls that are given no timeout. Default: 60000."""
+    retry_backoff_ms: int | None
+    """First pause before an attempt is repeated; it doubles, with 20 % jitter. Default: 100."""
+    retry_backoff_max_ms: int | None
+    """Longest pause before an attempt is repeated. Default: 1000."""
+    reconnect_backoff_ms: int | None
+    """First pause before a broken connection is dialled again; it doubles, with 20 % jitter. Default: 50."""
+    reconnect_backoff_max_ms: int | None
+    """Longest pause before a broken connection is dialled again. Default: 1000."""
+    socket_connection_setup_timeout_ms: int | None
+    """How long a new connection may take to be ready for requests; it doubles with each failure. Default: 10000."""
+    socket_connection_setup_timeout_max_ms: int | None
+    """The longest that a new connection may take to be ready for requests. Default: 30000."""
+    metadata_max_age_ms: int | None
+    """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
+    receive_buffer_bytes: int | None
+    """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
+    send_buffer_bytes: int | None
+    """Size of the sockets' send buffers; -1 leaves it to the system. Default: -1."""
+    fetch_min_bytes: int | None
+    """Bytes that a broker collects before it answers a fetch. Default: 1."""
+    fetch_max_bytes: int | None
+    """Most bytes in the answer to one fetch. A batch that is larger comes all the same. Default: 16777216."""
+    max_partition_fetch_bytes: int | None
+    """Most bytes of one partition in the answer to one fetch. A batch that is larger comes all the same. Default:
+    4194304."""
+    fetch_max_wait_ms: int | None
+    """How long a broker waits for fetch.min.bytes. Default: 500."""
+    max_poll_records: int | None
+    """Most records that one poll returns. Default: 100000."""
+    prefetch_max_bytes: int | None
+    """Fetched bytes, asked for or waiting to be polled, at which fetching pauses. Default: 33554432."""
+    decompress_max_bytes: int | None
+    """Most bytes that one batch may decompress to; one that is larger is an error. Default: 268435456."""
+    auto_offset_reset: Literal["earliest", "latest", "none"] | None
+    """Where to start without a position, or with one whose records are gone. Default: latest."""
+    isolation_level: Literal["read_uncommitted", "read_committed"] | None
+    """Whether records of open and aborted transactions are hidden. Default: read_uncommitted."""
+    check_crcs: bool | None
+    """Whether the checksum of every batch is verified. Default: true."""
+    allow_auto_create_topics: bool | None
+    """Whether reading a topic may create it, where the broker allows that. Default: true."""
+
+
+class ProducerProperties(TypedDict, total=False):
+    """Properties of the producer, with underscores where Kafka's names have dots."""
+
+    client_id: str | None
+    """Name of this client in brokers' logs, metrics and quotas. Default: ottla."""
+    security_protocol: str | None
+    """How to talk to brokers. Only PLAINTEXT for now; any other value is an error. Default: PLAINTEXT."""
+    request_timeout_ms: int | None
+    """How long one request waits for its answer before its connection is given up. Default: 30000."""
+    default_api_timeout_ms: int | None
+    """Deadline of calls that are given no timeout. Default: 60000."""
+    retry_backoff_ms: int | None
+    """First pause before an attempt is repeated; it doubles, with 20 % jitter. Default: 100."""
+    retry_backoff_max_ms: int | None
+    """Longest pause before an attempt is repeated. Default: 1000."""
+    reconnect_backoff_ms: int | None
+    """First pause before a broken connection is dialled again; it doubles, with 20 % jitter. Default: 50."""
+    reconnect_backoff_max_ms: int | None
+    """Longest pause before a broken connection is dialled again. Default: 1000."""
+    socket_connection_setup_timeout_ms: int | None
+    """How long a new connection may take to be ready for requests; it doubles with each failure. Default: 10000."""
+    socket_connection_setup_timeout_max_ms: int | None
+    """The longest that a new connection may take to be ready for requests. Default: 30000."""
+    metadata_max_age_ms: int | None
+    """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
+    receive_buffer_bytes: int | None
+    """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
+    send_buffer_bytes: int | None
+    """Size of the sockets' send buffers; -1 leaves it to the system. Default: -1."""
+    acks: Literal["all", "-1", "0", "1", -1, 0, 1] | None
+    """Replicas that must have a record before it counts as delivered. Default: all."""
+    enable_idempotence: bool | None
+    """Whether retries can never write a record twice or out of order. Off by itself if acks is given as 0 or 1.
+    Default: true."""
+    linger_ms: int | None
+    """How long a batch waits for more records. Not given: it leaves at once when its broker owes no answer, else when
+    an answer comes, when it is full, or after 5 ms."""
+    batch_size: int | None
+    """Size at which a batch is closed, before compression. A larger record has a batch of its own. Default: 1000000."""
+    buffer_memory: int | None
+    """Most bytes of undelivered records. Above it a send waits for room. Default: 67108864."""
+    max_block_ms: int | None
+    """How long a send may wait for room, or for the metadata of a topic not used before. Default: 60000."""
+    max_request_size: int | None
+    """Largest record and largest Produce request, before compression. Brokers have limits of their own. Default:
+    1048576."""
+    compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] | None
+    """Codec of new batches. Default: none."""
+    compression_gzip_level: int | None
+    """Level of gzip, if that is the codec. Not given: 6."""
+    compression_lz4_level: int | None
+    """Level of lz4, if that is the codec. Not given: the fast one."""
+    compression_zstd_level: int | None
+    """Level of zstd, if that is the codec. Not given: 3."""
+    max_in_flight_requests_per_connection: int | None
+    """Unanswered Produce requests per connection; 5 at most with idempotence. Default: 5."""
+    delivery_timeout_ms: int | None
+    """Time from a send until its fate is known, retries included. Default: 120000."""
+    retries: int | None
+    """How often a batch is sent again. delivery.timeout.ms is the better bound. Default: 2147483647."""
+    partitioner: Literal["sticky", "round_robin"] | None
+    """How records without key and partition are spread; keyed ones go where Java's murmur2 puts them. Default:
+    sticky."""

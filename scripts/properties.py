@@ -1,0 +1,59 @@
+"""Write python/ottla/_properties.py, the typed dictionaries of properties, from the one table in crates/engine.
+
+Run it after the table changed and the extension was built; a test holds the file against the table.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla._ottla import properties
+
+if TYPE_CHECKING:
+    from ottla._ottla import Property
+
+HEAD = '''"""The properties of each client, as keywords. Written by scripts/properties.py from crates/engine."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, TypedDict
+
+ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
+"""What a property may be set to; None leaves it to its default."""
+'''
+
+
+def text() -> str:
+    """The module's source."""
+    rows = [row for row in properties() if row["name"] != "bootstrap.servers"]
+    return HEAD + "".join(_dictionary(role, rows) for role in ("admin", "consumer", "producer"))
+
+
+def _dictionary(role: str, rows: list[Property]) -> str:
+    lines = ["", "", f"class {role.title()}Properties(TypedDict, total=False):"]
+    lines += [f'    """Properties of the {role}, with underscores where Kafka\'s names have dots."""', ""]
+    for row in rows:
+        if role in row["roles"]:
+            default = "" if row["default"] is None else f" Default: {row['default']}."
+            lines.append(f"    {row['name'].replace('.', '_')}: {_type(row)} | None")
+            lines.append(_wrapped(f'"""{row["doc"]}{default}"""'))
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, initial_indent=" " * 4, subsequent_indent=" " * 4)
+
+
+def _type(row: Property) -> str:
+    if row["kind"] == "choice":
+        words = [repr(word).replace("'", '"') for word in row["choices"]]
+        numbers = [word for word in row["choices"] if word.lstrip("-").isdecimal()]
+        return f"Literal[{', '.join(words + numbers)}]"
+    return {"bool": "bool", "int": "int", "text": "str"}[row["kind"]]
+
+
+if __name__ == "__main__":
+    target = Path(__file__).parent.parent / "python" / "ottla" / "_properties.py"
+    target.write_text(text())
