@@ -79,11 +79,9 @@ class Planner:
 
     def _resolve(self, option: str, position: Position | None, default: int, partitions: list[Partition]) -> Offsets:
         position = default if position is None else position
-        if position == LATEST:
-            return self._log.latest(partitions)
-        if position == EARLIEST:
-            return self._log.earliest(partitions)
-        assert isinstance(position, dict)  # noqa: S101 - what is left of Position
+        if isinstance(position, int):
+            ask = self._log.latest if position == LATEST else self._log.earliest
+            return ask(partitions)
         _require_all(option, position, partitions)
         earliest, latest = self._log.earliest(partitions), self._log.latest(partitions)
         resolved: Offsets = {}
