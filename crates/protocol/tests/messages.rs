@@ -1,7 +1,8 @@
 //! Every message at every version against what Kafka's own classes write: `tests/conformance/README.md` says what stands
 //! in the files and what must hold. `cargo test -p ottla-protocol --test messages -- --nocapture` prints the counts.
 
-#![allow(clippy::print_stdout)]
+// What stands outside the test function is test all the same.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};

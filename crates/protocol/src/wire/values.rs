@@ -253,21 +253,19 @@ pub struct UnknownTag {
 
 /// The tagged fields of a struct that are not known here, in ascending order of their tags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct UnknownTags(Box<[UnknownTag]>);
+pub struct UnknownTags(Vec<UnknownTag>);
 
 impl UnknownTags {
     /// None, which takes no memory of its own.
     #[inline]
-    pub fn new() -> Self {
-        Self(Box::default())
+    pub const fn new() -> Self {
+        Self(Vec::new())
     }
 
     /// Adds one at the end. Encoding refuses tags that do not ascend.
     #[cold]
     pub fn push(&mut self, tag: u32, value: Bytes) {
-        let mut all = std::mem::take(&mut self.0).into_vec();
-        all.push(UnknownTag { tag, value });
-        self.0 = all.into_boxed_slice();
+        self.0.push(UnknownTag { tag, value });
     }
 }
 
