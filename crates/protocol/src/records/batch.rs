@@ -10,7 +10,10 @@ use crate::compression::{self, Compression};
 /// bytes as were asked for, without a look at where batches end.
 #[must_use]
 pub fn batches(records: Bytes) -> Batches {
-    Batches { rest: records, failed: false }
+    Batches {
+        rest: records,
+        failed: false,
+    }
 }
 
 /// The iterator of [`batches`]. After an error it ends.
@@ -79,13 +82,24 @@ impl Batch {
         let header = BatchHeader::parse(&bytes)?;
         let base_offset = header.base_offset;
         if bytes.len() < header.size() {
-            return Err(RecordsError::Cut { needed: header.size(), left: bytes.len() });
+            return Err(RecordsError::Cut {
+                needed: header.size(),
+                left: bytes.len(),
+            });
         }
         if bytes.len() > header.size() {
-            return Err(RecordsError::Extra { base_offset, extra: bytes.len() - header.size() });
+            return Err(RecordsError::Extra {
+                base_offset,
+                extra: bytes.len() - header.size(),
+            });
         }
-        if header.last_offset_delta < 0 || header.count.saturating_sub(1) > header.last_offset_delta {
-            return Err(RecordsError::LastOffset { base_offset, delta: header.last_offset_delta, count: header.count });
+        if header.last_offset_delta < 0 || header.count.saturating_sub(1) > header.last_offset_delta
+        {
+            return Err(RecordsError::LastOffset {
+                base_offset,
+                delta: header.last_offset_delta,
+                count: header.count,
+            });
         }
         Ok(Self { header, bytes })
     }
@@ -96,8 +110,20 @@ impl Batch {
     /// [`RecordsError::Crc`] if the bytes are not those that were written.
     pub fn verify_crc(&self) -> Result<(), RecordsError> {
         let computed = crc32c::crc32c(self.bytes.get(BatchHeader::CRC_FROM..).unwrap_or_default());
-        let BatchHeader { base_offset, crc: expected, .. } = self.header;
-        if computed == expected { Ok(()) } else { Err(RecordsError::Crc { base_offset, expected, computed }) }
+        let BatchHeader {
+            base_offset,
+            crc: expected,
+            ..
+        } = self.header;
+        if computed == expected {
+            Ok(())
+        } else {
+            Err(RecordsError::Crc {
+                base_offset,
+                expected,
+                computed,
+            })
+        }
     }
 
     /// The record section as it is in the batch.
@@ -116,7 +142,8 @@ impl Batch {
         if codec == Compression::None {
             return Ok(section);
         }
-        let payload = compression::decompress(codec, &section, limit).map_err(|source| self.compression_error(source))?;
+        let payload = compression::decompress(codec, &section, limit)
+            .map_err(|source| self.compression_error(source))?;
         Ok(Bytes::from(payload))
     }
 
@@ -125,13 +152,18 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Self::payload`].
-    pub fn payload_in<'a>(&'a self, limit: usize, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], RecordsError> {
+    pub fn payload_in<'a>(
+        &'a self,
+        limit: usize,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], RecordsError> {
         let codec = self.header.compression()?;
         let section = self.bytes.get(BatchHeader::SIZE..).unwrap_or_default();
         if codec == Compression::None {
             return Ok(section);
         }
-        compression::decompress_into(codec, section, limit, scratch).map_err(|source| self.compression_error(source))?;
+        compression::decompress_into(codec, section, limit, scratch)
+            .map_err(|source| self.compression_error(source))?;
         Ok(scratch)
     }
 
@@ -154,10 +186,15 @@ impl Batch {
         }
         let payload = self.payload(limit)?;
         let first = self.records(&payload)?.next().transpose()?;
-        Ok(first.and_then(|record| record.key).and_then(ControlType::from_key))
+        Ok(first
+            .and_then(|record| record.key)
+            .and_then(ControlType::from_key))
     }
 
     fn compression_error(&self, source: compression::CompressionError) -> RecordsError {
-        RecordsError::Compression { base_offset: self.header.base_offset, source }
+        RecordsError::Compression {
+            base_offset: self.header.base_offset,
+            source,
+        }
     }
 }

@@ -18,7 +18,11 @@ pub struct ProducerState {
 
 impl ProducerState {
     /// A producer that is not idempotent.
-    pub const NONE: Self = Self { producer_id: -1, epoch: -1, base_sequence: -1 };
+    pub const NONE: Self = Self {
+        producer_id: -1,
+        epoch: -1,
+        base_sequence: -1,
+    };
 }
 
 impl Default for ProducerState {
@@ -60,7 +64,7 @@ pub struct BatchBuilder {
     end: usize,
     count: i32,
     last_delta: i32,
-    base_timestamp: i64,
+    base_timestamp: Option<i64>,
     max_timestamp: i64,
 }
 
@@ -77,7 +81,7 @@ impl BatchBuilder {
             end: BatchHeader::SIZE,
             count: 0,
             last_delta: -1,
-            base_timestamp: NO_TIMESTAMP,
+            base_timestamp: None,
             max_timestamp: NO_TIMESTAMP,
         }
     }
@@ -85,6 +89,12 @@ impl BatchBuilder {
     /// Marks this batch and the following ones as parts of a transaction.
     pub const fn set_transactional(&mut self, yes: bool) {
         self.transactional = yes;
+    }
+
+    /// Sets what the timestamps of this batch are written as differences from, before its first record is added; if it is
+    /// not set, that is the first record's timestamp.
+    pub const fn set_base_timestamp(&mut self, timestamp: i64) {
+        self.base_timestamp = Some(timestamp);
     }
 
     /// Adds a record after the last one and returns its place in the batch. The timestamp is in milliseconds.
@@ -118,9 +128,12 @@ impl BatchBuilder {
         headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
     ) -> Result<(), RecordsError> {
         if delta <= self.last_delta {
-            return Err(RecordsError::Order { delta, last: self.last_delta });
+            return Err(RecordsError::Order {
+                delta,
+                last: self.last_delta,
+            });
         }
-        let base_timestamp = if self.count == 0 { timestamp } else { self.base_timestamp };
+        let base_timestamp = self.base_timestamp.unwrap_or(timestamp);
         let timestamp_delta = timestamp.wrapping_sub(base_timestamp);
         let (header_count, header_bytes) = measure(headers.clone());
         let body = 1
@@ -146,7 +159,7 @@ impl BatchBuilder {
         self.end += size;
         self.count += 1;
         self.last_delta = delta;
-        self.base_timestamp = base_timestamp;
+        self.base_timestamp = Some(base_timestamp);
         self.max_timestamp = self.max_timestamp.max(timestamp);
         Ok(())
     }
@@ -160,7 +173,10 @@ impl BatchBuilder {
     ) -> usize {
         let (header_count, header_bytes) = measure(headers);
         // Size 5, attributes 1, timestamp 10, offset 5.
-        21 + nullable_size(key) + nullable_size(value) + varint::size(wide(header_count)) + header_bytes
+        21 + nullable_size(key)
+            + nullable_size(value)
+            + varint::size(wide(header_count))
+            + header_bytes
     }
 
     /// Records added.
@@ -205,7 +221,7 @@ impl BatchBuilder {
             crc: 0,
             attributes: 0,
             last_offset_delta: self.last_delta,
-            base_timestamp: self.base_timestamp,
+            base_timestamp: self.base_timestamp.unwrap_or(NO_TIMESTAMP),
             max_timestamp: self.max_timestamp,
             producer_id: state.producer_id,
             producer_epoch: state.epoch,
@@ -229,8 +245,13 @@ impl BatchBuilder {
         self.end = BatchHeader::SIZE;
         self.count = 0;
         self.last_delta = -1;
-        self.base_timestamp = NO_TIMESTAMP;
+        self.base_timestamp = None;
         self.max_timestamp = NO_TIMESTAMP;
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes_so_far(&self) -> &[u8] {
+        self.buffer.get(..self.end).unwrap_or_default()
     }
 
     /// A batch with room for its header and the records compressed, if it has a codec.
@@ -238,12 +259,23 @@ impl BatchBuilder {
         if self.codec == Compression::None {
             return Ok(None);
         }
-        let records = self.buffer.get(BatchHeader::SIZE..self.end).unwrap_or_default();
+        let records = self
+            .buffer
+            .get(BatchHeader::SIZE..self.end)
+            .unwrap_or_default();
         let mut batch = vec![0; BatchHeader::SIZE];
-        compression::compress(self.codec, self.level, records, &mut batch)
-            .map_err(|source| RecordsError::Compression { base_offset: 0, source })?;
+        compression::compress(self.codec, self.level, records, &mut batch).map_err(|source| {
+            RecordsError::Compression {
+                base_offset: 0,
+                source,
+            }
+        })?;
         if batch.len() > MOST {
-            return Err(RecordsError::TooLarge { size: 0, batch: batch.len(), most: MOST });
+            return Err(RecordsError::TooLarge {
+                size: 0,
+                batch: batch.len(),
+                most: MOST,
+            });
         }
         Ok(Some(batch))
     }
@@ -262,10 +294,15 @@ impl BatchBuilder {
     #[cold]
     fn grow(&mut self, end: usize) -> Result<(), RecordsError> {
         if end > MOST {
-            return Err(RecordsError::TooLarge { size: end - self.end, batch: self.end, most: MOST });
+            return Err(RecordsError::TooLarge {
+                size: end - self.end,
+                batch: self.end,
+                most: MOST,
+            });
         }
         // All of it is kept initialised, so that a record is written by plain copies.
-        self.buffer.resize(end.max(self.buffer.len().saturating_mul(2)).max(ROOM), 0);
+        self.buffer
+            .resize(end.max(self.buffer.len().saturating_mul(2)).max(ROOM), 0);
         Ok(())
     }
 }
@@ -274,7 +311,10 @@ impl BatchBuilder {
 #[inline]
 fn measure<'h>(headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)>) -> (usize, usize) {
     headers.fold((0, 0), |(count, bytes), (key, value)| {
-        (count + 1, bytes + nullable_size(Some(key.as_bytes())) + nullable_size(value))
+        (
+            count + 1,
+            bytes + nullable_size(Some(key.as_bytes())) + nullable_size(value),
+        )
     })
 }
 
@@ -323,6 +363,8 @@ impl Out<'_> {
 
     #[inline]
     fn skip(&mut self, count: usize) {
-        self.0 = std::mem::take(&mut self.0).get_mut(count..).unwrap_or_default();
+        self.0 = std::mem::take(&mut self.0)
+            .get_mut(count..)
+            .unwrap_or_default();
     }
 }

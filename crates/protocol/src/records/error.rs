@@ -42,7 +42,9 @@ pub enum RecordsError {
         left: usize,
     },
     /// More bytes than one batch.
-    #[error("{extra} bytes follow the record batch at offset {base_offset}, where one batch was expected")]
+    #[error(
+        "{extra} bytes follow the record batch at offset {base_offset}, where one batch was expected"
+    )]
     Extra {
         /// First offset of the batch.
         base_offset: i64,
@@ -66,7 +68,9 @@ pub enum RecordsError {
         magic: i8,
     },
     /// The checksum is wrong.
-    #[error("the record batch at offset {base_offset} is damaged: its CRC is {computed:#010x} and should be {expected:#010x}")]
+    #[error(
+        "the record batch at offset {base_offset} is damaged: its CRC is {computed:#010x} and should be {expected:#010x}"
+    )]
     Crc {
         /// First offset of the batch.
         base_offset: i64,
@@ -84,7 +88,9 @@ pub enum RecordsError {
         codec: i16,
     },
     /// The number of records does not fit the bytes or the offsets.
-    #[error("the record batch at offset {base_offset} says it has {count} records, which its {bytes} bytes do not hold")]
+    #[error(
+        "the record batch at offset {base_offset} says it has {count} records, which its {bytes} bytes do not hold"
+    )]
     Count {
         /// First offset of the batch.
         base_offset: i64,
@@ -102,7 +108,9 @@ pub enum RecordsError {
         left: usize,
     },
     /// The range of offsets is impossible.
-    #[error("the record batch at offset {base_offset} has a last offset {delta} after its first, for {count} records")]
+    #[error(
+        "the record batch at offset {base_offset} has a last offset {delta} after its first, for {count} records"
+    )]
     LastOffset {
         /// First offset of the batch.
         base_offset: i64,

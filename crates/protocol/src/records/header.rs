@@ -79,14 +79,22 @@ impl BatchHeader {
     /// [`RecordsError::Cut`], [`RecordsError::Length`] or [`RecordsError::Magic`].
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordsError> {
         // Message sets have their magic at the same place and may be shorter.
-        if let Some((mut start, &[magic])) = bytes.get(..Self::CRC_AT).and_then(<[u8]>::split_last_chunk) {
+        if let Some((mut start, &[magic])) =
+            bytes.get(..Self::CRC_AT).and_then(<[u8]>::split_last_chunk)
+        {
             if magic != 2 {
-                return Err(RecordsError::Magic { base_offset: start.get_i64(), magic: magic as i8 });
+                return Err(RecordsError::Magic {
+                    base_offset: start.get_i64(),
+                    magic: magic as i8,
+                });
             }
             check_length(start.get_i64(), start.get_i32())?;
         }
         let Some(mut bytes) = bytes.get(..Self::SIZE) else {
-            return Err(RecordsError::Cut { needed: Self::SIZE, left: bytes.len() });
+            return Err(RecordsError::Cut {
+                needed: Self::SIZE,
+                left: bytes.len(),
+            });
         };
         Ok(Self {
             base_offset: bytes.get_i64(),
@@ -111,7 +119,10 @@ impl BatchHeader {
     /// [`RecordsError::Cut`] if there are not that many.
     pub fn write_to(&self, batch: &mut [u8]) -> Result<(), RecordsError> {
         let left = batch.len();
-        let mut out = batch.get_mut(..Self::SIZE).ok_or(RecordsError::Cut { needed: Self::SIZE, left })?;
+        let mut out = batch.get_mut(..Self::SIZE).ok_or(RecordsError::Cut {
+            needed: Self::SIZE,
+            left,
+        })?;
         out.put_i64(self.base_offset);
         out.put_i32(self.length);
         out.put_i32(self.partition_leader_epoch);
@@ -134,7 +145,11 @@ impl BatchHeader {
     /// [`RecordsError::Cut`] for fewer bytes than a header, [`RecordsError::TooLarge`] for more than 2 GiB.
     pub fn seal(&mut self, batch: &mut [u8]) -> Result<(), RecordsError> {
         let size = batch.len();
-        let too_large = RecordsError::TooLarge { size: 0, batch: size, most: Self::PREFIX + i32::MAX as usize };
+        let too_large = RecordsError::TooLarge {
+            size: 0,
+            batch: size,
+            most: Self::PREFIX + i32::MAX as usize,
+        };
         self.length = i32::try_from(size.saturating_sub(Self::PREFIX)).map_err(|_| too_large)?;
         self.write_to(batch)?;
         self.crc = crc32c::crc32c(batch.get(Self::CRC_FROM..).unwrap_or_default());
@@ -153,13 +168,20 @@ impl BatchHeader {
     /// [`RecordsError::Codec`] for an id that no codec has.
     pub fn compression(&self) -> Result<Compression, RecordsError> {
         let codec = self.attributes & CODEC;
-        Compression::from_id(codec).ok_or(RecordsError::Codec { base_offset: self.base_offset, codec })
+        Compression::from_id(codec).ok_or(RecordsError::Codec {
+            base_offset: self.base_offset,
+            codec,
+        })
     }
 
     /// Who set the timestamps.
     #[must_use]
     pub const fn timestamp_type(&self) -> TimestampType {
-        if self.attributes & LOG_APPEND == 0 { TimestampType::Create } else { TimestampType::LogAppend }
+        if self.attributes & LOG_APPEND == 0 {
+            TimestampType::Create
+        } else {
+            TimestampType::LogAppend
+        }
     }
 
     /// Whether the batch belongs to a transaction.
@@ -201,13 +223,18 @@ impl BatchHeader {
     }
 
     const fn set_flag(&mut self, flag: i16, on: bool) {
-        self.attributes = if on { self.attributes | flag } else { self.attributes & !flag };
+        self.attributes = if on {
+            self.attributes | flag
+        } else {
+            self.attributes & !flag
+        };
     }
 
     /// Offset of the last record, also if compaction took it away.
     #[must_use]
     pub const fn last_offset(&self) -> i64 {
-        self.base_offset.saturating_add(self.last_offset_delta as i64)
+        self.base_offset
+            .saturating_add(self.last_offset_delta as i64)
     }
 
     /// The offset to go on at after this batch.
@@ -229,18 +256,30 @@ impl BatchHeader {
 
 /// Reads the length of a batch or message set from its first bytes, if they are there.
 pub(super) fn whole_size(bytes: &[u8]) -> Result<Option<usize>, RecordsError> {
-    let Some(mut start) = bytes.get(..BatchHeader::PREFIX) else { return Ok(None) };
+    let Some(mut start) = bytes.get(..BatchHeader::PREFIX) else {
+        return Ok(None);
+    };
     let base_offset = start.get_i64();
     let length = start.get_i32();
     // The least of all formats; a batch's own least is looked at with its magic.
     let least = 14;
     match usize::try_from(length) {
         Ok(length) if length >= least => Ok(Some(BatchHeader::PREFIX + length)),
-        _ => Err(RecordsError::Length { base_offset, length }),
+        _ => Err(RecordsError::Length {
+            base_offset,
+            length,
+        }),
     }
 }
 
 fn check_length(base_offset: i64, length: i32) -> Result<(), RecordsError> {
     let least = (BatchHeader::SIZE - BatchHeader::PREFIX) as i32;
-    if length < least { Err(RecordsError::Length { base_offset, length }) } else { Ok(()) }
+    if length < least {
+        Err(RecordsError::Length {
+            base_offset,
+            length,
+        })
+    } else {
+        Ok(())
+    }
 }

@@ -27,3 +27,5 @@ pub const NONE: i32 = -1;
 /// Stands for "no timestamp".
 pub const NO_TIMESTAMP: i64 = -1;
 
+#[cfg(test)]
+mod tests;

@@ -48,7 +48,11 @@ impl<'a> Headers<'a> {
         while looked_at.left > 0 {
             looked_at.step()?;
         }
-        if looked_at.rest.is_empty() { Ok(headers) } else { Err(Malformed::Size) }
+        if looked_at.rest.is_empty() {
+            Ok(headers)
+        } else {
+            Err(Malformed::Size)
+        }
     }
 
     fn step(&mut self) -> Result<(&'a str, Option<&'a [u8]>), Malformed> {
@@ -64,7 +68,11 @@ impl<'a> Iterator for Headers<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 { None } else { self.step().ok() }
+        if self.left == 0 {
+            None
+        } else {
+            self.step().ok()
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -86,11 +94,22 @@ pub struct Records<'a> {
 impl<'a> Records<'a> {
     pub(super) fn new(header: &BatchHeader, payload: &'a [u8]) -> Result<Self, RecordsError> {
         let base_offset = header.base_offset;
-        let count = usize::try_from(header.count).ok().filter(|count| *count <= payload.len() / LEAST);
+        let count = usize::try_from(header.count)
+            .ok()
+            .filter(|count| *count <= payload.len() / LEAST);
         if count.is_none() {
-            return Err(RecordsError::Count { base_offset, count: header.count, bytes: payload.len() });
+            return Err(RecordsError::Count {
+                base_offset,
+                count: header.count,
+                bytes: payload.len(),
+            });
         }
-        Ok(Self { rest: payload, index: 0, last_delta: -1, header: *header })
+        Ok(Self {
+            rest: payload,
+            index: 0,
+            last_delta: -1,
+            header: *header,
+        })
     }
 
     #[inline]
@@ -117,14 +136,24 @@ impl<'a> Records<'a> {
             TimestampType::Create => self.header.base_timestamp.wrapping_add(timestamp_delta),
             TimestampType::LogAppend => self.header.max_timestamp,
         };
-        Ok(Record { offset: self.header.base_offset.saturating_add(i64::from(delta)), timestamp, key, value, headers })
+        Ok(Record {
+            offset: self.header.base_offset.saturating_add(i64::from(delta)),
+            timestamp,
+            key,
+            value,
+            headers,
+        })
     }
 
     #[cold]
     fn fail(&mut self, what: Malformed) -> RecordsError {
         let failed = std::mem::replace(&mut self.index, self.header.count);
         self.rest = &[];
-        RecordsError::Record { base_offset: self.header.base_offset, index: failed, what }
+        RecordsError::Record {
+            base_offset: self.header.base_offset,
+            index: failed,
+            what,
+        }
     }
 }
 
@@ -139,11 +168,19 @@ impl<'a> Iterator for Records<'a> {
             return Some(record);
         }
         let left = std::mem::take(&mut self.rest).len();
-        (left > 0).then_some(Err(RecordsError::Left { base_offset: self.header.base_offset, left }))
+        (left > 0).then_some(Err(RecordsError::Left {
+            base_offset: self.header.base_offset,
+            left,
+        }))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, usize::try_from(self.header.count.saturating_sub(self.index)).ok().map(|left| left + 1))
+        (
+            0,
+            usize::try_from(self.header.count.saturating_sub(self.index))
+                .ok()
+                .map(|left| left + 1),
+        )
     }
 }
 
@@ -183,7 +220,9 @@ fn nullable<'a>(input: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
     if size == -1 {
         return Ok(None);
     }
-    let (field, rest) = input.split_at_checked(length(size)?).ok_or(Malformed::Cut)?;
+    let (field, rest) = input
+        .split_at_checked(length(size)?)
+        .ok_or(Malformed::Cut)?;
     *input = rest;
     Ok(Some(field))
 }

@@ -8,10 +8,17 @@ use super::{Batch, BatchHeader, ProducerState, RecordsError, TimestampType};
 ///
 /// # Errors
 /// [`RecordsError::Cut`] for fewer bytes than a header.
-pub fn assign_offsets(batch: &mut [u8], base_offset: i64, leader_epoch: i32) -> Result<(), RecordsError> {
+pub fn assign_offsets(
+    batch: &mut [u8],
+    base_offset: i64,
+    leader_epoch: i32,
+) -> Result<(), RecordsError> {
     let left = batch.len();
     let Some(mut start) = batch.get_mut(..BatchHeader::SIZE) else {
-        return Err(RecordsError::Cut { needed: BatchHeader::SIZE, left });
+        return Err(RecordsError::Cut {
+            needed: BatchHeader::SIZE,
+            left,
+        });
     };
     start.put_i64(base_offset);
     if let Some((_length, mut epoch)) = start.split_at_mut_checked(4) {
@@ -52,9 +59,18 @@ pub fn validate_batch(bytes: Bytes) -> Result<Batch, RecordsError> {
     let batch = Batch::parse(bytes)?;
     batch.verify_crc()?;
     batch.header.compression()?;
-    let BatchHeader { base_offset, last_offset_delta: delta, count, .. } = batch.header;
+    let BatchHeader {
+        base_offset,
+        last_offset_delta: delta,
+        count,
+        ..
+    } = batch.header;
     if count.checked_sub(1) != Some(delta) {
-        return Err(RecordsError::LastOffset { base_offset, delta, count });
+        return Err(RecordsError::LastOffset {
+            base_offset,
+            delta,
+            count,
+        });
     }
     Ok(batch)
 }

@@ -14,12 +14,16 @@ pub(super) fn read_i32(input: &mut &[u8]) -> Result<i32, Malformed> {
         if let [second, rest @ ..] = rest {
             if *second < 0x80 {
                 *input = rest;
-                return Ok(unzigzag_i32(u32::from(*first & 0x7f) | u32::from(*second) << 7));
+                return Ok(unzigzag_i32(
+                    u32::from(*first & 0x7f) | u32::from(*second) << 7,
+                ));
             }
         }
     }
     let wide = read_u64(input, 5)?;
-    u32::try_from(wide).map(unzigzag_i32).map_err(|_| Malformed::Varint)
+    u32::try_from(wide)
+        .map(unzigzag_i32)
+        .map_err(|_| Malformed::Varint)
 }
 
 /// A varint of at most 64 bits.
@@ -49,7 +53,11 @@ fn read_u64(input: &mut &[u8], most_bytes: usize) -> Result<u64, Malformed> {
             return Ok(value);
         }
     }
-    Err(if input.len() < most_bytes { Malformed::Cut } else { Malformed::Varint })
+    Err(if input.len() < most_bytes {
+        Malformed::Cut
+    } else {
+        Malformed::Varint
+    })
 }
 
 const fn unzigzag_i32(value: u32) -> i32 {
@@ -105,7 +113,10 @@ mod tests {
             (-64, &[0x7f]),
             (64, &[0x80, 1]),
             (i64::from(i32::MAX), &[0xfe, 0xff, 0xff, 0xff, 0x0f]),
-            (i64::MIN, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
+            (
+                i64::MIN,
+                &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+            ),
         ];
         for (value, bytes) in known {
             let mut out = [0; 10];
@@ -118,10 +129,19 @@ mod tests {
     #[test]
     fn longer_than_needed_is_legal_and_too_long_is_not() {
         assert_eq!(read_i32(&mut &[0x82, 0x80, 0x80, 0x80, 0][..]), Ok(1));
-        assert_eq!(read_i32(&mut &[0x82, 0x80, 0x80, 0x80, 0x80, 0][..]), Err(Malformed::Varint));
+        assert_eq!(
+            read_i32(&mut &[0x82, 0x80, 0x80, 0x80, 0x80, 0][..]),
+            Err(Malformed::Varint)
+        );
         // 2^32 is 33 bits.
-        assert_eq!(read_i32(&mut &[0x80, 0x80, 0x80, 0x80, 0x10][..]), Err(Malformed::Varint));
-        assert_eq!(read_i64(&mut &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2][..]), Err(Malformed::Varint));
+        assert_eq!(
+            read_i32(&mut &[0x80, 0x80, 0x80, 0x80, 0x10][..]),
+            Err(Malformed::Varint)
+        );
+        assert_eq!(
+            read_i64(&mut &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2][..]),
+            Err(Malformed::Varint)
+        );
         assert_eq!(read_i64(&mut &[0xff; 11][..]), Err(Malformed::Varint));
         assert_eq!(read_i32(&mut &[0xff; 4][..]), Err(Malformed::Cut));
         assert_eq!(read_i64(&mut &[][..]), Err(Malformed::Cut));
