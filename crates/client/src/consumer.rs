@@ -1,63 +1,25 @@
 //! Reading records.
 
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use ottla_engine::{Config, Error};
+use ottla_engine::consumer::{Consumer as Work, Generation, Taken};
+use ottla_engine::engine::closed_error;
+use ottla_engine::operation::{Answer, EARLIEST, LATEST, Question};
+use ottla_engine::{Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio::time::timeout_at;
+
+pub use ottla_engine::consumer::{Aborted, Fetched, Start};
 
 use crate::PartitionInfo;
-
-/// Where to read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// At this offset.
-    Offset(i64),
-    /// At the first record there is.
-    Beginning,
-    /// After the last record there is.
-    End,
-    /// Where `auto.offset.reset` says.
-    Reset,
-}
-
-/// A transaction that was aborted: its records are hidden from readers of committed records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Aborted {
-    /// The transaction's producer.
-    pub producer_id: i64,
-    /// Its first offset.
-    pub first_offset: i64,
-}
-
-/// Records of one partition as they came.
-#[derive(Clone, Debug)]
-pub struct Fetched {
-    /// The topic.
-    pub topic: Arc<str>,
-    /// The partition.
-    pub partition: i32,
-    /// The offset asked for; the first batch may begin below it.
-    pub fetch_offset: i64,
-    /// The offset after the last whole batch.
-    pub next_offset: i64,
-    /// The leader's epoch of the last batch; -1 if unknown.
-    pub leader_epoch: i32,
-    /// The end of what consumers may read.
-    pub high_watermark: i64,
-    /// Whole record batches, a slice of the received frame.
-    pub records: Bytes,
-    /// Transactions to hide.
-    pub aborted: Vec<Aborted>,
-}
-
-impl Fetched {
-    /// An error that says these records do not decode.
-    pub fn corrupt(&self, cause: impl std::fmt::Display) -> Error {
-        todo!()
-    }
-}
+use crate::driver::Driver;
+use crate::producer::JOIN_TIMEOUT;
+use crate::questions;
 
 /// Makes what `poll` returns from records as they came.
 pub trait Decode: Send + Sync + 'static {
@@ -89,29 +51,46 @@ pub trait Chunk: Send + 'static {
     fn next_offset(&self) -> i64;
 }
 
-/// An offset found by its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OffsetAndTimestamp {
-    /// The offset.
-    pub offset: i64,
-    /// The record's time in milliseconds since 1970 UTC.
-    pub timestamp_ms: i64,
-    /// The epoch of the leader that wrote it; -1 if unknown.
-    pub leader_epoch: i32,
+/// A consumer: a cheap handle. Threads may share it, polls wait for each other.
+pub struct Consumer<D: Decode> {
+    inner: Arc<Inner<D>>,
 }
 
-/// A consumer: a cheap handle. Threads may share it, polls wait for each other.
-#[derive(Debug)]
-pub struct Consumer<D: Decode> {
-    decoder: Arc<D>,
+impl<D: Decode> fmt::Debug for Consumer<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Consumer")
+            .field("driver", &self.inner.driver)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<D: Decode> Clone for Consumer<D> {
     fn clone(&self) -> Self {
         Consumer {
-            decoder: Arc::clone(&self.decoder),
+            inner: Arc::clone(&self.inner),
         }
     }
+}
+
+struct Inner<D: Decode> {
+    driver: Driver<Work>,
+    decoder: D,
+    /// What was decoded and not yet given out.
+    decoded: Mutex<VecDeque<Decoded<D::Chunk>>>,
+}
+
+struct Decoded<C> {
+    topic: Arc<str>,
+    partition: i32,
+    generation: Generation,
+    what: Outcome<C>,
+}
+
+enum Outcome<C> {
+    /// Records, and how many bytes they were fetched as.
+    Chunk(C, usize),
+    /// Records from this offset on do not decode.
+    Broken(i64, Error),
 }
 
 impl<D: Decode> Consumer<D> {
@@ -120,16 +99,28 @@ impl<D: Decode> Consumer<D> {
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
     pub fn new(config: Config, decoder: D, runtime: &Handle) -> Result<Consumer<D>, Error> {
-        todo!()
+        let driver = Driver::start(config, Role::Consumer, runtime, Engine::consumer)?;
+        Ok(Consumer {
+            inner: Arc::new(Inner {
+                driver,
+                decoder,
+                decoded: Mutex::default(),
+            }),
+        })
     }
 
     /// Reads these partitions and no others. A partition that was assigned before and is given with [`Start::Reset`] keeps
     /// its position.
+    ///
+    /// # Errors
+    /// `Kind::Argument` for a negative partition or offset; nothing was changed.
     pub fn assign(
         &self,
         partitions: impl IntoIterator<Item = (Arc<str>, i32, Start)>,
     ) -> Result<(), Error> {
-        todo!()
+        self.inner
+            .driver
+            .with(|engine, now| engine.assign(now, partitions))
     }
 
     /// Goes on reading there; records of the partition that were fetched and not polled are dropped.
@@ -137,42 +128,89 @@ impl<D: Decode> Consumer<D> {
     /// # Errors
     /// `Kind::Argument` if the partition is not assigned or the offset negative.
     pub fn seek(&self, topic: &str, partition: i32, to: Start) -> Result<(), Error> {
-        todo!()
+        self.inner
+            .driver
+            .with(|engine, now| engine.seek(now, topic, partition, to))
     }
 
     /// The offset of the next record that poll returns; finds it out where only "beginning" or "end" is known.
+    ///
+    /// # Errors
+    /// The partition is not assigned, or its offset could not be found out by the deadline.
     pub async fn position(
         &self,
         topic: &str,
         partition: i32,
         timeout: Option<Duration>,
     ) -> Result<i64, Error> {
-        todo!()
+        let timeout = timeout.unwrap_or(self.config().default_api_timeout);
+        let look = |engine: &mut Engine<Work>, _: Instant| {
+            if let Some(error) = refusal(engine) {
+                return Some(Err(error));
+            }
+            engine.position(topic, partition).transpose()
+        };
+        let late = |engine: &mut Engine<Work>, _: Instant| {
+            Err(engine.delay().unwrap_or_else(|| late(timeout)))
+        };
+        self.inner
+            .driver
+            .wait(Instant::now() + timeout, look, late)
+            .await
     }
 
     /// Stops returning records of these partitions.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if one is not assigned.
     pub fn pause(&self, partitions: &[(Arc<str>, i32)]) -> Result<(), Error> {
-        todo!()
+        self.set_paused(partitions, true)
     }
 
     /// Returns records of these partitions again.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if one is not assigned.
     pub fn resume(&self, partitions: &[(Arc<str>, i32)]) -> Result<(), Error> {
-        todo!()
+        self.set_paused(partitions, false)
+    }
+
+    fn set_paused(&self, partitions: &[(Arc<str>, i32)], paused: bool) -> Result<(), Error> {
+        self.inner.driver.with(|engine, now| {
+            partitions.iter().try_for_each(|(topic, partition)| {
+                engine.set_paused(now, topic, *partition, paused)
+            })
+        })
     }
 
     /// The assigned partitions, sorted.
     pub fn assignment(&self) -> Vec<(Arc<str>, i32)> {
-        todo!()
+        self.partitions(|_| true)
     }
 
     /// The paused partitions, sorted.
     pub fn paused(&self) -> Vec<(Arc<str>, i32)> {
-        todo!()
+        self.partitions(|paused| paused)
+    }
+
+    fn partitions(&self, choose: impl Fn(bool) -> bool) -> Vec<(Arc<str>, i32)> {
+        self.inner.driver.with(|engine, _| {
+            let chosen = engine.assignment().filter(|(_, _, paused)| choose(*paused));
+            chosen
+                .map(|(topic, partition, _)| (Arc::clone(topic), partition))
+                .collect()
+        })
     }
 
     /// Records if some are there now, else an empty vector. Never waits, decodes on this thread.
+    ///
+    /// # Errors
+    /// As [`Consumer::poll`], but for what only time can tell.
     pub fn try_poll(&self, max_records: Option<usize>) -> Result<Vec<D::Chunk>, Error> {
-        todo!()
+        match self.inner.decoded.try_lock() {
+            Ok(mut decoded) => self.inner.gather(&mut decoded, max_records),
+            Err(_) => Ok(Vec::new()),
+        }
     }
 
     /// At least one record as soon as there is one, at most `max_records` (`None`: `max.poll.records`); empty at the
@@ -180,58 +218,279 @@ impl<D: Decode> Consumer<D> {
     ///
     /// # Errors
     /// The last cause if no broker could be reached by the deadline; an offset out of range under `auto.offset.reset=none`;
-    /// records that do not decode (again at each poll until a seek goes past them); an unknown topic.
+    /// records that do not decode (again at each poll until a seek goes past them); an unknown topic; nothing assigned.
     pub async fn poll(
         &self,
         timeout: Duration,
         max_records: Option<usize>,
     ) -> Result<Vec<D::Chunk>, Error> {
-        todo!()
+        let deadline = Instant::now() + timeout;
+        let Ok(mut decoded) = timeout_at(deadline.into(), self.inner.decoded.lock()).await else {
+            return Ok(Vec::new());
+        };
+        loop {
+            let mut changed = pin!(self.inner.driver.changed());
+            // Before looking, so that nothing that happens afterwards is missed.
+            changed.as_mut().enable();
+            let chunks = self.inner.gather(&mut decoded, max_records)?;
+            if !chunks.is_empty() {
+                return Ok(chunks);
+            }
+            if timeout_at(deadline.into(), changed).await.is_err() {
+                let chunks = self.inner.gather(&mut decoded, max_records)?;
+                if !chunks.is_empty() {
+                    return Ok(chunks);
+                }
+                return self.inner.driver.with(|engine, now| match engine.delay() {
+                    Some(error) if !engine.is_starting(now) => Err(error),
+                    _ => Ok(Vec::new()),
+                });
+            }
+        }
     }
 
     /// The first offset of each partition.
+    ///
+    /// # Errors
+    /// The first partition's failure.
     pub async fn beginning_offsets(
         &self,
         partitions: &[(Arc<str>, i32)],
         timeout: Option<Duration>,
     ) -> Result<Vec<i64>, Error> {
-        todo!()
+        self.offsets(partitions, EARLIEST, timeout).await
     }
 
     /// The offset after the last record of each partition (after the last committed one under `read_committed`).
+    ///
+    /// # Errors
+    /// The first partition's failure.
     pub async fn end_offsets(
         &self,
         partitions: &[(Arc<str>, i32)],
         timeout: Option<Duration>,
     ) -> Result<Vec<i64>, Error> {
-        todo!()
+        self.offsets(partitions, LATEST, timeout).await
+    }
+
+    async fn offsets(
+        &self,
+        partitions: &[(Arc<str>, i32)],
+        time: i64,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<i64>, Error> {
+        let wanted: Vec<_> = partitions
+            .iter()
+            .map(|(topic, partition)| (Arc::clone(topic), *partition, time))
+            .collect();
+        let found = self.inner.found(wanted, timeout).await?;
+        found
+            .into_iter()
+            .map(|result| result.map(|found| found.offset))
+            .collect()
     }
 
     /// For each partition and time (ms since 1970 UTC) the first record at or after it, if any.
+    ///
+    /// # Errors
+    /// The first partition's failure; `Kind::Argument` for a negative time.
     pub async fn offsets_for_times(
         &self,
         times: &[(Arc<str>, i32, i64)],
         timeout: Option<Duration>,
     ) -> Result<Vec<Option<OffsetAndTimestamp>>, Error> {
-        todo!()
+        if let Some((topic, partition, time)) = times.iter().find(|(_, _, time)| *time < 0) {
+            let text = format!("a time is 0 or above, and was {time}");
+            return Err(Error::new(Kind::Argument, text).partition_is(topic, *partition));
+        }
+        let found = self.inner.found(times.to_vec(), timeout).await?;
+        found
+            .into_iter()
+            .map(|result| result.map(OffsetAndTimestamp::of))
+            .collect()
     }
 
     /// The topic's partitions, in order.
+    ///
+    /// # Errors
+    /// The topic is unknown, or no broker could be reached, at the deadline.
     pub async fn partitions_for(
         &self,
         topic: &str,
         timeout: Option<Duration>,
     ) -> Result<Vec<PartitionInfo>, Error> {
-        todo!()
+        let auto_create = self.config().allow_auto_create_topics;
+        questions::partitions_for(&self.inner.driver, topic, auto_create, timeout).await
     }
 
     /// Wakes polls with `Kind::Closed`, joins every task within `timeout`. Idempotent.
+    ///
+    /// # Errors
+    /// `Kind::Timeout` if tasks did not end in time.
     pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        todo!()
+        self.inner
+            .driver
+            .close(timeout.unwrap_or(JOIN_TIMEOUT))
+            .await
     }
 
     /// The settings.
     pub fn config(&self) -> &Config {
-        todo!()
+        self.inner.driver.config()
+    }
+}
+
+impl<D: Decode> Inner<D> {
+    async fn found(
+        &self,
+        wanted: Vec<(Arc<str>, i32, i64)>,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Result<ottla_engine::operation::FoundOffset, Error>>, Error> {
+        match questions::ask(&self.driver, Question::Offsets(wanted), timeout).await? {
+            Answer::Offsets(found) => Ok(found),
+            _ => Err(questions::unexpected()),
+        }
+    }
+
+    /// Takes what is there, decodes it, and gives out as much as one poll may return.
+    fn gather(
+        &self,
+        decoded: &mut VecDeque<Decoded<D::Chunk>>,
+        max_records: Option<usize>,
+    ) -> Result<Vec<D::Chunk>, Error> {
+        let config = self.driver.config();
+        let mut records = max_records.unwrap_or(config.max_poll_records);
+        // As many bytes as one partition may bring are enough for one poll; more would only be held longer.
+        let mut bytes = usize::try_from(config.max_partition_fetch_bytes).unwrap_or(usize::MAX);
+        let mut chunks = Vec::new();
+        while records > 0 && bytes > 0 {
+            let Some(next) = decoded.pop_front() else {
+                let Some(taken) = self.driver.with(|engine, now| engine.take(now)) else {
+                    break;
+                };
+                self.decode(taken, decoded);
+                continue;
+            };
+            let Decoded {
+                topic,
+                partition,
+                generation,
+                what,
+            } = next;
+            match what {
+                Outcome::Chunk(mut chunk, size) => {
+                    let rest = (chunk.len() > records).then(|| {
+                        let head = chunk.split_to(records);
+                        std::mem::replace(&mut chunk, head)
+                    });
+                    let next_offset = chunk.next_offset();
+                    let current = self.driver.with(|engine, _| {
+                        engine.advance(&topic, partition, generation, next_offset)
+                    });
+                    if !current {
+                        continue;
+                    }
+                    bytes = bytes.saturating_sub(size);
+                    if let Some(rest) = rest {
+                        decoded.push_front(Decoded {
+                            topic,
+                            partition,
+                            generation,
+                            what: Outcome::Chunk(rest, size),
+                        });
+                    }
+                    if !chunk.is_empty() {
+                        records -= chunk.len().min(records);
+                        chunks.push(chunk);
+                    }
+                }
+                Outcome::Broken(offset, error) => {
+                    self.driver.with(|engine, _| {
+                        engine.reject(&topic, partition, generation, offset, error)
+                    });
+                    break;
+                }
+            }
+        }
+        if chunks.is_empty() {
+            if let Some(error) = self
+                .driver
+                .with(|engine, _| refusal(engine).or_else(|| engine.stuck().cloned()))
+            {
+                return Err(error);
+            }
+        }
+        Ok(chunks)
+    }
+
+    /// Decodes records; of those that do not decode, what stands before the broken batch.
+    fn decode(&self, taken: Taken, decoded: &mut VecDeque<Decoded<D::Chunk>>) {
+        let Taken {
+            generation,
+            fetched,
+        } = taken;
+        let mut push = |what| {
+            let topic = Arc::clone(&fetched.topic);
+            decoded.push_back(Decoded {
+                topic,
+                partition: fetched.partition,
+                generation,
+                what,
+            });
+        };
+        match self.decoder.decode(&fetched) {
+            Ok(chunk) => push(Outcome::Chunk(chunk, fetched.records.len())),
+            Err(error) => {
+                for part in fetched.split() {
+                    match self.decoder.decode(&part) {
+                        Ok(chunk) => push(Outcome::Chunk(chunk, part.records.len())),
+                        Err(error) => return push(Outcome::Broken(part.fetch_offset, error)),
+                    }
+                }
+                push(Outcome::Broken(fetched.fetch_offset, error));
+            }
+        }
+    }
+}
+
+/// Why no call can succeed: closed, nothing but strangers at the addresses given, or nothing to read.
+fn refusal(engine: &Engine<Work>) -> Option<Error> {
+    if engine.closed().is_some() {
+        return Some(closed_error());
+    }
+    if engine.assignment().next().is_none() {
+        return Some(Error::new(
+            Kind::Argument,
+            "nothing is assigned: assign partitions first",
+        ));
+    }
+    engine.hopeless()
+}
+
+fn late(timeout: Duration) -> Error {
+    Error::new(
+        Kind::Timeout,
+        format!("no answer within {} ms", timeout.as_millis()),
+    )
+}
+
+/// An offset found by its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffsetAndTimestamp {
+    /// The offset.
+    pub offset: i64,
+    /// The record's time in milliseconds since 1970 UTC; -1 if the offset was not asked for by time.
+    pub timestamp_ms: i64,
+    /// The epoch of the leader that wrote it; -1 if unknown.
+    pub leader_epoch: i32,
+}
+
+impl OffsetAndTimestamp {
+    pub(crate) fn of(found: ottla_engine::operation::FoundOffset) -> Option<OffsetAndTimestamp> {
+        (found.offset >= 0).then_some(OffsetAndTimestamp {
+            offset: found.offset,
+            timestamp_ms: found.timestamp_ms,
+            leader_epoch: found.leader_epoch,
+        })
     }
 }

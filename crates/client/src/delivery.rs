@@ -1,9 +1,17 @@
 //! The fate of sent records.
 
+use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use ottla_engine::Error;
+use ottla_engine::producer::{Done, Stored};
+use ottla_engine::{Error, Kind};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::sync::Notify;
+use tokio::time::timeout_at;
 
 /// Where a record was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,19 +26,171 @@ pub struct RecordMetadata {
     pub timestamp_ms: i64,
 }
 
+/// The fate of one batch, shared by the deliveries of its records.
+pub(crate) struct Completion {
+    topic: Arc<str>,
+    partition: i32,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// What is known: one run of records, or several if the batch had to be split.
+    runs: Vec<Fate>,
+    hooks: Vec<Hook>,
+}
+
+struct Fate {
+    first: u32,
+    count: u32,
+    result: Result<Stored, Error>,
+}
+
+/// To be called when all of some records have their fate.
+struct Hook {
+    first: u32,
+    count: u32,
+    notify: Box<dyn FnOnce() + Send>,
+}
+
+impl State {
+    fn fate(&self, index: u32) -> Option<&Fate> {
+        self.runs
+            .iter()
+            .find(|run| index >= run.first && index - run.first < run.count)
+    }
+
+    fn covers(&self, first: u32, count: u32) -> bool {
+        let end = first + count;
+        let mut at = first;
+        while at < end {
+            match self.fate(at) {
+                Some(run) => at = run.first + run.count,
+                None => return false,
+            }
+        }
+        true
+    }
+}
+
+impl Completion {
+    pub(crate) fn new(topic: &Arc<str>, partition: i32) -> Completion {
+        let (state, changed) = (Mutex::default(), Notify::new());
+        Completion {
+            topic: Arc::clone(topic),
+            partition,
+            state,
+            changed,
+        }
+    }
+
+    /// Takes in a fate and tells everybody whose records all have theirs.
+    pub(crate) fn resolve(done: Done<Arc<Completion>>) {
+        let Done {
+            batch,
+            first,
+            count,
+            result,
+        } = done;
+        let due: Vec<_> = {
+            let mut state = batch.state.lock();
+            state.runs.push(Fate {
+                first,
+                count,
+                result,
+            });
+            let hooks = std::mem::take(&mut state.hooks);
+            let (due, waiting) = hooks
+                .into_iter()
+                .partition(|hook| state.covers(hook.first, hook.count));
+            state.hooks = waiting;
+            due
+        };
+        batch.changed.notify_waiters();
+        for hook in due {
+            (hook.notify)();
+        }
+    }
+
+    fn covers(&self, first: u32, count: u32) -> bool {
+        self.state.lock().covers(first, count)
+    }
+
+    fn hook(&self, first: u32, count: u32, notify: impl FnOnce() + Send + 'static) {
+        let mut state = self.state.lock();
+        if state.covers(first, count) {
+            drop(state);
+            notify();
+        } else {
+            state.hooks.push(Hook {
+                first,
+                count,
+                notify: Box::new(notify),
+            });
+        }
+    }
+
+    /// Waits until the records have their fate; false if the deadline came first.
+    async fn wait(&self, first: u32, count: u32, deadline: Option<Instant>) -> bool {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if self.covers(first, count) {
+                return true;
+            }
+            let Some(deadline) = deadline else {
+                changed.await;
+                continue;
+            };
+            if timeout_at(deadline.into(), changed).await.is_err() {
+                return self.covers(first, count);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Completion({}-{})", self.topic, self.partition)
+    }
+}
+
 /// The fate of one record. Cheap to clone: a share in its batch's fate, and an index.
 #[derive(Clone, Debug)]
-pub struct Delivery {}
+pub struct Delivery {
+    batch: Arc<Completion>,
+    index: u32,
+    timestamp_ms: i64,
+}
 
 impl Delivery {
+    pub(crate) fn new(batch: Arc<Completion>, index: u32, timestamp_ms: i64) -> Delivery {
+        Delivery {
+            batch,
+            index,
+            timestamp_ms,
+        }
+    }
+
     /// Whether the fate is known.
     pub fn is_done(&self) -> bool {
-        todo!()
+        self.batch.covers(self.index, 1)
     }
 
     /// The fate, once it is known. Does not wait.
     pub fn result(&self) -> Option<Result<RecordMetadata, Error>> {
-        todo!()
+        let state = self.batch.state.lock();
+        let fate = state.fate(self.index)?;
+        Some(match &fate.result {
+            Ok(stored) => Ok(RecordMetadata {
+                topic: Arc::clone(&self.batch.topic),
+                partition: self.batch.partition,
+                offset: offset_of(stored, self.index - fate.first),
+                timestamp_ms: stored.log_append_time_ms.unwrap_or(self.timestamp_ms),
+            }),
+            Err(error) => Err(error.clone()),
+        })
     }
 
     /// Waits for the fate. Dropping the future changes nothing about the record.
@@ -38,24 +198,44 @@ impl Delivery {
     /// # Errors
     /// The record's own failure, or `Kind::Timeout` after `timeout` (`None`: no limit but `delivery.timeout.ms`).
     pub async fn wait(&self, timeout: Option<Duration>) -> Result<RecordMetadata, Error> {
-        todo!()
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        self.batch.wait(self.index, 1, deadline).await;
+        self.result().unwrap_or_else(|| {
+            Err(undecided(timeout).partition_is(&self.batch.topic, self.batch.partition))
+        })
     }
 
     /// Calls `notify` once when the fate is known: at once on this thread if it is, else on a thread of the runtime, where
     /// it must neither block nor attach to an interpreter.
     pub fn on_done(&self, notify: impl FnOnce() + Send + 'static) {
-        todo!()
+        self.batch.hook(self.index, 1, notify);
     }
 
     /// The record's topic.
     pub fn topic(&self) -> &Arc<str> {
-        todo!()
+        &self.batch.topic
     }
 
     /// The record's partition.
     pub fn partition(&self) -> i32 {
-        todo!()
+        self.batch.partition
     }
+}
+
+fn offset_of(stored: &Stored, index: u32) -> i64 {
+    if stored.base_offset < 0 {
+        -1
+    } else {
+        stored.base_offset + i64::from(index)
+    }
+}
+
+fn undecided(timeout: Option<Duration>) -> Error {
+    let text = format!(
+        "the fate is not known after {} ms",
+        timeout.unwrap_or_default().as_millis()
+    );
+    Error::new(Kind::Timeout, text)
 }
 
 /// What became of many records, by row.
@@ -69,14 +249,93 @@ pub struct Report {
     pub errors: Vec<(usize, Error)>,
 }
 
-/// The fate of many records, kept as runs of rows that share a batch.
+/// Rows after each other that share a batch, or the reason why they have none.
 #[derive(Clone, Debug)]
-pub struct Deliveries {}
+enum Run {
+    Sent {
+        batch: usize,
+        first: u32,
+        count: u32,
+    },
+    Failed {
+        error: Error,
+        count: u32,
+    },
+}
+
+/// The fate of many records, kept as runs of rows that share a batch. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Deliveries(Arc<Rows>);
+
+#[derive(Debug, Default)]
+struct Rows {
+    batches: Vec<Arc<Completion>>,
+    runs: Vec<Run>,
+    len: usize,
+}
+
+/// Collects the rows of one [`Deliveries`].
+#[derive(Debug, Default)]
+pub(crate) struct DeliveriesBuilder {
+    rows: Rows,
+    /// Where in `batches` the one at this address is.
+    known: FxHashMap<usize, usize>,
+}
+
+impl DeliveriesBuilder {
+    pub(crate) fn sent(&mut self, batch: &Arc<Completion>, index: u32) {
+        self.rows.len += 1;
+        let rows = &mut self.rows;
+        if let Some(Run::Sent {
+            batch: last,
+            first,
+            count,
+        }) = rows.runs.last_mut()
+        {
+            let same = rows
+                .batches
+                .get(*last)
+                .is_some_and(|last| Arc::ptr_eq(last, batch));
+            if same && *first + *count == index {
+                *count += 1;
+                return;
+            }
+        }
+        let number = *self
+            .known
+            .entry(Arc::as_ptr(batch) as usize)
+            .or_insert_with(|| {
+                rows.batches.push(Arc::clone(batch));
+                rows.batches.len() - 1
+            });
+        rows.runs.push(Run::Sent {
+            batch: number,
+            first: index,
+            count: 1,
+        });
+    }
+
+    pub(crate) fn failed(&mut self, error: Error) {
+        self.rows.len += 1;
+        match self.rows.runs.last_mut() {
+            Some(Run::Failed { error: last, count }) if *last == error => *count += 1,
+            _ => self.rows.runs.push(Run::Failed { error, count: 1 }),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.len == 0
+    }
+
+    pub(crate) fn finish(self) -> Deliveries {
+        Deliveries(Arc::new(self.rows))
+    }
+}
 
 impl Deliveries {
     /// Rows.
     pub fn len(&self) -> usize {
-        todo!()
+        self.0.len
     }
 
     /// Whether there are no rows.
@@ -86,12 +345,39 @@ impl Deliveries {
 
     /// Whether every row's fate is known.
     pub fn is_done(&self) -> bool {
-        todo!()
+        self.0
+            .sent()
+            .all(|(batch, first, count)| batch.covers(first, count))
     }
 
     /// The report, once every row's fate is known. Does not wait.
     pub fn report(&self) -> Option<Report> {
-        todo!()
+        let rows = &*self.0;
+        let mut report = Report {
+            partitions: Vec::with_capacity(rows.len),
+            offsets: Vec::with_capacity(rows.len),
+            errors: Vec::new(),
+        };
+        for run in &rows.runs {
+            match run {
+                Run::Sent {
+                    batch,
+                    first,
+                    count,
+                } => {
+                    let batch = rows.batches.get(*batch)?;
+                    report.add(batch, *first, *count)?;
+                }
+                Run::Failed { error, count } => {
+                    for _ in 0..*count {
+                        report.errors.push((report.offsets.len(), error.clone()));
+                        report.partitions.push(-1);
+                        report.offsets.push(-1);
+                    }
+                }
+            }
+        }
+        Some(report)
     }
 
     /// Waits until every row's fate is known.
@@ -99,11 +385,69 @@ impl Deliveries {
     /// # Errors
     /// `Kind::Timeout` after `timeout`. Failed rows are in the report.
     pub async fn wait(&self, timeout: Option<Duration>) -> Result<Report, Error> {
-        todo!()
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        for (batch, first, count) in self.0.sent() {
+            if !batch.wait(first, count, deadline).await {
+                return Err(undecided(timeout));
+            }
+        }
+        self.report().ok_or_else(|| undecided(timeout))
     }
 
     /// Calls `notify` once when every row's fate is known; where and how as for [`Delivery::on_done`].
     pub fn on_done(&self, notify: impl FnOnce() + Send + 'static) {
-        todo!()
+        // One more than there are runs, so that it cannot reach 0 before all hooks are in place.
+        let left = Arc::new(AtomicUsize::new(1 + self.0.sent().count()));
+        let notify = Arc::new(Mutex::new(Some(notify)));
+        let one_less = move || {
+            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                let notify = notify.lock().take();
+                if let Some(notify) = notify {
+                    notify();
+                }
+            }
+        };
+        for (batch, first, count) in self.0.sent() {
+            batch.hook(first, count, one_less.clone());
+        }
+        one_less();
+    }
+}
+
+impl Rows {
+    fn sent(&self) -> impl Iterator<Item = (&Arc<Completion>, u32, u32)> {
+        self.runs.iter().filter_map(|run| match run {
+            Run::Sent {
+                batch,
+                first,
+                count,
+            } => Some((self.batches.get(*batch)?, *first, *count)),
+            Run::Failed { .. } => None,
+        })
+    }
+}
+
+impl Report {
+    /// Adds the rows of a run; `None` if one of them has no fate yet.
+    fn add(&mut self, batch: &Completion, first: u32, count: u32) -> Option<()> {
+        let state = batch.state.lock();
+        let end = first + count;
+        let mut at = first;
+        while at < end {
+            let fate = state.fate(at)?;
+            let stop = end.min(fate.first + fate.count);
+            for index in at..stop {
+                match &fate.result {
+                    Ok(stored) => self.offsets.push(offset_of(stored, index - fate.first)),
+                    Err(error) => {
+                        self.errors.push((self.offsets.len(), error.clone()));
+                        self.offsets.push(-1);
+                    }
+                }
+                self.partitions.push(batch.partition);
+            }
+            at = stop;
+        }
+        Some(())
     }
 }

@@ -1,10 +1,12 @@
 //! The tokio shell around ottla-engine: sockets, timers, tasks, and the handles that callers hold.
-#![allow(clippy::todo, unused_variables, dead_code)]
 
 pub mod admin;
 pub mod consumer;
 pub mod delivery;
+mod driver;
 pub mod producer;
+mod questions;
+mod socket;
 
 pub use admin::{
     Admin, ClusterDescription, Each, NewTopic, Node, OffsetSpec, TopicDescription, TopicListing,
@@ -26,4 +28,36 @@ pub struct PartitionInfo {
     pub replicas: Vec<i32>,
     /// Ids of the brokers whose replica is in sync.
     pub in_sync: Vec<i32>,
+}
+
+impl PartitionInfo {
+    fn all(topic: &ottla_engine::metadata::Topic) -> Vec<PartitionInfo> {
+        let partitions = topic
+            .partitions
+            .iter()
+            .map(|(number, partition)| PartitionInfo {
+                partition: *number,
+                leader: partition.leader,
+                replicas: partition.replicas.clone(),
+                in_sync: partition.in_sync.clone(),
+            });
+        partitions.collect()
+    }
+
+    fn answered(
+        topic: &ottla_engine::messages::metadata_response::MetadataResponseTopic,
+    ) -> Vec<PartitionInfo> {
+        let mut partitions: Vec<_> = topic
+            .partitions
+            .iter()
+            .map(|row| PartitionInfo {
+                partition: row.partition_index,
+                leader: row.leader_id,
+                replicas: row.replica_nodes.clone(),
+                in_sync: row.isr_nodes.clone(),
+            })
+            .collect();
+        partitions.sort_by_key(|row| row.partition);
+        partitions
+    }
 }

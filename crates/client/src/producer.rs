@@ -1,12 +1,33 @@
 //! Sending records.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
-use ottla_engine::{Config, Error};
+use ottla_engine::engine::closed_error;
+use ottla_engine::producer::{Done, Producer as Work, Refusal};
+use ottla_engine::{Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
 use crate::PartitionInfo;
-use crate::delivery::{Deliveries, Delivery};
+use crate::delivery::{Completion, Deliveries, DeliveriesBuilder, Delivery};
+use crate::driver::{Driver, Publish};
+
+type Batches = Work<Arc<Completion>>;
+
+/// Rows that are appended while the lock is held.
+const ROWS_AT_ONCE: usize = 256;
+
+impl Publish for Batches {
+    type News = Done<Arc<Completion>>;
+
+    fn collect(engine: &mut Engine<Self>) -> Vec<Self::News> {
+        std::iter::from_fn(|| engine.poll_done()).collect()
+    }
+
+    fn publish(done: Self::News) {
+        Completion::resolve(done);
+    }
+}
 
 /// One record to be sent. Everything is borrowed: it is encoded into the open batch at once.
 #[derive(Clone, Debug)]
@@ -47,9 +68,12 @@ pub enum TrySendError {
     Failed(#[from] Error),
 }
 
-/// A producer: a cheap handle, to be cloned and shared between threads.
+/// A producer: a cheap handle, to be cloned and shared between threads. Dropping the last one without
+/// [`Producer::close`] gives up what is not delivered.
 #[derive(Clone, Debug)]
-pub struct Producer {}
+pub struct Producer {
+    driver: Arc<Driver<Batches>>,
+}
 
 impl Producer {
     /// A producer that runs on `runtime`. Never connects: the first send does.
@@ -57,18 +81,27 @@ impl Producer {
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
     pub fn new(config: Config, runtime: &Handle) -> Result<Producer, Error> {
-        todo!()
+        let driver = Driver::start(config, Role::Producer, runtime, Engine::producer)?;
+        Ok(Producer {
+            driver: Arc::new(driver),
+        })
     }
 
     /// Encodes one record into the open batch of its partition. Takes one lock, never waits.
     ///
     /// # Errors
     /// [`TrySendError::NotReady`]: await [`Producer::ready`] for the same topic and size, then try again.
-    pub fn try_send<'a, H>(&self, topic: &str, row: Row<'a, H>) -> Result<Delivery, TrySendError>
+    pub fn try_send<'a, H>(&self, topic: &str, row: &Row<'a, H>) -> Result<Delivery, TrySendError>
     where
         H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
     {
-        todo!()
+        let timestamp_ms = row.timestamp_ms.unwrap_or_else(now_ms);
+        self.driver.with_clock(|engine| {
+            let appended = append(engine, Instant::now, topic, row, timestamp_ms);
+            appended
+                .map(|(batch, index)| Delivery::new(Arc::clone(batch), index, timestamp_ms))
+                .map_err(TrySendError::from)
+        })
     }
 
     /// Waits until `topic` is known and the buffer has room for `bytes` more, at most `timeout` (`None`: `max.block.ms`).
@@ -81,20 +114,69 @@ impl Producer {
         bytes: usize,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
-        todo!()
+        let timeout = timeout.unwrap_or(self.config().max_block);
+        let deadline = Instant::now() + timeout;
+        let look = |engine: &mut Engine<Batches>, now: Instant| {
+            if engine.closed().is_some() {
+                return Some(Err(closed_error()));
+            }
+            if let Some(error) = engine.hopeless() {
+                return Some(Err(error));
+            }
+            if engine.knows_topic(topic) {
+                return engine.has_room(bytes).then_some(Ok(()));
+            }
+            engine.want_topic(now, topic);
+            match engine.topic(topic) {
+                Err(Some(error)) if !error.is_retriable() => Some(Err(error)),
+                _ => None,
+            }
+        };
+        let late = |engine: &mut Engine<Batches>, _: Instant| {
+            let waited = timeout.as_millis();
+            if engine.knows_topic(topic) {
+                let text = format!(
+                    "no room within {waited} ms: buffer.memory is full of undelivered records"
+                );
+                return Err(match engine.delay() {
+                    Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
+                    None => Error::new(Kind::Timeout, text),
+                });
+            }
+            engine.give_up_topic(topic);
+            let unknown = engine.topic(topic).err().flatten();
+            Err(engine.trouble().or(unknown).unwrap_or_else(|| {
+                Error::new(Kind::Timeout, format!("no metadata within {waited} ms"))
+                    .topic_is(&topic.into())
+            }))
+        };
+        self.driver.wait(deadline, look, late).await
     }
 
     /// [`Producer::try_send`], waiting for room where needed; `timeout` bounds that wait (`None`: `max.block.ms`).
+    ///
+    /// # Errors
+    /// As [`Producer::ready`], or that the record can never be sent.
     pub async fn send<'a, H>(
         &self,
         topic: &str,
-        row: Row<'a, H>,
+        row: &Row<'a, H>,
         timeout: Option<Duration>,
     ) -> Result<Delivery, Error>
     where
         H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
     {
-        todo!()
+        let deadline = Instant::now() + timeout.unwrap_or(self.config().max_block);
+        loop {
+            match self.try_send(topic, row) {
+                Ok(delivery) => return Ok(delivery),
+                Err(TrySendError::Failed(error)) => return Err(error),
+                Err(TrySendError::NotReady) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    self.ready(topic, row.size(), Some(left)).await?;
+                }
+            }
+        }
     }
 
     /// Sends all rows, taking the lock once for many; waits for room where needed, `timeout` for each such wait.
@@ -111,7 +193,46 @@ impl Producer {
     where
         H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
     {
-        todo!()
+        let mut rows = rows.peekable();
+        let mut deliveries = DeliveriesBuilder::default();
+        while rows.peek().is_some() {
+            if self.append_many(topic, &mut rows, &mut deliveries) {
+                continue;
+            }
+            let size = rows.peek().map_or(0, Row::size);
+            if let Err(error) = self.ready(topic, size, timeout).await {
+                if deliveries.is_empty() {
+                    return Err(error);
+                }
+                rows.by_ref().for_each(|_| deliveries.failed(error.clone()));
+            }
+        }
+        Ok(deliveries.finish())
+    }
+
+    /// Appends rows under one lock; false if the next one has to wait.
+    fn append_many<'a, H>(
+        &self,
+        topic: &str,
+        rows: &mut std::iter::Peekable<impl Iterator<Item = Row<'a, H>>>,
+        deliveries: &mut DeliveriesBuilder,
+    ) -> bool
+    where
+        H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
+    {
+        let time = now_ms();
+        self.driver.with(|engine, now| {
+            for _ in 0..ROWS_AT_ONCE {
+                let Some(row) = rows.peek() else { return true };
+                match append(engine, || now, topic, row, row.timestamp_ms.unwrap_or(time)) {
+                    Ok((batch, index)) => deliveries.sent(batch, index),
+                    Err(Refusal::UnknownTopic | Refusal::Full) => return false,
+                    Err(Refusal::Failed(error)) => deliveries.failed(error),
+                }
+                rows.next();
+            }
+            true
+        })
     }
 
     /// Sends everything without lingering and waits until each record sent so far has its fate.
@@ -120,7 +241,23 @@ impl Producer {
     /// `Kind::Timeout`, or the cause that keeps records from being delivered, if some are undecided at the deadline.
     /// Failures of single records are in their deliveries, not here.
     pub async fn flush(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        todo!()
+        // By then every record has its fate, if only that it was given up.
+        let timeout = timeout.unwrap_or(self.config().delivery_timeout + Duration::from_secs(1));
+        let deadline = Instant::now() + timeout;
+        let mark = self.driver.with(|engine, now| engine.flush(now));
+        let look =
+            |engine: &mut Engine<Batches>, _: Instant| engine.is_flushed(mark).then_some(Ok(()));
+        let late = |engine: &mut Engine<Batches>, _: Instant| {
+            let text = format!(
+                "records are still undelivered after {} ms",
+                timeout.as_millis()
+            );
+            Err(match engine.delay() {
+                Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
+                None => Error::new(Kind::Timeout, text),
+            })
+        };
+        self.driver.wait(deadline, look, late).await
     }
 
     /// Flushes at most `timeout` (`None`: `delivery.timeout.ms`), fails what is left, joins every task. Idempotent.
@@ -128,25 +265,100 @@ impl Producer {
     /// # Errors
     /// As [`Producer::flush`]; the producer is closed all the same.
     pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        todo!()
+        let flushed = self.flush(timeout).await;
+        let joined = self.driver.close(JOIN_TIMEOUT).await;
+        flushed.and(joined)
     }
 
     /// The topic's partitions, in order.
+    ///
+    /// # Errors
+    /// The topic is unknown, or no broker could be reached, at the deadline (`None`: `max.block.ms`).
     pub async fn partitions_for(
         &self,
         topic: &str,
         timeout: Option<Duration>,
     ) -> Result<Vec<PartitionInfo>, Error> {
-        todo!()
+        self.ready(topic, 0, timeout).await?;
+        self.driver.with(|engine, _| {
+            let known = engine.topic(topic).map_err(|cause| {
+                cause.unwrap_or_else(|| {
+                    Error::new(Kind::Timeout, "no metadata").topic_is(&topic.into())
+                })
+            })?;
+            Ok(PartitionInfo::all(known))
+        })
     }
 
     /// Bytes of records that have no fate yet.
     pub fn buffered_bytes(&self) -> usize {
-        todo!()
+        self.driver.with(|engine, _| engine.buffered_bytes())
     }
 
     /// The settings.
     pub fn config(&self) -> &Config {
-        todo!()
+        self.driver.config()
     }
+}
+
+/// Tasks end at their next await; this is for a machine that is very busy.
+pub(crate) const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl<'a, H> Row<'a, H>
+where
+    H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
+{
+    /// About the bytes that the record takes in a batch.
+    fn size(&self) -> usize {
+        let headers = self
+            .headers
+            .clone()
+            .map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len) + 10);
+        64 + self.key.map_or(0, <[u8]>::len)
+            + self.value.map_or(0, <[u8]>::len)
+            + headers.sum::<usize>()
+    }
+}
+
+fn append<'e, 'a, H>(
+    engine: &'e mut Engine<Batches>,
+    clock: impl FnOnce() -> Instant,
+    topic: &str,
+    row: &Row<'a, H>,
+    timestamp_ms: i64,
+) -> Result<(&'e Arc<Completion>, u32), Refusal>
+where
+    H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
+{
+    let open = |topic: &Arc<str>, partition| Arc::new(Completion::new(topic, partition));
+    let headers = row.headers.clone();
+    engine
+        .append(
+            clock,
+            topic,
+            row.partition,
+            timestamp_ms,
+            row.key,
+            row.value,
+            headers,
+            open,
+        )
+        .map(|appended| (appended.batch, appended.index))
+}
+
+impl From<Refusal> for TrySendError {
+    fn from(refusal: Refusal) -> TrySendError {
+        match refusal {
+            Refusal::UnknownTopic | Refusal::Full => TrySendError::NotReady,
+            Refusal::Failed(error) => TrySendError::Failed(error),
+        }
+    }
+}
+
+/// Milliseconds since 1970 UTC.
+fn now_ms() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

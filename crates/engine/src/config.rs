@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::ottla_protocol::compression::Compression;
+use ottla_protocol::compression::Compression;
 
 /// The client that is being configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -898,7 +898,8 @@ impl Config {
             check_crcs: true,
             prefetch_max_bytes: 0,
             decompress_max_bytes: 0,
-            allow_auto_create_topics: false,
+            // A producer has always been free to; there is no property for it.
+            allow_auto_create_topics: role == Role::Producer,
             receive_buffer: None,
             send_buffer: None,
             default_api_timeout: Duration::ZERO,

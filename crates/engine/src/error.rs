@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::ottla_protocol::ErrorCode;
+use ottla_protocol::ErrorCode;
 
 /// Who is at fault, which is what a handler decides by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

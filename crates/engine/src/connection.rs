@@ -1,0 +1,515 @@
+//! One connection to a broker: negotiates versions, pairs answers with requests, notices when either side falls out of step.
+//!
+//! ```text
+//!            ApiVersions 4                 answer
+//! new() ──────────────────▶ Negotiating ──────────▶ Ready ── send ⇄ answers
+//!                            │   ▲   │                │
+//!      error 35: lower version└───┘   └─▶ fail ◀───────┘  closed, timeout, bad frame, wrong correlation id
+//! ```
+//!
+//! Brokers answer in the order of requests, so an answer always belongs to the oldest request in flight. Anything else
+//! means that the stream is out of step; then the connection is given up, and the first cause is the one everybody gets.
+//! Sources: the protocol guide, KIP-35 and KIP-511 (version negotiation).
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use ottla_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
+use ottla_protocol::{ApiKey, ErrorCode, Frame, header};
+
+use crate::api::{API_VERSIONS_MAX, Request, Response, Versions};
+use crate::error::{Error, Kind};
+use crate::frame::{LIMIT, LIMIT_AT_FIRST, next_frame, room};
+
+/// A request on its way to the wire.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outgoing {
+    /// Given back with the answer.
+    pub token: u64,
+    /// The request.
+    pub request: Request,
+    /// The version to encode it at.
+    pub version: i16,
+    /// How long the answer may take.
+    pub timeout: Duration,
+    /// Whether there will be an answer; a Produce with `acks=0` has none.
+    pub answered: bool,
+    /// Bytes of answer that were asked for; room for them is made without waiting to see them.
+    pub expected_bytes: usize,
+}
+
+/// What a connection tells its owner.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    /// The broker told its versions; requests may be sent.
+    Ready(Versions),
+    /// The answer to the request with this token.
+    Answer {
+        /// The request's token.
+        token: u64,
+        /// The version of both.
+        version: i16,
+        /// The answer.
+        response: Response,
+    },
+}
+
+#[derive(Debug)]
+struct InFlight {
+    correlation: i32,
+    api: ApiKey,
+    version: i16,
+    token: u64,
+    deadline: Instant,
+    timeout: Duration,
+    expected_bytes: usize,
+}
+
+#[derive(Debug, PartialEq)]
+enum State {
+    Negotiating,
+    Ready,
+}
+
+/// The state of one connection. Bytes go in and come out; the owner moves them.
+#[derive(Debug)]
+pub struct Connection {
+    client_id: String,
+    state: State,
+    in_flight: VecDeque<InFlight>,
+    next_correlation: i32,
+    heard: VecDeque<Heard>,
+    transmit: VecDeque<Frame>,
+}
+
+impl Connection {
+    /// A connection whose socket has just been connected; the broker's versions must arrive within `setup`.
+    ///
+    /// # Errors
+    /// A client id that does not encode.
+    pub fn new(now: Instant, client_id: &str, setup: Duration) -> Result<Connection, Error> {
+        let mut connection = Connection {
+            client_id: client_id.to_owned(),
+            state: State::Negotiating,
+            in_flight: VecDeque::new(),
+            next_correlation: 0,
+            heard: VecDeque::new(),
+            transmit: VecDeque::new(),
+        };
+        connection.ask_versions(now, API_VERSIONS_MAX, setup)?;
+        Ok(connection)
+    }
+
+    /// Encodes a request and expects its answer. The frame is to be written after all earlier ones.
+    ///
+    /// # Errors
+    /// A request that cannot be said at its version. The connection stays usable.
+    pub fn send(&mut self, now: Instant, outgoing: Outgoing) -> Result<Frame, Error> {
+        let Outgoing {
+            token,
+            mut request,
+            version,
+            timeout,
+            answered,
+            expected_bytes,
+        } = outgoing;
+        request.fit(version);
+        let api = request.api();
+        let correlation = self.next_correlation;
+        let frame = request
+            .encode(version, correlation, &self.client_id)
+            .map_err(|cause| {
+                Error::new(
+                    Kind::Argument,
+                    format!("the request does not encode at version {version}: {cause}"),
+                )
+                .calling(api.name())
+            })?;
+        self.next_correlation = correlation.wrapping_add(1);
+        if answered {
+            let deadline = now + timeout;
+            self.in_flight.push_back(InFlight {
+                correlation,
+                api,
+                version,
+                token,
+                deadline,
+                timeout,
+                expected_bytes,
+            });
+        }
+        Ok(frame)
+    }
+
+    /// Takes whole frames off `buffer`.
+    ///
+    /// # Errors
+    /// The stream is out of step or not Kafka's: the connection must be closed.
+    pub fn handle_bytes(&mut self, now: Instant, buffer: &mut BytesMut) -> Result<(), Error> {
+        while let Some(frame) = next_frame(buffer, self.limit())? {
+            let correlation = header::correlation_id(&frame).map_err(|cause| {
+                Error::new(Kind::Protocol, format!("an answer has no header: {cause}"))
+            })?;
+            let Some(oldest) = self.in_flight.pop_front() else {
+                return Err(Error::new(
+                    Kind::Protocol,
+                    format!(
+                        "an answer with correlation id {correlation} came, and nothing was asked"
+                    ),
+                ));
+            };
+            if correlation != oldest.correlation {
+                return Err(Error::new(
+                    Kind::Protocol,
+                    format!(
+                        "an answer has correlation id {correlation}, expected was {}",
+                        oldest.correlation
+                    ),
+                )
+                .calling(oldest.api.name()));
+            }
+            match self.state {
+                State::Negotiating => self.handle_versions(now, &oldest, frame)?,
+                State::Ready => self.handle_answer(&oldest, frame)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// How much room to make in the read buffer before the next read.
+    pub fn room(&self, buffer: &BytesMut) -> usize {
+        let expected = self
+            .in_flight
+            .front()
+            .map_or(0, |oldest| oldest.expected_bytes);
+        room(buffer, self.limit(), expected)
+    }
+
+    /// The next bytes to write that no request asked for: negotiation.
+    pub fn poll_transmit(&mut self) -> Option<Frame> {
+        self.transmit.pop_front()
+    }
+
+    /// What happened since the last call.
+    pub fn poll_heard(&mut self) -> Option<Heard> {
+        self.heard.pop_front()
+    }
+
+    /// When [`Connection::handle_timeout`] is due.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.in_flight.iter().map(|request| request.deadline).min()
+    }
+
+    /// Notices answers that are overdue.
+    ///
+    /// # Errors
+    /// An answer is overdue: the connection must be closed, for the answers behind it can never be told apart from it.
+    pub fn handle_timeout(&mut self, now: Instant) -> Result<(), Error> {
+        match self.in_flight.iter().find(|request| request.deadline <= now) {
+            Some(late) if self.state == State::Negotiating => Err(Error::new(
+                Kind::Unreachable,
+                format!(
+                    "connected, but no answer to the question for versions within {} ms: not a Kafka broker, one older than \
+                     0.10, or one that is overloaded",
+                    late.timeout.as_millis()
+                ),
+            )
+            .calling(late.api.name())),
+            Some(late) => Err(Error::new(
+                Kind::Unreachable,
+                format!("no answer within request.timeout.ms ({} ms)", late.timeout.as_millis()),
+            )
+            .calling(late.api.name())),
+            None => Ok(()),
+        }
+    }
+
+    /// What it means that the peer closed the connection now, with `buffer` not yet taken.
+    pub fn closed(&self, buffer: &BytesMut) -> Error {
+        let text = match (&self.state, buffer.is_empty()) {
+            (State::Negotiating, true) => {
+                "the connection was closed at the question for versions: a broker older than 0.10, a port that wants TLS, or \
+                 not a Kafka broker"
+            }
+            (_, false) => "the connection was closed in the middle of an answer",
+            (State::Ready, true) => "the broker closed the connection",
+        };
+        Error::new(Kind::Unreachable, text)
+    }
+
+    fn limit(&self) -> usize {
+        if self.state == State::Ready {
+            LIMIT
+        } else {
+            LIMIT_AT_FIRST
+        }
+    }
+
+    fn ask_versions(&mut self, now: Instant, version: i16, timeout: Duration) -> Result<(), Error> {
+        let request = Request::ApiVersions(ApiVersionsRequest {
+            client_software_name: "ottla".into(),
+            client_software_version: env!("CARGO_PKG_VERSION").into(),
+            ..Default::default()
+        });
+        let outgoing = Outgoing {
+            token: 0,
+            request,
+            version,
+            timeout,
+            answered: true,
+            expected_bytes: 0,
+        };
+        let frame = self.send(now, outgoing)?;
+        self.transmit.push_back(frame);
+        Ok(())
+    }
+
+    /// A broker that does not know the version asked for says so in version 0, with the versions it knows.
+    fn handle_versions(
+        &mut self,
+        now: Instant,
+        asked: &InFlight,
+        frame: Bytes,
+    ) -> Result<(), Error> {
+        let undecodable = |cause| {
+            Error::new(
+                Kind::NotKafka,
+                format!("the answer to the question for versions does not decode: {cause}"),
+            )
+        };
+        let refused = frame.get(4..6) == Some(&ErrorCode::UNSUPPORTED_VERSION.0.to_be_bytes()[..]);
+        let version = if refused { 0 } else { asked.version };
+        let (_, answer) =
+            header::decode_response::<ApiVersionsResponse>(version, frame).map_err(undecodable)?;
+        if refused && asked.version > 0 {
+            let highest = answer
+                .api_keys
+                .iter()
+                .find(|row| row.api_key == ApiKey::ApiVersions.as_i16());
+            let lower = highest
+                .map_or(0, |row| row.max_version)
+                .clamp(0, asked.version - 1);
+            let left = asked.deadline.saturating_duration_since(now);
+            return self.ask_versions(now, lower, left);
+        }
+        let code = ErrorCode(answer.error_code);
+        if code.is_error() {
+            return Err(Error::from_code(code, None).calling(asked.api.name()));
+        }
+        self.state = State::Ready;
+        self.heard.push_back(Heard::Ready(Versions::new(&answer)));
+        Ok(())
+    }
+
+    fn handle_answer(&mut self, asked: &InFlight, frame: Bytes) -> Result<(), Error> {
+        let response = match Response::decode(asked.api, asked.version, frame) {
+            Some(Ok(response)) => response,
+            Some(Err(cause)) => {
+                return Err(Error::new(
+                    Kind::Protocol,
+                    format!(
+                        "the answer at version {} does not decode: {cause}",
+                        asked.version
+                    ),
+                )
+                .calling(asked.api.name()));
+            }
+            None => {
+                return Err(Error::new(
+                    Kind::Protocol,
+                    "an answer came to a request that is never sent",
+                ));
+            }
+        };
+        self.heard.push_back(Heard::Answer {
+            token: asked.token,
+            version: asked.version,
+            response,
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ottla_protocol::messages::api_versions_response::ApiVersion;
+    use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
+
+    use super::*;
+
+    const SETUP: Duration = Duration::from_secs(10);
+
+    fn metadata(token: u64) -> Outgoing {
+        Outgoing {
+            token,
+            request: Request::Metadata(MetadataRequest::default()),
+            version: 9,
+            timeout: Duration::from_secs(30),
+            answered: true,
+            expected_bytes: 0,
+        }
+    }
+
+    fn versions(error: i16, max: i16) -> ApiVersionsResponse {
+        let api_keys = [(18, max), (3, 9)]
+            .map(|(api_key, max_version)| ApiVersion {
+                api_key,
+                max_version,
+                ..Default::default()
+            })
+            .to_vec();
+        ApiVersionsResponse {
+            error_code: error,
+            api_keys,
+            ..Default::default()
+        }
+    }
+
+    fn answer<R: ottla_protocol::Response>(body: &R, version: i16, correlation: i32) -> BytesMut {
+        BytesMut::from(
+            &header::encode_response(body, version, correlation)
+                .unwrap()
+                .into_bytes()[..],
+        )
+    }
+
+    fn ready(now: Instant) -> Connection {
+        let mut connection = Connection::new(now, "test", SETUP).unwrap();
+        assert!(connection.poll_transmit().is_some());
+        connection
+            .handle_bytes(now, &mut answer(&versions(0, 4), 4, 0))
+            .unwrap();
+        assert!(matches!(connection.poll_heard(), Some(Heard::Ready(_))));
+        connection
+    }
+
+    #[test]
+    fn asks_again_at_a_version_the_broker_knows() {
+        let now = Instant::now();
+        let mut connection = Connection::new(now, "test", SETUP).unwrap();
+        let first = connection.poll_transmit().unwrap().into_bytes();
+        assert_eq!(&first[4..8], &[0, 18, 0, 4]);
+        connection
+            .handle_bytes(now, &mut answer(&versions(35, 2), 0, 0))
+            .unwrap();
+        assert_eq!(connection.poll_heard(), None);
+        let second = connection.poll_transmit().unwrap().into_bytes();
+        assert_eq!(&second[4..8], &[0, 18, 0, 2]);
+        connection
+            .handle_bytes(now, &mut answer(&versions(0, 2), 2, 1))
+            .unwrap();
+        let Some(Heard::Ready(versions)) = connection.poll_heard() else {
+            panic!("not ready")
+        };
+        assert_eq!(versions.choose(ApiKey::Metadata, i16::MAX), Ok(9));
+    }
+
+    #[test]
+    fn pairs_answers_with_requests_in_order() {
+        let now = Instant::now();
+        let mut connection = ready(now);
+        for token in [7, 8] {
+            connection.send(now, metadata(token)).unwrap();
+        }
+        let mut bytes = answer(&MetadataResponse::default(), 9, 1);
+        bytes.extend_from_slice(&answer(
+            &MetadataResponse {
+                controller_id: 5,
+                ..Default::default()
+            },
+            9,
+            2,
+        ));
+        connection.handle_bytes(now, &mut bytes).unwrap();
+        for wanted in [7, 8] {
+            assert!(
+                matches!(connection.poll_heard(), Some(Heard::Answer { token, .. }) if token == wanted)
+            );
+        }
+        assert_eq!(connection.next_timeout(), None);
+    }
+
+    #[test]
+    fn a_stream_out_of_step_is_given_up() {
+        let now = Instant::now();
+        let mut connection = ready(now);
+        connection.send(now, metadata(1)).unwrap();
+        let error = connection
+            .handle_bytes(now, &mut answer(&MetadataResponse::default(), 9, 6))
+            .unwrap_err();
+        assert_eq!(error.kind(), Kind::Protocol);
+        assert!(error.message().contains("id 6, expected was 1"), "{error}");
+        let error = ready(now)
+            .handle_bytes(now, &mut answer(&MetadataResponse::default(), 9, 1))
+            .unwrap_err();
+        assert!(error.message().contains("nothing was asked"), "{error}");
+    }
+
+    #[test]
+    fn an_answer_that_does_not_decode_is_given_up() {
+        let now = Instant::now();
+        let mut connection = ready(now);
+        connection.send(now, metadata(1)).unwrap();
+        let error = connection
+            .handle_bytes(now, &mut BytesMut::from(&b"\0\0\0\x05\0\0\0\x01\x80"[..]))
+            .unwrap_err();
+        assert_eq!(
+            (error.kind(), error.api()),
+            (Kind::Protocol, Some("Metadata"))
+        );
+    }
+
+    #[test]
+    fn a_late_answer_is_an_error_that_says_so() {
+        let now = Instant::now();
+        let mut connection = Connection::new(now, "test", SETUP).unwrap();
+        assert_eq!(connection.next_timeout(), Some(now + SETUP));
+        assert!(connection.handle_timeout(now).is_ok());
+        assert!(
+            connection
+                .handle_timeout(now + SETUP)
+                .unwrap_err()
+                .message()
+                .contains("older than 0.10")
+        );
+        let mut connection = ready(now);
+        connection.send(now, metadata(1)).unwrap();
+        let error = connection
+            .handle_timeout(now + Duration::from_secs(30))
+            .unwrap_err();
+        assert!(
+            error.message().contains("30000 ms") && error.is_retriable(),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn no_room_for_large_frames_before_the_versions_are_known() {
+        let now = Instant::now();
+        let mut connection = Connection::new(now, "test", SETUP).unwrap();
+        let mut bytes = BytesMut::from(&(2_i32 << 20).to_be_bytes()[..]);
+        assert_eq!(
+            connection.handle_bytes(now, &mut bytes).unwrap_err().kind(),
+            Kind::Protocol
+        );
+    }
+
+    #[test]
+    fn says_when_a_peer_closes() {
+        let now = Instant::now();
+        let connection = Connection::new(now, "test", SETUP).unwrap();
+        assert!(
+            connection
+                .closed(&BytesMut::new())
+                .message()
+                .contains("older than 0.10")
+        );
+        assert!(
+            ready(now)
+                .closed(&BytesMut::from(&b"\0\0"[..]))
+                .message()
+                .contains("middle")
+        );
+    }
+}

@@ -1,0 +1,382 @@
+//! A whole client as one state machine: the cluster, single questions, and the work that makes it a producer or a consumer.
+//!
+//! The owner moves bytes and keeps time, and does nothing else. Five verbs: [`Engine::handle`] an event,
+//! [`Engine::handle_timeout`], [`Engine::next_timeout`], [`Engine::poll_send`] for the next thing to send on a link, and
+//! [`Engine::poll_action`] for the next thing to do.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::api::{Response, Versions};
+use crate::cluster::{Action, Cluster, LinkId, Next, Orphan, Owner};
+use crate::config::Config;
+use crate::connection::Outgoing;
+use crate::error::{Error, Kind};
+use crate::metadata::{Metadata, Topic};
+use crate::operation::{Answer, Asker, OperationId, Operations, Question};
+use crate::producer::Parcel;
+
+/// What happened to a link.
+#[derive(Debug)]
+pub enum Event {
+    /// The broker told its versions.
+    Up(Versions),
+    /// A request was answered.
+    Answer {
+        /// The request's token.
+        token: u64,
+        /// The answer.
+        response: Response,
+    },
+    /// A request that has no answer was written to the socket.
+    Written {
+        /// The request's token.
+        token: u64,
+    },
+    /// A request could not be encoded; nothing of it was written.
+    Unsendable {
+        /// The request's token.
+        token: u64,
+        /// Why.
+        error: Error,
+    },
+    /// The connection broke, or never came to be.
+    Down(Error),
+}
+
+/// Something to send.
+#[derive(Debug)]
+pub enum Dispatch {
+    /// A request.
+    Ready(Outgoing),
+    /// Batches that still have to be compressed and summed: work to be done without holding the engine.
+    Produce(Parcel),
+}
+
+impl Dispatch {
+    /// The request's token.
+    pub fn token(&self) -> u64 {
+        match self {
+            Dispatch::Ready(outgoing) => outgoing.token,
+            Dispatch::Produce(parcel) => parcel.token(),
+        }
+    }
+
+    /// The request, complete.
+    ///
+    /// # Errors
+    /// A batch that cannot be compressed; to be reported as [`Event::Unsendable`].
+    pub fn into_outgoing(self) -> Result<Outgoing, Error> {
+        match self {
+            Dispatch::Ready(outgoing) => Ok(outgoing),
+            Dispatch::Produce(parcel) => parcel.finish(),
+        }
+    }
+}
+
+/// What every kind of client has.
+#[derive(Debug)]
+pub struct Core {
+    pub(crate) cluster: Cluster,
+    pub(crate) operations: Operations,
+}
+
+/// What makes an engine a producer or a consumer.
+pub trait Work: fmt::Debug + Send + 'static {
+    /// A request of this work was answered.
+    #[doc(hidden)]
+    fn handle_answer(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        link: LinkId,
+        token: u64,
+        response: Response,
+    );
+    /// A request of this work will not be answered.
+    #[doc(hidden)]
+    fn handle_orphan(&mut self, now: Instant, core: &mut Core, orphan: Failed);
+    /// A request without answer was written.
+    #[doc(hidden)]
+    fn handle_written(&mut self, now: Instant, core: &mut Core, token: u64);
+    /// A question of this work was answered.
+    #[doc(hidden)]
+    fn handle_operation(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        id: OperationId,
+        outcome: Result<Answer, Error>,
+    );
+    /// Anything may have changed: ask for links, set alarms, give up what is late.
+    #[doc(hidden)]
+    fn pump(&mut self, now: Instant, core: &mut Core);
+    /// What this work has to send on `link` now.
+    #[doc(hidden)]
+    fn next_dispatch(&mut self, now: Instant, core: &mut Core, link: LinkId) -> Option<Dispatch>;
+    /// The client closes: everything undecided fails with `cause`.
+    #[doc(hidden)]
+    fn abort(&mut self, now: Instant, core: &mut Core, cause: &Error);
+}
+
+/// A request of the work that will not be answered.
+#[derive(Debug)]
+pub struct Failed(pub(crate) Orphan);
+
+/// No work of its own: questions only.
+#[derive(Debug, Default)]
+pub struct Questions;
+
+impl Work for Questions {
+    fn handle_answer(&mut self, _: Instant, _: &mut Core, _: LinkId, _: u64, _: Response) {}
+    fn handle_orphan(&mut self, _: Instant, _: &mut Core, _: Failed) {}
+    fn handle_written(&mut self, _: Instant, _: &mut Core, _: u64) {}
+    fn handle_operation(
+        &mut self,
+        _: Instant,
+        _: &mut Core,
+        _: OperationId,
+        _: Result<Answer, Error>,
+    ) {
+    }
+    fn pump(&mut self, _: Instant, _: &mut Core) {}
+    fn next_dispatch(&mut self, _: Instant, _: &mut Core, _: LinkId) -> Option<Dispatch> {
+        None
+    }
+    fn abort(&mut self, _: Instant, _: &mut Core, _: &Error) {}
+}
+
+/// A client without sockets and clocks.
+#[derive(Debug)]
+pub struct Engine<W> {
+    pub(crate) core: Core,
+    pub(crate) work: W,
+    closed: Option<Error>,
+}
+
+impl<W: Work> Engine<W> {
+    pub(crate) fn with_work(config: Arc<Config>, seed: u64, work: W) -> Engine<W> {
+        let core = Core {
+            cluster: Cluster::new(config, seed),
+            operations: Operations::default(),
+        };
+        Engine {
+            core,
+            work,
+            closed: None,
+        }
+    }
+
+    /// Takes in what happened to a link.
+    pub fn handle(&mut self, now: Instant, link: LinkId, event: Event) {
+        match event {
+            Event::Up(versions) => self.core.cluster.link_up(link, versions),
+            Event::Answer { token, response } => self.handle_answer(now, link, token, response),
+            Event::Written { token } => {
+                self.core.cluster.answered(link, token);
+                self.work.handle_written(now, &mut self.core, token);
+            }
+            Event::Unsendable { token, error } => {
+                if let Some(owner) = self.core.cluster.answered(link, token) {
+                    self.handle_orphan(
+                        now,
+                        Orphan {
+                            token,
+                            owner,
+                            error,
+                            sent: false,
+                        },
+                    );
+                }
+            }
+            Event::Down(cause) => self.core.cluster.link_down(now, link, &cause),
+        }
+        self.settle(now);
+    }
+
+    /// To be called when [`Engine::next_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.core.cluster.take_alarm(now) {
+            self.settle(now);
+        }
+    }
+
+    /// When [`Engine::handle_timeout`] is due; may be early.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.core.cluster.alarm()
+    }
+
+    /// The next thing to send on `link`. After `None`, an [`Action::Wake`] says when to ask again.
+    pub fn poll_send(&mut self, now: Instant, link: LinkId) -> Option<Dispatch> {
+        loop {
+            match self.core.cluster.next_queued(link) {
+                Next::Send(outgoing) => return Some(Dispatch::Ready(outgoing)),
+                Next::Refused(orphan) => {
+                    self.handle_orphan(now, orphan);
+                    self.settle(now);
+                }
+                Next::Nothing => break,
+            }
+        }
+        let dispatch = self.work.next_dispatch(now, &mut self.core, link);
+        match &dispatch {
+            Some(dispatch) => self.core.cluster.sent(link, dispatch.token()),
+            None => self.core.cluster.not_woken(link),
+        }
+        dispatch
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.core.cluster.poll_action()
+    }
+
+    /// Starts to find out the answer to `question`.
+    pub fn ask(&mut self, now: Instant, question: Question, deadline: Instant) -> OperationId {
+        let Core {
+            cluster,
+            operations,
+        } = &mut self.core;
+        let id = operations.start(now, cluster, question, Asker::Caller, deadline);
+        if let Some(cause) = self.closed.clone() {
+            operations.abort(cluster, &cause);
+        }
+        self.settle(now);
+        id
+    }
+
+    /// The answer, once; to be asked again after anything happened.
+    pub fn take_answer(&mut self, id: OperationId) -> Option<Result<Answer, Error>> {
+        self.core.operations.take(id)
+    }
+
+    /// Nobody waits for the answer any more.
+    pub fn cancel(&mut self, id: OperationId) {
+        self.core.operations.cancel(&mut self.core.cluster, id);
+    }
+
+    /// Fails everything undecided with `cause`, closes every link; nothing can be started any more.
+    pub fn close(&mut self, now: Instant, cause: &Error) {
+        self.closed.get_or_insert_with(|| cause.clone());
+        self.core.operations.abort(&mut self.core.cluster, cause);
+        self.work.abort(now, &mut self.core, cause);
+        self.core.cluster.close_all(cause);
+        self.settle(now);
+    }
+
+    /// The cause given to [`Engine::close`].
+    pub fn closed(&self) -> Option<&Error> {
+        self.closed.as_ref()
+    }
+
+    /// The view of the cluster.
+    pub fn metadata(&self) -> &Metadata {
+        self.core.cluster.view()
+    }
+
+    /// The topic, if its partitions are known. If not, why not as far as known: an error that is not retriable will not
+    /// go away by waiting.
+    ///
+    /// # Errors
+    /// `Some` of the cause, or `None` while nothing is known.
+    pub fn topic(&self, name: &str) -> Result<&Topic, Option<Error>> {
+        let view = self.core.cluster.view();
+        view.topic(name).ok_or_else(|| {
+            let code = view.problem(name)?;
+            Some(
+                Error::from_code(code, None)
+                    .calling("Metadata")
+                    .topic_is(&name.into()),
+            )
+        })
+    }
+
+    /// Why no broker can be asked anything at the moment; `None` if one is connected.
+    pub fn trouble(&self) -> Option<Error> {
+        self.core.cluster.trouble()
+    }
+
+    /// Whether the first connection is still being made, and nothing is wrong so far.
+    pub fn is_starting(&self, now: Instant) -> bool {
+        self.core.cluster.is_starting(now)
+    }
+
+    /// [`Engine::trouble`], if waiting cannot help.
+    pub fn hopeless(&self) -> Option<Error> {
+        if self.core.cluster.is_hopeless() {
+            self.trouble()
+        } else {
+            None
+        }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Arc<Config> {
+        &self.core.cluster.config
+    }
+
+    fn handle_answer(&mut self, now: Instant, link: LinkId, token: u64, response: Response) {
+        let Core {
+            cluster,
+            operations,
+        } = &mut self.core;
+        match (cluster.answered(link, token), response) {
+            (Some(Owner::Metadata), Response::Metadata(answer)) => {
+                cluster.handle_metadata(now, link, &answer)
+            }
+            (Some(Owner::Operation), response) => {
+                operations.handle_answer(now, cluster, token, link, response)
+            }
+            (Some(Owner::Work), response) => {
+                self.work
+                    .handle_answer(now, &mut self.core, link, token, response)
+            }
+            (Some(Owner::Metadata) | None, _) => {}
+        }
+    }
+
+    fn handle_orphan(&mut self, now: Instant, orphan: Orphan) {
+        let Core {
+            cluster,
+            operations,
+        } = &mut self.core;
+        match orphan.owner {
+            Owner::Metadata => cluster.refresh_failed(now),
+            Owner::Operation => operations.handle_orphan(now, cluster, orphan),
+            Owner::Work => self.work.handle_orphan(now, &mut self.core, Failed(orphan)),
+        }
+    }
+
+    /// Follows up on what happened until nothing more follows from it.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        if self.closed.is_none() {
+            self.core.cluster.pump(now);
+            self.core.operations.pump(now, &mut self.core.cluster);
+            self.work.pump(now, &mut self.core);
+            // The work may have wanted a topic, and a question may have been waiting for what it wanted.
+            self.core.cluster.pump(now);
+        }
+        loop {
+            if let Some(orphan) = self.core.cluster.poll_orphan() {
+                self.handle_orphan(now, orphan);
+            } else if let Some((id, outcome)) = self.core.operations.take_for_work() {
+                self.work.handle_operation(now, &mut self.core, id, outcome);
+            } else {
+                break;
+            }
+        }
+    }
+}
+
+impl Engine<Questions> {
+    /// An engine that only answers questions. `seed` drives everything that is left to chance.
+    pub fn new(config: Arc<Config>, seed: u64) -> Engine<Questions> {
+        Engine::with_work(config, seed, Questions)
+    }
+}
+
+/// What a closed client says.
+pub fn closed_error() -> Error {
+    Error::new(Kind::Closed, "the client is closed")
+}

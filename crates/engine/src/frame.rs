@@ -1,0 +1,136 @@
+//! Cuts a stream of bytes into frames: a 4-byte length, then that many bytes.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use crate::error::{Error, Kind};
+
+/// The most bytes of an answer before the broker told its versions: no honest answer is larger.
+pub(crate) const LIMIT_AT_FIRST: usize = 1 << 20;
+/// The most bytes of any later answer.
+pub(crate) const LIMIT: usize = 100 << 20;
+
+/// How much is read at once when nothing is known about what comes.
+const READ: usize = 64 << 10;
+
+/// Takes the first whole frame off `buffer`, without copying it.
+pub(crate) fn next_frame(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, Error> {
+    let Some(length) = announced(buffer, limit)? else {
+        return Ok(None);
+    };
+    if buffer.len() < 4 + length {
+        return Ok(None);
+    }
+    buffer.advance(4);
+    Ok(Some(buffer.split_to(length).freeze()))
+}
+
+/// How many bytes to make room for before the next read, when `trusted` bytes are known to be welcome.
+///
+/// A length that the peer merely claims is not believed: room grows with what has arrived, or up to what was asked for.
+pub(crate) fn room(buffer: &BytesMut, limit: usize, trusted: usize) -> usize {
+    match announced(buffer, limit) {
+        Ok(Some(length)) => {
+            let missing = (4 + length).saturating_sub(buffer.len());
+            missing
+                .min(trusted.max(buffer.len() * 3))
+                .max(READ.min(missing.max(4096)))
+        }
+        _ => READ,
+    }
+}
+
+fn announced(buffer: &BytesMut, limit: usize) -> Result<Option<usize>, Error> {
+    let Some(&start) = buffer.first_chunk::<4>() else {
+        return Ok(None);
+    };
+    match usize::try_from(i32::from_be_bytes(start)) {
+        Ok(length) if length <= limit => Ok(Some(length)),
+        _ => Err(misfit(start, limit)),
+    }
+}
+
+/// Four bytes that cannot be a length mostly come from a peer that speaks something else.
+fn misfit(start: [u8; 4], limit: usize) -> Error {
+    match &start {
+        [0x15, 0x03, 0x00..=0x04, _] => Error::new(
+            Kind::NotKafka,
+            "the port speaks TLS and this connection is plaintext: use the broker's plaintext port",
+        ),
+        b"HTTP" => Error::new(
+            Kind::NotKafka,
+            "the port answers in HTTP: it is not a Kafka broker's",
+        ),
+        _ if start
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) =>
+        {
+            Error::new(
+                Kind::NotKafka,
+                format!(
+                    "the port's answer begins with \"{}\": it is not a Kafka broker's",
+                    start.escape_ascii()
+                ),
+            )
+        }
+        _ => Error::new(
+            Kind::Protocol,
+            format!(
+                "an answer claims {} bytes, allowed are 0 to {limit}",
+                i32::from_be_bytes(start)
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_frames_at_any_split() {
+        let stream = b"\0\0\0\x02ab\0\0\0\0\0\0\0\x03cde";
+        for cut in 0..=stream.len() {
+            let mut buffer = BytesMut::new();
+            let mut frames = Vec::new();
+            for part in [&stream[..cut], &stream[cut..]] {
+                buffer.extend_from_slice(part);
+                while let Some(frame) = next_frame(&mut buffer, 3).unwrap() {
+                    frames.push(frame);
+                }
+            }
+            assert_eq!(frames, [&b"ab"[..], b"", b"cde"]);
+            assert!(buffer.is_empty());
+        }
+    }
+
+    #[test]
+    fn says_what_else_the_peer_speaks() {
+        for (start, kind, text) in [
+            (&b"\x15\x03\x03\0\x02"[..], Kind::NotKafka, "TLS"),
+            (b"HTTP/1.1 400", Kind::NotKafka, "HTTP"),
+            (b"SSH-2.0", Kind::NotKafka, "SSH-"),
+            (b"\xff\xff\xff\xff", Kind::Protocol, "claims -1 bytes"),
+            (
+                b"\x7f\xff\xff\xff",
+                Kind::Protocol,
+                "claims 2147483647 bytes",
+            ),
+        ] {
+            let error = next_frame(&mut BytesMut::from(start), LIMIT).unwrap_err();
+            assert_eq!(error.kind(), kind);
+            assert!(error.message().contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn room_grows_with_what_arrived_or_was_asked_for() {
+        let mut buffer = BytesMut::new();
+        assert_eq!(room(&buffer, LIMIT, 0), READ);
+        buffer.extend_from_slice(&(50_i32 << 20).to_be_bytes());
+        assert_eq!(room(&buffer, LIMIT, 0), READ);
+        assert_eq!(room(&buffer, LIMIT, 16 << 20), 16 << 20);
+        buffer.resize(1 << 20, 0);
+        assert_eq!(room(&buffer, LIMIT, 0), 3 << 20);
+        assert_eq!(room(&buffer, LIMIT, 64 << 20), (50 << 20) + 4 - (1 << 20));
+    }
+}
