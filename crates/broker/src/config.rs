@@ -52,7 +52,9 @@ impl Default for BrokerConfig {
 
 /// Receives one line for each noteworthy event; the default drops them.
 #[derive(Clone, Default)]
-pub struct EventSink(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct EventSink(Option<Arc<Listener>>);
+
+type Listener = dyn Fn(&str) + Send + Sync;
 
 impl EventSink {
     /// Calls `sink` with each event, from whichever thread it happens on.

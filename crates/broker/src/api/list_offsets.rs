@@ -16,6 +16,7 @@ use super::{Api, Cx, Outcome};
 use crate::storage::batch;
 use crate::storage::log::{LEADER_EPOCH, Log};
 
+const FIRST_WITH_EPOCH: i16 = 4;
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
 const MAX_TIMESTAMP: i64 = -3;
@@ -27,11 +28,13 @@ impl Api for ListOffsetsRequest {
     const HANDLED: Versions = Versions { min: 1, max: 11 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<ListOffsetsResponse> {
-        Outcome::Answer(respond(&self, |topic, asked| look_up(cx, topic, asked)))
+        Outcome::Answer(respond(&self, cx.version, |topic, asked| {
+            look_up(cx, topic, asked)
+        }))
     }
 
-    fn refuse(&self, _version: i16, code: ErrorCode) -> ListOffsetsResponse {
-        respond(self, |_, _| Err(code))
+    fn refuse(&self, version: i16, code: ErrorCode) -> ListOffsetsResponse {
+        respond(self, version, |_, _| Err(code))
     }
 }
 
@@ -40,6 +43,7 @@ type Found = (i64, i64);
 
 fn respond(
     request: &ListOffsetsRequest,
+    version: i16,
     look_up: impl Fn(&ListOffsetsTopic, &ListOffsetsPartition) -> Result<Found, ErrorCode>,
 ) -> ListOffsetsResponse {
     let partition = |topic: &ListOffsetsTopic, asked: &ListOffsetsPartition| {
@@ -51,7 +55,11 @@ fn respond(
             Ok((timestamp, offset)) => {
                 answer.timestamp = timestamp;
                 answer.offset = offset;
-                answer.leader_epoch = if offset >= 0 { LEADER_EPOCH } else { -1 };
+                answer.leader_epoch = if version >= FIRST_WITH_EPOCH && offset >= 0 {
+                    LEADER_EPOCH
+                } else {
+                    -1
+                };
             }
             Err(code) => answer.error_code = code.0,
         }
