@@ -168,6 +168,7 @@ def _broker(options: argparse.Namespace) -> None:
         host=options.host,
         port=options.port,
         config=dict(options.config),
+        print_events=True,
     ) as broker:
         print(f"ottla broker listens on {broker.bootstrap_servers}; Ctrl-C ends it", flush=True)
         # In slices, for some platforms hand signals over only between waits.
@@ -385,7 +386,8 @@ def _config(options: argparse.Namespace) -> None:
         if options.client is None or options.client in row["roles"]:
             print(f"{row['name']}  ({', '.join(row['roles'])})")
             print(textwrap.fill(row["doc"], 100, initial_indent="    ", subsequent_indent="    "))
-            print(f"    {', '.join(_facts(row))}")
+            if facts := ", ".join(_facts(row)):
+                print(f"    {facts}")
 
 
 def _facts(row: _ottla.Property) -> Iterable[str]:

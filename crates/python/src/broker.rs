@@ -1,14 +1,20 @@
 //! The embedded broker, in this process and on its runtime.
 
+use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use ottla_broker::{Broker as Embedded, BrokerConfig, BrokerError};
+use ottla_broker::{Broker as Embedded, BrokerConfig, BrokerError, EventSink, Fault};
+use ottla_protocol::{ApiKey, ErrorCode};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyMapping;
 
 use crate::runtime::Native;
 use crate::{errors, options, wait};
+
+/// Kafka numbers its errors from -1 up, with room to grow.
+const ERROR_CODES: std::ops::RangeInclusive<i16> = -1..=1000;
 
 /// A Kafka broker of one node. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -26,7 +32,7 @@ fn raise(error: &BrokerError) -> PyErr {
 #[pymethods]
 impl Broker {
     #[new]
-    #[pyo3(signature = (*, host, port, data_dir, topics, config))]
+    #[pyo3(signature = (*, host, port, data_dir, topics, config, print_events))]
     fn new(
         py: Python<'_>,
         host: String,
@@ -34,17 +40,24 @@ impl Broker {
         data_dir: Option<PathBuf>,
         topics: Vec<(String, i32)>,
         config: Option<&Bound<'_, PyMapping>>,
+        print_events: bool,
     ) -> PyResult<Self> {
         let mut properties = Vec::new();
         if let Some(config) = config {
             options::texts(config, &mut properties)?;
         }
+        let events = if print_events {
+            EventSink::new(print)
+        } else {
+            EventSink::default()
+        };
         let config = BrokerConfig {
             host,
             port,
             data_dir,
             topics,
             properties,
+            events,
             ..BrokerConfig::default()
         };
         let broker = wait::block_on(py, Embedded::start(config))?.map_err(|error| raise(&error))?;
@@ -58,7 +71,62 @@ impl Broker {
         Ok(self.broker.get()?.bootstrap())
     }
 
-    fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        wait::block_on(py, self.broker.get()?.stop())
+    fn fail(&self, api: &str, count: u32, error: &str) -> PyResult<()> {
+        let code = ERROR_CODES.map(ErrorCode).find(|code| code.name() == error);
+        let code = code.ok_or_else(|| {
+            errors::argument(&format!(
+                "Kafka has no error {error:?}, see its list of error codes"
+            ))
+        })?;
+        self.inject(api, count, Fault::Error(code))
     }
+
+    fn delay(&self, api: &str, count: u32, seconds: f64) -> PyResult<()> {
+        let delay = crate::values::seconds(Some(seconds))?.unwrap_or(Duration::ZERO);
+        self.inject(api, count, Fault::Delay(delay))
+    }
+
+    fn disconnect(&self, api: &str, count: u32, applied: bool) -> PyResult<()> {
+        self.inject(
+            api,
+            count,
+            if applied {
+                Fault::CloseAfterApply
+            } else {
+                Fault::CloseBefore
+            },
+        )
+    }
+
+    fn ignore(&self, api: &str, count: u32) -> PyResult<()> {
+        self.inject(api, count, Fault::Silence)
+    }
+
+    fn clear_faults(&self) -> PyResult<()> {
+        self.broker.get()?.clear_faults();
+        Ok(())
+    }
+
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        wait::block_on(py, self.broker.get()?.stop())?.map_err(|error| raise(&error))
+    }
+}
+
+impl Broker {
+    fn inject(&self, api: &str, count: u32, fault: Fault) -> PyResult<()> {
+        let key = ApiKey::ALL.iter().find(|key| key.name() == api);
+        let key = key.ok_or_else(|| {
+            errors::argument(&format!(
+                "Kafka's protocol has no API {api:?}; one is \"Produce\""
+            ))
+        })?;
+        self.broker.get()?.inject(*key, fault, count);
+        Ok(())
+    }
+}
+
+/// Events come on threads of the runtime, which never attach to Python.
+fn print(event: &str) {
+    // There is nobody to tell that nobody can be told.
+    let _ = writeln!(std::io::stderr(), "{event}");
 }

@@ -40,7 +40,7 @@ pub(crate) struct Producer {
 impl Producer {
     /// Encodes the record into its batch, if there is room now.
     fn offer(&self, py: Python<'_>, topic: &str, record: &Outgoing) -> PyResult<Option<Fate>> {
-        match self.client.get()?.try_send(topic, record.row()) {
+        match self.client.get()?.try_send(topic, &record.row()) {
             Ok(fate) => Ok(Some(fate)),
             Err(TrySendError::NotReady) => Ok(None),
             Err(TrySendError::Failed(error)) => Err(errors::to_python(py, &error)),
@@ -103,7 +103,7 @@ impl Producer {
         if let Some(fate) = self.offer(py, topic, &record)? {
             return Ok(Delivery::new(fate));
         }
-        wait::result(py, self.client.get()?.send(topic, record.row(), None)).map(Delivery::new)
+        wait::result(py, self.client.get()?.send(topic, &record.row(), None)).map(Delivery::new)
     }
 
     /// The delivery at once where there is room, else the operation that waits for room.
@@ -125,7 +125,7 @@ impl Producer {
         }
         let client = self.client.get()?.clone();
         let operation = Operation::new(
-            async move { client.send(&topic, record.row(), None).await },
+            async move { client.send(&topic, &record.row(), None).await },
             |py, fate| Ok(Py::new(py, AsyncDelivery::new(fate))?.into_any()),
         );
         Ok(Bound::new(py, operation)?.into_any())

@@ -41,6 +41,7 @@ class Broker:
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
         config: Settings of the broker by Kafka's names, such as `{"auto.create.topics.enable": False}`.
+        print_events: Whether to print refused connections and the like to standard error.
 
     Raises:
         ArgumentError: More than one node is asked for.
@@ -55,11 +56,13 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
         config: Mapping[str, ConfigValue] | None = None,
+        print_events: bool = False,
     ) -> None:
         if nodes != 1:
             raise ArgumentError(f"the embedded broker is a cluster of one node, and {nodes} were asked for")
         self._topics = list(topics.items()) if isinstance(topics, Mapping) else [(name, 1) for name in topics or ()]
         self._data_dir, self._host, self._port, self._config = data_dir, host, port, config
+        self._print_events = print_events
         self._running: _ottla.Broker | None = None
 
     def start(self) -> Self:
@@ -74,7 +77,12 @@ class Broker:
         """
         if self._running is None:
             self._running = _ottla.Broker(
-                host=self._host, port=self._port, data_dir=self._data_dir, topics=self._topics, config=self._config
+                host=self._host,
+                port=self._port,
+                data_dir=self._data_dir,
+                topics=self._topics,
+                config=self._config,
+                print_events=self._print_events,
             )
         return self
 
@@ -88,6 +96,38 @@ class Broker:
         if self._running is not None:
             self._running.stop()
             self._running = None
+
+    def fail(self, api: str, error: str, *, count: int = 1) -> None:
+        """Answer the next requests of an API with an error, and do not apply them.
+
+        Args:
+            api: The API's name in Kafka's protocol, such as `"Produce"`.
+            error: Kafka's name of the error, such as `"NOT_LEADER_OR_FOLLOWER"`.
+            count: How many requests.
+        """
+        self._started().fail(api, count, error)
+
+    def delay(self, api: str, seconds: float, *, count: int = 1) -> None:
+        """Apply the next requests of an API, and answer them so many seconds later."""
+        self._started().delay(api, count, seconds)
+
+    def disconnect(self, api: str, *, applied: bool = False, count: int = 1) -> None:
+        """Close the connection at the next requests of an API, instead of answering them.
+
+        Args:
+            api: The API's name in Kafka's protocol.
+            applied: Whether they are applied before, so that only the answer is lost.
+            count: How many requests.
+        """
+        self._started().disconnect(api, count, applied)
+
+    def ignore(self, api: str, *, count: int = 1) -> None:
+        """Neither apply nor answer the next requests of an API; the connection stays."""
+        self._started().ignore(api, count)
+
+    def clear_faults(self) -> None:
+        """Take back every fault that has not happened yet."""
+        self._started().clear_faults()
 
     def _started(self) -> _ottla.Broker:
         if self._running is None:
