@@ -270,38 +270,39 @@ impl Emitter<'_> {
 
     fn measure_field(&self, c: &mut Code, field: &Field) {
         let here = condition(field.versions, self.s.versions);
-        if field.tag.is_none() {
-            let counted = here == Condition::Always && fixed_size(&field.kind).is_some();
-            if !counted {
-                c.when(&here, |c| self.measure_value(c, field, field.versions));
+        // What is always there and always the same is counted already; a tag may have been plain before it became one.
+        let counted = here == Condition::Always && fixed_size(&field.kind).is_some();
+        let plain = untagged_versions(field, field.tagged());
+        let measured = !(counted && field.tag.is_none())
+            && condition(plain, self.s.versions) != Condition::Never;
+        let refused = !field.ignorable && here != Condition::Always;
+        match condition(plain, self.s.versions) {
+            Condition::If(text) if measured && refused && plain == field.versions => {
+                c.line(&format!("if {text} {{"));
+                self.measure_value(c, field, plain);
+                c.line(&format!("}} else if {} {{", differs(field)));
+                self.refuse(c, field);
+                c.line("}");
+                return;
             }
-        } else {
-            let (_, tagged) = field.tag.unwrap_or((0, Versions::NONE));
-            // A field that was plain before it became a tag.
-            let plain = untagged_versions(field, tagged);
-            c.when(&condition(plain, self.s.versions), |c| {
-                self.measure_value(c, field, plain)
-            });
+            plainly if measured => c.when(&plainly, |c| self.measure_value(c, field, plain)),
+            _ => {}
         }
-        if !field.ignorable {
-            let refuse = format!(
-                "return Err(w::not_in_version(\"{}\", version));",
-                bare(&field.name)
-            );
-            match here {
-                Condition::Always => {}
-                Condition::Never => {
-                    c.line(&format!("if {} {{", differs(field)));
-                    c.line(&refuse);
-                    c.line("}");
-                }
-                Condition::If(text) => {
-                    c.line(&format!("if !({text}) && {} {{", differs(field)));
-                    c.line(&refuse);
-                    c.line("}");
-                }
-            }
+        if refused {
+            let elsewhere = match here {
+                Condition::If(text) => format!("!({text}) && {}", differs(field)),
+                _ => differs(field),
+            };
+            c.when(&Condition::If(elsewhere), |c| self.refuse(c, field));
         }
+    }
+
+    /// The error for a value in a field that the version lacks.
+    fn refuse(&self, c: &mut Code, field: &Field) {
+        c.line(&format!(
+            "return Err(w::not_in_version(\"{}\", version));",
+            bare(&field.name)
+        ));
     }
 
     /// The size of a field that is not tagged, in the versions given.
@@ -413,27 +414,19 @@ impl Emitter<'_> {
             .iter()
             .map(|(_, tag, _)| tag.to_string())
             .collect();
-        let flexible = self.flexible();
-        match &flexible {
-            Condition::Never => {}
-            Condition::Always => self.measure_known_tags(c, &known),
-            Condition::If(_) => {
-                c.line("if flexible {");
-                self.measure_known_tags(c, &known);
-                c.line("}");
-            }
-        }
         let refuse = "return Err(w::tags_in_version(version));";
         let unknown = "!self.unknown_tagged_fields.is_empty()";
-        match flexible {
-            Condition::Always => {}
+        match self.flexible() {
+            Condition::Always => self.measure_known_tags(c, &known),
             Condition::Never => {
                 c.line(&format!("if {unknown} {{"));
                 c.line(refuse);
                 c.line("}");
             }
             Condition::If(_) => {
-                c.line(&format!("if !flexible && {unknown} {{"));
+                c.line("if flexible {");
+                self.measure_known_tags(c, &known);
+                c.line(&format!("}} else if {unknown} {{"));
                 c.line(refuse);
                 c.line("}");
             }
@@ -631,7 +624,9 @@ impl Emitter<'_> {
             c.line(&format!("match &self.{name} {{"));
             c.line("Some(value) => {");
             if matches!(field.kind, Type::Struct(_)) {
-                c.line("out.tag_count(1);");
+                c.when(&condition(field.nullable, field.tagged()), |c| {
+                    c.line("out.tag_count(1);")
+                });
             }
             self.write_plain(c, field, "value", "");
             c.line("}");

@@ -158,7 +158,6 @@ impl Reader {
     }
 
     /// Seven bits a byte, the lowest first; of 5 bytes and 32 bits at most, though it may be longer than it needs to be.
-    #[inline]
     pub fn uvarint(&mut self) -> Result<u32, DecodeError> {
         // Nearly every length is below 128.
         match self.bytes.get(self.at) {
@@ -187,7 +186,6 @@ impl Reader {
     }
 
     /// The length of bytes or of an array; `None` is null.
-    #[inline]
     fn length(&mut self, compact: bool) -> Result<Option<usize>, DecodeError> {
         // Compact lengths are one more than they say, and have 31 bits all the same.
         let length = if compact {
@@ -202,7 +200,6 @@ impl Reader {
         }
     }
 
-    #[inline]
     fn string_length(&mut self, compact: bool) -> Result<Option<usize>, DecodeError> {
         if compact {
             return match self.length(true)? {
@@ -220,7 +217,6 @@ impl Reader {
         }
     }
 
-    #[inline]
     pub(crate) fn string(&mut self, compact: bool) -> Result<Str, DecodeError> {
         match self.nullable_string(compact)? {
             Some(string) => Ok(string),
@@ -238,7 +234,6 @@ impl Reader {
         }
     }
 
-    #[inline]
     pub(crate) fn bytes(&mut self, compact: bool) -> Result<Bytes, DecodeError> {
         match self.nullable_bytes(compact)? {
             Some(bytes) => Ok(bytes),
@@ -321,7 +316,6 @@ impl Reader {
     }
 
     /// Begins the tagged fields of a struct.
-    #[inline]
     pub(crate) fn tags(&mut self) -> Result<Tags, DecodeError> {
         let left = self.uvarint()?;
         // A tag and a size each.
@@ -337,7 +331,6 @@ impl Reader {
     }
 
     /// Goes to the next tagged field. Until [`Self::end_tag`] the reader ends where the field does.
-    #[inline]
     pub(crate) fn next_tag(&mut self, tags: &mut Tags) -> Result<Option<u32>, DecodeError> {
         if tags.left == 0 {
             return Ok(None);
@@ -361,7 +354,6 @@ impl Reader {
     }
 
     /// Ends a tagged field, of which nothing may be left.
-    #[inline]
     pub(crate) fn end_tag(&mut self, tags: &Tags) -> Result<(), DecodeError> {
         let left = self.remaining();
         if left > 0 {
@@ -378,6 +370,15 @@ impl Reader {
     /// The tagged fields of a struct that has none that are known.
     #[inline]
     pub(crate) fn unknown_tags(&mut self, unknown: &mut UnknownTags) -> Result<(), DecodeError> {
+        // Nearly always there are none.
+        if self.at < self.end && self.bytes.get(self.at) == Some(&0) {
+            self.at += 1;
+            return Ok(());
+        }
+        self.some_unknown_tags(unknown)
+    }
+
+    fn some_unknown_tags(&mut self, unknown: &mut UnknownTags) -> Result<(), DecodeError> {
         let mut tags = self.tags()?;
         while let Some(tag) = self.next_tag(&mut tags)? {
             unknown.push(tag, self.rest());

@@ -46,7 +46,6 @@ pub(super) fn uvarint(value: u32) -> usize {
     ((38 - (value | 1).leading_zeros()) / 7) as usize
 }
 
-#[inline]
 pub(crate) fn measure_string(
     value: &Str,
     compact: bool,
@@ -68,7 +67,6 @@ pub(crate) fn measure_string(
     Ok(())
 }
 
-#[inline]
 pub(crate) fn measure_bytes(
     value: &Bytes,
     compact: bool,
@@ -81,7 +79,6 @@ pub(crate) fn measure_bytes(
 }
 
 /// The length of an array or of bytes.
-#[inline]
 pub(crate) fn measure_count(
     count: usize,
     compact: bool,
@@ -100,7 +97,6 @@ pub(crate) fn measure_count(
 }
 
 /// Adds the tag and the size of a value that was measured since `before`.
-#[inline]
 pub(crate) fn measure_tag(tag: u32, before: usize, size: &mut Size) {
     let value = size.total - before;
     size.add(uvarint(tag) + uvarint(u32::try_from(value).unwrap_or(u32::MAX)));

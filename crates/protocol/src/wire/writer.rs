@@ -140,7 +140,6 @@ impl Writer {
     }
 
     /// Seven bits a byte, the lowest first.
-    #[inline]
     pub fn uvarint(&mut self, mut value: u32) {
         while value > 0x7f {
             self.buffer.push(value as u8 | 0x80);
@@ -159,7 +158,6 @@ impl Writer {
         }
     }
 
-    #[inline]
     pub(crate) fn string(&mut self, value: &Str, compact: bool) {
         let bytes = value.as_bytes();
         if compact {
@@ -170,7 +168,6 @@ impl Writer {
         self.raw(bytes);
     }
 
-    #[inline]
     pub(crate) fn null_string(&mut self, compact: bool) {
         if compact {
             self.uvarint(0)
@@ -179,7 +176,6 @@ impl Writer {
         }
     }
 
-    #[inline]
     pub(crate) fn bytes(&mut self, value: &Bytes, compact: bool) {
         self.count(value.len(), compact);
         if is_shared(value.len()) {
@@ -189,7 +185,6 @@ impl Writer {
         }
     }
 
-    #[inline]
     pub(crate) fn null_bytes(&mut self, compact: bool) {
         if compact {
             self.uvarint(0)
@@ -219,7 +214,6 @@ impl Writer {
     }
 
     /// Those of the unknown tagged fields that stand before a known one.
-    #[inline]
     pub(crate) fn tags_below(&mut self, tag: u32, unknown: &mut std::slice::Iter<'_, UnknownTag>) {
         while let Some(field) = unknown
             .as_slice()
