@@ -48,7 +48,7 @@ def test_others_read_what_we_write(embedded: str, new_topic: Callable[..., str],
 
 
 class Reader(threading.Thread):
-    """A group member that polls on a thread of its own until told to stop; then it commits and leaves."""
+    """A group member that polls on a thread of its own until told to stop; then it leaves."""
 
     def __init__(self, join: Callable[[], Member]) -> None:
         super().__init__(daemon=True)

@@ -2,8 +2,8 @@
 //
 //	franz produce BOOTSTRAP TOPIC CODEC             records from stdin, until its end
 //	franz consume BOOTSTRAP TOPIC COUNT             COUNT records of all partitions, from their beginning
-//	franz member  BOOTSTRAP TOPIC GROUP             a group member: records and assignments, until stdin ends;
-//	                                                then it commits what it printed, and leaves
+//	franz member  BOOTSTRAP TOPIC GROUP             a group member: assignments, and records that it commits,
+//	                                                until stdin ends; then it leaves
 //
 // Bytes travel as base64, which is what encoding/json makes of them; nil is null.
 package main
@@ -176,10 +176,12 @@ func member(ctx context.Context, bootstrap, topic, group string, out *printer) {
 		stop()
 	}()
 	for polling.Err() == nil {
-		poll(polling, client, out)
-	}
-	if err := client.CommitUncommittedOffsets(ctx); err != nil {
-		fail(err)
+		if poll(polling, client, out) == 0 {
+			continue
+		}
+		if err := client.CommitUncommittedOffsets(ctx); err != nil {
+			fail(err)
+		}
 	}
 	client.Close()
 }

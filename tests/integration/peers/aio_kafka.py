@@ -91,17 +91,18 @@ class AioKafkaMember:
         self.consumer = self.loop.run_until_complete(asyncio.wait_for(start(), DEADLINE))
 
     def poll(self) -> list[Message]:
-        got = self.loop.run_until_complete(self.consumer.getmany(timeout_ms=200))
-        return [_message(m) for ms in got.values() for m in ms]
+        async def read() -> list[Message]:
+            got = await self.consumer.getmany(timeout_ms=200)
+            if got:
+                await self.consumer.commit()
+            return [_message(m) for ms in got.values() for m in ms]
+
+        return self.loop.run_until_complete(asyncio.wait_for(read(), DEADLINE))
 
     def assignment(self) -> set[int]:
         return {p.partition for p in self.consumer.assignment()}
 
     def close(self) -> list[Message]:
-        async def end() -> None:
-            await self.consumer.commit()
-            await self.consumer.stop()
-
-        self.loop.run_until_complete(asyncio.wait_for(end(), DEADLINE))
+        self.loop.run_until_complete(asyncio.wait_for(self.consumer.stop(), DEADLINE))
         self.loop.close()
         return []

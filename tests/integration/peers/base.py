@@ -18,7 +18,7 @@ class Member(Protocol):
     """A member of a consumer group, used from one thread."""
 
     def poll(self) -> list[Message]:
-        """What came within a fraction of a second."""
+        """What came within a fraction of a second; it is committed."""
         ...
 
     def assignment(self) -> set[int]:
@@ -26,7 +26,7 @@ class Member(Protocol):
         ...
 
     def close(self) -> list[Message]:
-        """Commit what was polled, leave the group, end; gives what had come, is committed, and was not polled yet."""
+        """Leave the group and end; gives what had come, is committed, and was not polled yet."""
         ...
 
 

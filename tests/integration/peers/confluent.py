@@ -84,18 +84,16 @@ class ConfluentMember:
             }
         )
         self.consumer.subscribe([topic])
-        self.read = False
 
     def poll(self) -> list[Message]:
         out = [_message(m) for m in self.consumer.consume(500, 0.2)]
-        self.read |= bool(out)
+        if out:
+            self.consumer.commit(asynchronous=False)
         return out
 
     def assignment(self) -> set[int]:
         return {p.partition for p in self.consumer.assignment()}
 
     def close(self) -> list[Message]:
-        if self.read:
-            self.consumer.commit(asynchronous=False)
         self.consumer.close()
         return []

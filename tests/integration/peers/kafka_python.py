@@ -80,15 +80,19 @@ class KafkaPythonMember:
             enable_auto_commit=False,
             session_timeout_ms=10000,
             heartbeat_interval_ms=500,
+            # As leader it may assign before it knows the topic, and would look again only after this time.
+            metadata_max_age_ms=1000,
         )
 
     def poll(self) -> list[Message]:
-        return [_message(m) for ms in self.consumer.poll(timeout_ms=200).values() for m in ms]
+        out = [_message(m) for ms in self.consumer.poll(timeout_ms=200).values() for m in ms]
+        if out:
+            self.consumer.commit()
+        return out
 
     def assignment(self) -> set[int]:
         return {p.partition for p in self.consumer.assignment()}
 
     def close(self) -> list[Message]:
-        self.consumer.commit()
         self.consumer.close()
         return []
