@@ -73,19 +73,20 @@ class KafkaPythonMember:
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self.consumer = KafkaConsumer(
-            topic,
             bootstrap_servers=bootstrap,
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             session_timeout_ms=10000,
             heartbeat_interval_ms=500,
-            # As leader it may assign before it knows the topic, and would look again only after this time.
-            metadata_max_age_ms=1000,
         )
+        # As leader of its group it might assign before it knows the topic.
+        self.consumer.partitions_for_topic(topic)
+        self.consumer.subscribe([topic])
 
     def poll(self) -> list[Message]:
-        out = [_message(m) for ms in self.consumer.poll(timeout_ms=200).values() for m in ms]
+        # A poll shorter than the other members' heartbeat may give up joining, and then lose the answer.
+        out = [_message(m) for ms in self.consumer.poll(timeout_ms=1000).values() for m in ms]
         if out:
             self.consumer.commit()
         return out

@@ -1,0 +1,390 @@
+"""Bad input gets, within its deadline, an error that names the cause and what to do."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+import ottla
+from ottla import TopicPartition, errors
+from ottla.testing import Broker
+
+SOON = {"default_api_timeout_ms": 1500}
+
+
+@contextmanager
+def within(seconds):
+    start = time.monotonic()
+    yield
+    spent = time.monotonic() - start
+    assert spent < seconds, f"it took {spent:.1f} s"
+
+
+@pytest.fixture
+def nobody():
+    """An address where nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield "127.0.0.1:%d" % taken.getsockname()[1]
+
+
+@pytest.fixture
+def http():
+    """The address of a web server."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield "127.0.0.1:%d" % server.server_port
+        server.shutdown()
+        thread.join(10)
+
+
+@pytest.fixture
+def tls(tmp_path):
+    """The address of a server that speaks TLS."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"]
+        + ["-subj", "/CN=localhost", "-keyout", key, "-out", certificate],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    stop = threading.Event()
+
+    def serve(listener):
+        while not stop.is_set():
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(2)
+            try:
+                with context.wrap_socket(connection, server_side=True):
+                    pass
+            except (ssl.SSLError, OSError):
+                pass
+            finally:
+                connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.1)
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        yield "127.0.0.1:%d" % listener.getsockname()[1]
+        stop.set()
+        thread.join(10)
+
+
+def attempts(api, address):
+    """A call of each client that needs a broker."""
+
+    def send():
+        with api.producer(address, max_block_ms=1500) as producer:
+            api(producer.send("t", b"v"))
+
+    def poll():
+        with api.consumer(address, **SOON) as consumer:
+            consumer.assign([TopicPartition("t", 0, 0)])
+            api(consumer.poll(1.5))
+
+    def ask():
+        with api.admin(address, **SOON) as admin:
+            api(admin.list_topics())
+
+    return {"send": send, "poll": poll, "ask": ask}
+
+
+@pytest.mark.parametrize("call", ["send", "poll", "ask"])
+def test_wrong_address(api, nobody, call):
+    with within(5), pytest.raises(errors.UnreachableError, match="refused") as caught:
+        attempts(api, nobody)[call]()
+    assert nobody in str(caught.value)
+    assert caught.value.retriable
+    assert isinstance(caught.value, ConnectionError)
+
+
+@pytest.mark.parametrize("call", ["send", "poll", "ask"])
+def test_unknown_host(api, call):
+    with within(10), pytest.raises(errors.UnreachableError, match=r"no-such-host\.invalid"):
+        attempts(api, "no-such-host.invalid:9092")[call]()
+
+
+@pytest.mark.parametrize("call", ["send", "poll", "ask"])
+def test_port_that_speaks_http(api, http, call):
+    with within(5), pytest.raises(errors.NotKafkaError, match="HTTP") as caught:
+        attempts(api, http)[call]()
+    assert http in str(caught.value)
+
+
+@pytest.mark.parametrize("call", ["send", "poll", "ask"])
+def test_port_that_speaks_tls(api, tls, call):
+    with within(5), pytest.raises(errors.NotKafkaError, match="TLS") as caught:
+        attempts(api, tls)[call]()
+    assert tls in str(caught.value)
+
+
+def test_unknown_topic(api, address):
+    with within(10), api.producer(address, max_block_ms=1000) as producer:
+        with pytest.raises(errors.NotFoundError, match="no-such-topic") as caught:
+            api(producer.send("no-such-topic", b"v"))
+        assert (caught.value.code, caught.value.topic) == (3, "no-such-topic")
+        with pytest.raises(errors.NotFoundError, match="no-such-topic"):
+            api(producer.partitions_for("no-such-topic", timeout=1))
+    with within(10), api.consumer(address, topics=["no-such-topic"]) as consumer:
+        with pytest.raises(errors.NotFoundError, match="no-such-topic"):
+            api(consumer.poll(1))
+    with within(10), api.consumer(address) as consumer:
+        consumer.assign([TopicPartition("no-such-topic", 0, 0)])
+        with pytest.raises(errors.NotFoundError, match="no-such-topic"):
+            api(consumer.poll(1))
+
+
+def test_unknown_partition(api, address, topic):
+    with within(10), api.producer(address, max_block_ms=1000) as producer:
+        with pytest.raises(errors.KafkaError, match="9"):
+            api.result(api(producer.send(topic, b"v", partition=9)))
+
+
+def test_oversized_record(api, address, topic):
+    with api.producer(address, max_request_size=1000) as producer:
+        with within(5), pytest.raises(errors.TooLargeError, match=r"max\.request\.size") as caught:
+            api(producer.send(topic, b"x" * 2000))
+        assert caught.value.topic == topic
+        assert api.result(api(producer.send(topic, b"small"))).topic == topic, "the producer goes on"
+
+
+def test_oversized_record_among_many(api, address, topic):
+    with api.producer(address, max_request_size=1000) as producer:
+        sent = api(producer.send_many(topic, [b"a", b"x" * 2000, b"b"], partitions=[0, 0, 0]))
+        with pytest.raises(errors.TooLargeError) as caught:
+            api.result(sent)
+        assert "1 of 3 rows" in caught.value.__notes__[0]
+        assert list(sent.errors) == [1]
+        assert list(sent.result(check=False)[1]) == [0, -1, 1]
+
+
+@pytest.mark.parametrize("value", [5, 1.5, {"a": 1}, ["a"], object()])
+@pytest.mark.parametrize("part", ["value", "key"])
+def test_value_of_a_wrong_type(api, address, topic, part, value):
+    with api.producer(address) as producer:
+        with pytest.raises(TypeError, match=f"{part} for topic .* must be bytes") as caught:
+            api(producer.send(topic, **{part: value}))
+        assert topic in str(caught.value)
+        assert type(value).__name__ in str(caught.value)
+        with pytest.raises(TypeError, match=f"{part} of row 1 "):
+            api(producer.send_many(topic, [b"a", b"b" if part == "key" else value], keys=[b"k", value]))
+
+
+@pytest.mark.parametrize(
+    "headers", [5, "ab", [1], [("a",)], [("a", b"b", b"c")], {b"a": b"b"}, {"a": 5}, [("a", {"b": 1})]]
+)
+def test_headers_of_a_wrong_type(api, address, topic, headers):
+    with api.producer(address) as producer, pytest.raises(TypeError, match="header"):
+        api(producer.send(topic, b"v", headers=headers))
+
+
+def test_one_value_for_send_many(api, address, topic):
+    with api.producer(address) as producer, pytest.raises(TypeError, match="use send"):
+        api(producer.send_many(topic, b"one"))
+
+
+@pytest.mark.parametrize("kind", ["Producer", "Consumer", "Admin"])
+def test_bad_options(api, kind):
+    client = getattr(api.module, kind)
+    with pytest.raises(errors.ConfigError, match=r"request_timeout_mss.*request\.timeout\.ms"):
+        client("a:1", request_timeout_mss=5)
+    with pytest.raises(errors.ConfigError, match=r"request\.timeout\.ms.*whole number.*-1"):
+        client("a:1", config={"request.timeout.ms": -1})
+    with pytest.raises(errors.ConfigError, match="given twice"):
+        client("a:1", config={"client.id": "a"}, client_id="b")
+    with pytest.raises(errors.ConfigError, match=r"bootstrap\.servers"):
+        client()
+    with pytest.raises(errors.ConfigError, match="host:port"):
+        client("localhost")
+    with pytest.raises(errors.ConfigError, match="float"):
+        client("a:1", config={"request.timeout.ms": 1.5})
+    with pytest.raises(TypeError, match="int"):
+        client("a:1", config={5: "a"})
+
+
+def test_groups_are_not_there_yet(api):
+    with pytest.raises(errors.ConfigError, match="group.*assign"):
+        api.module.Consumer("a:1", group_id="g")
+
+
+def test_options_may_come_in_any_form(api, address):
+    host, port = address.split(":")
+    with api.admin([f"{host}:{port}"], client_id=None) as admin:
+        api(admin.list_topics())
+    with api.admin(config={"bootstrap.servers": (address,), "request.timeout.ms": "1000"}) as admin:
+        api(admin.list_topics())
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), float("inf")])
+def test_bad_timeouts(api, address, topic, timeout):
+    with api.consumer(address) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        with pytest.raises(errors.ArgumentError, match="timeout"):
+            api(consumer.poll(timeout))
+
+
+def test_offset_out_of_range(api, address, topic):
+    with api.consumer(address, auto_offset_reset="none") as consumer:
+        consumer.assign([TopicPartition(topic, 0, 1000)])
+        with within(10), pytest.raises(errors.OffsetOutOfRangeError, match=topic) as caught:
+            api(consumer.poll(5))
+        assert (caught.value.topic, caught.value.partition) == (topic, 0)
+        consumer.seek((topic, 0), 0)
+        assert len(api(consumer.poll(0.1))) == 0, "a seek is the way out"
+
+
+def test_broker_gone_in_the_middle(api):
+    broker = Broker(topics=["t"]).start()
+    address = broker.bootstrap_servers
+    options = {"delivery_timeout_ms": 2000, "request_timeout_ms": 1000, "linger_ms": 0, "max_block_ms": 1000}
+    producer = api.module.Producer(address, **options)
+    consumer = api.module.Consumer(address)
+    consumer.assign([TopicPartition("t", 0, 0)])
+    assert api.result(api(producer.send("t", b"before"))).offset == 0
+    assert [r.value for r in api.poll(consumer, 1)] == [b"before"]
+    broker.stop()
+    with within(10):
+        late = api(producer.send("t", b"after"))
+        with pytest.raises(errors.KafkaError, match="t") as caught:
+            api.result(late)
+        assert caught.value.topic == "t"
+    with within(10), pytest.raises(errors.UnreachableError, match="refused"):
+        api(consumer.poll(2))
+    with within(10):
+        api(consumer.close())
+        api(producer.close())
+
+
+def test_broker_comes_back(api, tmp_path):
+    with Broker(topics=["t"], data_dir=tmp_path) as broker:
+        address = broker.bootstrap_servers
+        port = int(address.split(":")[1])
+        producer = api.module.Producer(address, linger_ms=0)
+        api.result(api(producer.send("t", b"one")))
+    late = api(producer.send("t", b"two"))
+    with Broker(port=port, data_dir=tmp_path):
+        assert api.result(late).offset == 1
+        api(producer.close())
+
+
+def test_closed_clients_say_so(api, address, topic):
+    with api.producer(address) as producer, api.consumer(address) as consumer, api.admin(address) as admin:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+    for client in (producer, consumer, admin):
+        api(client.close())  # Once more does no harm.
+    with pytest.raises(errors.ClosedError, match="closed"):
+        api(producer.send(topic, b"v"))
+    with pytest.raises(errors.ClosedError, match="closed"):
+        api(consumer.poll(1))
+    with pytest.raises(errors.ClosedError, match="closed"):
+        api(admin.list_topics())
+
+
+def test_a_full_buffer_waits_and_then_says_what_keeps_it_full(api):
+    broker = Broker(topics=["t"]).start()
+    options = {"buffer_memory": 20_000, "batch_size": 10_000, "max_block_ms": 500, "request_timeout_ms": 30_000}
+    with api.producer(broker.bootstrap_servers, **options) as producer:
+        api.result(api(producer.send("t", b"warm")))
+        broker.ignore("Produce", count=1000)
+
+        def fill():
+            for _ in range(100):
+                api(producer.send("t", b"x" * 1000))
+
+        with within(5), pytest.raises(errors.KafkaTimeoutError, match=r"buffer\.memory"):
+            fill()
+        broker.clear_faults()
+        broker.stop()
+        with pytest.raises(errors.KafkaError):
+            api(producer.close(0.5))
+
+
+def test_broker_answers_with_an_error(api, broker, address, topic):
+    with api.producer(address, linger_ms=0) as producer:
+        broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER")
+        assert api.result(api(producer.send(topic, b"retried", partition=0))).offset == 0
+        broker.fail("Produce", "TOPIC_AUTHORIZATION_FAILED")
+        with pytest.raises(errors.AuthorizationError) as caught:
+            api.result(api(producer.send(topic, b"refused", partition=0)))
+    error = caught.value
+    assert (error.name, error.code, error.api, error.topic, error.partition) == (
+        "TOPIC_AUTHORIZATION_FAILED",
+        29,
+        "Produce",
+        topic,
+        0,
+    )
+    assert not error.retriable
+    assert error.written is False
+    assert error.broker
+
+
+def test_a_lost_answer_does_not_double_the_record(api, broker, address, topic):
+    with api.producer(address, linger_ms=0) as producer:
+        api.result(api(producer.send(topic, b"one", partition=0)))
+        broker.disconnect("Produce", applied=True)
+        assert api.result(api(producer.send(topic, b"two", partition=0))).offset == 1
+    with api.consumer(address) as consumer:
+        assert api(consumer.end_offsets([(topic, 0)])) == {TopicPartition(topic, 0): 2}
+
+
+def test_the_embedded_broker_is_one_node():
+    with pytest.raises(errors.ArgumentError, match="one node"):
+        Broker(nodes=3)
+    with pytest.raises(errors.ClosedError, match="start"):
+        _ = Broker().bootstrap_servers
+
+
+def test_the_embedded_broker_names_wrong_settings(address):
+    with pytest.raises(errors.ConfigError, match=r"num\.partition\b.*num\.partitions"):
+        Broker(config={"num.partition": 3}).start()
+    with pytest.raises(OSError, match="cannot listen"):
+        Broker(port=int(address.split(":")[1])).start()
+
+
+def test_faults_name_what_they_do_not_know(broker):
+    with pytest.raises(errors.ArgumentError, match="NOPE"):
+        broker.fail("Produce", "NOPE")
+    with pytest.raises(errors.ArgumentError, match="Prodce"):
+        broker.ignore("Prodce")
+
+
+def test_partitions_of_a_wrong_type(api, address):
+    with api.consumer(address) as consumer:
+        for wrong in ("topic", [5], [("topic",)], [("topic", "0")], 5):
+            with pytest.raises(TypeError):
+                consumer.assign(wrong)
+
+
+def test_topics_of_a_wrong_type(api, address):
+    with api.admin(address) as admin:
+        for wrong in (5, [5]):
+            with pytest.raises(TypeError):
+                api(admin.create_topics(wrong))
+            with pytest.raises(TypeError):
+                api(admin.delete_topics(wrong))
+
+
+def test_errors_of_ottla_are_kafka_errors():
+    assert issubclass(ottla.KafkaError, Exception)
+    assert ottla.KafkaError is errors.KafkaError
