@@ -91,14 +91,7 @@ impl Producer {
     ///
     /// # Errors
     /// [`TrySendError::NotReady`]: await [`Producer::ready`] for the same topic and size, then try again.
-    pub fn try_send<'a, H>(&self, topic: &str, row: Row<'a, H>) -> Result<Delivery, TrySendError>
-    where
-        H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
-    {
-        self.try_append(topic, &row)
-    }
-
-    fn try_append<'a, H>(&self, topic: &str, row: &Row<'a, H>) -> Result<Delivery, TrySendError>
+    pub fn try_send<'a, H>(&self, topic: &str, row: &Row<'a, H>) -> Result<Delivery, TrySendError>
     where
         H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
     {
@@ -175,7 +168,7 @@ impl Producer {
     {
         let deadline = Instant::now() + timeout.unwrap_or(self.config().max_block);
         loop {
-            match self.try_append(topic, &row) {
+            match self.try_send(topic, row) {
                 Ok(delivery) => return Ok(delivery),
                 Err(TrySendError::Failed(error)) => return Err(error),
                 Err(TrySendError::NotReady) => {
