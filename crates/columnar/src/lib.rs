@@ -18,3 +18,6 @@ pub use decode::{Aborted, Source, decode};
 pub use error::ColumnarError;
 pub use rows::{Row, RowHeaders, Rows, rows};
 pub use schema::schema;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,2 @@
+mod decoding;
+mod sending;
