@@ -10,7 +10,7 @@ lower end, the fields of those versions at their old place, whole messages. For 
 the merged schema must then say what that release says. Where it does not, nothing is written and the message, the field
 and both values are named; the few known differences stand in the tables below, each with its reason.
 
-Prose and comments are left behind. The output is the same for the same jars, byte for byte: keys and fields keep one order.
+Prose and comments are left behind. The same jars give the same files, byte for byte: keys and fields keep one order.
 Needs a JDK (11 or newer) for the error table, and Maven where no folders are given. The standard library is enough.
 """
 
@@ -173,7 +173,11 @@ def normal_message(message: Json) -> Json:
     result["fields"] = [normal_field(f) for f in facts.get("fields") or []]
     if facts.get("commonStructs"):
         result["commonStructs"] = [
-            {"name": s["name"], "versions": str(Versions.parse(s["versions"])), "fields": list(map(normal_field, s["fields"]))}
+            {
+                "name": s["name"],
+                "versions": str(Versions.parse(s["versions"])),
+                "fields": list(map(normal_field, s["fields"])),
+            }
             for s in facts["commonStructs"]
         ]
     return result
@@ -311,7 +315,7 @@ def layout(message: Json, version: int, renamed: dict[tuple[str, str], str]) -> 
     def walk(fields: list[Json], path: str, shown: str) -> None:
         for field in fields:
             here = path + field["name"]
-            name = shown + renamed.get((message["name"], here), field["name"])
+            name = f"{shown}{renamed.get((message['name'], here), field['name'])}"
             if version not in Versions.parse(field["versions"]):
                 found[name] = {"here": False, "ignorable": field.get("ignorable", False)}
                 continue
@@ -333,6 +337,11 @@ def layout(message: Json, version: int, renamed: dict[tuple[str, str], str]) -> 
 
     walk(message["fields"], "", "")
     return found
+
+
+def values(facts: Json, keys: list[str]) -> str:
+    """Some of the facts about a field, to be read."""
+    return ", ".join(f"{key} {facts[key]}" for key in keys if key in facts)
 
 
 def disagreements(release: Json, merged: Json) -> list[str]:
@@ -358,7 +367,9 @@ def disagreements(release: Json, merged: Json) -> list[str]:
                 continue
             changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
             if changed:
-                said = [", ".join(f"{key} {side.get(key)}" for key in changed) for side in (old, new)]
+                said = [
+                    "absent" if "here" in changed and not side["here"] else values(side, changed) for side in (old, new)
+                ]
                 lines.append(f"{name} {version}: {path}: {said[0]} became {said[1]}")
         orders = [[path for path in side if before.get(path, ABSENT)["here"]] for side in (before, after)]
         if orders[0] != orders[1]:

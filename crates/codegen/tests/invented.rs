@@ -15,7 +15,7 @@ fn with_field(field: Value) -> Value {
 
 /// The error of a schema whose only field is this one.
 fn refusal(field: Value) -> String {
-    built(with_field(field)).expect_err("refused")
+    built(with_field(field)).err().unwrap_or_default()
 }
 
 #[test]

@@ -406,3 +406,176 @@ fn not_utf8<T>(bytes: &[u8]) -> Result<T, DecodeError> {
     let valid = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
     Err(DecodeErrorKind::InvalidUtf8 { valid }.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader(bytes: &[u8]) -> Reader {
+        Reader::new(Bytes::copy_from_slice(bytes))
+    }
+
+    fn kind<T: std::fmt::Debug>(result: Result<T, DecodeError>) -> DecodeErrorKind {
+        result.unwrap_err().kind().clone()
+    }
+
+    #[test]
+    fn fixed_sizes_are_big_endian_and_end_with_the_bytes() {
+        let mut input = reader(&[1, 0xff, 0xfe, 0, 0, 1, 0, 7]);
+        assert!(input.bool().unwrap());
+        assert_eq!(input.i16().unwrap(), -2);
+        assert_eq!(input.i32().unwrap(), 256);
+        assert_eq!(
+            kind(input.i16()),
+            DecodeErrorKind::UnexpectedEnd { wanted: 2, left: 1 }
+        );
+        assert_eq!(input.i8().unwrap(), 7);
+        assert!(input.finish().is_ok());
+    }
+
+    #[test]
+    fn varints_have_32_bits_and_may_be_longer_than_they_need() {
+        for (bytes, value) in [
+            (&[0x7f][..], 127),
+            (&[0x80, 0x01], 128),
+            (&[0x81, 0x80, 0x80, 0x80, 0x00], 1),
+            (&[0xff, 0xff, 0xff, 0xff, 0x0f], u32::MAX),
+        ] {
+            assert_eq!(reader(bytes).uvarint().unwrap(), value);
+        }
+        for bytes in [[0x80, 0x80, 0x80, 0x80, 0x10], [0x80; 5]] {
+            assert_eq!(
+                kind(reader(&bytes).uvarint()),
+                DecodeErrorKind::VarintTooLong { bits: 32 }
+            );
+        }
+        assert_eq!(
+            kind(reader(&[0x80]).uvarint()),
+            DecodeErrorKind::UnexpectedEnd { wanted: 1, left: 0 }
+        );
+    }
+
+    #[test]
+    fn lengths_below_null_are_refused() {
+        assert_eq!(reader(&[0xff; 4]).nullable_bytes(false).unwrap(), None);
+        assert_eq!(reader(&[0]).nullable_string(true).unwrap(), None);
+        let negative = |length| DecodeErrorKind::NegativeLength { length };
+        assert_eq!(
+            kind(reader(&[0xff, 0xff, 0xff, 0xfe]).nullable_bytes(false)),
+            negative(-2)
+        );
+        assert_eq!(
+            kind(reader(&[0x80, 0]).nullable_string(false)),
+            negative(-32768)
+        );
+        assert_eq!(
+            kind(reader(&[0xff, 0xff, 0xff, 0xff, 0x0f]).bytes(true)),
+            negative(-2)
+        );
+        assert_eq!(
+            kind(reader(&[0xff, 0xff]).string(false)),
+            DecodeErrorKind::NullNotAllowed
+        );
+        assert_eq!(
+            kind(reader(&[0]).array(true, 1, Reader::i8)),
+            DecodeErrorKind::NullNotAllowed
+        );
+    }
+
+    #[test]
+    fn strings_are_utf8_of_32767_bytes_at_most() {
+        let mut longest = vec![0x80, 0x80, 0x02];
+        longest.resize(3 + MAX_STRING, b'a');
+        assert_eq!(reader(&longest).string(true).unwrap().len(), MAX_STRING);
+        longest[0] = 0x81;
+        longest.push(b'a');
+        let length = MAX_STRING + 1;
+        assert_eq!(
+            kind(reader(&longest).string(true)),
+            DecodeErrorKind::StringTooLong { length }
+        );
+        assert_eq!(
+            kind(reader(b"\x04ab\xff").string(true)),
+            DecodeErrorKind::InvalidUtf8 { valid: 2 }
+        );
+    }
+
+    #[test]
+    fn a_count_is_refused_before_anything_is_allocated() {
+        let result = reader(&[0x7f, 0xff, 0xff, 0xff, 0, 0]).array(false, 4, Reader::i32);
+        let expected = DecodeErrorKind::CountTooLarge {
+            count: 0x7fff_ffff,
+            least: 4,
+            left: 2,
+        };
+        assert_eq!(kind(result), expected);
+        let mut many = vec![0, 0, 0x40, 0];
+        many.resize(4 + 0x4000, 0);
+        let array = reader(&many).array(false, 1, Reader::i8).unwrap();
+        assert_eq!(array.len(), 0x4000);
+    }
+
+    #[test]
+    fn strings_are_slices_of_the_frame() {
+        let frame = Bytes::from_static(b"\x05topic");
+        let topic = Reader::new(frame.clone()).string(true).unwrap();
+        assert_eq!(topic.as_bytes().as_ptr(), frame[1..].as_ptr());
+    }
+
+    #[test]
+    fn tags_ascend_and_stay_within_their_size() {
+        let read = |bytes: &[u8]| {
+            let mut unknown = UnknownTags::new();
+            reader(bytes).unknown_tags(&mut unknown).map(|()| unknown)
+        };
+        assert!(read(&[0]).unwrap().is_empty());
+        let two = read(&[2, 3, 1, b'x', 5, 0]).unwrap();
+        assert_eq!(
+            two.iter()
+                .map(|t| (t.tag, &t.value[..]))
+                .collect::<Vec<_>>(),
+            [(3, &b"x"[..]), (5, b"")]
+        );
+        let order = |tag, previous| DecodeErrorKind::TagOrder { tag, previous };
+        assert_eq!(kind(read(&[2, 3, 0, 3, 0])), order(3, 3));
+        assert_eq!(kind(read(&[2, 3, 0, 2, 0])), order(2, 3));
+        assert_eq!(
+            kind(read(&[1, 3, 2, 0])),
+            DecodeErrorKind::TagTooLong {
+                tag: 3,
+                size: 2,
+                left: 1
+            }
+        );
+        assert_eq!(
+            kind(read(&[9, 3, 0])),
+            DecodeErrorKind::CountTooLarge {
+                count: 9,
+                least: 2,
+                left: 2
+            }
+        );
+    }
+
+    #[test]
+    fn a_known_tag_fills_its_size() {
+        let read = |bytes: &[u8]| {
+            let mut input = reader(bytes);
+            let mut tags = input.tags()?;
+            while input.next_tag(&mut tags)?.is_some() {
+                input.i16()?;
+                input.end_tag(&tags)?;
+            }
+            input.finish()
+        };
+        assert!(read(&[1, 0, 2, 7, 7]).is_ok());
+        assert_eq!(
+            kind(read(&[1, 0, 3, 7, 7, 7])),
+            DecodeErrorKind::TagLeftOver { tag: 0, left: 1 }
+        );
+        assert_eq!(
+            kind(read(&[1, 0, 1, 7, 7])),
+            DecodeErrorKind::EndOfTag { wanted: 2, left: 1 }
+        );
+    }
+}
