@@ -25,6 +25,8 @@ mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
 mod sync_group;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::net::IpAddr;
