@@ -136,7 +136,8 @@ pub(crate) struct Opened {
 /// # Errors
 /// Why the connection must end.
 pub(crate) fn open(frame: Bytes) -> Result<Opened, String> {
-    let (header, body) = header::decode_request_header(frame).map_err(|error| error.to_string())?;
+    let (header, body) = header::decode_request_header(frame)
+        .map_err(|error| format!("it sent no request header: {error}"))?;
     match ApiKey::from_i16(header.api_key) {
         Some(api) => Ok(Opened { api, header, body }),
         None => Err(format!("there is no API {}", header.api_key)),

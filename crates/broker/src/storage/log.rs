@@ -245,7 +245,7 @@ impl Log {
             None => Segment::in_memory(self.next_offset, interval),
         };
         let full = std::mem::replace(&mut self.active, next);
-        full.flush()?;
+        full.seal()?;
         self.sealed.push(full);
         self.cut_back()
     }
@@ -336,10 +336,15 @@ impl Log {
         }
     }
 
-    /// Makes all that was appended last.
+    /// Makes all that was appended last. As in Kafka, nothing does so before: a batch is answered once the operating system
+    /// has it.
     pub(crate) fn flush(&self) -> Result<(), BrokerError> {
         let dir = self.dir.as_deref().unwrap_or(Path::new(""));
-        self.active.flush().map_err(BrokerError::io(dir))
+        let mut segments = self.sealed.iter().chain([&self.active]);
+        let flushed = segments
+            .try_for_each(Segment::sync)
+            .and_then(|()| self.active.seal());
+        flushed.map_err(BrokerError::io(dir))
     }
 
     /// Ends the log: appends are refused and waiting readers look again.

@@ -12,3 +12,6 @@ pub(crate) mod log;
 mod memory;
 mod producers;
 pub(crate) mod segment;
+
+#[cfg(test)]
+mod tests;

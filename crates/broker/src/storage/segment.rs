@@ -185,14 +185,19 @@ impl Segment {
         Ok(found.map(|(position, meta)| self.span(position, position + meta.size)))
     }
 
-    /// Makes the segment's bytes and index files last.
-    pub(crate) fn flush(&self) -> io::Result<()> {
+    /// Writes the index files of a segment that gets no more batches.
+    pub(crate) fn seal(&self) -> io::Result<()> {
         match &self.store {
             Store::Memory(_) => Ok(()),
-            Store::File { file, path } => {
-                file.sync()?;
-                self.index.write(path)
-            }
+            Store::File { path, .. } => self.index.write(path),
+        }
+    }
+
+    /// Makes the segment's bytes last.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        match &self.store {
+            Store::Memory(_) => Ok(()),
+            Store::File { file, .. } => file.sync(),
         }
     }
 

@@ -1,0 +1,285 @@
+//! Logs over memory and over folders: the same reads, and what a restart finds.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use ottla_protocol::ErrorCode;
+use ottla_protocol::compression::Compression;
+use ottla_protocol::records::{self, BatchBuilder, ProducerState};
+use proptest::prelude::*;
+
+use super::batch::{self, Checked};
+use super::folder::Folder;
+use super::log::Log;
+use crate::config::{EventSink, LogConfig, TOPIC_KEYS, TimestampType, Values};
+use crate::ids::Ids;
+
+/// A folder of the test's own, gone with it.
+struct TempDir(PathBuf);
+
+impl TempDir {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ottla-broker-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn config(segment_bytes: u64) -> LogConfig {
+    LogConfig {
+        segment_bytes,
+        index_interval_bytes: 200,
+        retention_bytes: None,
+        max_message_bytes: 1 << 20,
+        timestamp_type: TimestampType::CreateTime,
+        timestamp_after_max_ms: i64::MAX,
+    }
+}
+
+fn checked(records: usize, size: usize, state: ProducerState) -> Checked {
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    for i in 0..records {
+        builder
+            .append(i as i64, None, Some(&vec![7; size]), std::iter::empty())
+            .unwrap();
+    }
+    batch::check(builder.finish(state).unwrap(), &config(0), true, 0).unwrap()
+}
+
+fn plain(records: usize) -> Checked {
+    checked(records, 20, ProducerState::NONE)
+}
+
+/// Everything in a log, read in steps; each batch must follow the one before.
+fn offsets(log: &mut Log, step: usize) -> Vec<i64> {
+    let mut found = Vec::new();
+    let mut offset = log.bounds().start;
+    while let Some(span) = log.read(offset, step, true).unwrap().unwrap().span {
+        let bytes = span.load().unwrap();
+        let mut batches = records::batches(bytes);
+        for batch in &mut batches {
+            let batch = batch.unwrap();
+            batch.verify_crc().unwrap();
+            assert!(batch.header.last_offset() >= offset);
+            offset = batch.header.next_offset();
+            found.push(batch.header.base_offset);
+        }
+        assert_eq!(batches.leftover(), 0, "a batch was cut");
+    }
+    found
+}
+
+fn segments(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut logs: Vec<String> = names.filter(|name| name.ends_with(".log")).collect();
+    logs.sort();
+    logs
+}
+
+fn open(dir: &Path, config: LogConfig) -> Log {
+    Log::open(dir, config, &EventSink::default()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// In memory or in files, with small segments or one, read in small steps or large: the same batches.
+    #[test]
+    fn all_logs_read_alike(sizes in prop::collection::vec((1..20_usize, 0..300_usize), 1..60), step in 1..20_000_usize) {
+        let dir = TempDir::new("alike");
+        let mut logs = [Log::in_memory(config(1 << 30)), Log::in_memory(config(3000)), open(&dir.0, config(3000))];
+        let mut expected = Vec::new();
+        let mut next = 0;
+        for (count, size) in sizes {
+            for log in &mut logs {
+                let appended = log.append(&checked(count, size, ProducerState::NONE)).unwrap();
+                prop_assert_eq!(appended.base_offset, next);
+            }
+            expected.push(next);
+            next += count as i64;
+        }
+        for log in &mut logs {
+            prop_assert_eq!(&offsets(log, step), &expected);
+            prop_assert_eq!(log.bounds().end, next);
+        }
+        drop(logs);
+        prop_assert_eq!(&offsets(&mut open(&dir.0, config(3000)), step), &expected);
+    }
+}
+
+#[test]
+fn a_torn_tail_is_cut_and_writing_goes_on_after_the_last_whole_batch() {
+    let dir = TempDir::new("torn");
+    let mut log = open(&dir.0, config(1000));
+    for _ in 0..30 {
+        log.append(&plain(3)).unwrap();
+    }
+    drop(log);
+    let last = dir.0.join(segments(&dir.0).pop().unwrap());
+    let whole = fs::metadata(&last).unwrap().len();
+    let good = fs::read(&last).unwrap();
+    let mut damaged = good.clone();
+    damaged.truncate(good.len() - 2);
+    let mut flipped = good.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    let batch = whole - batch_length(&good);
+    for (tail, expected) in [(&good, whole), (&damaged, batch), (&flipped, batch)] {
+        for garbage in [&[][..], &[0; 10], &[0; 100], &[0xFF; 100], &good[..70]] {
+            fs::write(&last, tail).unwrap();
+            OpenOptions::new()
+                .append(true)
+                .open(&last)
+                .unwrap()
+                .write_all(garbage)
+                .unwrap();
+            let mut log = open(&dir.0, config(1000));
+            assert_eq!(fs::metadata(&last).unwrap().len(), expected);
+            let end = log.bounds().end;
+            assert_eq!(end, if expected == whole { 90 } else { 87 });
+            assert_eq!(offsets(&mut log, 500).len() as i64, end / 3);
+        }
+    }
+    let mut log = open(&dir.0, config(1000));
+    assert_eq!(log.append(&plain(1)).unwrap().base_offset, 87);
+}
+
+/// Bytes of the last batch of a segment of equal ones.
+fn batch_length(segment: &[u8]) -> u64 {
+    let batches = records::batches(Bytes::copy_from_slice(segment));
+    batches.last().unwrap().unwrap().bytes.len() as u64
+}
+
+#[test]
+fn damage_before_the_last_segment_is_an_error_that_says_where() {
+    let dir = TempDir::new("damage");
+    let mut log = open(&dir.0, config(1000));
+    for _ in 0..30 {
+        log.append(&plain(3)).unwrap();
+    }
+    drop(log);
+    let first = dir.0.join(&segments(&dir.0)[0]);
+    let mut bytes = fs::read(&first).unwrap();
+    bytes.truncate(bytes.len() - 5);
+    fs::write(&first, bytes).unwrap();
+    let error = Log::open(&dir.0, config(1000), &EventSink::default())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("00000000000000000000.log") && error.contains("bytes wanted"),
+        "{error}"
+    );
+}
+
+#[test]
+fn producers_are_known_again_after_a_restart() {
+    let dir = TempDir::new("producers");
+    let state = |base_sequence| ProducerState {
+        producer_id: 9,
+        epoch: 1,
+        base_sequence,
+    };
+    let mut log = open(&dir.0, config(300));
+    for i in 0..10 {
+        log.append(&checked(2, 10, state(2 * i))).unwrap();
+    }
+    drop(log);
+    let mut log = open(&dir.0, config(300));
+    assert_eq!(log.highest_producer_id(), Some(9));
+    assert_eq!(
+        log.append(&checked(2, 10, state(18))).unwrap().base_offset,
+        18
+    );
+    assert_eq!(
+        log.append(&checked(2, 10, state(30))).unwrap_err().code,
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER
+    );
+    assert_eq!(
+        log.append(&checked(2, 10, state(20))).unwrap().base_offset,
+        20
+    );
+}
+
+#[test]
+fn old_segments_go_when_the_log_is_large_enough_without_them() {
+    let dir = TempDir::new("retention");
+    let limited = LogConfig {
+        retention_bytes: Some(3000),
+        ..config(1000)
+    };
+    let mut on_disk = open(&dir.0, limited);
+    let mut in_memory = Log::in_memory(limited);
+    for _ in 0..100 {
+        on_disk.append(&plain(3)).unwrap();
+        in_memory.append(&plain(3)).unwrap();
+    }
+    assert_eq!(on_disk.bounds(), in_memory.bounds());
+    let start = on_disk.bounds().start;
+    assert!(start > 200, "{start}");
+    assert_eq!(segments(&dir.0)[0], format!("{start:020}.log"));
+    assert!(on_disk.read(start - 1, 1, true).unwrap().is_none());
+    assert_eq!(offsets(&mut on_disk, 100), offsets(&mut in_memory, 100));
+    let reopened = open(&dir.0, limited);
+    assert_eq!(reopened.bounds(), on_disk.bounds());
+}
+
+#[test]
+fn a_full_segment_has_its_index_files() {
+    let dir = TempDir::new("index-files");
+    let mut log = open(&dir.0, config(1000));
+    for _ in 0..20 {
+        log.append(&plain(3)).unwrap();
+    }
+    let first = dir.0.join("00000000000000000000.log");
+    assert!(!fs::read(first.with_extension("index")).unwrap().is_empty());
+    assert!(
+        !fs::read(first.with_extension("timeindex"))
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_folder_keeps_its_cluster_topics_settings_and_producer_ids() {
+    let dir = TempDir::new("folder");
+    let mut ids = Ids::new(3);
+    let (cluster, topic) = (ids.uuid(), ids.uuid());
+    let (folder, cluster_id) = Folder::open(dir.0.clone(), 1, cluster, ids.uuid()).unwrap();
+    assert_eq!(cluster_id, cluster.to_string());
+    for partition in [0, 1] {
+        folder.partition("a-b", topic, partition).unwrap();
+    }
+    let mut values = Values::default();
+    values.set(TOPIC_KEYS, "segment.bytes", "5000").unwrap();
+    folder
+        .write_settings([("a-b", &values)].into_iter())
+        .unwrap();
+    folder.reserve_producer_ids(77).unwrap();
+
+    let (folder, cluster_id) = Folder::open(dir.0.clone(), 1, ids.uuid(), ids.uuid()).unwrap();
+    assert_eq!(cluster_id, cluster.to_string());
+    let found = folder.topics().unwrap();
+    let found = &found["a-b"];
+    assert_eq!(
+        (found.id, found.partitions, &found.values),
+        (topic, 2, &values)
+    );
+    assert_eq!(folder.producer_ids().unwrap(), 77);
+
+    fs::write(dir.0.join("a-b-0/partition.metadata"), "nonsense").unwrap();
+    let error = folder.topics().unwrap_err().to_string();
+    assert!(
+        error.contains("partition.metadata") && error.contains("topic_id"),
+        "{error}"
+    );
+}
