@@ -392,6 +392,7 @@ impl Cluster {
             .saturating_mul(1_u32.checked_shl(failures).unwrap_or(u32::MAX));
         let timeout = doubled.min(self.config.setup_timeout_max);
         self.first_dial.get_or_insert(now);
+        self.set_alarm(now + IMPATIENCE);
         self.next_id += 1;
         let link = LinkId(self.next_id);
         self.actions.push_back(Action::Dial {

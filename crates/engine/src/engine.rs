@@ -380,3 +380,300 @@ impl Engine<Questions> {
 pub fn closed_error() -> Error {
     Error::new(Kind::Closed, "the client is closed")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ottla_protocol::ErrorCode;
+    use ottla_protocol::messages::create_topics_response::CreatableTopicResult;
+    use ottla_protocol::messages::list_offsets_response::{
+        ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
+    };
+    use ottla_protocol::messages::{
+        CreateTopicsRequest, CreateTopicsResponse, ListOffsetsResponse,
+    };
+
+    use super::*;
+    use crate::api::Request;
+    use crate::config::Role;
+    use crate::script::{Asked, Script, config};
+
+    fn admin(pairs: &[(&'static str, &'static str)]) -> Script<Questions> {
+        Script::new(Engine::new(config(Role::Admin, pairs), 7))
+    }
+
+    fn ask(script: &mut Script<Questions>, question: Question, seconds: u64) -> OperationId {
+        let deadline = script.now + Duration::from_secs(seconds);
+        script.engine.ask(script.now, question, deadline)
+    }
+
+    fn create() -> Question {
+        Question::CreateTopics(CreateTopicsRequest::default())
+    }
+
+    fn created(code: ErrorCode) -> Response {
+        let topics = vec![CreatableTopicResult {
+            name: "t".into(),
+            error_code: code.0,
+            ..Default::default()
+        }];
+        Response::CreateTopics(CreateTopicsResponse {
+            topics,
+            ..Default::default()
+        })
+    }
+
+    #[test]
+    fn a_dead_bootstrap_address_is_passed_over() {
+        let mut script = admin(&[("bootstrap.servers", "dead:1,boot:1")]);
+        script.dead.push("dead".to_owned());
+        for seed in 0..8 {
+            script.engine = Engine::new(
+                config(Role::Admin, &[("bootstrap.servers", "dead:1,boot:1")]),
+                seed,
+            );
+            let id = ask(
+                &mut script,
+                Question::Metadata {
+                    topics: None,
+                    auto_create: false,
+                },
+                10,
+            );
+            script.pass(Duration::from_secs(1));
+            assert!(
+                matches!(script.engine.take_answer(id), Some(Ok(Answer::Metadata(_)))),
+                "seed {seed}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_silent_bootstrap_address_is_not_waited_for() {
+        let mut script = admin(&[("bootstrap.servers", "silent:1,boot:1")]);
+        ask(&mut script, create(), 10);
+        let mut dialled = Vec::new();
+        for _ in 0..20 {
+            while let Some(action) = script.engine.poll_action() {
+                if let Action::Dial { host, .. } = action {
+                    dialled.push(host);
+                }
+            }
+            script.now += Duration::from_millis(100);
+            script.engine.handle_timeout(script.now);
+        }
+        dialled.sort_unstable();
+        assert_eq!(dialled, ["boot", "silent"]);
+    }
+
+    #[test]
+    fn no_broker_at_all_is_said_with_each_cause() {
+        let mut script = admin(&[("bootstrap.servers", "x:1,y:2")]);
+        script.dead = vec!["x".to_owned(), "y".to_owned()];
+        let id = ask(&mut script, create(), 5);
+        assert!(script.engine.is_starting(script.now));
+        script.pass(Duration::from_secs(4));
+        assert!(script.engine.take_answer(id).is_none());
+        assert!(!script.engine.is_starting(script.now));
+        script.pass(Duration::from_secs(1));
+        let error = script.engine.take_answer(id).unwrap().unwrap_err();
+        assert_eq!(error.kind(), Kind::Unreachable);
+        assert_eq!(
+            error.message(),
+            "no broker could be reached: x:1: connection refused; y:2: connection refused"
+        );
+        assert!(
+            script.dials.len() < 40,
+            "{} dials in 5 s are too many",
+            script.dials.len()
+        );
+    }
+
+    #[test]
+    fn strangers_at_every_address_make_waiting_hopeless() {
+        let mut script = admin(&[]);
+        ask(&mut script, create(), 60);
+        let Some(Action::Dial { link, .. }) = script.engine.poll_action() else {
+            panic!("no dial")
+        };
+        assert!(script.engine.hopeless().is_none());
+        script.engine.handle(
+            script.now,
+            link,
+            Event::Down(Error::new(Kind::NotKafka, "the port speaks TLS")),
+        );
+        let error = script.engine.hopeless().unwrap();
+        assert_eq!(error.kind(), Kind::NotKafka);
+        assert_eq!(
+            error.message(),
+            "no broker could be reached: boot:1: the port speaks TLS"
+        );
+    }
+
+    #[test]
+    fn the_controller_is_asked_and_found_again() {
+        let mut script = admin(&[]);
+        let id = ask(&mut script, create(), 10);
+        let asked = script.run();
+        assert_eq!(script.address(asked[0].link), "b1");
+        script.answer(&asked[0], created(ErrorCode::NOT_CONTROLLER));
+        let asked = script.pass(Duration::from_secs(2));
+        script.answer(&asked[0], created(ErrorCode::TOPIC_ALREADY_EXISTS));
+        let Some(Ok(Answer::CreateTopics(answer))) = script.engine.take_answer(id) else {
+            panic!("no answer")
+        };
+        assert_eq!(
+            ErrorCode(answer.topics[0].error_code),
+            ErrorCode::TOPIC_ALREADY_EXISTS
+        );
+    }
+
+    #[test]
+    fn a_question_outlives_its_connection_but_not_its_deadline() {
+        let mut script = admin(&[]);
+        let id = ask(&mut script, create(), 10);
+        let asked = script.run();
+        script.cut(asked[0].link);
+        let again = script.pass(Duration::from_secs(5));
+        assert_eq!(again.len(), 1);
+        script.pass(Duration::from_secs(5));
+        let error = script.engine.take_answer(id).unwrap().unwrap_err();
+        assert!(error.message().contains("closed the connection"), "{error}");
+        script.answer(&again[0], created(ErrorCode::NONE));
+        assert!(
+            script.engine.take_answer(id).is_none(),
+            "it was answered already"
+        );
+    }
+
+    fn offsets(asked: &Asked, code: ErrorCode) -> Response {
+        let Request::ListOffsets(request) = &asked.request else {
+            panic!("not a ListOffsets")
+        };
+        let topics = request
+            .topics
+            .iter()
+            .map(|topic| ListOffsetsTopicResponse {
+                name: topic.name.clone(),
+                partitions: topic
+                    .partitions
+                    .iter()
+                    .map(|part| ListOffsetsPartitionResponse {
+                        partition_index: part.partition_index,
+                        error_code: code.0,
+                        offset: i64::from(part.partition_index) * 100,
+                        ..Default::default()
+                    })
+                    .collect(),
+                ..Default::default()
+            })
+            .collect();
+        Response::ListOffsets(ListOffsetsResponse {
+            topics,
+            ..Default::default()
+        })
+    }
+
+    #[test]
+    fn offsets_come_from_each_leader_in_the_order_asked() {
+        let mut script = admin(&[]);
+        let wanted = [1, 0, 1].map(|partition| ("t".into(), partition, crate::operation::LATEST));
+        let id = ask(&mut script, Question::Offsets(wanted.to_vec()), 10);
+        let asked = script.run();
+        assert_eq!(asked.len(), 2);
+        for request in &asked {
+            script.answer(request, offsets(request, ErrorCode::NONE));
+        }
+        let Some(Ok(Answer::Offsets(found))) = script.engine.take_answer(id) else {
+            panic!("no answer")
+        };
+        assert_eq!(
+            found
+                .iter()
+                .map(|row| row.as_ref().unwrap().offset)
+                .collect::<Vec<_>>(),
+            [100, 0, 100]
+        );
+    }
+
+    #[test]
+    fn one_partition_that_fails_does_not_hide_the_others() {
+        let mut script = admin(&[]);
+        let wanted = [0, 1, 7].map(|partition| ("t".into(), partition, crate::operation::EARLIEST));
+        let id = ask(&mut script, Question::Offsets(wanted.to_vec()), 10);
+        for request in script.run() {
+            let code = if script.address(request.link) == "b1" {
+                ErrorCode::NONE
+            } else {
+                ErrorCode::TOPIC_AUTHORIZATION_FAILED
+            };
+            script.answer(&request, offsets(&request, code));
+        }
+        script.pass(Duration::from_secs(1));
+        let Some(Ok(Answer::Offsets(found))) = script.engine.take_answer(id) else {
+            panic!("no answer")
+        };
+        assert_eq!(found[0].as_ref().unwrap().offset, 0);
+        assert_eq!(
+            found[1].as_ref().unwrap_err().code(),
+            Some(ErrorCode::TOPIC_AUTHORIZATION_FAILED)
+        );
+        assert!(
+            found[2]
+                .as_ref()
+                .unwrap_err()
+                .message()
+                .contains("the topic has 2")
+        );
+    }
+
+    #[test]
+    fn offsets_of_an_unknown_topic_are_waited_for_until_the_deadline() {
+        let mut script = admin(&[]);
+        let id = ask(
+            &mut script,
+            Question::Offsets(vec![("nope".into(), 0, 0)]),
+            5,
+        );
+        script.pass(Duration::from_secs(4));
+        assert!(script.engine.take_answer(id).is_none());
+        script.pass(Duration::from_secs(1));
+        let error = script.engine.take_answer(id).unwrap().unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+    }
+
+    #[test]
+    fn metadata_is_asked_for_again_when_it_is_old() {
+        let mut script = admin(&[("metadata.max.age.ms", "1000")]);
+        script.engine.core.cluster.want(script.now, &"t".into());
+        script.engine.settle(script.now);
+        script.run();
+        script.topics = vec![("t", vec![2, 1])];
+        script.pass(Duration::from_millis(900));
+        assert_eq!(script.engine.metadata().leader("t", 0), Some((1, 1)));
+        script.pass(Duration::from_millis(200));
+        assert_eq!(script.engine.metadata().leader("t", 0), Some((2, 1)));
+    }
+
+    #[test]
+    fn closing_answers_everything_and_hangs_up() {
+        let mut script = admin(&[]);
+        let id = ask(&mut script, create(), 10);
+        script.run();
+        script.engine.close(script.now, &closed_error());
+        assert_eq!(
+            script.engine.take_answer(id).unwrap().unwrap_err().kind(),
+            Kind::Closed
+        );
+        assert!(matches!(
+            script.engine.poll_action(),
+            Some(Action::Close(_))
+        ));
+        let late = ask(&mut script, create(), 10);
+        assert_eq!(
+            script.engine.take_answer(late).unwrap().unwrap_err().kind(),
+            Kind::Closed
+        );
+    }
+}

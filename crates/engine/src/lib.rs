@@ -20,6 +20,8 @@ pub mod operation;
 mod partitioner;
 pub mod producer;
 mod random;
+#[cfg(test)]
+mod script;
 
 pub use cluster::{Action, LinkId};
 pub use config::{Config, ConfigError, Role};

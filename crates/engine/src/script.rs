@@ -1,0 +1,218 @@
+//! A scripted cluster for tests: links come up at once, metadata and producer ids are answered, everything else is handed to
+//! the test. The clock moves only when the test moves it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ottla_protocol::messages::api_versions_response::ApiVersion;
+use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
+use ottla_protocol::messages::{ApiVersionsResponse, InitProducerIdResponse, MetadataResponse};
+use ottla_protocol::{ApiKey, ErrorCode};
+
+use crate::api::{Request, Response, Versions};
+use crate::cluster::{Action, LinkId};
+use crate::config::{Config, Role};
+use crate::connection::Outgoing;
+use crate::engine::{Engine, Event, Work};
+use crate::error::{Error, Kind};
+use crate::metadata::tests::answer;
+
+/// A request that the test has to answer.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) link: LinkId,
+    pub(crate) token: u64,
+    pub(crate) request: Request,
+}
+
+pub(crate) struct Script<W> {
+    pub(crate) engine: Engine<W>,
+    pub(crate) now: Instant,
+    /// Topics and the leaders of their partitions.
+    pub(crate) topics: Vec<(&'static str, Vec<i32>)>,
+    pub(crate) nodes: i32,
+    /// Addresses that refuse connections.
+    pub(crate) dead: Vec<String>,
+    pub(crate) dials: Vec<String>,
+    pub(crate) producer_ids: i64,
+    links: Vec<(LinkId, String)>,
+}
+
+pub(crate) fn config(role: Role, pairs: &[(&'static str, &'static str)]) -> Arc<Config> {
+    let bootstrap = [("bootstrap.servers", "boot:1")]
+        .into_iter()
+        .filter(|(key, _)| !pairs.iter().any(|p| p.0 == *key));
+    Arc::new(Config::parse(role, bootstrap.chain(pairs.iter().copied())).unwrap())
+}
+
+pub(crate) fn versions() -> Versions {
+    let api_keys = [
+        (ApiKey::Produce, 13),
+        (ApiKey::Fetch, 17),
+        (ApiKey::ListOffsets, 10),
+        (ApiKey::Metadata, 13),
+        (ApiKey::InitProducerId, 5),
+        (ApiKey::CreateTopics, 7),
+        (ApiKey::DeleteTopics, 6),
+    ]
+    .map(|(api, max_version)| ApiVersion {
+        api_key: api.as_i16(),
+        max_version,
+        ..Default::default()
+    })
+    .to_vec();
+    Versions::new(&ApiVersionsResponse {
+        api_keys,
+        ..Default::default()
+    })
+}
+
+impl<W: Work> Script<W> {
+    pub(crate) fn new(engine: Engine<W>) -> Script<W> {
+        Script {
+            engine,
+            now: Instant::now(),
+            topics: vec![("t", vec![1, 2])],
+            nodes: 2,
+            dead: Vec::new(),
+            dials: Vec::new(),
+            producer_ids: 0,
+            links: Vec::new(),
+        }
+    }
+
+    /// Runs until only requests are left that the test must answer, and gives them in the order sent.
+    pub(crate) fn run(&mut self) -> Vec<Asked> {
+        let mut asked = Vec::new();
+        for _ in 0..1000 {
+            let mut idle = true;
+            while let Some(action) = self.engine.poll_action() {
+                idle = false;
+                self.act(action);
+            }
+            let links: VecDeque<_> = self.links.iter().map(|(link, _)| *link).collect();
+            for link in links {
+                while let Some(dispatch) = self.engine.poll_send(self.now, link) {
+                    idle = false;
+                    let Outgoing { token, request, .. } = dispatch.into_outgoing().unwrap();
+                    self.serve(
+                        Asked {
+                            link,
+                            token,
+                            request,
+                        },
+                        &mut asked,
+                    );
+                }
+            }
+            if idle {
+                return asked;
+            }
+        }
+        panic!("the engine never comes to rest");
+    }
+
+    /// Lets time pass, up to each timeout in turn.
+    pub(crate) fn pass(&mut self, time: Duration) -> Vec<Asked> {
+        let end = self.now + time;
+        let mut asked = Vec::new();
+        for _ in 0..10_000 {
+            asked.append(&mut self.run());
+            match self.engine.next_timeout().filter(|at| *at <= end) {
+                Some(at) => {
+                    self.now = self.now.max(at);
+                    self.engine.handle_timeout(self.now);
+                }
+                None => {
+                    self.now = end;
+                    self.engine.handle_timeout(end);
+                    asked.append(&mut self.run());
+                    return asked;
+                }
+            }
+        }
+        panic!("the engine sets alarms without end");
+    }
+
+    pub(crate) fn answer(&mut self, asked: &Asked, response: Response) {
+        self.engine.handle(
+            self.now,
+            asked.link,
+            Event::Answer {
+                token: asked.token,
+                response,
+            },
+        );
+    }
+
+    /// Breaks the connection that carried a request.
+    pub(crate) fn cut(&mut self, link: LinkId) {
+        self.links.retain(|(id, _)| *id != link);
+        let cause = Error::new(Kind::Unreachable, "the broker closed the connection");
+        self.engine.handle(self.now, link, Event::Down(cause));
+    }
+
+    pub(crate) fn address(&self, link: LinkId) -> &str {
+        &self.links.iter().find(|(id, _)| *id == link).unwrap().1
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Dial { link, host, .. } => {
+                self.dials.push(host.clone());
+                if self.dead.contains(&host) {
+                    let cause = Error::new(Kind::Unreachable, "connection refused");
+                    self.engine.handle(self.now, link, Event::Down(cause));
+                } else {
+                    self.links.push((link, host));
+                    self.engine.handle(self.now, link, Event::Up(versions()));
+                }
+            }
+            Action::Close(link) => self.links.retain(|(id, _)| *id != link),
+            Action::Wake(_) => {}
+        }
+    }
+
+    fn serve(&mut self, asked: Asked, rest: &mut Vec<Asked>) {
+        match &asked.request {
+            Request::Metadata(request) => {
+                let response = self.metadata(request.topics.as_deref());
+                self.answer(&asked, Response::Metadata(response));
+            }
+            Request::InitProducerId(_) => {
+                self.producer_ids += 1;
+                let response = InitProducerIdResponse {
+                    producer_id: self.producer_ids,
+                    ..Default::default()
+                };
+                self.answer(&asked, Response::InitProducerId(response));
+            }
+            _ => rest.push(asked),
+        }
+    }
+
+    fn metadata(&self, wanted: Option<&[MetadataRequestTopic]>) -> MetadataResponse {
+        let names = wanted
+            .into_iter()
+            .flatten()
+            .filter_map(|topic| topic.name.as_deref());
+        let mut unknown = Vec::new();
+        let rows: Vec<_> = names
+            .filter_map(|name| {
+                let found = self.topics.iter().find(|(topic, _)| *topic == name);
+                if found.is_none() {
+                    unknown.push(name.to_owned());
+                }
+                found.map(|(topic, leaders)| (*topic, &leaders[..]))
+            })
+            .collect();
+        let mut response = answer(self.nodes, &rows);
+        for name in unknown {
+            let mut row = answer(1, &[(&name, &[])]).topics.remove(0);
+            row.error_code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0;
+            response.topics.push(row);
+        }
+        response
+    }
+}
