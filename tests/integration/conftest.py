@@ -120,7 +120,7 @@ def new_topic() -> Callable[..., str]:
 def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Bootstrap address of the embedded broker: in this process, in memory and on a folder, and as `ottla broker`."""
     if request.param == "process":
-        yield from broker_process(tmp_path_factory.mktemp("embedded"))
+        yield from broker_process()
         return
     folder = tmp_path_factory.mktemp("embedded") if request.param == "folder" else None
     with Broker(data_dir=folder) as broker:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 GROUP_PEERS = [p for p in PEERS if p.values != ("java-console",)]  # whose assignment can be watched
 
 
+@pytest.mark.parametrize("embedded", ["memory", "folder"], indirect=True, scope="module")
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("peer", PEERS, indirect=True)
 def test_reads_back_what_it_wrote(embedded: str, new_topic: Callable[..., str], peer: Peer, codec: str) -> None:

@@ -15,7 +15,12 @@ def test_a_record_comes_back_as_it_was_sent(api, address, topic):
     with api.producer(address) as producer:
         sent = api(
             producer.send(
-                topic, b"value", key="ключ", partition=1, timestamp=1_700_000_000_123, headers=[("a", b"1"), ("a", None)]
+                topic,
+                b"value",
+                key="ключ",
+                partition=1,
+                timestamp=1_700_000_000_123,
+                headers=[("a", b"1"), ("a", None)],
             )
         )
         written = api.result(sent)
@@ -100,7 +105,10 @@ def test_nothing_to_send_is_sent(api, address, topic):
 
 
 def test_columns_must_be_as_long_as_the_values(api, address, topic):
-    with api.producer(address) as producer, pytest.raises(ottla.errors.ArgumentError, match="keys are 1 and values are 2"):
+    with (
+        api.producer(address) as producer,
+        pytest.raises(ottla.errors.ArgumentError, match="keys are 1 and values are 2"),
+    ):
         api(producer.send_many(topic, [b"a", b"b"], keys=[b"k"]))
 
 

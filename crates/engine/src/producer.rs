@@ -400,19 +400,25 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
             .is_none_or(|(number, _)| *number > mark)
     }
 
-    /// Why records are still without a fate, as far as known.
+    /// Why records are still without a fate, as far as known; else whose they are.
     pub fn delay(&self) -> Option<Error> {
         if let Some(trouble) = self.trouble() {
             return Some(trouble);
         }
-        let queues = self
+        let mut waiting = self
             .work
-            .listed
+            .queues
             .iter()
-            .filter_map(|index| self.work.queues.get(*index));
-        queues
-            .into_iter()
-            .find_map(|queue| self.work.why_waiting(&self.core.cluster, queue))
+            .filter(|queue| queue.oldest_undecided().is_some());
+        let first = waiting.clone().next()?;
+        let known = waiting.find_map(|queue| {
+            let cause = self.work.why_waiting(&self.core.cluster, queue)?;
+            Some(cause.partition_is(&queue.topic, queue.partition))
+        });
+        Some(known.unwrap_or_else(|| {
+            Error::new(Kind::Timeout, "the broker has not answered yet")
+                .partition_is(&first.topic, first.partition)
+        }))
     }
 
     /// A batch was opened or closed: makes sure that somebody sends it.
