@@ -13,4 +13,4 @@ fi
 # The buffer protocol entered the stable ABI with Python 3.11.
 features=$("$python" -c 'import sys; print("" if sys.version_info >= (3, 11) else "--no-default-features")')
 
-VIRTUAL_ENV=$PWD/.venv exec .venv/bin/maturin develop --release --locked --extras "$extras" $features
+PIP_QUIET=1 VIRTUAL_ENV=$PWD/.venv exec .venv/bin/maturin develop --release --locked --extras "$extras" $features

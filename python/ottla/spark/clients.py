@@ -76,7 +76,6 @@ def _connect(options: ReadOptions) -> Consumer:
         "max.partition.fetch.bytes": str(FETCH_BYTES),
         **dict(options.properties),
         "auto.offset.reset": "none",
-        "enable.auto.commit": "false",
     }
     return Consumer(options.bootstrap, config=properties)
 
