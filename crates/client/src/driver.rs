@@ -403,6 +403,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
                 read = self.reader.read_buf(&mut self.input) => match read {
                     Ok(0) => return Err(self.connection.closed(&self.input)),
                     Ok(_) => self.receive(shared, link)?,
+                    // Who refuses what it was sent may reset instead of closing, as servers that want TLS do.
+                    Err(cause) if cause.kind() == std::io::ErrorKind::ConnectionReset => {
+                        return Err(self.connection.closed(&self.input));
+                    }
                     Err(cause) => return Err(Error::new(Kind::Unreachable, socket::say(&cause))),
                 },
                 () = wake.notified() => {}

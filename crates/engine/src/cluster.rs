@@ -95,6 +95,16 @@ pub(crate) struct Orphan {
     pub(crate) sent: bool,
 }
 
+impl Orphan {
+    /// Whether its connection broke, for whatever reason: another one may do better.
+    pub(crate) fn may_be_repeated(&self) -> bool {
+        matches!(
+            self.error.kind(),
+            Kind::Unreachable | Kind::Protocol | Kind::NotKafka
+        )
+    }
+}
+
 #[derive(Debug)]
 enum LinkState {
     Dialing { since: Instant },

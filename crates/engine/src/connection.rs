@@ -337,6 +337,7 @@ mod tests {
     use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
 
     use super::*;
+    use crate::script::start;
 
     const SETUP: Duration = Duration::from_secs(10);
 
@@ -386,7 +387,7 @@ mod tests {
 
     #[test]
     fn asks_again_at_a_version_the_broker_knows() {
-        let now = Instant::now();
+        let now = start();
         let mut connection = Connection::new(now, "test", SETUP).unwrap();
         let first = connection.poll_transmit().unwrap().into_bytes();
         assert_eq!(&first[4..8], &[0, 18, 0, 4]);
@@ -407,7 +408,7 @@ mod tests {
 
     #[test]
     fn pairs_answers_with_requests_in_order() {
-        let now = Instant::now();
+        let now = start();
         let mut connection = ready(now);
         for token in [7, 8] {
             connection.send(now, metadata(token)).unwrap();
@@ -432,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_stream_out_of_step_is_given_up() {
-        let now = Instant::now();
+        let now = start();
         let mut connection = ready(now);
         connection.send(now, metadata(1)).unwrap();
         let error = connection
@@ -448,7 +449,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_decode_is_given_up() {
-        let now = Instant::now();
+        let now = start();
         let mut connection = ready(now);
         connection.send(now, metadata(1)).unwrap();
         let error = connection
@@ -462,7 +463,7 @@ mod tests {
 
     #[test]
     fn a_late_answer_is_an_error_that_says_so() {
-        let now = Instant::now();
+        let now = start();
         let mut connection = Connection::new(now, "test", SETUP).unwrap();
         assert_eq!(connection.next_timeout(), Some(now + SETUP));
         assert!(connection.handle_timeout(now).is_ok());
@@ -486,7 +487,7 @@ mod tests {
 
     #[test]
     fn no_room_for_large_frames_before_the_versions_are_known() {
-        let now = Instant::now();
+        let now = start();
         let mut connection = Connection::new(now, "test", SETUP).unwrap();
         let mut bytes = BytesMut::from(&(2_i32 << 20).to_be_bytes()[..]);
         assert_eq!(
@@ -497,7 +498,7 @@ mod tests {
 
     #[test]
     fn says_when_a_peer_closes() {
-        let now = Instant::now();
+        let now = start();
         let connection = Connection::new(now, "test", SETUP).unwrap();
         assert!(
             connection

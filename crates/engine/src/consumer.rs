@@ -738,7 +738,10 @@ impl Consumer {
             return;
         }
         let heals = error.is_retriable()
-            || matches!(error.kind(), Kind::Unreachable | Kind::Protocol)
+            || matches!(
+                error.kind(),
+                Kind::Unreachable | Kind::Protocol | Kind::NotKafka
+            )
             || code == ErrorCode::OFFSET_OUT_OF_RANGE;
         if !heals {
             part.stuck = Some(error);

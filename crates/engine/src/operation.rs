@@ -469,7 +469,7 @@ impl Operations {
                 *slot = Slot::Open;
             }
         }
-        if orphan.error.kind() == Kind::Unreachable {
+        if orphan.may_be_repeated() {
             self.retry(now, cluster, id, orphan.error);
         } else {
             self.finish(cluster, id, Err(orphan.error));

@@ -1014,7 +1014,9 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Work for Producer<T> {
     fn handle_orphan(&mut self, now: Instant, core: &mut Core, Failed(orphan): Failed) {
         if let IdentityState::Asked { token, failures } = self.identity {
             if token == orphan.token {
-                self.identity_failed(now, &mut core.cluster, failures, &orphan.error);
+                let repeat = orphan.may_be_repeated();
+                let error = orphan.error.retriable_is(repeat);
+                self.identity_failed(now, &mut core.cluster, failures, &error);
                 return;
             }
         }
@@ -1023,7 +1025,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Work for Producer<T> {
         };
         self.take_sent(sent.link);
         for (index, id) in sent.batches {
-            if orphan.error.is_retriable() {
+            if orphan.may_be_repeated() {
                 self.retry(
                     now,
                     &mut core.cluster,

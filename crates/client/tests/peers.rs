@@ -1,0 +1,662 @@
+//! The client against peers on the loopback that follow a script: what a broker would never do, and what it does at its worst.
+
+#![allow(clippy::unwrap_used, reason = "a test; the lint's own exception covers only functions marked as one")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ottla_client::{
+    Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Fetched, Kind, NewTopic, Producer,
+    Role, Row, Start, Written,
+};
+use ottla_protocol::messages::api_versions_response::ApiVersion;
+use ottla_protocol::messages::metadata_response::{
+    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use ottla_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use ottla_protocol::messages::{
+    ApiVersionsResponse, InitProducerIdResponse, MetadataRequest, MetadataResponse, ProduceRequest,
+    ProduceResponse,
+};
+use ottla_protocol::{ApiKey, Message, Reader, Response, header};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+/// A peer that does the same with every connection; ends with the test.
+struct Peer {
+    address: String,
+    connections: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Peer {
+    async fn start<F>(serve: impl Fn(TcpStream, usize, u16) -> F + Send + 'static) -> Peer
+    where
+        F: Future<Output = std::io::Result<()>> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
+        let task = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let number = count.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(serve(stream, number, port));
+            }
+        });
+        Peer {
+            address: format!("127.0.0.1:{port}"),
+            connections,
+            task,
+        }
+    }
+}
+
+/// A request as it came.
+struct Frame {
+    api: Option<ApiKey>,
+    version: i16,
+    correlation: i32,
+    body: Reader,
+}
+
+async fn read(stream: &mut TcpStream) -> std::io::Result<Frame> {
+    let length = stream.read_i32().await?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap()];
+    stream.read_exact(&mut bytes).await?;
+    let (header, body) = header::decode_request_header(bytes.into()).unwrap();
+    let api = ApiKey::from_i16(header.api_key);
+    Ok(Frame {
+        api,
+        version: header.api_version,
+        correlation: header.correlation_id,
+        body,
+    })
+}
+
+fn encode(response: &impl Response, frame: &Frame) -> Vec<u8> {
+    header::encode_response(response, frame.version, frame.correlation)
+        .unwrap()
+        .into_bytes()
+        .to_vec()
+}
+
+/// What a broker with the one topic `t` of one partition answers; `None` for requests it does not know.
+fn usual(frame: &mut Frame, port: u16) -> Option<Vec<u8>> {
+    Some(match frame.api? {
+        ApiKey::ApiVersions => {
+            let api_keys = [(0, 9), (1, 11), (2, 5), (3, 9), (18, 3), (19, 5), (22, 3)]
+                .map(|(api_key, max_version)| ApiVersion {
+                    api_key,
+                    max_version,
+                    ..Default::default()
+                })
+                .to_vec();
+            let response = ApiVersionsResponse {
+                api_keys,
+                ..Default::default()
+            };
+            if frame.version > 3 {
+                frame.version = 0;
+                return Some(encode(
+                    &ApiVersionsResponse {
+                        error_code: 35,
+                        ..response
+                    },
+                    frame,
+                ));
+            }
+            encode(&response, frame)
+        }
+        ApiKey::Metadata => {
+            let request = MetadataRequest::decode(frame.version, &mut frame.body).unwrap();
+            let brokers = vec![MetadataResponseBroker {
+                node_id: 1,
+                host: "127.0.0.1".into(),
+                port: i32::from(port),
+                ..Default::default()
+            }];
+            let topics = request
+                .topics
+                .unwrap_or_default()
+                .into_iter()
+                .map(|topic| {
+                    let known = topic.name.as_deref() == Some("t");
+                    let code = if known {
+                        ErrorCode::NONE
+                    } else {
+                        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+                    };
+                    let partition = MetadataResponsePartition {
+                        leader_id: 1,
+                        ..Default::default()
+                    };
+                    MetadataResponseTopic {
+                        error_code: code.0,
+                        name: topic.name,
+                        partitions: if known { vec![partition] } else { Vec::new() },
+                        ..Default::default()
+                    }
+                })
+                .collect();
+            encode(
+                &MetadataResponse {
+                    brokers,
+                    topics,
+                    controller_id: 1,
+                    ..Default::default()
+                },
+                frame,
+            )
+        }
+        ApiKey::InitProducerId => encode(
+            &InitProducerIdResponse {
+                producer_id: 5,
+                ..Default::default()
+            },
+            frame,
+        ),
+        ApiKey::Produce => {
+            let request = ProduceRequest::decode(frame.version, &mut frame.body).unwrap();
+            let responses = request
+                .topic_data
+                .into_iter()
+                .map(|topic| TopicProduceResponse {
+                    name: topic.name,
+                    partition_responses: topic
+                        .partition_data
+                        .iter()
+                        .map(|part| PartitionProduceResponse {
+                            index: part.index,
+                            base_offset: 7,
+                            ..Default::default()
+                        })
+                        .collect(),
+                    ..Default::default()
+                })
+                .collect();
+            encode(
+                &ProduceResponse {
+                    responses,
+                    ..Default::default()
+                },
+                frame,
+            )
+        }
+        _ => return None,
+    })
+}
+
+/// A broker that answers as usual, but leaves some requests to `twist`: bytes to send instead, or none to close.
+async fn broker(
+    mut stream: TcpStream,
+    port: u16,
+    mut twist: impl FnMut(&mut Frame, &mut Option<Vec<u8>>) -> Duration + Send,
+) -> std::io::Result<()> {
+    loop {
+        let mut frame = read(&mut stream).await?;
+        let mut answer = usual(&mut frame, port);
+        let delay = twist(&mut frame, &mut answer);
+        tokio::time::sleep(delay).await;
+        match answer {
+            Some(bytes) => stream.write_all(&bytes).await?,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// A peer that says these bytes to whoever connects and sends something.
+async fn stranger(bytes: &'static [u8]) -> Peer {
+    Peer::start(move |mut stream, _, _| async move {
+        stream.read_exact(&mut [0; 8]).await?;
+        stream.write_all(bytes).await?;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Ok(())
+    })
+    .await
+}
+
+/// An address where nothing listens.
+async fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+fn settings(role: Role, bootstrap: &str, more: &[(&str, &str)]) -> Config {
+    let pairs = [("bootstrap.servers", bootstrap)]
+        .into_iter()
+        .chain(more.iter().copied());
+    Config::parse(role, pairs).unwrap()
+}
+
+fn admin(bootstrap: &str) -> Admin {
+    Admin::new(settings(Role::Admin, bootstrap, &[]), &Handle::current()).unwrap()
+}
+
+fn producer(bootstrap: &str, more: &[(&str, &str)]) -> Producer {
+    Producer::new(
+        settings(Role::Producer, bootstrap, more),
+        &Handle::current(),
+    )
+    .unwrap()
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+const SOON: Option<Duration> = Some(Duration::from_secs(5));
+
+fn row<'a>(value: &'a [u8]) -> Row<'a, std::iter::Empty<(&'a str, Option<&'a [u8]>)>> {
+    Row::new(None, Some(value))
+}
+
+#[tokio::test]
+async fn a_dead_bootstrap_address_does_not_matter() {
+    let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
+    for _ in 0..4 {
+        let admin = admin(&format!("{},{}", nobody().await, peer.address));
+        let cluster = admin.describe_cluster(SOON).await.unwrap();
+        assert_eq!(cluster.nodes[0].id, 1);
+        admin.close(SOON).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn nobody_at_all_is_said_at_the_deadline() {
+    let address = nobody().await;
+    let begin = Instant::now();
+    let error = admin(&address)
+        .list_topics(false, Some(SECOND))
+        .await
+        .unwrap_err();
+    assert!(begin.elapsed() >= SECOND && begin.elapsed() < 3 * SECOND);
+    assert_eq!(error.kind(), Kind::Unreachable);
+    assert!(
+        error.message().contains("connection refused") && error.message().contains(&address),
+        "{error}"
+    );
+    let error = producer(&address, &[])
+        .send("t", &row(b"v"), Some(SECOND / 4))
+        .await
+        .unwrap_err();
+    assert!(error.message().contains("connection refused"), "{error}");
+}
+
+#[tokio::test]
+async fn http_and_tls_are_recognised_at_once() {
+    for (bytes, text) in [
+        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "HTTP"),
+        (b"\x15\x03\x03\0\x02\x02\x50", "TLS"),
+    ] {
+        let peer = stranger(bytes).await;
+        let begin = Instant::now();
+        let error = admin(&peer.address)
+            .list_topics(false, None)
+            .await
+            .unwrap_err();
+        assert!(
+            begin.elapsed() < 5 * SECOND,
+            "60 s is the deadline, and no use here"
+        );
+        assert_eq!(error.kind(), Kind::NotKafka);
+        assert!(error.message().contains(text), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_broker_that_closes_at_the_first_question_is_named() {
+    let peer =
+        Peer::start(
+            |mut stream, _, _| async move { stream.read_exact(&mut [0; 8]).await.map(|_| ()) },
+        )
+        .await;
+    let error = admin(&peer.address)
+        .list_topics(false, Some(SECOND / 2))
+        .await
+        .unwrap_err();
+    assert!(error.message().contains("older than 0.10"), "{error}");
+    assert!(
+        peer.connections.load(Ordering::Relaxed) < 15,
+        "back-off between attempts"
+    );
+}
+
+#[tokio::test]
+async fn a_connection_cut_in_the_middle_of_an_answer_is_made_again() {
+    let peer = Peer::start(|mut stream, number, port| async move {
+        if number == 0 {
+            let mut frame = read(&mut stream).await?;
+            let answer = usual(&mut frame, port).unwrap();
+            return stream.write_all(&answer[..answer.len() / 2]).await;
+        }
+        broker(stream, port, |_, _| Duration::ZERO).await
+    })
+    .await;
+    assert_eq!(
+        admin(&peer.address)
+            .describe_cluster(SOON)
+            .await
+            .unwrap()
+            .controller,
+        1
+    );
+    assert_eq!(peer.connections.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn an_answer_byte_by_byte_is_an_answer() {
+    let peer = Peer::start(|mut stream, _, port| async move {
+        stream.set_nodelay(true)?;
+        loop {
+            let mut frame = read(&mut stream).await?;
+            for byte in usual(&mut frame, port).unwrap() {
+                stream.write_all(&[byte]).await?;
+                tokio::task::yield_now().await;
+            }
+        }
+    })
+    .await;
+    assert_eq!(
+        admin(&peer.address)
+            .describe_cluster(SOON)
+            .await
+            .unwrap()
+            .controller,
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_correlation_id_ends_the_connection() {
+    let peer = Peer::start(|stream, number, port| {
+        broker(stream, port, move |frame, answer| {
+            if number == 0 && frame.api == Some(ApiKey::Metadata) {
+                frame.correlation += 1;
+                *answer = Some(encode(&MetadataResponse::default(), frame));
+            }
+            Duration::ZERO
+        })
+    })
+    .await;
+    assert_eq!(
+        admin(&peer.address)
+            .describe_cluster(SOON)
+            .await
+            .unwrap()
+            .controller,
+        1
+    );
+    assert_eq!(peer.connections.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_slow_answer_meets_the_deadline_of_its_request() {
+    let peer = Peer::start(|stream, number, port| {
+        broker(stream, port, move |frame, _| {
+            let slow = number == 0 && frame.api == Some(ApiKey::Metadata);
+            if slow { 60 * SECOND } else { Duration::ZERO }
+        })
+    })
+    .await;
+    let config = settings(Role::Admin, &peer.address, &[("request.timeout.ms", "300")]);
+    let admin = Admin::new(config, &Handle::current()).unwrap();
+    assert_eq!(admin.describe_cluster(SOON).await.unwrap().controller, 1);
+}
+
+#[tokio::test]
+async fn what_a_broker_refuses_or_does_not_know_is_said() {
+    let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
+    let error = admin(&peer.address)
+        .delete_topics(&["t".to_owned()], SOON)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.api()),
+        (Kind::Unsupported, Some("DeleteTopics"))
+    );
+    assert_eq!(error.broker(), Some(&*peer.address));
+    let topic = NewTopic {
+        name: "n".to_owned(),
+        partitions: 1,
+        replication: -1,
+        config: BTreeMap::new(),
+    };
+    let error = admin(&peer.address)
+        .create_topics(&[topic], false, Some(SECOND))
+        .await
+        .unwrap_err();
+    assert!(error.message().contains("closed the connection"), "{error}");
+}
+
+#[tokio::test]
+async fn records_are_delivered_and_everybody_is_told() {
+    let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
+    let producer = producer(&peer.address, &[]);
+    let delivery = producer.send("t", &row(b"v"), SOON).await.unwrap();
+    let told = Arc::new(AtomicUsize::new(0));
+    let count = || {
+        let told = Arc::clone(&told);
+        move || {
+            told.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    delivery.on_done(count());
+    assert_eq!(delivery.wait(SOON).await.unwrap().offset, 7);
+    delivery.on_done(count());
+    let values: Vec<Vec<u8>> = (0..1000)
+        .map(|number: i32| number.to_be_bytes().to_vec())
+        .collect();
+    let deliveries = producer
+        .send_many("t", values.iter().map(|value| row(value)), SOON)
+        .await
+        .unwrap();
+    deliveries.on_done(count());
+    let report = deliveries.wait(SOON).await.unwrap();
+    assert_eq!(
+        (
+            report.offsets.len(),
+            report.errors.len(),
+            report.partitions[999]
+        ),
+        (1000, 0, 0)
+    );
+    producer.flush(SOON).await.unwrap();
+    assert_eq!(told.load(Ordering::Relaxed), 3);
+    assert_eq!(producer.buffered_bytes(), 0);
+    producer.close(SOON).await.unwrap();
+    producer.close(SOON).await.unwrap();
+    assert_eq!(
+        producer
+            .send("t", &row(b"v"), SOON)
+            .await
+            .unwrap_err()
+            .kind(),
+        Kind::Closed
+    );
+}
+
+#[tokio::test]
+async fn a_broker_gone_for_good_leaves_a_record_whose_fate_is_unknown() {
+    let peer = Peer::start(|stream, _, port| {
+        broker(stream, port, |frame, answer| {
+            if frame.api == Some(ApiKey::Produce) {
+                *answer = None;
+            }
+            Duration::ZERO
+        })
+    })
+    .await;
+    let more = [
+        ("delivery.timeout.ms", "1000"),
+        ("request.timeout.ms", "500"),
+        ("linger.ms", "0"),
+    ];
+    let producer = producer(&peer.address, &more);
+    let delivery = producer.send("t", &row(b"v"), SOON).await.unwrap();
+    let error = delivery.wait(SOON).await.unwrap_err();
+    assert_eq!(
+        (error.written(), error.topic(), error.partition()),
+        (Some(Written::Unknown), Some("t"), Some(0))
+    );
+    assert!(error.attempts() > 1, "{error}");
+    producer.close(Some(SECOND)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_unknown_topic_is_said_at_the_deadline() {
+    let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
+    let error = producer(&peer.address, &[])
+        .send("nope", &row(b"v"), Some(SECOND))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.code(), error.topic()),
+        (Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION), Some("nope"))
+    );
+}
+
+#[tokio::test]
+async fn closing_does_not_wait_for_a_broker_that_is_silent() {
+    let peer = Peer::start(|stream, _, port| {
+        broker(stream, port, |frame, _| {
+            if frame.api == Some(ApiKey::Produce) {
+                60 * SECOND
+            } else {
+                Duration::ZERO
+            }
+        })
+    })
+    .await;
+    let producer = producer(&peer.address, &[]);
+    let delivery = producer.send("t", &row(b"v"), SOON).await.unwrap();
+    let begin = Instant::now();
+    assert_eq!(
+        producer.close(Some(SECOND / 2)).await.unwrap_err().kind(),
+        Kind::Timeout
+    );
+    assert!(begin.elapsed() < 3 * SECOND);
+    let error = delivery.result().unwrap().unwrap_err();
+    assert_eq!(
+        (error.kind(), error.written()),
+        (Kind::Closed, Some(Written::Unknown))
+    );
+}
+
+/// Counts bytes instead of decoding.
+struct Count;
+#[derive(Debug)]
+struct Counted(i64);
+
+impl Decode for Count {
+    type Chunk = Counted;
+
+    fn decode(&self, fetched: &Fetched) -> Result<Counted, Error> {
+        Ok(Counted(fetched.next_offset))
+    }
+}
+
+impl Chunk for Counted {
+    fn len(&self) -> usize {
+        1
+    }
+    fn split_to(&mut self, _: usize) -> Counted {
+        Counted(self.0)
+    }
+    fn next_offset(&self) -> i64 {
+        self.0
+    }
+}
+
+fn consumer(bootstrap: &str) -> Consumer<Count> {
+    Consumer::new(
+        settings(Role::Consumer, bootstrap, &[]),
+        Count,
+        &Handle::current(),
+    )
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a_poll_never_says_nothing_when_there_is_nobody() {
+    let consumer = consumer(&nobody().await);
+    assert_eq!(
+        consumer.poll(SECOND, None).await.unwrap_err().kind(),
+        Kind::Argument
+    );
+    consumer
+        .assign([("t".into(), 0, Start::Beginning)])
+        .unwrap();
+    let error = consumer.poll(SECOND / 4, None).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unreachable);
+    assert!(error.message().contains("connection refused"), "{error}");
+    consumer.close(SOON).await.unwrap();
+    assert_eq!(
+        consumer.poll(SECOND, None).await.unwrap_err().kind(),
+        Kind::Closed
+    );
+}
+
+#[tokio::test]
+async fn closing_ends_a_poll() {
+    let peer = Peer::start(|stream, _, port| {
+        broker(stream, port, |frame, _| {
+            if frame.api == Some(ApiKey::Fetch) {
+                60 * SECOND
+            } else {
+                Duration::ZERO
+            }
+        })
+    })
+    .await;
+    let consumer = consumer(&peer.address);
+    consumer
+        .assign([("t".into(), 0, Start::Offset(3))])
+        .unwrap();
+    let poll = tokio::spawn({
+        let consumer = consumer.clone();
+        async move {
+            consumer
+                .poll(30 * SECOND, None)
+                .await
+                .map(|chunks| chunks.len())
+        }
+    });
+    tokio::time::sleep(SECOND / 4).await;
+    consumer.close(SOON).await.unwrap();
+    let ended = tokio::time::timeout(3 * SECOND, poll)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(ended.unwrap_err().kind(), Kind::Closed);
+    assert_eq!(consumer.assignment(), [("t".into(), 0)]);
+}
+
+#[tokio::test]
+async fn dropping_the_last_handle_hangs_up() {
+    let (send, mut closed) = tokio::sync::mpsc::unbounded_channel();
+    let peer = Peer::start(move |stream, _, port| {
+        let send = send.clone();
+        async move {
+            let ended = broker(stream, port, |_, _| Duration::ZERO).await;
+            send.send(()).unwrap();
+            ended
+        }
+    })
+    .await;
+    let admin = admin(&peer.address);
+    admin.describe_cluster(SOON).await.unwrap();
+    drop(admin);
+    tokio::time::timeout(3 * SECOND, closed.recv())
+        .await
+        .unwrap()
+        .unwrap();
+}
