@@ -52,6 +52,8 @@ def _cpu() -> float:
 
 
 def ottla_columns(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    import pyarrow.compute  # noqa: F401  # before the watch starts
+
     return _ottla_consume(job, watch, lambda batch: _column_bytes(batch.to_arrow()))
 
 
@@ -86,6 +88,7 @@ def confluent_records(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
 def confluent_columns(job: Job, watch: Stopwatch) -> tuple[int, int]:
     import pyarrow as pa
+    import pyarrow.compute
 
     def look(messages: list[Any]) -> int:
         columns = {
