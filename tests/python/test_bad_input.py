@@ -188,9 +188,12 @@ def test_unknown_topic(api, address):
 
 
 def test_unknown_partition(api, address, topic):
-    with within(10), api.producer(address, max_block_ms=1000) as producer:
-        with pytest.raises(errors.KafkaError, match="9"):
-            api.result(api(producer.send(topic, b"v", partition=9)))
+    with (
+        within(10),
+        api.producer(address, max_block_ms=1000) as producer,
+        pytest.raises(errors.KafkaError, match="9"),
+    ):
+        api.result(api(producer.send(topic, b"v", partition=9)))
 
 
 def test_oversized_record(api, address, topic):

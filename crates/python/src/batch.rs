@@ -57,7 +57,7 @@ impl Batch {
         Self::of(
             chunks
                 .into_iter()
-                .filter(|columns| columns.len() > 0)
+                .filter(|columns| !columns.is_empty())
                 .map(of)
                 .collect(),
         )
@@ -121,13 +121,13 @@ impl Batch {
     ) -> PyResult<Bound<'py, PyAny>> {
         let length = self.length;
         if let Ok(slice) = index.cast::<PySlice>() {
-            let range = slice.indices(length.cast_signed())?;
+            let range = slice.indices(isize::try_from(length)?)?;
             if range.step != 1 {
                 return Err(errors::argument(
                     "a batch is sliced without a copy, so the step of a slice must be 1",
                 ));
             }
-            let start = range.start.cast_unsigned();
+            let start = usize::try_from(range.start)?;
             return Ok(
                 Bound::new(py, self.slice(py, start, start + range.slicelength))?.into_any(),
             );
