@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::mem;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub(crate) async fn serve(mut stream: TcpStream, peer: SocketAddr, core: Arc<Cor
     let frames = Frames {
         reader,
         buffer: BytesMut::new(),
+        last: Bytes::new(),
         limit,
     };
     let mut connection = Connection {
@@ -182,6 +184,8 @@ impl Connection<'_> {
 struct Frames<'a> {
     reader: ReadHalf<'a>,
     buffer: BytesMut,
+    /// The last large frame: its room is taken again for the next when nothing else holds on to it.
+    last: Bytes,
     limit: usize,
 }
 
@@ -209,7 +213,9 @@ impl Frames<'_> {
             }
             return Ok(Some(self.buffer.split_to(length).freeze()));
         }
-        let mut frame = BytesMut::with_capacity(length.min(FIRST_ROOM));
+        let mut frame = mem::take(&mut self.last).try_into_mut().unwrap_or_default();
+        frame.clear();
+        frame.reserve(length.min(FIRST_ROOM));
         frame.extend_from_slice(&self.buffer.split_to(self.buffer.len().min(length)));
         while frame.len() < length {
             if frame.len() == frame.capacity() {
@@ -220,7 +226,11 @@ impl Frames<'_> {
                 return Err(End::Gone);
             }
         }
-        Ok(Some(frame.freeze()))
+        let frame = frame.freeze();
+        if length <= FIRST_ROOM {
+            self.last = frame.clone();
+        }
+        Ok(Some(frame))
     }
 
     fn length(&self) -> Result<usize, End> {

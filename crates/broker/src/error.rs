@@ -29,6 +29,9 @@ pub enum BrokerError {
         /// What the operating system said.
         cause: Arc<io::Error>,
     },
+    /// The tokio runtime is being shut down.
+    #[error("the broker's runtime is being shut down")]
+    Runtime,
     /// A file of the data folder holds what no broker wrote there.
     #[error("{}: {what}", path.display())]
     Corrupt {

@@ -63,9 +63,7 @@ impl Broker {
         };
         let seed = RandomState::new().build_hasher().finish();
         let open = move || Core::open(&config, settings, node, seed);
-        let core = tokio::task::spawn_blocking(open)
-            .await
-            .unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
+        let core = off_thread(open).await?;
         let core = Arc::new(core);
         let (stop, stopped) = oneshot::channel();
         let listener = tokio::spawn(listen_until(listener, Arc::clone(&core), stopped));
@@ -115,8 +113,20 @@ impl Broker {
         // It ends by itself; a panic in it has been printed by the runtime.
         let _ = listener.await;
         let core = Arc::clone(&self.core);
-        let flushed = tokio::task::spawn_blocking(move || core.flush()).await;
-        flushed.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+        off_thread(move || core.flush()).await
+    }
+}
+
+/// Runs `work`, which reads or writes files, where it holds up nobody.
+async fn off_thread<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R, BrokerError> + Send + 'static,
+) -> Result<R, BrokerError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(failed) => match failed.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(BrokerError::Runtime),
+        },
     }
 }
 

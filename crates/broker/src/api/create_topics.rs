@@ -8,6 +8,7 @@ use ottla_protocol::messages::create_topics_response::{
 };
 use ottla_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse};
 use ottla_protocol::{ErrorCode, Str, Versions};
+use rustc_hash::FxHashMap;
 
 use super::{Api, Cx, Outcome};
 use crate::config::{TOPIC_KEYS, Values};
@@ -23,13 +24,12 @@ impl Api for CreateTopicsRequest {
     const HANDLED: Versions = Versions { min: 2, max: 7 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<CreateTopicsResponse> {
+        let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
+        for topic in &self.topics {
+            *counts.entry(&topic.name).or_default() += 1;
+        }
         let topics = self.topics.iter().map(|topic| {
-            let is_repeated = self
-                .topics
-                .iter()
-                .filter(|other| other.name == topic.name)
-                .count()
-                > 1;
+            let is_repeated = counts.get(&*topic.name).is_some_and(|count| *count > 1);
             let made = if is_repeated {
                 Err(TopicError::new(
                     ErrorCode::INVALID_REQUEST,

@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use ottla_protocol::ErrorCode;
 
+/// Nobody offers more protocols than this, and comparing everybody's takes time.
+const MOST_PROTOCOLS: usize = 256;
 /// How long a new member is held in JoinGroup: it cannot send heartbeats, so nothing else tells that it is gone.
 const NEW_MEMBER_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -338,7 +340,7 @@ impl<T> Group<T> {
 
     /// Whether a member with these protocols can be in this group.
     fn can_join(&self, join: &Join) -> bool {
-        if join.protocol_type.is_empty() || join.protocols.is_empty() {
+        if join.protocol_type.is_empty() || !(1..=MOST_PROTOCOLS).contains(&join.protocols.len()) {
             return false;
         }
         // Of the others: a member that joins again may change what it offers.
