@@ -15,7 +15,7 @@ pub use consumer::{Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp
 pub use delivery::{Deliveries, Delivery, RecordMetadata, Report};
 pub use ottla_engine::config;
 pub use ottla_engine::{Config, ConfigError, Error, ErrorCode, Kind, Role, Written};
-pub use producer::{Producer, Row, TrySendError};
+pub use producer::{NoHeaders, Producer, Row, TrySendError};
 
 /// A partition as metadata describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -44,7 +44,10 @@ pub struct Row<'a, H> {
     pub headers: H,
 }
 
-impl<'a> Row<'a, std::iter::Empty<(&'a str, Option<&'a [u8]>)>> {
+/// The headers of a row that has none.
+pub type NoHeaders<'a> = std::iter::Empty<(&'a str, Option<&'a [u8]>)>;
+
+impl<'a> Row<'a, NoHeaders<'a>> {
     /// A row without headers.
     pub fn new(key: Option<&'a [u8]>, value: Option<&'a [u8]>) -> Self {
         Row {

@@ -1,6 +1,9 @@
 //! The client against peers on the loopback that follow a script: what a broker would never do, and what it does at its worst.
 
-#![allow(clippy::unwrap_used, reason = "a test; the lint's own exception covers only functions marked as one")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test; the lint's own exception covers only functions marked as one"
+)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ottla_client::{
-    Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Fetched, Kind, NewTopic, Producer,
-    Role, Row, Start, Written,
+    Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Fetched, Kind, NewTopic, NoHeaders,
+    Producer, Role, Row, Start, Written,
 };
 use ottla_protocol::messages::api_versions_response::ApiVersion;
 use ottla_protocol::messages::metadata_response::{
@@ -255,7 +258,7 @@ fn producer(bootstrap: &str, more: &[(&str, &str)]) -> Producer {
 const SECOND: Duration = Duration::from_secs(1);
 const SOON: Option<Duration> = Some(Duration::from_secs(5));
 
-fn row<'a>(value: &'a [u8]) -> Row<'a, std::iter::Empty<(&'a str, Option<&'a [u8]>)>> {
+fn row(value: &[u8]) -> Row<'_, NoHeaders<'_>> {
     Row::new(None, Some(value))
 }
 

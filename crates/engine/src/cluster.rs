@@ -37,8 +37,8 @@ pub struct LinkId(u64);
 pub(crate) enum Lane {
     /// Requests that are answered at once.
     Control,
-    /// Fetches, which wait for records.
-    Data,
+    /// Fetches, which wait for records; numbered, for a seek must not wait for a fetch that waits.
+    Data(u8),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -319,7 +319,7 @@ impl Cluster {
             .links
             .iter()
             .filter(|(_, link)| matches!(link.state, LinkState::Up(_)))
-            .filter(|(_, link)| !matches!(link.target, Target::Node(_, Lane::Data)))
+            .filter(|(_, link)| !matches!(link.target, Target::Node(_, Lane::Data(_))))
             .min_by_key(|(_, link)| link.in_flight.len() + link.queue.len());
         if let Some((id, _)) = up {
             return Some(*id);
@@ -333,7 +333,7 @@ impl Cluster {
         for link in self.links.values() {
             match link.state {
                 LinkState::Dialing { since }
-                    if !matches!(link.target, Target::Node(_, Lane::Data)) =>
+                    if !matches!(link.target, Target::Node(_, Lane::Data(_))) =>
                 {
                     let patience = since + IMPATIENCE;
                     if now < patience {

@@ -1,4 +1,4 @@
-//! Fetching: positions, one fetch in flight per broker, and a bounded buffer of what came.
+//! Fetching: positions, a fetch in flight per broker, and a bounded buffer of what came.
 //!
 //! ```text
 //!  assign, seek ──▶ no offset ── looked up ──▶ fetching ──▶ buffered ──▶ taken ──▶ position moves on
@@ -32,6 +32,11 @@ use crate::error::{Error, Kind};
 use crate::operation::{
     Answer, Asker, EARLIEST, LATEST, OperationId, Question, Unknown, why_unknown,
 };
+
+/// Connections per broker that carry fetches. A broker answers a connection's requests one after the other, and a fetch for
+/// partitions that have nothing new takes `fetch.max.wait.ms`; partitions that want something meanwhile use the next one,
+/// which is dialled only then.
+const LANES: u8 = 2;
 
 /// Where to read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -377,7 +382,7 @@ impl Engine<Consumer> {
                     let cause = self
                         .core
                         .cluster
-                        .failure_of(leader, Lane::Data)
+                        .failure_of(leader, Lane::Data(0))
                         .or(part.trouble.as_ref())?;
                     return Some(cause.clone().partition_is(topic, partition));
                 }
@@ -480,14 +485,14 @@ impl Consumer {
     }
 
     /// The most that one fetch may ask for now; 0 if enough is buffered. Half of the budget is for what is asked for,
-    /// shared evenly by the brokers, half for what waits.
+    /// shared evenly by the connections, half for what waits.
     fn allowance(&self) -> usize {
         let half = (self.config.prefetch_max_bytes / 2).max(1);
         if self.buffered >= half {
             return 0;
         }
         let most = usize::try_from(self.config.fetch_max_bytes).unwrap_or(1);
-        (half / self.leaders.max(1)).clamp(1, most)
+        (half / (self.leaders.max(1) * usize::from(LANES))).clamp(1, most)
     }
 
     /// Wakes the links that have something to ask for, and dials those that are missing.
@@ -511,9 +516,17 @@ impl Consumer {
         }
         let allowed = self.allowance() > 0;
         for leader in idle {
-            if let Some(link) = cluster.node_link(now, leader, Lane::Data) {
-                if allowed && !self.busy.contains(&link) {
-                    cluster.wake(link);
+            for lane in 0..LANES {
+                match cluster.node_link(now, leader, Lane::Data(lane)) {
+                    // Its fetch waits for other partitions.
+                    Some(link) if self.busy.contains(&link) => {}
+                    Some(link) => {
+                        if allowed {
+                            cluster.wake(link);
+                        }
+                        break;
+                    }
+                    None => break,
                 }
             }
         }
@@ -862,7 +875,7 @@ impl Work for Consumer {
     }
 
     fn next_dispatch(&mut self, now: Instant, core: &mut Core, link: LinkId) -> Option<Dispatch> {
-        let (node, Lane::Data) = core.cluster.node_of(link)? else {
+        let (node, Lane::Data(_)) = core.cluster.node_of(link)? else {
             return None;
         };
         let allowance = self.allowance();
@@ -1149,9 +1162,20 @@ mod tests {
             .seek(script.now, "t", 0, Start::Offset(50))
             .unwrap();
         assert!(script.engine.take(script.now).is_none());
+        let fresh = script.run();
+        assert_eq!(
+            wanted(&fresh[0]),
+            [(0, 50)],
+            "it does not wait for the fetch under way"
+        );
+        assert_ne!(fresh[0].link, stale[0].link);
         reply(&mut script, &stale[0], ErrorCode::NONE, &[batch(3, 3)]);
         assert!(script.engine.take(script.now).is_none());
-        assert_eq!(wanted(&script.run()[0]), [(0, 50)]);
+        reply(&mut script, &fresh[0], ErrorCode::NONE, &[batch(50, 3)]);
+        assert_eq!(
+            script.engine.take(script.now).unwrap().fetched.fetch_offset,
+            50
+        );
         assert!(script.engine.seek(script.now, "t", 7, Start::End).is_err());
         assert!(
             script
@@ -1240,8 +1264,8 @@ mod tests {
             panic!()
         };
         assert_eq!(
-            request.max_bytes, 50,
-            "half of the budget, shared by two brokers"
+            request.max_bytes, 25,
+            "half of the budget, shared by two brokers with two connections each"
         );
         let first = to(&asked, &script, "b1");
         reply(&mut script, &asked[first], ErrorCode::NONE, &[batch(0, 10)]);
@@ -1261,13 +1285,10 @@ mod tests {
         assert_eq!(wanted(&again[0]), [(0, 0)]);
         script.topics = vec![("t", vec![2, 2])];
         reply(&mut script, &again[0], ErrorCode::FENCED_LEADER_EPOCH, &[]);
-        script.pass(Duration::from_secs(2));
-        reply(&mut script, &asked[other], ErrorCode::NONE, &[]);
-        let again = script.run();
-        assert_eq!(
-            (script.address(again[0].link), wanted(&again[0]).len()),
-            ("b2", 2)
-        );
+        let moved = script.pass(Duration::from_secs(2));
+        assert_eq!(script.address(moved[0].link), "b2");
+        assert_eq!(wanted(&moved[0]), [(0, 0)]);
+        assert_ne!(moved[0].link, asked[other].link);
     }
 
     #[test]
