@@ -12,6 +12,12 @@ use crate::wire as w;
 
 include!(concat!(env!("OUT_DIR"), "/messages.rs"));
 
+impl std::fmt::Display for ApiKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 impl ApiKey {
     /// The key as it is on the wire.
     pub const fn as_i16(self) -> i16 {
@@ -39,5 +45,33 @@ impl ApiKey {
             (_, Some(from)) if version >= from => 1,
             _ => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_from_0_to_94_is_known() {
+        let keys: Vec<i16> = ApiKey::ALL.iter().map(|key| key.as_i16()).collect();
+        assert_eq!(keys, (0..=94).collect::<Vec<i16>>());
+        assert!(
+            ApiKey::ALL
+                .iter()
+                .all(|key| ApiKey::from_i16(key.as_i16()) == Some(*key))
+        );
+        assert_eq!(ApiKey::from_i16(95), None);
+        assert_eq!(ApiKey::Fetch.to_string(), "Fetch");
+        assert_eq!(ApiKey::Produce.versions(), w::Versions { min: 0, max: 13 });
+    }
+
+    #[test]
+    fn only_the_last_init_producer_id_is_unstable() {
+        let unstable: Vec<_> = ApiKey::ALL
+            .iter()
+            .filter(|key| key.latest_version_unstable())
+            .collect();
+        assert_eq!(unstable, [&ApiKey::InitProducerId]);
     }
 }
