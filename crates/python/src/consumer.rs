@@ -553,7 +553,10 @@ impl Consumer {
     ///     OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`.
     ///     NotFoundError: A topic does not exist.
     ///     CorruptRecordError: Records do not decode; so says each poll until a seek goes past them.
-    #[pyo3(signature = (timeout = Some(1.0), *, max_records = None))]
+    #[pyo3(
+        signature = (timeout = Some(1.0), *, max_records = None),
+        text_signature = "($self, timeout=1.0, *, max_records=None)"
+    )]
     fn poll(
         &self,
         py: Python<'_>,
