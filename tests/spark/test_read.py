@@ -186,7 +186,11 @@ def test_lost_records_fail_a_stream_unless_allowed(topic, tmp_path, broker):
         ({"startingOffsets": "latest"}, "startingOffsets cannot be"),
         ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit cannot be set"),
         ({"kafka.fetch.max.byte": "1"}, "fetch.max.bytes"),
-        ({"subscribe": "there-is-no-such-topic"}, "there-is-no-such-topic"),
+        (
+            # It might be in the making, so it is waited for.
+            {"subscribe": "there-is-no-such-topic", "kafka.default.api.timeout.ms": "2000"},
+            "UNKNOWN_TOPIC_OR_PARTITION (topic there-is-no-such-topic",
+        ),
     ],
 )
 def test_bad_options_fail_with_their_name(topic, options, why):

@@ -73,6 +73,8 @@ def consumer(options: ReadOptions) -> Iterator[Consumer]:
 def _connect(options: ReadOptions) -> Consumer:
     properties = {
         "client.id": "ottla-spark",
+        # A name that was mistyped shall not become a topic.
+        "allow.auto.create.topics": "false",
         "max.partition.fetch.bytes": str(FETCH_BYTES),
         **dict(options.properties),
         "auto.offset.reset": "none",
