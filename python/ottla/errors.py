@@ -27,6 +27,12 @@ All of them carry the same attributes, and all of them pickle.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 __all__ = [
     "AlreadyExistsError",
     "ArgumentError",
@@ -65,6 +71,7 @@ class KafkaError(Exception):
         cause: The cause alone, where `str()` also tells the other attributes.
         attempts: How many attempts were made; 0 where the number has no meaning.
         written: For a record that was not delivered: False if it is surely not in the log, None if that is unknown.
+        failures: Where a call was about several things, such as topics, the errors of all that failed, by name.
     """
 
     # Attributes live in the instance's dictionary, which is what makes the default pickling keep them.
@@ -79,6 +86,7 @@ class KafkaError(Exception):
     cause: str = ""
     attempts: int = 0
     written: bool | None = None
+    failures: Mapping[str, KafkaError] = MappingProxyType({})
 
 
 class ConfigError(KafkaError, ValueError):

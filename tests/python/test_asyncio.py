@@ -103,7 +103,7 @@ def test_many_answers_come_by_one_wake_up(run, address, topic, monkeypatch):
     monkeypatch.setattr(_completions.Completions, "_drain", lambda self: drained.append(original(self)))
 
     async def main():
-        async with aio.Producer(address) as producer:
+        async with aio.Producer(address, linger_ms=200) as producer:
             await (await producer.send(topic, b"warm", partition=0))
             drained.clear()
             sent = [await producer.send(topic, b"x", partition=0) for _ in range(1000)]

@@ -5,22 +5,31 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-/// The word that Python code sees as `KafkaError.kind`.
+/// Who is at fault, and the word that Python code sees as `KafkaError.kind`.
+const KINDS: [(Kind, &str); 11] = [
+    (Kind::Config, "config"),
+    (Kind::Argument, "argument"),
+    (Kind::TooLarge, "too_large"),
+    (Kind::Unreachable, "unreachable"),
+    (Kind::NotKafka, "not_kafka"),
+    (Kind::Timeout, "timeout"),
+    (Kind::Broker, "broker"),
+    (Kind::Unsupported, "unsupported"),
+    (Kind::Protocol, "protocol"),
+    (Kind::Corrupt, "corrupt"),
+    (Kind::Closed, "closed"),
+];
+
 fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Config => "config",
-        Kind::Argument => "argument",
-        Kind::TooLarge => "too_large",
-        Kind::Unreachable => "unreachable",
-        Kind::NotKafka => "not_kafka",
-        Kind::Timeout => "timeout",
-        Kind::Unsupported => "unsupported",
-        Kind::Protocol => "protocol",
-        Kind::Corrupt => "corrupt",
-        Kind::Closed => "closed",
-        // `Kind` may grow; until this names it, the code and the text tell the rest.
-        Kind::Broker | _ => "broker",
-    }
+    let found = KINDS.iter().find(|(known, _)| *known == kind);
+    // `Kind` may grow; until the table has it, the code and the text tell the rest.
+    found.map_or("broker", |(_, name)| *name)
+}
+
+/// The words of all kinds, so that a test can hold the classes of `ottla.errors` against them.
+#[pyfunction]
+pub(crate) fn error_kinds() -> Vec<&'static str> {
+    KINDS.iter().map(|(_, name)| *name).collect()
 }
 
 /// The Python exception of an error, of the class that says what a handler would do.

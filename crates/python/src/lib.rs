@@ -38,6 +38,8 @@ mod _ottla {
     #[pymodule_export]
     use delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery};
     #[pymodule_export]
+    use errors::error_kinds;
+    #[pymodule_export]
     use open::close_at_exit;
     #[pymodule_export]
     use operation::{CompletionQueue, Operation};
