@@ -13,6 +13,8 @@
 //!   nothing more of the partition is sent until every batch under way has its answer; then all go again in order.
 //! * With idempotence (KIP-98) a batch gets producer id, epoch and sequence when it is first sent and keeps them in every
 //!   retry, so the broker can tell a repeat. Five requests in flight are what it remembers.
+//! * A broker that has no record of a producer in a partition takes any sequence number. So until the first batch under an
+//!   identity is acknowledged there, no second one is sent: were the first refused, the second would overtake it.
 //! * A batch that was given up leaves a gap in the sequence. The broker answers the next one with
 //!   OUT_OF_ORDER_SEQUENCE_NUMBER, which proves that it is not in the log; then the epoch is bumped (KIP-360) and what waits
 //!   is numbered anew from 0. Nothing is ever numbered anew without such a proof.
@@ -171,6 +173,8 @@ struct Queue<T> {
     failures: u32,
     last_error: Option<Error>,
     identity: Option<Identity>,
+    /// The broker has acknowledged a batch under this identity.
+    established: bool,
     next_sequence: i32,
     /// Smaller than `batch.size` after the broker found a batch too large.
     batch_limit: usize,
@@ -788,6 +792,8 @@ impl<T: Clone> Producer<T> {
             queue.failures = 0;
             queue.retry_at = None;
             queue.last_error = None;
+            queue.established = queue.identity.is_none()
+                || batch.stamp.map(|stamp| stamp.identity) == queue.identity;
             let log_append_time_ms =
                 (row.log_append_time_ms >= 0).then_some(row.log_append_time_ms);
             self.release(&batch);
@@ -1336,6 +1342,7 @@ impl<T> Queue<T> {
             failures: 0,
             last_error: None,
             identity: None,
+            established: false,
             next_sequence: 0,
             batch_limit,
             listed: false,
@@ -1376,7 +1383,9 @@ impl<T> Queue<T> {
 
     /// Whether a batch sent over `link` now would keep its place.
     fn may_send_on(&self, link: LinkId) -> bool {
-        !self.hold && (self.sent.is_empty() || self.link == Some(link))
+        let alone = self.sent.is_empty();
+        let established = self.established || self.identity.is_none();
+        !self.hold && (alone || (established && self.link == Some(link)))
     }
 
     /// When the next batch may go; `idle` says that its broker owes no answer.
@@ -1420,6 +1429,7 @@ impl<T> Queue<T> {
         let settled = self.sent.is_empty() && self.ready.iter().all(|batch| batch.stamp.is_none());
         if self.identity.is_none() || (settled && self.identity != Some(identity)) {
             self.identity = Some(identity);
+            self.established = false;
             self.next_sequence = 0;
         }
         let stamp = Stamp {
@@ -1712,6 +1722,18 @@ mod tests {
         script
     }
 
+    /// A producer whose first record of each partition was acknowledged.
+    fn established(pairs: &[(&'static str, &'static str)]) -> Sender {
+        let mut script = sender(pairs);
+        for partition in 0..2 {
+            send(&mut script, partition, "0");
+            let first = one(script.pass(Duration::from_millis(5)));
+            reply(&mut script, &first, ErrorCode::NONE, 0);
+        }
+        fates(&mut script);
+        script
+    }
+
     fn try_send(script: &mut Sender, partition: i32, value: &str) -> Result<u32, Refusal> {
         let now = script.now;
         let headers = std::iter::empty();
@@ -1855,7 +1877,7 @@ mod tests {
 
     #[test]
     fn a_busy_broker_gets_the_next_batch_after_five_milliseconds() {
-        let mut script = sender(&[]);
+        let mut script = established(&[]);
         send(&mut script, 0, "a");
         one(script.run());
         send(&mut script, 0, "b");
@@ -1874,7 +1896,7 @@ mod tests {
 
     #[test]
     fn a_full_batch_does_not_wait_and_in_flight_is_bounded() {
-        let mut script = sender(&[
+        let mut script = established(&[
             ("batch.size", "100"),
             ("max.in.flight.requests.per.connection", "2"),
         ]);
@@ -1904,7 +1926,7 @@ mod tests {
 
     #[test]
     fn a_retry_keeps_order_and_sequence() {
-        let mut script = sender(&[("batch.size", "100")]);
+        let mut script = established(&[("batch.size", "100")]);
         for value in ["a", "b", "c"] {
             send(&mut script, 0, &value.repeat(60));
         }
@@ -1916,7 +1938,7 @@ mod tests {
                 .iter()
                 .map(|seen| seen.sequence)
                 .collect::<Vec<_>>(),
-            [0, 1, 2]
+            [1, 2, 3]
         );
         reply(&mut script, &sent[0], ErrorCode::NOT_ENOUGH_REPLICAS, -1);
         assert!(
@@ -1940,6 +1962,26 @@ mod tests {
             fates(&mut script),
             [(0, 0, 1, Ok(0)), (0, 0, 1, Ok(1)), (0, 0, 1, Ok(2))]
         );
+    }
+
+    #[test]
+    fn nothing_overtakes_the_first_batch_of_a_partition() {
+        let mut script = sender(&[("batch.size", "100")]);
+        for value in ["a", "b"] {
+            send(&mut script, 0, &value.repeat(60));
+        }
+        script.engine.flush(script.now);
+        let first = one(script.run());
+        reply(
+            &mut script,
+            &first,
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+            -1,
+        );
+        let again = one(script.pass(Duration::from_secs(3)));
+        assert_eq!(seen(&again), seen(&first));
+        reply(&mut script, &again, ErrorCode::NONE, 0);
+        assert_eq!(seen(&one(script.run()))[0].sequence, 1);
     }
 
     #[test]
@@ -2009,7 +2051,7 @@ mod tests {
 
     #[test]
     fn after_a_gap_the_epoch_is_bumped_and_numbers_begin_anew() {
-        let mut script = sender(&[("batch.size", "100")]);
+        let mut script = established(&[("batch.size", "100")]);
         for value in ["a", "b"] {
             send(&mut script, 0, &value.repeat(60));
         }
@@ -2095,7 +2137,7 @@ mod tests {
 
     #[test]
     fn a_batch_too_large_is_halved_and_later_ones_are_smaller() {
-        let mut script = sender(&[("linger.ms", "5")]);
+        let mut script = established(&[("linger.ms", "5")]);
         for value in ["a", "b", "c"] {
             send(&mut script, 0, &value.repeat(200));
         }
@@ -2108,7 +2150,7 @@ mod tests {
                 .iter()
                 .map(|part| (part.sequence, part.values.len()))
                 .collect::<Vec<_>>(),
-            [(0, 1), (1, 2)]
+            [(1, 1), (2, 2)]
         );
         for (asked, offset) in halves.iter().zip([10, 11]) {
             reply(&mut script, asked, ErrorCode::NONE, offset);
