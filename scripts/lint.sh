@@ -13,6 +13,5 @@ check cargo clippy --workspace --all-targets --locked -- -D warnings
 check $bin/ruff format --check .
 check $bin/ruff check .
 check $bin/mypy
-check $bin/python -m mypy.stubtest ottla._ottla --allowlist tests/typing/stubtest-allowlist.txt
 check $bin/python -m pytest -q tests/architecture
 exit $status
