@@ -66,8 +66,12 @@ class Sent:
         for m in log:
             run, topic, partition, sequence = read_stamp(m.value)
             assert (run, topic, partition) == (self.run, self.topic, m.partition), "a record in a strange place"
-            assert (partition, sequence) not in places, f"doubled: partition {partition}, sequence {sequence}"
-            assert sequence > last.get(partition, -1), f"out of order: partition {partition}, sequence {sequence}"
+            assert (partition, sequence) not in places, (
+                f"doubled: partition {partition}, sequence {sequence}, at {places[partition, sequence]} and {m.offset}"
+            )
+            assert sequence > last.get(partition, -1), (
+                f"out of order: partition {partition}, sequence {sequence} after {last[partition]} at offset {m.offset}"
+            )
             places[partition, sequence], last[partition] = m.offset, sequence
         reported = {(p, s): d.result(0).offset for p, s, d in self.deliveries}
         assert places == reported
