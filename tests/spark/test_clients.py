@@ -1,0 +1,186 @@
+"""Reading a range through a scripted consumer: where it ends, what is lost, what happens to the consumer."""
+
+import multiprocessing
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+
+from ottla.errors import KafkaTimeoutError, OffsetOutOfRangeError, UnreachableError
+from ottla.spark import clients
+from ottla.spark.offsets import Range
+from ottla.spark.options import ReadOptions
+from ottla.spark.planner import DataLossError, DataLossWarning
+
+
+class Columns:
+    """A batch of records at the given offsets."""
+
+    def __init__(self, offsets):
+        self._offsets = offsets
+
+    def __len__(self):
+        return len(self._offsets)
+
+    def to_arrow(self):
+        columns = {
+            name: pa.nulls(len(self), clients.SCHEMA_WITH_HEADERS.field(name).type) for name in clients.SCHEMA.names
+        }
+        return pa.table({**columns, "offset": pa.array(self._offsets, pa.int64())}, schema=clients.SCHEMA)
+
+
+class Script:
+    """A consumer whose partition t-0 holds `offsets`, from `first` to `end`; `errors` are raised by the next polls."""
+
+    made: ClassVar[list["Script"]]
+    errors: ClassVar[list[Exception]]
+    first: int
+    offsets: range | list[int]
+    end: int
+
+    def __init__(self, bootstrap, *, config):
+        self.closed, self.position_now = False, None
+        self.config = config
+        Script.made.append(self)
+
+    def assign(self, partitions):
+        self.position_now = partitions[0].offset if partitions else None
+
+    def poll(self, timeout, *, max_records):
+        if Script.errors:
+            raise Script.errors.pop(0)
+        if not Script.first <= self.position_now <= Script.end:
+            raise OffsetOutOfRangeError("not held")
+        got = [o for o in Script.offsets if o >= self.position_now][:10]
+        self.position_now = got[-1] + 1 if got else Script.end
+        return Columns(got)
+
+    def position(self, partition):
+        return self.position_now
+
+    def beginning_offsets(self, partitions):
+        return dict.fromkeys(partitions, Script.first)
+
+    def close(self, timeout=None):
+        self.closed = True
+
+
+@pytest.fixture(autouse=True)
+def script(monkeypatch):
+    monkeypatch.setattr(clients, "Consumer", Script)
+    for name, value in {"made": [], "errors": [], "first": 0, "offsets": range(100), "end": 100}.items():
+        monkeypatch.setattr(Script, name, value, raising=False)
+    yield Script
+    clients._idle.clear()
+
+
+def options(**given):
+    return ReadOptions.parse({"kafka.bootstrap.servers": "h:1", "subscribe": "t", **given})
+
+
+def read(start, end, **given):
+    batches = list(clients.read(options(**given), Range("t", 0, start, end)))
+    assert all(batch.schema == clients.SCHEMA for batch in batches)
+    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+
+
+def test_range_is_cut_out_exactly():
+    assert read(7, 33) == list(range(7, 33))
+
+
+def test_range_ends_by_position_where_records_are_missing(script):
+    # As compaction and control records leave a log: nothing at 6 to 10, and nothing after 14.
+    script.offsets = [*range(6), 11, 14]
+    assert read(0, 100) == [*range(6), 11, 14]
+    assert read(0, 9) == list(range(6))
+    assert read(12, 14) == []
+
+
+def test_consumer_is_kept_for_the_next_range(script):
+    read(0, 10)
+    read(50, 60)
+    assert len(script.made) == 1
+    assert not script.made[0].closed
+    read(0, 10, **{"kafka.fetch.min.bytes": "9"})
+    assert len(script.made) == 2, "other properties, other consumer"
+
+
+def test_reader_closed_in_the_middle_gives_its_consumer_back(script):
+    reader = clients.read(options(), Range("t", 0, 0, 100))
+    next(reader)
+    reader.close()
+    assert read(0, 10) == list(range(10))
+    assert len(script.made) == 1
+
+
+def test_consumer_that_failed_is_closed_and_replaced(script):
+    script.errors = [UnreachableError("for good")]
+    with pytest.raises(UnreachableError):
+        read(0, 10)
+    assert script.made[0].closed
+    assert read(0, 10) == list(range(10))
+    assert len(script.made) == 2
+
+
+def test_passing_trouble_is_waited_out(script):
+    trouble = UnreachableError("for now")
+    trouble.retriable = True
+    script.errors = [trouble, trouble]
+    assert read(0, 10) == list(range(10))
+
+
+def test_trouble_ends_at_the_deadline(script):
+    trouble = UnreachableError("for now")
+    trouble.retriable = True
+    script.errors = [trouble] * 1_000_000
+    with pytest.raises(UnreachableError):
+        read(0, 10, **{"kafkaConsumer.pollTimeoutMs": "50"})
+
+
+def test_silence_ends_at_the_deadline(script):
+    script.offsets, script.end = range(5), 5
+    with pytest.raises(KafkaTimeoutError, match="t-0: nothing came at offset 5 for 0.05 s, .* to offset 10"):
+        read(0, 10, **{"kafkaConsumer.pollTimeoutMs": "50"})
+
+
+def test_records_that_aged_out(script):
+    script.first = 40
+    with pytest.raises(DataLossError, match="t-0: the records from offset 10 to 40 are gone.*failOnDataLoss"):
+        read(10, 50)
+    with pytest.warns(DataLossWarning, match="from offset 10 to 40"):
+        assert read(10, 50, failOnDataLoss="false") == list(range(40, 50))
+    with pytest.warns(DataLossWarning, match="from offset 10 to 30"):
+        assert read(10, 30, failOnDataLoss="false") == []
+
+
+def test_log_that_was_cut(script):
+    script.end = 20
+    with pytest.raises(DataLossError, match="t-0: the records from offset 30 to 50 are gone; the log was cut"):
+        read(30, 50)
+    with pytest.warns(DataLossWarning, match="cut"):
+        assert read(30, 50, failOnDataLoss="false") == []
+
+
+def test_users_properties_reach_the_consumer_and_ours_stay(script):
+    read(0, 1, **{"kafka.max.partition.fetch.bytes": "1000", "kafka.isolation.level": "read_committed"})
+    config = script.made[0].config
+    assert config["max.partition.fetch.bytes"] == "1000"
+    assert config["isolation.level"] == "read_committed"
+    assert config["auto.offset.reset"] == "none"
+
+
+def kept_in_child(answer):
+    answer.send(len(clients._idle))
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_consumers_do_not_cross_a_fork():
+    read(0, 10)
+    assert len(clients._idle) == 1
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    child = context.Process(target=kept_in_child, args=(theirs,))
+    child.start()
+    assert ours.poll(30)
+    assert ours.recv() == 0
+    child.join(30)
