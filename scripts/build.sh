@@ -13,4 +13,7 @@ fi
 # The buffer protocol entered the stable ABI with Python 3.11.
 features=$("$python" -c 'import sys; print("" if sys.version_info >= (3, 11) else "--no-default-features")')
 
-PIP_QUIET=1 VIRTUAL_ENV=$PWD/.venv exec .venv/bin/maturin develop --release --locked --extras "$extras" $features
+# The first time there is much to fetch, so show it; after that pip only says that all is there.
+[ ! -e .venv/demo.stamp ] || export PIP_QUIET=1
+
+VIRTUAL_ENV=$PWD/.venv exec .venv/bin/maturin develop --release --locked --extras "$extras" $features
