@@ -424,3 +424,30 @@ def test_topics_of_a_wrong_type(api, address):
 def test_errors_of_ottla_are_kafka_errors():
     assert issubclass(ottla.KafkaError, Exception)
     assert ottla.KafkaError is errors.KafkaError
+
+
+@pytest.mark.parametrize("end", ["flush", "close"])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_failure_that_nobody_asks_about_is_not_lost_in_silence(api, broker, address, topic, end, many):
+    with api.producer(address, linger_ms=0) as producer:
+        broker.fail("Produce", "TOPIC_AUTHORIZATION_FAILED", count=1)
+        if many:
+            api(producer.send_many(topic, [b"a", b"b"], partitions=[0, 0]))
+        else:
+            api(producer.send(topic, b"a", partition=0))
+        with pytest.raises(errors.AuthorizationError, match=topic) as caught:
+            api(getattr(producer, end)())
+        assert "nobody asked" in caught.value.__notes__[0]
+        assert f": {1 + many};" in caught.value.__notes__[0]
+        if end == "flush":
+            api(producer.flush())  # It is told once.
+
+
+def test_a_failure_that_was_asked_about_is_told_once(api, broker, address, topic):
+    with api.producer(address, linger_ms=0) as producer:
+        broker.fail("Produce", "TOPIC_AUTHORIZATION_FAILED")
+        with pytest.raises(errors.AuthorizationError):
+            api.result(api(producer.send(topic, b"a", partition=0)))
+        for _ in range(5000):
+            api(producer.send(topic, b"a", partition=0))
+        api(producer.flush())

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::errors;
 use crate::operation::{CompletionQueue, Operation};
 use crate::runtime::Native;
+use crate::unasked::{Asked, Unasked};
 use crate::values::seconds;
 use crate::wait;
 
@@ -66,13 +67,13 @@ fn unpicklable(what: &str) -> PyErr {
 /// The fate of one record. Threads may share it.
 #[pyclass(frozen, module = "ottla", weakref)]
 pub(crate) struct Delivery {
-    fate: Native<Fate>,
+    fate: Native<Asked<Fate>>,
 }
 
 impl Delivery {
-    pub(crate) fn new(fate: Fate) -> Self {
+    pub(crate) fn new(fate: Fate, unasked: &Arc<Unasked>) -> Self {
         Delivery {
-            fate: Native::new("Delivery", fate),
+            fate: Native::new("Delivery", Asked::new(fate, unasked)),
         }
     }
 }
@@ -92,7 +93,7 @@ impl Delivery {
     ///     KafkaError: The record was not delivered.
     #[pyo3(signature = (timeout = None))]
     fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
-        let fate = self.fate.get()?;
+        let fate = self.fate.get()?.ask();
         if let Some(result) = fate.result() {
             return outcome(py, result);
         }
@@ -112,7 +113,7 @@ impl Delivery {
     ///     KafkaTimeoutError: The time is up and the fate not known yet.
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
-        let fate = self.fate.get()?;
+        let fate = self.fate.get()?.ask();
         let timeout = seconds(timeout)?;
         let waited = wait::block_on(py, fate.wait(timeout))?;
         // What the record met is returned; that the time was up first is raised.
@@ -127,23 +128,24 @@ impl Delivery {
 
     /// Whether the fate is known.
     fn done(&self) -> PyResult<bool> {
-        Ok(self.fate.get()?.is_done())
+        Ok(self.fate.get()?.peek().is_done())
     }
 
     /// Calls `callback(delivery)` once when the fate is known: at once if it is, else on a thread of ottla's, one callback after
     /// the other.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
     }
 
     /// Puts `token` into `queue` when the fate is known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
-        self.fate.get()?.on_done(queue.pusher(token)?);
+        self.fate.get()?.ask().on_done(queue.pusher(token)?);
         Ok(())
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        Ok(shown("Delivery", self.fate.get()?))
+        Ok(shown("Delivery", self.fate.get()?.peek()))
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -167,13 +169,13 @@ fn shown(class: &str, fate: &Fate) -> String {
 /// The fate of one record, to be awaited: the value is where the record was written, a `RecordMetadata`.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDelivery {
-    fate: Native<Fate>,
+    fate: Native<Asked<Fate>>,
 }
 
 impl AsyncDelivery {
-    pub(crate) fn new(fate: Fate) -> Self {
+    pub(crate) fn new(fate: Fate, unasked: &Arc<Unasked>) -> Self {
         AsyncDelivery {
-            fate: Native::new("Delivery", fate),
+            fate: Native::new("Delivery", Asked::new(fate, unasked)),
         }
     }
 }
@@ -181,7 +183,7 @@ impl AsyncDelivery {
 #[pymethods]
 impl AsyncDelivery {
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let fate = self.fate.get()?.clone();
+        let fate = self.fate.get()?.ask().clone();
         let operation = Operation::new(async move { fate.wait(None).await }, |py, written| {
             metadata(py, &written)
         });
@@ -196,6 +198,7 @@ impl AsyncDelivery {
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.fate
             .get()?
+            .ask()
             .result()
             .map_or_else(|| Err(not_done(py)), |result| outcome(py, result))
     }
@@ -205,7 +208,7 @@ impl AsyncDelivery {
     /// Raises:
     ///     asyncio.InvalidStateError: It is not known yet.
     fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        match self.fate.get()?.result() {
+        match self.fate.get()?.ask().result() {
             None => Err(not_done(py)),
             Some(Ok(_)) => Ok(None),
             Some(Err(error)) => Ok(Some(
@@ -216,22 +219,23 @@ impl AsyncDelivery {
 
     /// Whether the fate is known.
     fn done(&self) -> PyResult<bool> {
-        Ok(self.fate.get()?.is_done())
+        Ok(self.fate.get()?.peek().is_done())
     }
 
     /// Calls `callback(delivery)` once on the running loop, when the fate is known.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
     }
 
     /// Puts `token` into `queue` when the fate is known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
-        self.fate.get()?.on_done(queue.pusher(token)?);
+        self.fate.get()?.ask().on_done(queue.pusher(token)?);
         Ok(())
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        Ok(shown("aio.Delivery", self.fate.get()?))
+        Ok(shown("aio.Delivery", self.fate.get()?.peek()))
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -249,7 +253,7 @@ fn array<'py>(py: Python<'py>, code: char, bytes: &[u8]) -> PyResult<Bound<'py, 
 
 /// The runs of one call: more than one where the rows name different topics.
 #[derive(Clone)]
-struct Runs(Arc<[Fates]>);
+pub(crate) struct Runs(Arc<[Fates]>);
 
 impl Runs {
     fn len(&self) -> usize {
@@ -271,7 +275,7 @@ impl Runs {
     }
 
     /// What became of all, once that is known.
-    fn report(&self) -> Option<Report> {
+    pub(crate) fn report(&self) -> Option<Report> {
         let mut whole = Report::default();
         for run in self.0.iter() {
             append(&mut whole, run.report()?);
@@ -352,13 +356,13 @@ fn failures(py: Python<'_>, report: &Report) -> PyResult<Py<PyAny>> {
 /// The fate of many records, in columns. Threads may share it. `len()` counts them.
 #[pyclass(frozen, module = "ottla", weakref)]
 pub(crate) struct Deliveries {
-    runs: Native<Runs>,
+    runs: Native<Asked<Runs>>,
 }
 
 impl Deliveries {
-    pub(crate) fn new(runs: Vec<Fates>) -> Self {
+    pub(crate) fn new(runs: Vec<Fates>, unasked: &Arc<Unasked>) -> Self {
         Deliveries {
-            runs: Native::new("Deliveries", Runs(runs.into())),
+            runs: Native::new("Deliveries", Asked::new(Runs(runs.into()), unasked)),
         }
     }
 }
@@ -366,12 +370,12 @@ impl Deliveries {
 #[pymethods]
 impl Deliveries {
     fn __len__(&self) -> PyResult<usize> {
-        Ok(self.runs.get()?.len())
+        Ok(self.runs.get()?.peek().len())
     }
 
     /// Whether every fate is known.
     fn done(&self) -> PyResult<bool> {
-        Ok(self.runs.get()?.is_done())
+        Ok(self.runs.get()?.peek().is_done())
     }
 
     /// Waits until every record's fate is known.
@@ -389,30 +393,34 @@ impl Deliveries {
     ///     KafkaError: A record was not delivered: the first row's error, with a note that counts them.
     #[pyo3(signature = (timeout = None, *, check = true))]
     fn result(&self, py: Python<'_>, timeout: Option<f64>, check: bool) -> PyResult<Py<PyAny>> {
-        let report = wait::result(py, self.runs.get()?.clone().wait(seconds(timeout)?))?;
+        let report = wait::result(py, self.runs.get()?.ask().clone().wait(seconds(timeout)?))?;
         written(py, &report, check)
     }
 
     /// Why rows were not delivered, by row; empty if all were. Waits until every fate is known.
     #[getter]
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        failures(py, &wait::result(py, self.runs.get()?.clone().wait(None))?)
+        failures(
+            py,
+            &wait::result(py, self.runs.get()?.ask().clone().wait(None))?,
+        )
     }
 
     /// Calls `callback(deliveries)` once when every fate is known: at once if it is, else on a thread of ottla's, one callback
     /// after the other.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        slf.get().runs.get()?.ask();
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
     }
 
     /// Puts `token` into `queue` when every row's fate is known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
-        self.runs.get()?.on_done(queue.pusher(token)?);
+        self.runs.get()?.ask().on_done(queue.pusher(token)?);
         Ok(())
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        let runs = self.runs.get()?;
+        let runs = self.runs.get()?.peek();
         Ok(format!(
             "Deliveries({} records, {})",
             runs.len(),
@@ -428,13 +436,13 @@ impl Deliveries {
 /// The fate of many records, to be awaited: the value is partitions and offsets by row, as `result` returns them.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDeliveries {
-    runs: Native<Runs>,
+    runs: Native<Asked<Runs>>,
 }
 
 impl AsyncDeliveries {
-    pub(crate) fn new(runs: Vec<Fates>) -> Self {
+    pub(crate) fn new(runs: Vec<Fates>, unasked: &Arc<Unasked>) -> Self {
         AsyncDeliveries {
-            runs: Native::new("Deliveries", Runs(runs.into())),
+            runs: Native::new("Deliveries", Asked::new(Runs(runs.into()), unasked)),
         }
     }
 }
@@ -442,18 +450,18 @@ impl AsyncDeliveries {
 #[pymethods]
 impl AsyncDeliveries {
     fn __len__(&self) -> PyResult<usize> {
-        Ok(self.runs.get()?.len())
+        Ok(self.runs.get()?.peek().len())
     }
 
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let runs = self.runs.get()?.clone();
+        let runs = self.runs.get()?.ask().clone();
         let operation = Operation::new(runs.wait(None), |py, report| written(py, &report, true));
         Operation::__await__(Bound::new(py, operation)?)
     }
 
     /// Whether every fate is known.
     fn done(&self) -> PyResult<bool> {
-        Ok(self.runs.get()?.is_done())
+        Ok(self.runs.get()?.peek().is_done())
     }
 
     /// Partitions and offsets by row, as arrays of 32 and 64 bits that numpy and others take without a copy, once all are
@@ -469,6 +477,7 @@ impl AsyncDeliveries {
     fn result(&self, py: Python<'_>, check: bool) -> PyResult<Py<PyAny>> {
         self.runs
             .get()?
+            .ask()
             .report()
             .map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
     }
@@ -481,23 +490,25 @@ impl AsyncDeliveries {
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.runs
             .get()?
+            .ask()
             .report()
             .map_or_else(|| Err(not_done(py)), |report| failures(py, &report))
     }
 
     /// Calls `callback(deliveries)` once on the running loop, when every fate is known.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        slf.get().runs.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
     }
 
     /// Puts `token` into `queue` when every row's fate is known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
-        self.runs.get()?.on_done(queue.pusher(token)?);
+        self.runs.get()?.ask().on_done(queue.pusher(token)?);
         Ok(())
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        let runs = self.runs.get()?;
+        let runs = self.runs.get()?.peek();
         Ok(format!(
             "aio.Deliveries({} records, {})",
             runs.len(),

@@ -19,6 +19,7 @@ mod options;
 mod outgoing;
 mod producer;
 mod runtime;
+mod unasked;
 mod values;
 mod wait;
 

@@ -1,5 +1,7 @@
 //! `Producer`: for each verb the call that waits and, with a leading underscore, the one that `ottla.aio` awaits.
 
+use std::sync::Arc;
+
 use ottla_client::{Delivery as Fate, Error, Producer as Client, Role, TrySendError};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -10,6 +12,7 @@ use crate::open::{self, Closing};
 use crate::operation::Operation;
 use crate::outgoing::{Outgoing, Table};
 use crate::runtime::{self, Native};
+use crate::unasked::Unasked;
 use crate::values::seconds;
 use crate::{errors, options, wait};
 
@@ -35,6 +38,7 @@ use crate::{errors, options, wait};
 pub(crate) struct Producer {
     client: Native<Client>,
     closing: Closing,
+    unasked: Arc<Unasked>,
 }
 
 impl Producer {
@@ -45,6 +49,14 @@ impl Producer {
             Err(TrySendError::NotReady) => Ok(None),
             Err(TrySendError::Failed(error)) => Err(errors::to_python(py, &error)),
         }
+    }
+
+    fn sending(&self, table: Table) -> PyResult<Operation> {
+        let unasked = Arc::clone(&self.unasked);
+        Ok(Operation::new(
+            table.send(self.client.get()?.clone()),
+            move |py, fates| Ok(Py::new(py, AsyncDeliveries::new(fates, &unasked))?.into_any()),
+        ))
     }
 }
 
@@ -62,10 +74,12 @@ impl Producer {
         let client = Client::new(config, runtime::handle()?)
             .map_err(|error| errors::to_python(py, &error))?;
         let closing = Closing::new("Producer");
-        open::remember(&client, &closing);
+        let unasked = Arc::default();
+        open::remember(&client, &closing, &unasked);
         Ok(Producer {
             client: Native::new("Producer", client),
             closing,
+            unasked,
         })
     }
 
@@ -101,9 +115,10 @@ impl Producer {
     ) -> PyResult<Delivery> {
         let record = Outgoing::new(topic, value, key, partition, timestamp, headers)?;
         if let Some(fate) = self.offer(py, topic, &record)? {
-            return Ok(Delivery::new(fate));
+            return Ok(Delivery::new(fate, &self.unasked));
         }
-        wait::result(py, self.client.get()?.send(topic, &record.row(), None)).map(Delivery::new)
+        let fate = wait::result(py, self.client.get()?.send(topic, &record.row(), None))?;
+        Ok(Delivery::new(fate, &self.unasked))
     }
 
     /// The delivery at once where there is room, else the operation that waits for room.
@@ -121,12 +136,12 @@ impl Producer {
     ) -> PyResult<Bound<'py, PyAny>> {
         let record = Outgoing::new(&topic, value, key, partition, timestamp, headers)?;
         if let Some(fate) = self.offer(py, &topic, &record)? {
-            return Ok(Bound::new(py, AsyncDelivery::new(fate))?.into_any());
+            return Ok(Bound::new(py, AsyncDelivery::new(fate, &self.unasked))?.into_any());
         }
-        let client = self.client.get()?.clone();
+        let (client, unasked) = (self.client.get()?.clone(), Arc::clone(&self.unasked));
         let operation = Operation::new(
             async move { client.send(&topic, &record.row(), None).await },
-            |py, fate| Ok(Py::new(py, AsyncDelivery::new(fate))?.into_any()),
+            move |py, fate| Ok(Py::new(py, AsyncDelivery::new(fate, &unasked))?.into_any()),
         );
         Ok(Bound::new(py, operation)?.into_any())
     }
@@ -161,7 +176,8 @@ impl Producer {
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Deliveries> {
         let table = Table::new(topic, values, keys, partitions, timestamps, headers)?;
-        wait::result(py, table.send(self.client.get()?.clone())).map(Deliveries::new)
+        let fates = wait::result(py, table.send(self.client.get()?.clone()))?;
+        Ok(Deliveries::new(fates, &self.unasked))
     }
 
     #[pyo3(signature = (topic, values, keys, partitions, timestamps, headers))]
@@ -175,7 +191,7 @@ impl Producer {
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Operation> {
         let table = Table::new(topic, values, keys, partitions, timestamps, headers)?;
-        Ok(sending(self.client.get()?.clone(), table))
+        self.sending(table)
     }
 
     /// Sends the rows of a table.
@@ -201,14 +217,12 @@ impl Producer {
         data: &Bound<'_, PyAny>,
     ) -> PyResult<Deliveries> {
         let table = Table::from_arrow(topic, data)?;
-        wait::result(py, table.send(self.client.get()?.clone())).map(Deliveries::new)
+        let fates = wait::result(py, table.send(self.client.get()?.clone()))?;
+        Ok(Deliveries::new(fates, &self.unasked))
     }
 
     fn _send_arrow(&self, topic: Option<&str>, data: &Bound<'_, PyAny>) -> PyResult<Operation> {
-        Ok(sending(
-            self.client.get()?.clone(),
-            Table::from_arrow(topic, data)?,
-        ))
+        self.sending(Table::from_arrow(topic, data)?)
     }
 
     /// Sends everything without lingering, and waits until each record sent so far is delivered or has failed.
@@ -217,18 +231,20 @@ impl Producer {
     ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` has decided about each record.
     ///
     /// Raises:
-    ///     KafkaError: Some records are undecided when the time is up; the cause is what keeps them. That a single record
-    ///         failed is told by its delivery.
+    ///     KafkaError: Some records are undecided when the time is up; the cause is what keeps them. Or one of the records
+    ///         failed whose deliveries were let go unasked; failures of others are told by their deliveries.
     #[pyo3(signature = (timeout = None))]
     fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        wait::result(py, self.client.get()?.flush(seconds(timeout)?))
+        wait::result(py, self.client.get()?.flush(seconds(timeout)?))?;
+        self.unasked.raise(py)
     }
 
     fn _flush(&self, timeout: Option<f64>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let unasked = Arc::clone(&self.unasked);
         Ok(Operation::new(
             async move { client.flush(timeout).await },
-            |py, ()| Ok(py.None()),
+            move |py, ()| unasked.raise(py).map(|()| py.None()),
         ))
     }
 
@@ -238,12 +254,12 @@ impl Producer {
     ///     timeout: Seconds to wait at most; without it, `delivery.timeout.ms`.
     ///
     /// Raises:
-    ///     KafkaError: Not all records were decided in time. The producer is closed all the same.
+    ///     KafkaError: Not all records were decided in time, or as with `flush`. The producer is closed all the same.
     #[pyo3(signature = (timeout = None))]
     fn close(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let result = wait::block_on(py, self.client.get()?.close(seconds(timeout)?))?;
         self.closing.done();
-        result.map_err(|error| errors::to_python(py, &error))
+        self.unasked.after_close(py, result)
     }
 
     fn _close(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Operation> {
@@ -254,9 +270,10 @@ impl Producer {
             close,
             move |py, result: Result<(), Error>| {
                 this.get().closing.done();
-                result
+                this.get()
+                    .unasked
+                    .after_close(py, result)
                     .map(|()| py.None())
-                    .map_err(|error| errors::to_python(py, &error))
             },
         ))
     }
@@ -323,10 +340,4 @@ impl Drop for Producer {
                 .on_drop(async move { client.close(None).await });
         }
     }
-}
-
-fn sending(client: Client, table: Table) -> Operation {
-    Operation::new(table.send(client), |py, fates| {
-        Ok(Py::new(py, AsyncDeliveries::new(fates))?.into_any())
-    })
 }
