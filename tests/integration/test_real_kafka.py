@@ -1,0 +1,163 @@
+"""What only a real broker does: transactions, its own timestamps, deleted records, topics made anew, leaders that move."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+import ottla
+from tests.integration.conftest import REAL
+from tests.integration.peers.base import DEADLINE, until
+from tests.integration.peers.confluent import Confluent
+from tests.integration.stamps import Sent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.brokers.brokers import Cluster
+
+pytestmark = [REAL, pytest.mark.timeout(120)]
+LOG_APPEND_TIME = 1
+
+
+def read(bootstrap: str, topic: str, count: int, start: int = 0, **properties: Any) -> list[ottla.Record]:
+    """`count` records of partition 0, and a moment more to see that there are no others."""
+    out: list[ottla.Record] = []
+    with ottla.Consumer(bootstrap, **properties) as consumer:
+        consumer.assign([ottla.TopicPartition(topic, 0, start)])
+        for _ in until(DEADLINE, f"{count} records"):
+            out += consumer.poll(0.5)
+            if len(out) >= count:
+                return [*out, *consumer.poll(0.5)]
+    raise AssertionError("not reached")
+
+
+def test_aborted_transactions_are_hidden_and_markers_are_no_records(kafka: str, new_topic: Callable[..., str]) -> None:
+    topic = new_topic(kafka)
+    producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic, "linger.ms": 0})
+    producer.init_transactions(DEADLINE)
+    for number, end in enumerate(["commit", "abort", "commit", "abort", "commit"]):
+        producer.begin_transaction()
+        for i in range(3):
+            producer.produce(topic, f"{end} {number} {i}".encode())
+        producer.flush(DEADLINE)
+        (producer.commit_transaction if end == "commit" else producer.abort_transaction)(DEADLINE)
+
+    committed = read(kafka, topic, 9, isolation_level="read_committed")
+    every = read(kafka, topic, 15)
+
+    assert [r.value for r in committed] == [f"commit {n} {i}".encode() for n in (0, 2, 4) for i in range(3)]
+    assert [r.offset for r in every] == [n * 4 + i for n in range(5) for i in range(3)]  # each marker takes an offset
+
+
+def test_an_open_transaction_holds_readers_of_committed_records(kafka: str, new_topic: Callable[..., str]) -> None:
+    topic = new_topic(kafka)
+    with ottla.Producer(kafka) as plain:
+        plain.send(topic, b"before").result(DEADLINE)
+    producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
+    producer.init_transactions(DEADLINE)
+    producer.begin_transaction()
+    producer.produce(topic, b"open")
+    producer.flush(DEADLINE)
+    with ottla.Consumer(kafka, isolation_level="read_committed") as consumer:
+        consumer.assign([ottla.TopicPartition(topic, 0, 0)])
+        assert [r.value for r in consumer.poll(DEADLINE)] == [b"before"]
+        assert len(consumer.poll(1)) == 0
+        producer.commit_transaction(DEADLINE)
+        assert [r.value for r in consumer.poll(DEADLINE)] == [b"open"]
+
+
+def test_the_brokers_clock(kafka: str, new_topic: Callable[..., str]) -> None:
+    topic = new_topic(kafka, 1, {"message.timestamp.type": "LogAppendTime"})
+    before = int(time.time() * 1000)
+    with ottla.Producer(kafka) as producer:
+        report = producer.send(topic, b"v", timestamp=1_000).result(DEADLINE)
+    (record,) = read(kafka, topic, 1)
+    assert before - 1000 <= record.timestamp <= time.time() * 1000 + 1000
+    assert record.timestamp_type == LOG_APPEND_TIME
+    assert report.timestamp == record.timestamp
+
+
+def test_offsets_by_time(kafka: str, new_topic: Callable[..., str]) -> None:
+    topic, start = new_topic(kafka), 1_700_000_000_000
+    with ottla.Producer(kafka) as producer:
+        for i in range(10):
+            producer.send(topic, b"v", timestamp=start + i * 1000)
+    partition = ottla.TopicPartition(topic, 0)
+    with ottla.Consumer(kafka) as consumer:
+        found = consumer.offsets_for_times({partition: start + 3500})
+        assert found[partition] == (4, start + 4000)
+        assert consumer.offsets_for_times({partition: start + 10_000})[partition] is None
+
+
+def test_records_deleted_below_the_position(kafka: str, new_topic: Callable[..., str]) -> None:
+    topic = new_topic(kafka)
+    with ottla.Producer(kafka, linger_ms=0) as producer:
+        for i in range(20):
+            producer.send(topic, b"%d" % i).result(DEADLINE)
+    admin = AdminClient({"bootstrap.servers": kafka, "log_level": 3})
+    for future in admin.delete_records([TopicPartition(topic, 0, 12)]).values():
+        future.result(DEADLINE)
+    partition = ottla.TopicPartition(topic, 0, 5)
+    with ottla.Consumer(kafka) as consumer:
+        assert consumer.beginning_offsets([partition]) == {partition: 12}
+    assert [r.offset for r in read(kafka, topic, 8, start=5, auto_offset_reset="earliest")] == list(range(12, 20))
+    assert [r.value for r in read(kafka, topic, 6, start=14)] == [b"%d" % i for i in range(14, 20)]
+
+
+def test_records_larger_than_a_fetch(kafka: str, new_topic: Callable[..., str]) -> None:
+    """Kafka answers with one whole batch, whatever the limits: reading goes on behind it (KIP-74)."""
+    topic = new_topic(kafka, 1, {"max.message.bytes": "8000000"})
+    values = [b"small", b"L" * 5_000_000, b"after"]
+    with ottla.Producer(kafka, max_request_size=8_000_000) as producer:
+        for value in values:
+            producer.send(topic, value).result(DEADLINE)
+    limits = {"max_partition_fetch_bytes": 10_000, "fetch_max_bytes": 10_000}
+    assert [r.value for r in read(kafka, topic, 3, **limits)] == values
+
+
+def test_a_topic_made_anew(kafka: str, new_topic: Callable[..., str]) -> None:
+    """Same name, new topic id, no records: a producer that knew the old one goes on, a consumer too."""
+    topic = new_topic(kafka, 2)
+    with ottla.Producer(kafka, linger_ms=0) as producer, ottla.Admin(kafka) as admin:
+        for _ in range(3):
+            producer.send(topic, b"old", partition=0).result(DEADLINE)
+        admin.delete_topics([topic])
+        admin.create_topics([ottla.NewTopic(topic, 2, 1)])
+        assert producer.send(topic, b"new", partition=0).result(DEADLINE).offset == 0
+    assert [r.value for r in read(kafka, topic, 1)] == [b"new"]
+
+
+def test_leaders_that_move(start_kafka: Callable[..., Cluster]) -> None:
+    """Three nodes, two of them killed in turn while a producer sends to partitions led by all of them."""
+    cluster = start_kafka(nodes=3, config={"broker.session.timeout.ms": "3000"})
+    bootstrap = str(cluster.st["bootstrap"]["PLAINTEXT"])
+    partitions, topic = 3, "moving"
+    with ottla.Admin(bootstrap) as admin:
+        admin.create_topics([ottla.NewTopic(topic, partitions, 3, config={"min.insync.replicas": 2})])
+    sent = Sent("leaders", topic)
+    with ottla.Producer(bootstrap, linger_ms=2, delivery_timeout_ms=60_000, request_timeout_ms=5_000) as producer:
+        sequence = itertools.count()
+
+        def send(seconds: float) -> None:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                number = next(sequence)
+                for partition in range(partitions):
+                    sent.send(producer, partition, number)
+                time.sleep(0.005)
+
+        for node in (1, 2):
+            send(1)
+            cluster.kill(f"node{node}")
+            send(1)
+            producer.flush(DEADLINE)
+            cluster.restart(node)
+    with ottla.Consumer(bootstrap) as consumer:
+        ends = consumer.end_offsets([ottla.TopicPartition(topic, p) for p in range(partitions)])
+    sent.check(Confluent().consume(bootstrap, topic, partitions, sum(ends.values())))
