@@ -32,6 +32,10 @@ class Job:
     budget: float
     properties: dict[str, Any]
 
+    def wants_more(self, count: int, watch: Stopwatch) -> bool:
+        """Whether a consumer that has read `count` records goes on: to the end or its budget, but not without any."""
+        return count < self.total and (watch.spent() < self.budget or not count)
+
 
 class Stopwatch:
     """Wall and processor time between `start` and `stop`."""
@@ -69,7 +73,7 @@ def _ottla_consume(job: Job, watch: Stopwatch, look: Callable[[Any], int]) -> tu
         consumer.partitions_for(job.topic)
         watch.start()
         consumer.assign([ottla.TopicPartition(job.topic, p, 0) for p in range(job.partitions)])
-        while count < job.total and watch.spent() < job.budget:
+        while job.wants_more(count, watch):
             batch = consumer.poll(1.0)
             count, size = count + len(batch), size + look(batch)
         watch.stop()
@@ -111,7 +115,7 @@ def _confluent_consume(job: Job, watch: Stopwatch, look: Callable[[list[Any]], i
     count = size = 0
     watch.start()
     consumer.assign([TopicPartition(job.topic, p, 0) for p in range(job.partitions)])
-    while count < job.total and watch.spent() < job.budget:
+    while job.wants_more(count, watch):
         messages = consumer.consume(CHUNK, 0.1)
         count, size = count + len(messages), size + look(messages)
     watch.stop()
@@ -129,7 +133,7 @@ def aiokafka_records(job: Job, watch: Stopwatch) -> tuple[int, int]:
             partitions = [TopicPartition(job.topic, p) for p in range(job.partitions)]
             consumer.assign(partitions)
             await consumer.seek_to_beginning(*partitions)
-            while count < job.total and watch.spent() < job.budget:
+            while job.wants_more(count, watch):
                 for records in (await consumer.getmany(timeout_ms=1000)).values():
                     count, size = count + len(records), size + sum(len(r.value) for r in records)
             watch.stop()
@@ -146,7 +150,7 @@ def kafka_python_records(job: Job, watch: Stopwatch) -> tuple[int, int]:
     watch.start()
     consumer.assign([TopicPartition(job.topic, p) for p in range(job.partitions)])
     consumer.seek_to_beginning()
-    while count < job.total and watch.spent() < job.budget:
+    while job.wants_more(count, watch):
         for records in consumer.poll(timeout_ms=1000).values():
             count, size = count + len(records), size + sum(len(r.value) for r in records)
     watch.stop()
