@@ -190,14 +190,14 @@ impl Core {
         self.folder.is_some()
     }
 
-    /// Makes everything appended so far last.
-    pub(crate) fn flush(&self) -> Result<(), BrokerError> {
+    /// Makes everything appended so far last, and gives the data folder back.
+    pub(crate) fn close(&self) -> Result<(), BrokerError> {
         for topic in self.topics() {
             for log in &topic.partitions {
                 log.lock().flush()?;
             }
         }
-        Ok(())
+        self.folder.as_ref().map_or(Ok(()), Folder::release)
     }
 
     // Topics.

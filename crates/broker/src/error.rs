@@ -29,6 +29,12 @@ pub enum BrokerError {
         /// What the operating system said.
         cause: Arc<io::Error>,
     },
+    /// Another broker has the data folder open.
+    #[error("{}: another broker has this folder open; stop it, or give this one a folder of its own", path.display())]
+    InUse {
+        /// The data folder.
+        path: PathBuf,
+    },
     /// The tokio runtime is being shut down.
     #[error("the broker's runtime is being shut down")]
     Runtime,

@@ -113,7 +113,7 @@ impl Broker {
         // It ends by itself; a panic in it has been printed by the runtime.
         let _ = listener.await;
         let core = Arc::clone(&self.core);
-        off_thread(move || core.flush()).await
+        off_thread(move || core.close()).await
     }
 }
 

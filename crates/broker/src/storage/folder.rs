@@ -5,11 +5,12 @@
 //! small files of our own, `topic-settings` and `producer-ids`, which it ignores.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use ottla_protocol::Uuid;
+use rustix::fs::{FlockOperation, flock};
 
 use super::log::LEADER_EPOCH;
 use crate::config::{TOPIC_KEYS, Values};
@@ -18,6 +19,8 @@ use crate::error::BrokerError;
 #[derive(Debug)]
 pub(crate) struct Folder {
     root: PathBuf,
+    /// Held until [`Self::release`]; the system takes it back when the process ends, however it ends.
+    lock: File,
 }
 
 /// A topic found at the start.
@@ -29,6 +32,7 @@ pub(crate) struct FoundTopic {
     pub(crate) values: Values,
 }
 
+const LOCK: &str = ".lock";
 const META: &str = "meta.properties";
 const PARTITION_METADATA: &str = "partition.metadata";
 const SETTINGS: &str = "topic-settings";
@@ -36,7 +40,7 @@ const PRODUCER_IDS: &str = "producer-ids";
 
 impl Folder {
     /// Opens the folder at `root`, made if need be, and gives the id of the cluster it belongs to: `new_cluster_id` where
-    /// it was empty.
+    /// it was empty. Two brokers that write to one log would ruin it, so a second one is refused.
     pub(crate) fn open(
         root: PathBuf,
         node_id: i32,
@@ -44,7 +48,8 @@ impl Folder {
         directory_id: Uuid,
     ) -> Result<(Self, String), BrokerError> {
         fs::create_dir_all(&root).map_err(BrokerError::io(&root))?;
-        let folder = Self { root };
+        let lock = lock(&root)?;
+        let folder = Self { root, lock };
         let path = folder.root.join(META);
         let cluster_id = match read_if_there(&path)? {
             Some(text) => {
@@ -64,6 +69,12 @@ impl Folder {
             }
         };
         Ok((folder, cluster_id))
+    }
+
+    /// Lets another broker open the folder.
+    pub(crate) fn release(&self) -> Result<(), BrokerError> {
+        flock(&self.lock, FlockOperation::Unlock)
+            .map_err(|cause| BrokerError::io(&self.root)(cause.into()))
     }
 
     /// The topics whose partitions have folders here, by name.
@@ -178,6 +189,18 @@ fn partition_of(path: &Path) -> Option<(String, i32)> {
     let (topic, partition) = path.file_name()?.to_str()?.rsplit_once('-')?;
     let partition = partition.parse().ok().filter(|partition| *partition >= 0)?;
     path.is_dir().then(|| (topic.to_owned(), partition))
+}
+
+fn lock(root: &Path) -> Result<File, BrokerError> {
+    let path = root.join(LOCK);
+    let file = File::create(&path).map_err(BrokerError::io(&path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(BrokerError::InUse {
+            path: root.to_owned(),
+        }),
+        Err(cause) => Err(BrokerError::io(&path)(cause.into())),
+    }
 }
 
 fn read_if_there(path: &Path) -> Result<Option<String>, BrokerError> {

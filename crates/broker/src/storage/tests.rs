@@ -266,6 +266,15 @@ fn a_folder_keeps_its_cluster_topics_settings_and_producer_ids() {
         .unwrap();
     folder.reserve_producer_ids(77).unwrap();
 
+    let second = Folder::open(dir.0.clone(), 1, ids.uuid(), ids.uuid()).unwrap_err();
+    assert!(
+        second
+            .to_string()
+            .contains("another broker has this folder open"),
+        "{second}"
+    );
+    drop(folder);
+
     let (folder, cluster_id) = Folder::open(dir.0.clone(), 1, ids.uuid(), ids.uuid()).unwrap();
     assert_eq!(cluster_id, cluster.to_string());
     let found = folder.topics().unwrap();
