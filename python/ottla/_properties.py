@@ -144,7 +144,7 @@ class ProducerProperties(TypedDict, total=False):
     compression_gzip_level: int | None
     """Level of gzip, if that is the codec. Not given: 6."""
     compression_lz4_level: int | None
-    """Level of lz4, if that is the codec. Not given: the fast one."""
+    """Level of lz4, if that is the codec: 9, Kafka's default. The slower search of its other levels is not built in."""
     compression_zstd_level: int | None
     """Level of zstd, if that is the codec. Not given: 3."""
     max_in_flight_requests_per_connection: int | None
