@@ -532,11 +532,11 @@ impl Consumer {
         }
     }
 
-    /// Looks up the offsets that are not known yet.
+    /// Looks up the offsets that are not known yet, with one question for each leader: a partition without one, or whose
+    /// leader is silent, keeps no other waiting.
     fn look_up(&mut self, now: Instant, core: &mut Core) {
         let policy = self.config.auto_offset_reset;
-        let mut questions = Vec::new();
-        let mut waiting = Vec::new();
+        let mut by_leader: BTreeMap<i32, (Vec<_>, Vec<_>)> = BTreeMap::new();
         for (topic, parts) in &mut self.parts {
             for (partition, part) in parts {
                 if part.fetch_at.is_some() || part.looking_up || part.stuck.is_some() {
@@ -557,12 +557,21 @@ impl Consumer {
                         continue;
                     }
                 };
+                let Some((leader, _)) = core.cluster.view().leader(topic, *partition) else {
+                    if let Unknown::ForGood(error) =
+                        why_unknown(&core.cluster, topic, *partition, part.since)
+                    {
+                        part.stuck = Some(error);
+                    }
+                    continue;
+                };
                 part.looking_up = true;
+                let (questions, waiting) = by_leader.entry(leader).or_default();
                 questions.push((Arc::clone(topic), *partition, time));
                 waiting.push((Arc::clone(topic), *partition, part.generation));
             }
         }
-        if questions.is_empty() {
+        if by_leader.is_empty() {
             return;
         }
         let deadline = now + self.config.default_api_timeout;
@@ -570,15 +579,12 @@ impl Consumer {
             cluster,
             operations,
         } = core;
-        let id = operations.start(
-            now,
-            cluster,
-            Question::Offsets(questions),
-            Asker::Work,
-            deadline,
-        );
+        for (questions, waiting) in by_leader.into_values() {
+            let question = Question::Offsets(questions);
+            let id = operations.start(now, cluster, question, Asker::Work, deadline);
+            self.lookups.insert(id, waiting);
+        }
         operations.pump(now, cluster);
-        self.lookups.insert(id, waiting);
     }
 
     fn handle_fetch(
@@ -750,13 +756,7 @@ impl Consumer {
             }
             return;
         }
-        let heals = error.is_retriable()
-            || matches!(
-                error.kind(),
-                Kind::Unreachable | Kind::Protocol | Kind::NotKafka
-            )
-            || code == ErrorCode::OFFSET_OUT_OF_RANGE;
-        if !heals {
+        if !heals(&error) && code != ErrorCode::OFFSET_OUT_OF_RANGE {
             part.stuck = Some(error);
             return;
         }
@@ -767,6 +767,15 @@ impl Consumer {
         core.cluster.set_alarm(at);
         core.cluster.refresh(now);
     }
+}
+
+/// Whether the same question may be answered later, or over another connection.
+fn heals(error: &Error) -> bool {
+    error.is_retriable()
+        || matches!(
+            error.kind(),
+            Kind::Unreachable | Kind::Protocol | Kind::NotKafka
+        )
 }
 
 fn not_assigned(topic: &str, partition: i32) -> Error {
@@ -843,19 +852,27 @@ impl Work for Consumer {
                 continue;
             }
             part.looking_up = false;
-            match result {
-                Ok(found) => {
-                    part.fetch_at = Some(found.offset);
-                    part.position = Some(found.offset);
+            let offset = result.and_then(|found| match found.offset {
+                0.. => Ok(found.offset),
+                offset => {
+                    let text = format!("the broker says that the log begins or ends at {offset}");
+                    Err(Error::new(Kind::Protocol, text).calling("ListOffsets"))
+                }
+            });
+            match offset {
+                Ok(offset) => {
+                    part.fetch_at = Some(offset);
+                    part.position = Some(offset);
                     part.failures = 0;
                     part.trouble = None;
                 }
-                Err(error) if error.is_retriable() => {
+                Err(error) if heals(&error) => {
                     part.failures = part.failures.saturating_add(1);
                     let at = now + core.cluster.retry_pause(part.failures);
                     part.retry_at = Some(at);
-                    part.trouble = Some(error);
+                    part.trouble = Some(error.partition_is(&topic, partition));
                     core.cluster.set_alarm(at);
+                    core.cluster.refresh(now);
                 }
                 Err(error) => part.stuck = Some(error.partition_is(&topic, partition)),
             }
@@ -1220,18 +1237,65 @@ mod tests {
             -1,
         );
         reply_offsets(&mut script, &asked[1], ErrorCode::NONE, 33);
-        let mut asked = script.pass(Duration::from_secs(2));
+        let offsets = |asked: &[Asked]| -> Vec<i64> {
+            let rows = asked.iter().flat_map(wanted);
+            rows.map(|(_, offset)| offset).collect()
+        };
+        assert_eq!(offsets(&script.run()), [33]);
+        let asked = script.pass(Duration::from_secs(2));
         assert_eq!(asked.len(), 1, "what failed is asked again: {asked:?}");
-        reply_offsets(&mut script, &asked.remove(0), ErrorCode::NONE, 33);
+        reply_offsets(&mut script, &asked[0], ErrorCode::NONE, 44);
+        assert_eq!(offsets(&script.run()), [44]);
+    }
+
+    #[test]
+    fn a_partition_whose_offset_is_not_told_keeps_no_other_waiting() {
+        let mut script = reader(&[], Start::Beginning);
+        script.topics = vec![("t", vec![1, -1])];
         let asked = script.run();
-        assert_eq!(
-            asked
-                .iter()
-                .flat_map(wanted)
-                .map(|(_, offset)| offset)
-                .collect::<Vec<_>>(),
-            [33, 33]
-        );
+        assert_eq!(asked.len(), 1);
+        reply_offsets(&mut script, &asked[0], ErrorCode::NONE, 3);
+        assert_eq!(wanted(&script.run()[0]), [(0, 3)], "t-1 has no leader");
+
+        let mut script = reader(&[], Start::Beginning);
+        script.topics = vec![("t", vec![1, 1])];
+        let asked = script.run();
+        let Request::ListOffsets(request) = &asked[0].request else {
+            panic!("{asked:?}")
+        };
+        let partitions = [(0, ErrorCode::NONE), (1, ErrorCode::OFFSET_NOT_AVAILABLE)]
+            .map(|(partition_index, code)| ListOffsetsPartitionResponse {
+                partition_index,
+                error_code: code.0,
+                offset: 3,
+                ..Default::default()
+            })
+            .to_vec();
+        let topics = vec![ListOffsetsTopicResponse {
+            name: request.topics[0].name.clone(),
+            partitions,
+            ..Default::default()
+        }];
+        let answer = ListOffsetsResponse {
+            topics,
+            ..Default::default()
+        };
+        script.answer(&asked[0], Response::ListOffsets(answer));
+        assert_eq!(wanted(&script.run()[0]), [(0, 3)], "t-1 is asked again");
+    }
+
+    #[test]
+    fn a_negative_offset_is_not_read_from() {
+        let mut script = reader(&[], Start::End);
+        let asked = script.run();
+        for asked in &asked {
+            reply_offsets(&mut script, asked, ErrorCode::NONE, -1);
+        }
+        assert!(script.run().is_empty());
+        assert_eq!(script.engine.position("t", 0), Ok(None));
+        let error = script.engine.delay().unwrap();
+        assert!(error.message().contains("ends at -1"), "{error}");
+        assert_eq!(script.pass(Duration::from_secs(1)).len(), 2, "asked again");
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(u64);
 
-/// Who waits for the result.
+/// Who waits for the result. The work asks again itself what may succeed later, so that it has the rest at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
     Caller,
@@ -268,6 +268,11 @@ impl Operations {
             }
             match why_unknown(cluster, topic, *partition, operation.started) {
                 Unknown::ForGood(error) => *slot = Slot::Done(Err(error)),
+                Unknown::SoFar(error) if operation.asker == Asker::Work => {
+                    let error = error
+                        .unwrap_or_else(|| Error::from_code(ErrorCode::LEADER_NOT_AVAILABLE, None));
+                    *slot = Slot::Done(Err(error));
+                }
                 Unknown::SoFar(error) => problem = error.or(problem),
             }
         }
@@ -443,7 +448,7 @@ impl Operations {
                     timestamp_ms: row.timestamp,
                     leader_epoch: row.leader_epoch,
                 }));
-            } else if code.is_retriable() {
+            } else if code.is_retriable() && operation.asker == Asker::Caller {
                 *slot = Slot::Open;
                 again = Some(failed(Error::from_code(code, None)));
             } else {
@@ -469,7 +474,7 @@ impl Operations {
                 *slot = Slot::Open;
             }
         }
-        if orphan.may_be_repeated() {
+        if orphan.may_be_repeated() && operation.asker == Asker::Caller {
             self.retry(now, cluster, id, orphan.error);
         } else {
             self.finish(cluster, id, Err(orphan.error));
