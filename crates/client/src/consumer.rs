@@ -358,6 +358,10 @@ impl<D: Decode> Inner<D> {
         decoded: &mut VecDeque<Decoded<D::Chunk>>,
         max_records: Option<usize>,
     ) -> Result<Vec<D::Chunk>, Error> {
+        // First of all: records of other partitions that never end must not hide it.
+        if let Some(error) = self.obstacle() {
+            return Err(error);
+        }
         let config = self.driver.config();
         let mut records = max_records.unwrap_or(config.max_poll_records);
         // As many bytes as one partition may bring are enough for one poll; more would only be held longer.
@@ -408,19 +412,19 @@ impl<D: Decode> Inner<D> {
                     self.driver.with(|engine, _| {
                         engine.reject(&topic, partition, generation, offset, error)
                     });
-                    break;
                 }
             }
         }
-        if chunks.is_empty() {
-            if let Some(error) = self
-                .driver
-                .with(|engine, _| refusal(engine).or_else(|| engine.stuck().cloned()))
-            {
-                return Err(error);
-            }
+        match self.obstacle() {
+            Some(error) if chunks.is_empty() => Err(error),
+            _ => Ok(chunks),
         }
-        Ok(chunks)
+    }
+
+    /// What a poll has to say before it gives out more.
+    fn obstacle(&self) -> Option<Error> {
+        self.driver
+            .with(|engine, _| refusal(engine).or_else(|| engine.stuck().cloned()))
     }
 
     /// Decodes records; of those that do not decode, what stands before the broken batch.

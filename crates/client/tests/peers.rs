@@ -14,15 +14,18 @@ use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Fetched, Kind, NewTopic, NoHeaders,
     Producer, Role, Row, Start, Written,
 };
+use ottla_protocol::compression::Compression;
 use ottla_protocol::messages::api_versions_response::ApiVersion;
+use ottla_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use ottla_protocol::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
 use ottla_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use ottla_protocol::messages::{
-    ApiVersionsResponse, InitProducerIdResponse, MetadataRequest, MetadataResponse, ProduceRequest,
-    ProduceResponse,
+    ApiVersionsResponse, FetchRequest, FetchResponse, InitProducerIdResponse, MetadataRequest,
+    MetadataResponse, ProduceRequest, ProduceResponse,
 };
+use ottla_protocol::records::{BatchBuilder, ProducerState, assign_offsets};
 use ottla_protocol::{ApiKey, Message, Reader, Response, header};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -641,6 +644,75 @@ async fn closing_ends_a_poll() {
         .unwrap();
     assert_eq!(ended.unwrap_err().kind(), Kind::Closed);
     assert_eq!(consumer.assignment(), [("t".into(), 0)]);
+}
+
+/// Two partitions: one that never runs out of records, one whose bytes are no batches.
+fn endless_and_broken(frame: &mut Frame, answer: &mut Option<Vec<u8>>) {
+    if frame.api == Some(ApiKey::Metadata) {
+        let bytes = answer.take().unwrap().split_off(4);
+        let (_, mut response) =
+            header::decode_response::<MetadataResponse>(frame.version, bytes.into()).unwrap();
+        for topic in &mut response.topics {
+            topic.partitions.push(MetadataResponsePartition {
+                partition_index: 1,
+                leader_id: 1,
+                ..Default::default()
+            });
+        }
+        *answer = Some(encode(&response, frame));
+    } else if frame.api == Some(ApiKey::Fetch) {
+        let request = FetchRequest::decode(frame.version, &mut frame.body).unwrap();
+        let rows = request.topics.iter().flat_map(|topic| &topic.partitions);
+        let partitions = rows
+            .map(|row| {
+                let mut batch = BatchBuilder::new(Compression::None, None);
+                batch.append(0, None, None, std::iter::empty()).unwrap();
+                let mut bytes = batch.finish(ProducerState::NONE).unwrap().to_vec();
+                assign_offsets(&mut bytes, row.fetch_offset, 0).unwrap();
+                let records = if row.partition == 0 {
+                    bytes
+                } else {
+                    vec![0xff; 99]
+                };
+                PartitionData {
+                    partition_index: row.partition,
+                    records: Some(records.into()),
+                    ..Default::default()
+                }
+            })
+            .collect();
+        let response = FetchResponse {
+            responses: vec![FetchableTopicResponse {
+                topic: "t".into(),
+                partitions,
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        *answer = Some(encode(&response, frame));
+    }
+}
+
+#[tokio::test]
+async fn a_broken_partition_is_not_hidden_by_one_that_never_ends() {
+    let peer = Peer::start(|stream, _, port| {
+        broker(stream, port, |frame, answer| {
+            endless_and_broken(frame, answer);
+            Duration::ZERO
+        })
+    })
+    .await;
+    let consumer = consumer(&peer.address);
+    let starts = [0, 1].map(|partition| ("t".into(), partition, Start::Offset(0)));
+    consumer.assign(starts).unwrap();
+    let mut said = None;
+    for _ in 0..10 {
+        tokio::time::sleep(SECOND / 20).await;
+        said = said.or(consumer.poll(SECOND, Some(1)).await.err());
+    }
+    let error = said.unwrap();
+    assert_eq!(error.kind(), Kind::Corrupt);
+    assert_eq!(error.partition(), Some(1));
 }
 
 #[tokio::test]

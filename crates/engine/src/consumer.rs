@@ -362,11 +362,13 @@ impl Engine<Consumer> {
         }
     }
 
-    /// An error that keeps a partition from being read until a seek or a new assignment.
+    /// An error that keeps a partition from being read until a seek or a new assignment; once the caller got everything
+    /// that stands before it.
     pub fn stuck(&self) -> Option<&Error> {
-        self.work
-            .each()
-            .find_map(|(_, _, part)| part.stuck.as_ref().filter(|_| !part.paused))
+        self.work.each().find_map(|(_, _, part)| {
+            let is_next = !part.paused && part.position == part.fetch_at;
+            part.stuck.as_ref().filter(|_| is_next)
+        })
     }
 
     /// Why nothing comes, if it is not just that there is nothing: no broker, an unknown topic, no leader.
@@ -1385,6 +1387,22 @@ mod tests {
             .seek(script.now, "t", 0, Start::Offset(6))
             .unwrap();
         assert!(script.engine.stuck().is_none());
+    }
+
+    #[test]
+    fn what_stands_before_a_broken_batch_is_given_out_first() {
+        let mut script = reader(&[], Start::Offset(0));
+        let asked = script.run();
+        let first = to(&asked, &script, "b1");
+        reply(&mut script, &asked[first], ErrorCode::NONE, &[batch(0, 3)]);
+        let asked = script.run();
+        let broken = Bytes::from(vec![0xff; 100]);
+        reply(&mut script, &asked[0], ErrorCode::NONE, &[broken]);
+        assert_eq!(script.engine.stuck(), None);
+        let generation = script.engine.take(script.now).unwrap().generation;
+        assert!(script.engine.advance("t", 0, generation, 3));
+        let error = script.engine.stuck().unwrap();
+        assert!(error.message().contains("at offset 3"), "{error}");
     }
 
     #[test]
