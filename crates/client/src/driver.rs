@@ -317,6 +317,12 @@ impl<W: Publish> Shared<W> {
             .insert(link, Connected { wake, task: None });
         let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
+        // Another thread may have closed the link, or everything, before this one came to do what the engine said. With the
+        // tasks locked, whoever closes after this look finds the new one among them.
+        if !self.engine.lock().has_link(link) {
+            self.links.lock().remove(&link);
+            return;
+        }
         let handle = tasks.spawn_on(task, &self.runtime);
         drop(tasks);
         match self.links.lock().get_mut(&link) {
@@ -360,7 +366,6 @@ impl<W: Publish> Shared<W> {
             input: BytesMut::new(),
             output: VecDeque::new(),
             unwritten: 0,
-            unanswered: Vec::new(),
             ready: false,
         };
         traffic.run(self, link, wake).await
@@ -375,8 +380,6 @@ struct Traffic<R, W> {
     input: BytesMut,
     output: VecDeque<Bytes>,
     unwritten: usize,
-    /// Requests in `output` that have no answer: they are done when they are written.
-    unanswered: Vec<u64>,
     ready: bool,
 }
 
@@ -428,18 +431,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
                 return;
             };
             let token = dispatch.token();
-            let mut answered = true;
-            let frame = dispatch.into_outgoing().and_then(|outgoing| {
-                answered = outgoing.answered;
-                self.connection.send(now, outgoing)
-            });
+            let frame = dispatch
+                .into_outgoing()
+                .and_then(|outgoing| self.connection.send(now, outgoing));
             match frame {
-                Ok(frame) => {
-                    self.push(&frame);
-                    if !answered {
-                        self.unanswered.push(token);
-                    }
-                }
+                Ok(frame) => self.push(&frame),
                 Err(error) => {
                     shared.event(now, |engine, now| {
                         engine.handle(now, link, Event::Unsendable { token, error })
@@ -467,7 +463,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
     }
 
     fn report_written<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) {
-        for token in self.unanswered.drain(..) {
+        for token in self.connection.handle_written() {
             shared.event(Instant::now(), |engine, now| {
                 engine.handle(now, link, Event::Written { token })
             });

@@ -426,6 +426,10 @@ impl Cluster {
         );
     }
 
+    pub(crate) fn has_link(&self, link: LinkId) -> bool {
+        self.links.contains_key(&link)
+    }
+
     fn is_up(&self, link: LinkId) -> bool {
         self.links
             .get(&link)

@@ -78,6 +78,8 @@ pub struct Connection {
     client_id: String,
     state: State,
     in_flight: VecDeque<InFlight>,
+    /// Requests without an answer: they are done when they are written, which must not take for ever either.
+    unwritten: VecDeque<InFlight>,
     next_correlation: i32,
     heard: VecDeque<Heard>,
     transmit: VecDeque<Frame>,
@@ -93,6 +95,7 @@ impl Connection {
             client_id: client_id.to_owned(),
             state: State::Negotiating,
             in_flight: VecDeque::new(),
+            unwritten: VecDeque::new(),
             next_correlation: 0,
             heard: VecDeque::new(),
             transmit: VecDeque::new(),
@@ -127,18 +130,20 @@ impl Connection {
                 .calling(api.name())
             })?;
         self.next_correlation = correlation.wrapping_add(1);
-        if answered {
-            let deadline = now + timeout;
-            self.in_flight.push_back(InFlight {
-                correlation,
-                api,
-                version,
-                token,
-                deadline,
-                timeout,
-                expected_bytes,
-            });
-        }
+        let waiting = if answered {
+            &mut self.in_flight
+        } else {
+            &mut self.unwritten
+        };
+        waiting.push_back(InFlight {
+            correlation,
+            api,
+            version,
+            token,
+            deadline: now + timeout,
+            timeout,
+            expected_bytes,
+        });
         Ok(frame)
     }
 
@@ -196,16 +201,37 @@ impl Connection {
         self.heard.pop_front()
     }
 
-    /// When [`Connection::handle_timeout`] is due.
-    pub fn next_timeout(&self) -> Option<Instant> {
-        self.in_flight.iter().map(|request| request.deadline).min()
+    /// Every frame was written: the tokens of the requests that have no answer.
+    pub fn handle_written(&mut self) -> Vec<u64> {
+        self.unwritten
+            .drain(..)
+            .map(|request| request.token)
+            .collect()
     }
 
-    /// Notices answers that are overdue.
+    /// When [`Connection::handle_timeout`] is due.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let waiting = self.in_flight.iter().chain(&self.unwritten);
+        waiting.map(|request| request.deadline).min()
+    }
+
+    /// Notices what is overdue.
     ///
     /// # Errors
     /// An answer is overdue: the connection must be closed, for the answers behind it can never be told apart from it.
+    /// Or the broker takes no bytes.
     pub fn handle_timeout(&mut self, now: Instant) -> Result<(), Error> {
+        if let Some(late) = self
+            .unwritten
+            .front()
+            .filter(|request| request.deadline <= now)
+        {
+            let text = format!(
+                "the broker did not take the request within request.timeout.ms ({} ms)",
+                late.timeout.as_millis()
+            );
+            return Err(Error::new(Kind::Unreachable, text).calling(late.api.name()));
+        }
         match self.in_flight.iter().find(|request| request.deadline <= now) {
             Some(late) if self.state == State::Negotiating => Err(Error::new(
                 Kind::Unreachable,
@@ -483,6 +509,25 @@ mod tests {
             error.message().contains("30000 ms") && error.is_retriable(),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_request_without_answer_must_be_written_in_time() {
+        let now = start();
+        let mut connection = ready(now);
+        let unanswered = |token| Outgoing {
+            answered: false,
+            ..metadata(token)
+        };
+        connection.send(now, unanswered(1)).unwrap();
+        connection.send(now, unanswered(2)).unwrap();
+        assert_eq!(connection.handle_written(), [1, 2]);
+        assert_eq!(connection.next_timeout(), None);
+        connection.send(now, unanswered(3)).unwrap();
+        let late = connection.next_timeout().unwrap();
+        assert_eq!(late, now + Duration::from_secs(30));
+        let error = connection.handle_timeout(late).unwrap_err();
+        assert!(error.message().contains("did not take"), "{error}");
     }
 
     #[test]

@@ -227,6 +227,11 @@ impl<W: Work> Engine<W> {
         dispatch
     }
 
+    /// Whether this link is still wanted: not closed since [`Action::Dial`].
+    pub fn has_link(&self, link: LinkId) -> bool {
+        self.core.cluster.has_link(link)
+    }
+
     /// The next thing to do.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.core.cluster.poll_action()
@@ -666,10 +671,10 @@ mod tests {
             script.engine.take_answer(id).unwrap().unwrap_err().kind(),
             Kind::Closed
         );
-        assert!(matches!(
-            script.engine.poll_action(),
-            Some(Action::Close(_))
-        ));
+        let Some(Action::Close(link)) = script.engine.poll_action() else {
+            panic!("the connection stays open")
+        };
+        assert!(!script.engine.has_link(link));
         let late = ask(&mut script, create(), 10);
         assert_eq!(
             script.engine.take_answer(late).unwrap().unwrap_err().kind(),
