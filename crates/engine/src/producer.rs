@@ -154,6 +154,16 @@ enum Data {
     Built(Arc<OnceLock<Bytes>>, Option<Stamp>),
 }
 
+/// What must be numbered anew once nothing of a partition is under way.
+#[derive(Debug)]
+enum Renumber {
+    None,
+    /// All that waits: it is surely not in the log.
+    All,
+    /// What was surely not written; the rest fails with this.
+    Unwritten(Error),
+}
+
 /// What is kept for one partition.
 #[derive(Debug)]
 struct Queue<T> {
@@ -167,8 +177,7 @@ struct Queue<T> {
     link: Option<LinkId>,
     /// A sent batch failed: nothing more is sent until `sent` is empty.
     hold: bool,
-    /// When `sent` is empty, what waits must be numbered anew.
-    renumber: bool,
+    renumber: Renumber,
     retry_at: Option<Instant>,
     failures: u32,
     last_error: Option<Error>,
@@ -831,7 +840,7 @@ impl<T: Clone> Producer<T> {
                 if let Some(batch) = queue.sent.iter_mut().find(|batch| batch.id == id) {
                     batch.maybe_written = false;
                 }
-                queue.renumber = true;
+                queue.renumber_all();
                 self.retry(now, cluster, index, id, error, false);
             }
             ErrorCode::UNKNOWN_PRODUCER_ID
@@ -843,10 +852,11 @@ impl<T: Clone> Producer<T> {
                     .iter()
                     .any(|batch| batch.id == id && batch.maybe_written);
                 if unsure {
-                    queue.renumber = true;
+                    // Nor is anything known of the batches behind it that were sent before.
+                    queue.renumber = Renumber::Unwritten(error.clone());
                     return self.fail(index, id, &error);
                 }
-                queue.renumber = true;
+                queue.renumber_all();
                 self.retry(now, cluster, index, id, error, false);
             }
             _ if code.is_retriable() => {
@@ -931,8 +941,20 @@ impl<T: Clone> Producer<T> {
         }
         queue.hold = false;
         queue.link = None;
-        if !std::mem::take(&mut queue.renumber) {
-            return;
+        match std::mem::replace(&mut queue.renumber, Renumber::None) {
+            Renumber::None => return,
+            Renumber::All => {}
+            Renumber::Unwritten(error) => {
+                let (unsure, unwritten) = std::mem::take(&mut queue.ready)
+                    .into_iter()
+                    .partition::<VecDeque<_>, _>(|batch| batch.maybe_written);
+                queue.ready = unwritten;
+                for batch in unsure {
+                    self.used -= batch.bytes;
+                    self.undecided.remove(&batch.id);
+                    self.done.push_back(batch.failed(queue.name(error.clone())));
+                }
+            }
         }
         for batch in &mut queue.ready {
             batch.stamp = None;
@@ -1337,7 +1359,7 @@ impl<T> Queue<T> {
             sent: VecDeque::new(),
             link: None,
             hold: false,
-            renumber: false,
+            renumber: Renumber::None,
             retry_at: None,
             failures: 0,
             last_error: None,
@@ -1351,6 +1373,12 @@ impl<T> Queue<T> {
 
     fn name(&self, error: Error) -> Error {
         error.partition_is(&self.topic, self.partition)
+    }
+
+    fn renumber_all(&mut self) {
+        if let Renumber::None = self.renumber {
+            self.renumber = Renumber::All;
+        }
     }
 
     fn close_if_full(&mut self, more: usize) -> bool {
@@ -2079,6 +2107,38 @@ mod tests {
         assert_eq!(fates[1].3, Ok(9));
         send(&mut script, 0, "c");
         assert_eq!(seen(&one(script.run()))[0].sequence, 1);
+    }
+
+    #[test]
+    fn what_may_be_written_is_never_numbered_anew_without_proof() {
+        let mut script = established(&[("linger.ms", "0")]);
+        for value in ["a", "b"] {
+            send(&mut script, 0, value);
+            let asked = one(script.run());
+            if value == "b" {
+                script.cut(asked.link);
+            }
+        }
+        let again = script.pass(Duration::from_secs(1));
+        assert_eq!(values(&again), [["a"], ["b"]]);
+        reply(&mut script, &again[0], ErrorCode::UNKNOWN_PRODUCER_ID, -1);
+        send(&mut script, 0, "c");
+        script.cut(again[1].link);
+        let rest = one(script.pass(Duration::from_secs(2)));
+        assert_eq!(
+            seen(&rest),
+            [Seen {
+                partition: 0,
+                epoch: 1,
+                sequence: 0,
+                values: vec!["c".into()]
+            }]
+        );
+        let written: Vec<_> = fates(&mut script)
+            .into_iter()
+            .map(|(_, _, _, result)| result.unwrap_err().written())
+            .collect();
+        assert_eq!(written, [Some(Written::Unknown), Some(Written::Unknown)]);
     }
 
     #[test]
