@@ -707,7 +707,9 @@ impl Cluster {
             return;
         }
         self.fresh_as_of = self.refresh_asked;
-        self.learn(answer);
+        self.view.update(answer);
+        self.view.keep(|name| self.wanted.contains_key(name));
+        self.view_version += 1;
         self.settle_links(link);
         let complete = self.wanted.keys().all(|name| {
             self.view.topic(name).is_some_and(|topic| {
@@ -732,12 +734,6 @@ impl Cluster {
     /// Whether the view was asked for at `since` or later.
     pub(crate) fn is_fresh(&self, since: Instant) -> bool {
         self.fresh_as_of.is_some_and(|asked| asked >= since)
-    }
-
-    /// Takes in an answer that somebody else had asked for.
-    pub(crate) fn learn(&mut self, answer: &MetadataResponse) {
-        self.view.update(answer);
-        self.view_version += 1;
     }
 
     pub(crate) fn refresh_failed(&mut self, now: Instant) {

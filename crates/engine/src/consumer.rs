@@ -78,7 +78,7 @@ pub struct Fetched {
     /// Whole record batches, a slice of the received frame.
     pub records: Bytes,
     /// Transactions to hide.
-    pub aborted: Vec<Aborted>,
+    pub aborted: Arc<[Aborted]>,
 }
 
 impl Fetched {
@@ -98,7 +98,7 @@ impl Fetched {
         for batch in records::batches(self.records.clone()).map_while(Result::ok) {
             let next_offset = batch.header.next_offset();
             let leader_epoch = batch.header.partition_leader_epoch;
-            let (records, aborted) = (batch.bytes, self.aborted.clone());
+            let (records, aborted) = (batch.bytes, Arc::clone(&self.aborted));
             parts.push(Fetched {
                 fetch_offset: from,
                 next_offset,
@@ -1164,6 +1164,8 @@ mod tests {
                 .collect::<Vec<_>>(),
             [(10, 13), (13, 15)]
         );
+        let shared = |part: &Fetched| Arc::ptr_eq(&part.aborted, &fetched.aborted);
+        assert!(fetched.split().iter().all(shared), "no copy for each batch");
         assert_eq!(script.engine.position("t", 0), Ok(Some(10)));
         assert!(script.engine.advance("t", 0, generation, 15));
         assert_eq!(script.engine.position("t", 0), Ok(Some(15)));

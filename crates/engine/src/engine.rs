@@ -662,6 +662,29 @@ mod tests {
     }
 
     #[test]
+    fn only_topics_that_are_wanted_are_remembered() {
+        let mut script = admin(&[("metadata.max.age.ms", "1000")]);
+        let cluster = &mut script.engine.core.cluster;
+        for topic in ["t", "u", "nope"] {
+            cluster.want(script.now, &topic.into());
+        }
+        script.topics = vec![("t", vec![1]), ("u", vec![1])];
+        script.engine.settle(script.now);
+        script.run();
+        let view = script.engine.metadata();
+        let id = view.topic("u").unwrap().id;
+        assert!(view.name_of(id).is_some() && view.problem("nope").is_some());
+        for topic in ["u", "nope"] {
+            script.engine.core.cluster.unwant(topic);
+        }
+        script.pass(Duration::from_secs(2));
+        let view = script.engine.metadata();
+        assert!(view.topic("t").is_some() && view.topic("u").is_none());
+        assert!(view.problem("nope").is_none());
+        assert_ne!(view.name_of(id).map(|name| &**name), Some("u"));
+    }
+
+    #[test]
     fn closing_answers_everything_and_hangs_up() {
         let mut script = admin(&[]);
         let id = ask(&mut script, create(), 10);

@@ -187,6 +187,15 @@ impl Metadata {
         }
     }
 
+    /// Forgets what is not wanted, or was never asked for: the view must not grow with each answer.
+    pub(crate) fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
+        self.topics.retain(|name, _| wanted(name));
+        self.problems.retain(|name, _| wanted(name));
+        let topics = &self.topics;
+        self.names
+            .retain(|id, name| topics.get(name).is_some_and(|topic| topic.id == *id));
+    }
+
     fn forget(&mut self, name: &str) {
         if let Some(topic) = self.topics.remove(name) {
             self.names.remove(&topic.id);
