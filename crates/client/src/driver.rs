@@ -12,6 +12,7 @@ use std::fmt;
 use std::io::IoSlice;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -73,6 +74,8 @@ struct Shared<W: Publish> {
     tasks: Mutex<JoinSet<()>>,
     /// Something happened that a waiting call may be waiting for.
     changed: Notify,
+    /// How many threads are handing on what they took out of the engine.
+    publishing: AtomicUsize,
     timer: Notify,
     armed: Mutex<Option<Instant>>,
 }
@@ -114,6 +117,7 @@ impl<W: Publish> Driver<W> {
             links: Mutex::new(FxHashMap::default()),
             tasks: Mutex::new(JoinSet::new()),
             changed: Notify::new(),
+            publishing: AtomicUsize::new(0),
             timer: Notify::new(),
             armed: Mutex::new(None),
         });
@@ -136,6 +140,11 @@ impl<W: Publish> Driver<W> {
     /// Runs `f` on the engine; `f` asks the clock itself, if it needs to.
     pub(crate) fn with_clock<R>(&self, f: impl FnOnce(&mut Engine<W>) -> R) -> R {
         self.shared.with_clock(f)
+    }
+
+    /// Whether everything that left the engine has been handed on.
+    pub(crate) fn is_published(&self) -> bool {
+        self.shared.publishing.load(Ordering::Acquire) == 0
     }
 
     /// Becomes ready when something happened that a waiting call may be waiting for.
@@ -249,7 +258,12 @@ impl<W: Publish> Shared<W> {
             while let Some(action) = engine.poll_action() {
                 actions.push(action);
             }
-            (result, W::collect(&mut engine), engine.next_timeout())
+            let news = W::collect(&mut engine);
+            if !news.is_empty() {
+                // While the engine is locked, so that nobody sees it emptied and this not begun.
+                self.publishing.fetch_add(1, Ordering::AcqRel);
+            }
+            (result, news, engine.next_timeout())
         };
         for action in actions {
             self.act(action);
@@ -257,8 +271,12 @@ impl<W: Publish> Shared<W> {
         if let Some(alarm) = alarm {
             self.arm(alarm);
         }
-        for item in news {
-            W::publish(item);
+        if !news.is_empty() {
+            for item in news {
+                W::publish(item);
+            }
+            self.publishing.fetch_sub(1, Ordering::AcqRel);
+            self.changed.notify_waiters();
         }
         result
     }

@@ -248,8 +248,9 @@ impl Producer {
         let timeout = timeout.unwrap_or(self.config().delivery_timeout + Duration::from_secs(1));
         let deadline = Instant::now() + timeout;
         let mark = self.driver.with(|engine, now| engine.flush(now));
-        let look =
-            |engine: &mut Engine<Batches>, _: Instant| engine.is_flushed(mark).then_some(Ok(()));
+        let look = |engine: &mut Engine<Batches>, _: Instant| {
+            (engine.is_flushed(mark) && self.driver.is_published()).then_some(Ok(()))
+        };
         let late = |engine: &mut Engine<Batches>, _: Instant| {
             let text = format!(
                 "records are still undelivered after {} ms",

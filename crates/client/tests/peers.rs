@@ -557,6 +557,31 @@ async fn closing_does_not_wait_for_a_broker_that_is_silent() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_flush_every_fate_is_told() {
+    let silent = |frame: &mut Frame, _: &mut Option<Vec<u8>>| {
+        let slow = frame.api == Some(ApiKey::Produce);
+        if slow { 60 * SECOND } else { Duration::ZERO }
+    };
+    let peer = Peer::start(move |stream, _, port| broker(stream, port, silent)).await;
+    let producer = producer(&peer.address, &[("batch.size", "1")]);
+    let first = producer.send("t", &row(b"1"), SOON).await.unwrap();
+    let second = producer.send("t", &row(b"2"), SOON).await.unwrap();
+    let (told, waiting) = std::sync::mpsc::channel();
+    second.on_done(move || {
+        told.send(()).unwrap();
+        std::thread::sleep(SECOND / 2);
+    });
+    let closing = tokio::spawn({
+        let producer = producer.clone();
+        async move { producer.close(Some(SECOND / 5)).await }
+    });
+    tokio::task::block_in_place(|| waiting.recv_timeout(3 * SECOND)).unwrap();
+    producer.flush(SOON).await.unwrap();
+    assert!(first.is_done() && second.is_done());
+    closing.await.unwrap().unwrap_err();
+}
+
 /// Counts bytes instead of decoding.
 struct Count;
 #[derive(Debug)]
