@@ -152,6 +152,8 @@ pub(crate) struct Cluster {
     refresh_at: Option<Instant>,
     refresh_token: Option<u64>,
     refresh_asked: Option<Instant>,
+    /// Why the last question for metadata had no answer.
+    refresh_error: Option<Error>,
     fresh_as_of: Option<Instant>,
     incomplete: u32,
     ever_up: bool,
@@ -182,6 +184,7 @@ impl Cluster {
             refresh_at: None,
             refresh_token: None,
             refresh_asked: None,
+            refresh_error: None,
             fresh_as_of: None,
             incomplete: 0,
             ever_up: false,
@@ -702,10 +705,23 @@ impl Cluster {
         answer: &MetadataResponse,
     ) {
         self.refresh_token = None;
-        if answer.brokers.is_empty() || ErrorCode(answer.error_code).is_error() {
-            self.refresh_failed(now);
+        let code = ErrorCode(answer.error_code);
+        let problem = if code.is_error() {
+            Some(Error::from_code(code, None))
+        } else if answer.brokers.is_empty() {
+            let text = "the answer names no brokers";
+            Some(Error::new(Kind::Protocol, text))
+        } else {
+            None
+        };
+        if let Some(mut error) = problem {
+            if let Some(address) = self.address_of(link) {
+                error = error.at(address);
+            }
+            self.refresh_failed(now, error);
             return;
         }
+        self.refresh_error = None;
         self.fresh_as_of = self.refresh_asked;
         self.view.update(answer);
         self.view.keep(|name| self.wanted.contains_key(name));
@@ -731,13 +747,20 @@ impl Cluster {
         self.set_alarm(self.refresh_at.unwrap_or(next));
     }
 
+    /// Why the view is old or empty, if the last question for it failed.
+    pub(crate) fn refresh_error(&self) -> Option<&Error> {
+        self.refresh_error.as_ref()
+    }
+
     /// Whether the view was asked for at `since` or later.
     pub(crate) fn is_fresh(&self, since: Instant) -> bool {
         self.fresh_as_of.is_some_and(|asked| asked >= since)
     }
 
-    pub(crate) fn refresh_failed(&mut self, now: Instant) {
+    pub(crate) fn refresh_failed(&mut self, now: Instant, error: Error) {
         self.refresh_token = None;
+        // It is asked again, maybe of another broker.
+        self.refresh_error = Some(error.calling("Metadata").retriable_is(true));
         self.incomplete = self.incomplete.saturating_add(1);
         let at = now + self.retry_pause(self.incomplete);
         self.refresh_at = Some(self.refresh_at.map_or(at, |earlier| earlier.min(at)));

@@ -288,12 +288,11 @@ impl<W: Work> Engine<W> {
     pub fn topic(&self, name: &str) -> Result<&Topic, Option<Error>> {
         let view = self.core.cluster.view();
         view.topic(name).ok_or_else(|| {
-            let code = view.problem(name)?;
-            Some(
-                Error::from_code(code, None)
-                    .calling("Metadata")
-                    .topic_is(&name.into()),
-            )
+            let error = match view.problem(name) {
+                Some(code) => Error::from_code(code, None).calling("Metadata"),
+                None => self.core.cluster.refresh_error()?.clone(),
+            };
+            Some(error.topic_is(&name.into()))
         })
     }
 
@@ -347,7 +346,7 @@ impl<W: Work> Engine<W> {
             operations,
         } = &mut self.core;
         match orphan.owner {
-            Owner::Metadata => cluster.refresh_failed(now),
+            Owner::Metadata => cluster.refresh_failed(now, orphan.error),
             Owner::Operation => operations.handle_orphan(now, cluster, orphan),
             Owner::Work => self.work.handle_orphan(now, &mut self.core, Failed(orphan)),
         }
@@ -659,6 +658,29 @@ mod tests {
         assert_eq!(script.engine.metadata().leader("t", 0), Some((1, 1)));
         script.pass(Duration::from_millis(200));
         assert_eq!(script.engine.metadata().leader("t", 0), Some((2, 1)));
+    }
+
+    #[test]
+    fn why_there_is_no_metadata_is_said() {
+        let mut script = admin(&[]);
+        let wanted = vec![("t".into(), 0, 0)];
+        let id = ask(&mut script, Question::Offsets(wanted), 5);
+        let Some(Action::Dial { link, .. }) = script.engine.poll_action() else {
+            panic!("no dial")
+        };
+        let old = Versions::new(&ottla_protocol::messages::ApiVersionsResponse::default());
+        script.engine.handle(script.now, link, Event::Up(old));
+        assert!(script.engine.poll_send(script.now, link).is_none());
+        let error = script.engine.topic("t").unwrap_err().unwrap();
+        assert!(error.is_retriable(), "another broker may do better");
+        script.now += Duration::from_secs(5);
+        script.engine.handle_timeout(script.now);
+        let error = script.engine.take_answer(id).unwrap().unwrap_err();
+        assert!(
+            error.message().contains("does not know Metadata"),
+            "{error}"
+        );
+        assert_eq!(error.broker(), Some("boot:1"));
     }
 
     #[test]

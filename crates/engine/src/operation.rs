@@ -605,6 +605,9 @@ pub(crate) fn why_unknown(
                 Unknown::ForGood(error)
             }
         }
-        None => Unknown::SoFar(None),
+        None => {
+            let error = cluster.refresh_error().cloned();
+            Unknown::SoFar(error.map(|error| error.topic_is(topic)))
+        }
     }
 }
