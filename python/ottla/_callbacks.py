@@ -10,6 +10,7 @@ import os
 import selectors
 import sys
 import threading
+import time
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,9 @@ class _Caller:
         self._queue = CompletionQueue()
         self._tokens = count()
         self._waiting: dict[int, tuple[Any, Callable[[Any], object]]] = {}
-        threading.Thread(target=self._run, name="ottla-callbacks", daemon=True).start()
+        self._called = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="ottla-callbacks", daemon=True)
+        self._thread.start()
 
     def add(self, delivery: Delivery | Deliveries, callback: Callable[[Any], object]) -> None:
         token = next(self._tokens)
@@ -39,7 +42,19 @@ class _Caller:
         while True:
             selector.select()
             for token in self._queue.drain():
-                call(*self._waiting.pop(token))
+                call(*self._waiting[token])
+                del self._waiting[token]
+            with self._called:
+                self._called.notify_all()
+
+    def settle(self, timeout: float) -> None:
+        if threading.current_thread() is self._thread:
+            return  # a callback that flushes cannot wait for itself
+        due = {token for token, (delivery, _) in list(self._waiting.items()) if delivery.done()}
+        deadline = time.monotonic() + timeout
+        with self._called:
+            while not due.isdisjoint(self._waiting) and (left := deadline - time.monotonic()) > 0:
+                self._called.wait(left)
 
 
 def call(delivery: Any, callback: Callable[[Any], object]) -> None:
@@ -75,3 +90,9 @@ def call_when_done(delivery: Delivery | Deliveries, callback: Callable[[Any], ob
             _caller = _Caller()
         caller = _caller
     caller.add(delivery, callback)
+
+
+def settle(timeout: float) -> None:
+    """Wait until the callbacks of everything that is done by now have returned, `timeout` seconds at most."""
+    if _caller is not None:
+        _caller.settle(timeout)

@@ -58,6 +58,22 @@ fn call_when_done(
     Ok(())
 }
 
+/// How long callbacks may go on after a flush that has no timeout of its own.
+const CALLBACKS: Duration = Duration::from_secs(30);
+
+/// Waits until the callbacks of what is done have returned, so that whoever has flushed sees what they did. `timeout` is
+/// that of the flush, which has taken since `begun`.
+pub(crate) fn settle_callbacks(
+    py: Python<'_>,
+    timeout: Option<Duration>,
+    begun: std::time::Instant,
+) -> PyResult<()> {
+    let left = timeout.map_or(CALLBACKS, |timeout| timeout.saturating_sub(begun.elapsed()));
+    py.import("ottla._callbacks")?
+        .call_method1("settle", (left.as_secs_f64(),))?;
+    Ok(())
+}
+
 fn unpicklable(what: &str) -> PyErr {
     PyTypeError::new_err(format!(
         "a {what} belongs to its producer in this process and cannot be pickled: wait for its result(), which can"

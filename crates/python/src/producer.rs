@@ -1,13 +1,14 @@
 //! `Producer`: for each verb the call that waits and, with a leading underscore, the one that `ottla.aio` awaits.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use ottla_client::{Delivery as Fate, Error, Producer as Client, Role, TrySendError};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
-use crate::delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery};
+use crate::delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery, settle_callbacks};
 use crate::open::{self, Closing};
 use crate::operation::Operation;
 use crate::outgoing::{Outgoing, Table};
@@ -225,7 +226,8 @@ impl Producer {
         self.sending(Table::from_arrow(topic, data)?)
     }
 
-    /// Sends everything without lingering, and waits until each record sent so far is delivered or has failed.
+    /// Sends everything without lingering, and waits until each record sent so far is delivered or has failed and its
+    /// callbacks have returned.
     ///
     /// Args:
     ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` has decided about each record.
@@ -235,7 +237,9 @@ impl Producer {
     ///         failed whose deliveries were let go unasked; failures of others are told by their deliveries.
     #[pyo3(signature = (timeout = None))]
     fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        wait::result(py, self.client.get()?.flush(seconds(timeout)?))?;
+        let (timeout, begun) = (seconds(timeout)?, Instant::now());
+        wait::result(py, self.client.get()?.flush(timeout))?;
+        settle_callbacks(py, timeout, begun)?;
         self.unasked.raise(py)
     }
 
@@ -257,8 +261,10 @@ impl Producer {
     ///     KafkaError: Not all records were decided in time, or as with `flush`. The producer is closed all the same.
     #[pyo3(signature = (timeout = None))]
     fn close(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let result = wait::block_on(py, self.client.get()?.close(seconds(timeout)?))?;
+        let (timeout, begun) = (seconds(timeout)?, Instant::now());
+        let result = wait::block_on(py, self.client.get()?.close(timeout))?;
         self.closing.done();
+        settle_callbacks(py, timeout, begun)?;
         self.unasked.after_close(py, result)
     }
 
