@@ -17,7 +17,7 @@ use tokio::time::timeout_at;
 pub use ottla_engine::consumer::{Aborted, Fetched, Start};
 
 use crate::PartitionInfo;
-use crate::driver::Driver;
+use crate::driver::{Driver, deadline};
 use crate::producer::JOIN_TIMEOUT;
 use crate::questions;
 
@@ -153,10 +153,7 @@ impl<D: Decode> Consumer<D> {
         let late = |engine: &mut Engine<Work>, _: Instant| {
             Err(engine.delay().unwrap_or_else(|| late(timeout)))
         };
-        self.inner
-            .driver
-            .wait(Instant::now() + timeout, look, late)
-            .await
+        self.inner.driver.wait(deadline(timeout), look, late).await
     }
 
     /// Stops returning records of these partitions.
@@ -224,7 +221,7 @@ impl<D: Decode> Consumer<D> {
         timeout: Duration,
         max_records: Option<usize>,
     ) -> Result<Vec<D::Chunk>, Error> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         let Ok(mut decoded) = timeout_at(deadline.into(), self.inner.decoded.lock()).await else {
             return Ok(Vec::new());
         };

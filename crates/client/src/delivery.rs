@@ -13,6 +13,8 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::time::timeout_at;
 
+use crate::driver::deadline;
+
 /// Where a record was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordMetadata {
@@ -198,7 +200,7 @@ impl Delivery {
     /// # Errors
     /// The record's own failure, or `Kind::Timeout` after `timeout` (`None`: no limit but `delivery.timeout.ms`).
     pub async fn wait(&self, timeout: Option<Duration>) -> Result<RecordMetadata, Error> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = timeout.map(deadline);
         self.batch.wait(self.index, 1, deadline).await;
         self.result().unwrap_or_else(|| {
             Err(undecided(timeout).partition_is(&self.batch.topic, self.batch.partition))
@@ -385,7 +387,7 @@ impl Deliveries {
     /// # Errors
     /// `Kind::Timeout` after `timeout`. Failed rows are in the report.
     pub async fn wait(&self, timeout: Option<Duration>) -> Result<Report, Error> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = timeout.map(deadline);
         for (batch, first, count) in self.0.sent() {
             if !batch.wait(first, count, deadline).await {
                 return Err(undecided(timeout));

@@ -176,7 +176,7 @@ impl<W: Publish> Driver<W> {
 
     /// Closes the engine and joins every task, within `timeout`.
     pub(crate) async fn close(&self, timeout: Duration) -> Result<(), Error> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         self.stop();
         let mut tasks = std::mem::take(&mut *self.shared.tasks.lock());
         tasks.abort_all();
@@ -206,6 +206,12 @@ impl<W: Publish> Drop for Driver<W> {
         self.stop();
         self.shared.tasks.lock().abort_all();
     }
+}
+
+/// The end of a wait that begins now. A wait too long for the clock is as good as one of a hundred years.
+pub(crate) fn deadline(timeout: Duration) -> Instant {
+    const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    Instant::now() + timeout.min(LONG)
 }
 
 /// Chance begins with the time of day and where in memory things are: enough for jitter.
@@ -359,7 +365,7 @@ impl<W: Publish> Shared<W> {
         timeout: Duration,
         wake: &Notify,
     ) -> Result<std::convert::Infallible, Error> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         let late = |_| {
             let text = format!(
                 "no connection within {} ms (socket.connection.setup.timeout.ms)",

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::PartitionInfo;
 use crate::delivery::{Completion, Deliveries, DeliveriesBuilder, Delivery};
-use crate::driver::{Driver, Publish};
+use crate::driver::{Driver, Publish, deadline};
 
 type Batches = Work<Arc<Completion>>;
 
@@ -118,7 +118,7 @@ impl Producer {
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
         let timeout = timeout.unwrap_or(self.config().max_block);
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         let look = |engine: &mut Engine<Batches>, now: Instant| {
             if engine.closed().is_some() {
                 return Some(Err(closed_error()));
@@ -169,7 +169,7 @@ impl Producer {
     where
         H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
     {
-        let deadline = Instant::now() + timeout.unwrap_or(self.config().max_block);
+        let deadline = deadline(timeout.unwrap_or(self.config().max_block));
         loop {
             match self.try_send(topic, row) {
                 Ok(delivery) => return Ok(delivery),
@@ -246,7 +246,7 @@ impl Producer {
     pub async fn flush(&self, timeout: Option<Duration>) -> Result<(), Error> {
         // By then every record has its fate, if only that it was given up.
         let timeout = timeout.unwrap_or(self.config().delivery_timeout + Duration::from_secs(1));
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         let mark = self.driver.with(|engine, now| engine.flush(now));
         let look = |engine: &mut Engine<Batches>, _: Instant| {
             (engine.is_flushed(mark) && self.driver.is_published()).then_some(Ok(()))

@@ -6,7 +6,7 @@ use ottla_engine::operation::{Answer, OperationId, Question};
 use ottla_engine::{Engine, Error, ErrorCode, Kind};
 
 use crate::PartitionInfo;
-use crate::driver::{Driver, Publish};
+use crate::driver::{Driver, Publish, deadline};
 
 /// Cancels the operation when the caller stops waiting for it.
 struct Waiting<'a, W: Publish> {
@@ -26,7 +26,7 @@ pub(crate) async fn ask<W: Publish>(
     question: Question,
     timeout: Option<Duration>,
 ) -> Result<Answer, Error> {
-    let deadline = Instant::now() + timeout.unwrap_or(driver.config().default_api_timeout);
+    let deadline = deadline(timeout.unwrap_or(driver.config().default_api_timeout));
     let waiting = Waiting {
         driver,
         id: driver.with(|engine, now| engine.ask(now, question, deadline)),
@@ -55,7 +55,7 @@ pub(crate) async fn partitions_for<W: Publish>(
     auto_create: bool,
     timeout: Option<Duration>,
 ) -> Result<Vec<PartitionInfo>, Error> {
-    let deadline = Instant::now() + timeout.unwrap_or(driver.config().default_api_timeout);
+    let deadline = deadline(timeout.unwrap_or(driver.config().default_api_timeout));
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let question = Question::Metadata {

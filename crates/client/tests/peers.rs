@@ -419,6 +419,19 @@ async fn a_slow_answer_meets_the_deadline_of_its_request() {
 }
 
 #[tokio::test]
+async fn a_wait_without_end_is_none_too_long() {
+    let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
+    let forever = Some(Duration::MAX);
+    let producer = producer(&peer.address, &[]);
+    let delivery = producer.send("t", &row(b"x"), forever).await.unwrap();
+    assert_eq!(delivery.wait(forever).await.unwrap().offset, 7);
+    producer.close(forever).await.unwrap();
+    let admin = admin(&peer.address);
+    admin.describe_cluster(forever).await.unwrap();
+    admin.close(forever).await.unwrap();
+}
+
+#[tokio::test]
 async fn what_a_broker_refuses_or_does_not_know_is_said() {
     let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
     let error = admin(&peer.address)
