@@ -217,6 +217,8 @@ pub struct Producer<T> {
     listed: VecDeque<usize>,
     used: usize,
     identity: IdentityState,
+    /// Why the last question for an identity failed.
+    identity_error: Option<Error>,
     requests: FxHashMap<u64, SentRequest>,
     in_flight: FxHashMap<LinkId, usize>,
     next_number: u64,
@@ -240,6 +242,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
                 after: None,
                 failures: 0,
             },
+            identity_error: None,
             requests: FxHashMap::default(),
             in_flight: FxHashMap::default(),
             next_number: 0,
@@ -574,6 +577,7 @@ impl<T: Clone> Producer<T> {
         &mut self,
         now: Instant,
         cluster: &mut Cluster,
+        link: LinkId,
         failures: u32,
         answer: &InitProducerIdResponse,
     ) {
@@ -584,14 +588,14 @@ impl<T: Clone> Producer<T> {
                 epoch: answer.producer_epoch,
             };
             self.identity = IdentityState::Known(identity);
+            self.identity_error = None;
             return;
         }
-        self.identity_failed(
-            now,
-            cluster,
-            failures,
-            &Error::from_code(code, None).calling("InitProducerId"),
-        );
+        let mut error = Error::from_code(code, None).calling("InitProducerId");
+        if let Some(address) = cluster.address_of(link) {
+            error = error.at(address);
+        }
+        self.identity_failed(now, cluster, failures, &error);
     }
 
     fn identity_failed(
@@ -619,6 +623,7 @@ impl<T: Clone> Producer<T> {
                 self.fail_waiting(index, &error);
             }
         }
+        self.identity_error = Some(error.clone());
     }
 
     /// Fails what was not sent yet.
@@ -714,6 +719,7 @@ impl<T: Clone> Producer<T> {
         cluster
             .failure_of(leader, Lane::Control)
             .or(queue.last_error.as_ref())
+            .or(self.identity_error.as_ref())
             .cloned()
     }
 
@@ -1025,7 +1031,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Work for Producer<T> {
                 } = self.identity
                 {
                     if asked == token {
-                        self.handle_identity(now, &mut core.cluster, failures, &answer);
+                        self.handle_identity(now, &mut core.cluster, link, failures, &answer);
                     }
                 }
             }
@@ -2107,6 +2113,19 @@ mod tests {
         assert_eq!(fates[1].3, Ok(9));
         send(&mut script, 0, "c");
         assert_eq!(seen(&one(script.run()))[0].sequence, 1);
+    }
+
+    #[test]
+    fn why_there_is_no_producer_id_is_said() {
+        let mut script = sender(&[]);
+        script.producer_id_code = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
+        send(&mut script, 0, "a");
+        assert!(script.pass(Duration::from_secs(120)).is_empty());
+        let error = fates(&mut script).remove(0).3.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS));
+        assert_eq!(error.api(), Some("InitProducerId"));
+        assert!(error.broker().is_some() && error.partition() == Some(0));
+        assert_eq!(error.written(), Some(Written::No));
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(crate) struct Script<W> {
     pub(crate) dead: Vec<String>,
     pub(crate) dials: Vec<String>,
     pub(crate) producer_ids: i64,
+    /// What is answered to who wants a producer id.
+    pub(crate) producer_id_code: ErrorCode,
     links: Vec<(LinkId, String)>,
 }
 
@@ -84,6 +86,7 @@ impl<W: Work> Script<W> {
             dead: Vec::new(),
             dials: Vec::new(),
             producer_ids: 0,
+            producer_id_code: ErrorCode::NONE,
             links: Vec::new(),
         }
     }
@@ -189,6 +192,7 @@ impl<W: Work> Script<W> {
             Request::InitProducerId(_) => {
                 self.producer_ids += 1;
                 let response = InitProducerIdResponse {
+                    error_code: self.producer_id_code.0,
                     producer_id: self.producer_ids,
                     ..Default::default()
                 };
