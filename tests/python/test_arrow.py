@@ -198,3 +198,35 @@ except ImportError as error:
     assert '"arrow_array_stream"' in done.stdout
     assert '"arrow_schema"' in done.stdout
     assert "pip install 'ottla[arrow]'" in done.stdout
+
+
+class Capsules:
+    """Arrow data that gives the same capsules each time."""
+
+    def __init__(self, stream=None, array=None):
+        if stream is not None:
+            self.__arrow_c_stream__ = lambda: stream
+        if array is not None:
+            self.__arrow_c_array__ = lambda: array
+
+
+def test_capsules_that_others_read_already(address, topic):
+    table = pa.table({"value": ["a"]})
+    stream = table.__arrow_c_stream__()
+    pa.RecordBatchReader._import_from_c_capsule(stream).read_all()
+    array = table.to_batches()[0].__arrow_c_array__()
+    pa.RecordBatch._import_from_c_capsule(*array)
+    fresh = table.to_batches()[0].__arrow_c_array__()
+    pa.Schema._import_from_c_capsule(fresh[0])
+    with ottla.Producer(address) as producer:
+        for data in (Capsules(stream=stream), Capsules(array=array), Capsules(array=fresh)):
+            with pytest.raises(ValueError, match="read already"):
+                producer.send_arrow(topic, data)
+
+
+def test_columns_need_not_be_aligned(address, topic):
+    numbers = b"\0" + (1000).to_bytes(8, "little")
+    times = pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(numbers).slice(1)])
+    with ottla.Producer(address) as producer:
+        _, offsets = producer.send_arrow(topic, pa.table({"value": ["a"], "timestamp": times})).result(20)
+    assert list(offsets) == [0]

@@ -48,7 +48,20 @@ pub(crate) fn import_schema(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> 
         .pointer_checked(Some(SCHEMA))?
         .cast::<FFI_ArrowSchema>();
     // SAFETY: the interface says that a capsule of this name holds an initialised schema; it stays the capsule's.
-    Schema::try_from(unsafe { pointer.as_ref() }).map_err(invalid)
+    Schema::try_from(unread(unsafe { pointer.as_ref() })?).map_err(invalid)
+}
+
+fn read_already() -> PyErr {
+    PyValueError::new_err("the Arrow data was read already; pass it once")
+}
+
+/// A schema that its owner has not released: what a released one points to is gone.
+fn unread(schema: &FFI_ArrowSchema) -> PyResult<&FFI_ArrowSchema> {
+    schema
+        .release
+        .is_some()
+        .then_some(schema)
+        .ok_or_else(read_already)
 }
 
 /// What was found behind `__arrow_c_stream__` or `__arrow_c_array__`: chunks of one type.
@@ -115,10 +128,14 @@ fn import_array(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> 
         .cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
     // SAFETY: the interface says that a capsule of this name holds an initialised schema; it stays the capsule's.
-    let data_type = DataType::try_from(unsafe { schema.as_ref() }).map_err(invalid)?;
+    let data_type = DataType::try_from(unread(unsafe { schema.as_ref() })?).map_err(invalid)?;
     // SAFETY: likewise for the array, which is moved out; this marks the one in the capsule as released.
-    let chunk =
-        unsafe { chunk(FFI_ArrowArray::from_raw(array.as_ptr()), &data_type) }.map_err(invalid)?;
+    let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
+    if array.is_released() {
+        return Err(read_already());
+    }
+    // SAFETY: the two came together, and neither was released.
+    let chunk = unsafe { chunk(array, &data_type) }.map_err(invalid)?;
     Ok(Imported {
         data_type,
         chunks: vec![chunk],
@@ -132,6 +149,9 @@ fn import_stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>) -> PyResult<Imp
     // SAFETY: the interface says that a capsule of this name holds an initialised stream. It is moved out, which marks the
     // one in the capsule as released.
     let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
+    if stream.release.is_none() {
+        return Err(read_already());
+    }
     // The other side may compute, and may need the interpreter for it.
     py.detach(|| read_stream(&mut stream))
         .map_err(PyValueError::new_err)
@@ -139,7 +159,7 @@ fn import_stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>) -> PyResult<Imp
 
 fn read_stream(stream: &mut FFI_ArrowArrayStream) -> Result<Imported, String> {
     let (Some(schema_of), Some(next)) = (stream.get_schema, stream.get_next) else {
-        return Err("the Arrow stream was read already; pass it once".to_owned());
+        return Err("the Arrow stream lacks functions that the interface asks for".to_owned());
     };
     let mut schema = FFI_ArrowSchema::empty();
     // SAFETY: an initialised stream's own functions, called with that stream and a place for the answer.
@@ -184,5 +204,8 @@ fn failure(stream: &mut FFI_ArrowArrayStream) -> String {
 /// `array` must be of `data_type`, as the interface says of what comes together.
 unsafe fn chunk(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     // SAFETY: the caller's promise.
-    unsafe { from_ffi_and_data_type(array, data_type.clone()) }.map(make_array)
+    let mut data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
+    // The interface only recommends alignment; what is aligned is not copied.
+    data.align_buffers();
+    Ok(make_array(data))
 }
