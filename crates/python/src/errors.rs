@@ -1,6 +1,7 @@
 //! From the core's errors to the exceptions of `ottla.errors`, in this one place.
 
 use ottla_client::{Error, Kind, Written};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
@@ -68,6 +69,15 @@ fn build<'py>(
     FROM_NATIVE
         .import(py, "ottla.errors", "_from_native")?
         .call1((text, facts))
+}
+
+/// Adds a note to an error where Python has notes, from 3.11 on.
+pub(crate) fn note(py: Python<'_>, error: &PyErr, text: &str) -> PyResult<()> {
+    let (value, add_note) = (error.value(py), intern!(py, "add_note"));
+    if value.hasattr(add_note)? {
+        value.call_method1(add_note, (text,))?;
+    }
+    Ok(())
 }
 
 /// An exception that the binding itself has reason to raise, of the class that `kind` names.

@@ -14,6 +14,9 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 use crate::values::{Payload, Place, Text};
 use crate::{arrow, errors};
 
+/// Rows that room is made for before they are seen: a length is only what an object says of itself.
+const MOST_BEFORE_SEEN: usize = 1 << 16;
+
 /// One record, holding on to the Python objects it is made of.
 pub(crate) struct Outgoing {
     key: Option<Payload>,
@@ -167,7 +170,7 @@ impl Table {
             }
             return Self::from_arrow_values(topic, values);
         }
-        let mut rows = Vec::with_capacity(values.len().unwrap_or(0));
+        let mut rows = Vec::with_capacity(values.len().unwrap_or(0).min(MOST_BEFORE_SEEN));
         for (row, value) in values.try_iter()?.enumerate() {
             let value = Payload::new(
                 Place {

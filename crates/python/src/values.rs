@@ -71,7 +71,7 @@ impl Payload {
             &object,
             "bytes, bytearray, memoryview, str (sent as UTF-8) or None",
         );
-        error.add_note(object.py(), advice)?;
+        errors::note(object.py(), &error, advice)?;
         Err(error)
     }
 
@@ -113,15 +113,19 @@ impl Text {
     }
 }
 
+/// The longest that a call waits: ten years, which a clock can still add to now.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
 /// A span of time as Python gives it: seconds, or None.
 pub(crate) fn seconds(value: Option<f64>) -> PyResult<Option<Duration>> {
     value
         .map(|seconds| {
-            Duration::try_from_secs_f64(seconds).map_err(|_| {
+            let span = Duration::try_from_secs_f64(seconds).map_err(|_| {
                 errors::argument(&format!(
                     "timeout must be a number of seconds from 0 up, and was {seconds}"
                 ))
-            })
+            })?;
+            Ok(span.min(LONGEST))
         })
         .transpose()
 }
