@@ -109,12 +109,12 @@ impl Delivery {
     ///     KafkaError: The record was not delivered.
     #[pyo3(signature = (timeout = None))]
     fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
-        let fate = self.fate.get()?.ask();
-        if let Some(result) = fate.result() {
+        let fate = self.fate.get()?;
+        if let Some(result) = fate.told(fate.peek().result()) {
             return outcome(py, result);
         }
-        let timeout = seconds(timeout)?;
-        outcome(py, wait::block_on(py, fate.wait(timeout))?)
+        let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
+        outcome(py, fate.told(fate.peek().result()).unwrap_or(waited))
     }
 
     /// Waits until the record's fate is known.
@@ -129,11 +129,10 @@ impl Delivery {
     ///     KafkaTimeoutError: The time is up and the fate not known yet.
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
-        let fate = self.fate.get()?.ask();
-        let timeout = seconds(timeout)?;
-        let waited = wait::block_on(py, fate.wait(timeout))?;
+        let fate = self.fate.get()?;
+        let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
         // What the record met is returned; that the time was up first is raised.
-        match (fate.result(), waited) {
+        match (fate.told(fate.peek().result()), waited) {
             (Some(Err(error)), _) => Ok(Some(
                 errors::to_python(py, &error).into_value(py).into_any(),
             )),
@@ -156,7 +155,7 @@ impl Delivery {
 
     /// Puts `token` into `queue` when the fate is known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
-        self.fate.get()?.ask().on_done(queue.pusher(token)?);
+        self.fate.get()?.peek().on_done(queue.pusher(token)?);
         Ok(())
     }
 
@@ -185,13 +184,13 @@ fn shown(class: &str, fate: &Fate) -> String {
 /// The fate of one record, to be awaited: the value is where the record was written, a `RecordMetadata`.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDelivery {
-    fate: Native<Asked<Fate>>,
+    fate: Native<Arc<Asked<Fate>>>,
 }
 
 impl AsyncDelivery {
     pub(crate) fn new(fate: Fate, unasked: &Arc<Unasked>) -> Self {
         AsyncDelivery {
-            fate: Native::new("Delivery", Asked::new(fate, unasked)),
+            fate: Native::new("Delivery", Arc::new(Asked::new(fate, unasked))),
         }
     }
 }
@@ -199,10 +198,13 @@ impl AsyncDelivery {
 #[pymethods]
 impl AsyncDelivery {
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let fate = self.fate.get()?.ask().clone();
-        let operation = Operation::new(async move { fate.wait(None).await }, |py, written| {
-            metadata(py, &written)
-        });
+        let fate = Arc::clone(self.fate.get()?);
+        let wait = async move {
+            let result = fate.peek().wait(None).await;
+            fate.ask();
+            result
+        };
+        let operation = Operation::new(wait, |py, written| metadata(py, &written));
         Operation::__await__(Bound::new(py, operation)?)
     }
 
@@ -212,10 +214,8 @@ impl AsyncDelivery {
     ///     asyncio.InvalidStateError: It is not known yet.
     ///     KafkaError: The record was not delivered.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.fate
-            .get()?
-            .ask()
-            .result()
+        let fate = self.fate.get()?;
+        fate.told(fate.peek().result())
             .map_or_else(|| Err(not_done(py)), |result| outcome(py, result))
     }
 
@@ -224,7 +224,8 @@ impl AsyncDelivery {
     /// Raises:
     ///     asyncio.InvalidStateError: It is not known yet.
     fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        match self.fate.get()?.ask().result() {
+        let fate = self.fate.get()?;
+        match fate.told(fate.peek().result()) {
             None => Err(not_done(py)),
             Some(Ok(_)) => Ok(None),
             Some(Err(error)) => Ok(Some(
@@ -246,7 +247,7 @@ impl AsyncDelivery {
 
     /// Puts `token` into `queue` when the fate is known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
-        self.fate.get()?.ask().on_done(queue.pusher(token)?);
+        self.fate.get()?.peek().on_done(queue.pusher(token)?);
         Ok(())
     }
 
@@ -335,9 +336,10 @@ impl<F: FnOnce()> Drop for OnDrop<F> {
 fn written(py: Python<'_>, report: &Report, check: bool) -> PyResult<Py<PyAny>> {
     if let (true, Some((row, error))) = (check, report.errors.first()) {
         let raised = errors::to_python(py, error);
-        raised.add_note(
+        errors::note(
             py,
-            format!(
+            &raised,
+            &format!(
                 "{} of {} rows were not delivered, the first is row {row}; `errors` lists them all",
                 report.errors.len(),
                 report.partitions.len()
@@ -409,17 +411,19 @@ impl Deliveries {
     ///     KafkaError: A record was not delivered: the first row's error, with a note that counts them.
     #[pyo3(signature = (timeout = None, *, check = true))]
     fn result(&self, py: Python<'_>, timeout: Option<f64>, check: bool) -> PyResult<Py<PyAny>> {
-        let report = wait::result(py, self.runs.get()?.ask().clone().wait(seconds(timeout)?))?;
+        let runs = self.runs.get()?;
+        let report = wait::result(py, runs.peek().clone().wait(seconds(timeout)?))?;
+        runs.ask();
         written(py, &report, check)
     }
 
     /// Why rows were not delivered, by row; empty if all were. Waits until every fate is known.
     #[getter]
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        failures(
-            py,
-            &wait::result(py, self.runs.get()?.ask().clone().wait(None))?,
-        )
+        let runs = self.runs.get()?;
+        let report = wait::result(py, runs.peek().clone().wait(None))?;
+        runs.ask();
+        failures(py, &report)
     }
 
     /// Calls `callback(deliveries)` once when every fate is known: at once if it is, else on a thread of ottla's, one callback
@@ -431,7 +435,7 @@ impl Deliveries {
 
     /// Puts `token` into `queue` when every row's fate is known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
-        self.runs.get()?.ask().on_done(queue.pusher(token)?);
+        self.runs.get()?.peek().on_done(queue.pusher(token)?);
         Ok(())
     }
 
@@ -452,13 +456,16 @@ impl Deliveries {
 /// The fate of many records, to be awaited: the value is partitions and offsets by row, as `result` returns them.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDeliveries {
-    runs: Native<Asked<Runs>>,
+    runs: Native<Arc<Asked<Runs>>>,
 }
 
 impl AsyncDeliveries {
     pub(crate) fn new(runs: Vec<Fates>, unasked: &Arc<Unasked>) -> Self {
         AsyncDeliveries {
-            runs: Native::new("Deliveries", Asked::new(Runs(runs.into()), unasked)),
+            runs: Native::new(
+                "Deliveries",
+                Arc::new(Asked::new(Runs(runs.into()), unasked)),
+            ),
         }
     }
 }
@@ -470,8 +477,13 @@ impl AsyncDeliveries {
     }
 
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let runs = self.runs.get()?.ask().clone();
-        let operation = Operation::new(runs.wait(None), |py, report| written(py, &report, true));
+        let runs = Arc::clone(self.runs.get()?);
+        let wait = async move {
+            let report = runs.peek().clone().wait(None).await;
+            runs.ask();
+            report
+        };
+        let operation = Operation::new(wait, |py, report| written(py, &report, true));
         Operation::__await__(Bound::new(py, operation)?)
     }
 
@@ -491,10 +503,8 @@ impl AsyncDeliveries {
     ///     KafkaError: A record was not delivered: the first row's error, with a note that counts them.
     #[pyo3(signature = (*, check = true))]
     fn result(&self, py: Python<'_>, check: bool) -> PyResult<Py<PyAny>> {
-        self.runs
-            .get()?
-            .ask()
-            .report()
+        let runs = self.runs.get()?;
+        runs.told(runs.peek().report())
             .map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
     }
 
@@ -504,10 +514,8 @@ impl AsyncDeliveries {
     ///     asyncio.InvalidStateError: Some fate is not known yet.
     #[getter]
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.runs
-            .get()?
-            .ask()
-            .report()
+        let runs = self.runs.get()?;
+        runs.told(runs.peek().report())
             .map_or_else(|| Err(not_done(py)), |report| failures(py, &report))
     }
 
@@ -519,7 +527,7 @@ impl AsyncDeliveries {
 
     /// Puts `token` into `queue` when every row's fate is known.
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
-        self.runs.get()?.ask().on_done(queue.pusher(token)?);
+        self.runs.get()?.peek().on_done(queue.pusher(token)?);
         Ok(())
     }
 

@@ -115,9 +115,12 @@ impl Unasked {
         };
         let Some(first) = first else { return Ok(()) };
         let raised = errors::to_python(py, &first);
-        raised.add_note(
+        errors::note(
             py,
-            format!("records that were not delivered, and whose delivery nobody asked about: {failed}; this is the first"),
+            &raised,
+            &format!(
+                "records that were not delivered, and whose delivery nobody asked about: {failed}; this is the first"
+            ),
         )?;
         Err(raised)
     }
@@ -139,15 +142,22 @@ impl<F: Clone + Into<Fate>> Asked<F> {
         }
     }
 
-    /// The fate, for someone who will hear of a failure.
-    pub(crate) fn ask(&self) -> &F {
-        self.asked.store(true, Ordering::Relaxed);
-        &self.fate
-    }
-
     /// The fate, for someone who only looks.
     pub(crate) fn peek(&self) -> &F {
         &self.fate
+    }
+
+    /// From now on it is known that somebody hears, or has heard, of a failure.
+    pub(crate) fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// What is told to somebody who asked. A wait that ended before the fate was known has told nothing.
+    pub(crate) fn told<T>(&self, told: Option<T>) -> Option<T> {
+        if told.is_some() {
+            self.ask();
+        }
+        told
     }
 }
 
