@@ -11,7 +11,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyString};
-use tokio::time::Instant;
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::{Instant, timeout_at};
 
 use crate::batch::{Batch, Record, RecordIterator};
 use crate::open::Closing;
@@ -83,7 +84,14 @@ struct Reader {
     topics: Arc<Mutex<Vec<String>>>,
     /// Where iteration over records stands.
     iteration: Arc<Mutex<Option<RecordIterator>>>,
+    /// Held from before a poll until its records are where they belong, so that no other poll comes between.
+    turn: Turn,
 }
+
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
+/// What an iteration polled, and the turn to put it where the next records are taken from.
+type Polled = Option<(OwnedMutexGuard<()>, Vec<Decoded>)>;
 
 impl Reader {
     /// Assigns all partitions of the topics given to the constructor, unless that was done.
@@ -133,14 +141,42 @@ impl Reader {
         max_records: Option<usize>,
     ) -> Result<Vec<Decoded>, Error> {
         let deadline = Instant::now() + self.limit(timeout);
+        let Ok(_turn) = timeout_at(deadline, self.turn.lock()).await else {
+            return Ok(Vec::new());
+        };
+        self.poll_in_turn(deadline, max_records).await
+    }
+
+    async fn poll_in_turn(
+        &self,
+        deadline: Instant,
+        max_records: Option<usize>,
+    ) -> Result<Vec<Decoded>, Error> {
         self.give_back()?;
-        self.assign_topics(self.limit(timeout).max(LOOKUP)).await?;
-        self.client
-            .poll(
-                deadline.saturating_duration_since(Instant::now()),
-                max_records,
-            )
-            .await
+        let left = || deadline.saturating_duration_since(Instant::now());
+        self.assign_topics(left().max(LOOKUP)).await?;
+        self.client.poll(left(), max_records).await
+    }
+
+    /// Polls for an iteration over records, unless another that shares it did so meanwhile.
+    async fn poll_to_iterate(&self) -> Result<Polled, Error> {
+        let deadline = Instant::now() + self.limit(None);
+        let turn = Arc::clone(&self.turn).lock_owned();
+        let Ok(turn) = timeout_at(deadline, turn).await else {
+            return Ok(None);
+        };
+        let unread = |iteration: &RecordIterator| !iteration.unread().is_empty();
+        if self.iteration.lock().as_ref().is_some_and(unread) {
+            return Ok(None);
+        }
+        Ok(Some((turn, self.poll_in_turn(deadline, None).await?)))
+    }
+
+    /// Puts polled records where iterations take the next one from.
+    fn keep(&self, py: Python<'_>, polled: Polled) {
+        if let Some((_turn, chunks)) = polled {
+            *self.iteration.lock() = Some(RecordIterator::new(&batch(py, chunks)));
+        }
     }
 
     async fn position(
@@ -394,6 +430,7 @@ impl Consumer {
             client,
             topics: Arc::new(Mutex::new(topics)),
             iteration: Arc::default(),
+            turn: Arc::default(),
         };
         Ok(Consumer {
             reader: Native::new("Consumer", reader),
@@ -588,11 +625,11 @@ impl Consumer {
 
     /// Polls and keeps the records for `_next_record`.
     fn _iterate(&self) -> PyResult<Operation> {
-        let (reader, kept) = (self.reader()?, Arc::clone(&self.reader.get()?.iteration));
+        let (reader, keeper) = (self.reader()?, self.reader()?);
         Ok(Operation::new(
-            async move { reader.poll(None, None).await },
-            move |py, chunks| {
-                *kept.lock() = Some(RecordIterator::new(&batch(py, chunks)));
+            async move { reader.poll_to_iterate().await },
+            move |py, polled| {
+                keeper.keep(py, polled);
                 Ok(py.None())
             },
         ))
@@ -861,8 +898,8 @@ impl Records {
             if let Some(record) = consumer._next_record()? {
                 return Ok(record);
             }
-            let batch = consumer.poll(py, None, None)?;
-            *consumer.reader.get()?.iteration.lock() = Some(RecordIterator::new(&batch));
+            let reader = consumer.reader.get()?;
+            reader.keep(py, wait::result(py, reader.poll_to_iterate())?);
         }
     }
 }

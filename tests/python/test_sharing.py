@@ -1,0 +1,126 @@
+"""What several threads or tasks do with one client, and what waits that ended early leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+
+import pytest
+
+import ottla
+from ottla import aio, errors
+
+ROWS = 400
+
+
+@pytest.fixture
+def filled(address, topic):
+    with ottla.Producer(address) as producer:
+        producer.send_many(topic, [str(row) for row in range(ROWS)]).result(20)
+    return topic
+
+
+def test_threads_share_an_iteration(address, filled):
+    got: list[int] = []
+    options = {"auto_offset_reset": "earliest", "max_poll_records": 20}
+    with ottla.Consumer(address, topics=[filled], **options) as consumer:
+
+        def iterate():
+            try:
+                for record in consumer:
+                    got.append(int(record.value))
+                    time.sleep(0.001)
+            except errors.ClosedError:
+                pass
+
+        threads = [threading.Thread(target=iterate) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + 10
+        while len(got) < ROWS and time.monotonic() < deadline:
+            time.sleep(0.02)
+    for thread in threads:
+        thread.join(20)
+    assert sorted(got) == list(range(ROWS))
+
+
+def test_tasks_share_an_iteration(address, filled):
+    async def main():
+        got: list[int] = []
+        enough = asyncio.Event()
+
+        async def iterate(consumer):
+            async for record in consumer:
+                got.append(int(record.value))
+                if len(got) == ROWS:
+                    enough.set()
+                await asyncio.sleep(0)
+
+        async with aio.Consumer(
+            address, topics=[filled], auto_offset_reset="earliest", max_poll_records=20
+        ) as consumer:
+            tasks = [asyncio.create_task(iterate(consumer)) for _ in range(4)]
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(enough.wait(), 10)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return got
+
+    assert sorted(asyncio.run(main())) == list(range(ROWS))
+
+
+def test_a_wait_that_ended_early_has_not_heard_of_the_failure(broker, address, topic):
+    with ottla.Producer(address, linger_ms=300) as producer:
+        producer.partitions_for(topic)
+        broker.fail("Produce", "INVALID_RECORD")
+        delivery = producer.send(topic, "x")
+        with pytest.raises(errors.KafkaTimeoutError):
+            delivery.result(0.01)
+        del delivery
+        with pytest.raises(errors.BrokerError, match="INVALID_RECORD"):
+            producer.flush(20)
+
+
+def test_a_cancelled_await_has_not_heard_of_the_failure(broker, address, topic):
+    async def main():
+        async with aio.Producer(address, linger_ms=300) as producer:
+            await producer.partitions_for(topic)
+            broker.fail("Produce", "INVALID_RECORD")
+            delivery = await producer.send(topic, "x")
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(delivery, 0.01)
+            del delivery
+            with pytest.raises(errors.BrokerError, match="INVALID_RECORD"):
+                await producer.flush(20)
+
+    asyncio.run(main())
+
+
+def test_an_await_without_a_name_for_the_delivery_hears_once(broker, address, topic):
+    async def main():
+        async with aio.Producer(address) as producer:
+            await producer.partitions_for(topic)
+            broker.fail("Produce", "INVALID_RECORD")
+            with pytest.raises(errors.BrokerError, match="INVALID_RECORD"):
+                await (await producer.send(topic, "x"))
+            await producer.flush(20)
+
+    asyncio.run(main())
+
+
+def test_any_timeout_that_is_a_number_is_one(address, topic):
+    with ottla.Producer(address) as producer:
+        assert producer.send(topic, "x").result(1e19).offset == 0
+        producer.flush(1e19)
+
+
+def test_a_length_that_lies_is_not_believed(address, topic):
+    class Boastful(list):
+        def __len__(self):
+            return 2**60
+
+    with ottla.Producer(address) as producer:
+        assert len(producer.send_many(topic, Boastful(["x"]))) == 1
