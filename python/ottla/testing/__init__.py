@@ -60,6 +60,8 @@ class Broker:
     ) -> None:
         if nodes != 1:
             raise ArgumentError(f"the embedded broker is a cluster of one node, and {nodes} were asked for")
+        if isinstance(topics, str):
+            topics = [topics]
         self._topics = list(topics.items()) if isinstance(topics, Mapping) else [(name, 1) for name in topics or ()]
         self._data_dir, self._host, self._port, self._config = data_dir, host, port, config
         self._print_events = print_events
