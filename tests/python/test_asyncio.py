@@ -183,12 +183,13 @@ def test_results_must_be_awaited_first(run, address, topic):
         async with aio.Producer(address, linger_ms=200) as producer:
             sent = await producer.send(topic, b"x")
             many = await producer.send_many(topic, [b"x"])
-            for early in (sent.result, sent.exception, many.result, lambda: many.errors):
+            for early in (sent.result, sent.exception, many.result, many.exception, lambda: many.errors):
                 with pytest.raises(asyncio.InvalidStateError, match="await"):
                     early()
             assert sent.result() == await sent if sent.done() else (await sent) == sent.result()
             await many
             assert many.errors == {}
+            assert many.exception() is None
             assert len(many.result()[0]) == 1
             assert many.done()
 

@@ -211,6 +211,7 @@ def test_oversized_record_among_many(api, address, topic):
             api.result(sent)
         assert "1 of 3 rows" in caught.value.__notes__[0]
         assert list(sent.errors) == [1]
+        assert str(sent.exception()) == str(sent.errors[1])
         assert list(sent.result(check=False)[1]) == [0, -1, 1]
 
 

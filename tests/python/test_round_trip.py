@@ -88,6 +88,7 @@ def test_send_many_sends_columns(api, address, topic):
         assert list(offsets) == [n // 2 for n in range(1000)]
         assert (partitions.itemsize, offsets.itemsize) == (4, 8)
         assert sent.errors == {}
+        assert sent.exception() is None
         assert sent.done()
     with api.consumer(address) as consumer:
         consumer.assign([TopicPartition(topic, 1, 0)])

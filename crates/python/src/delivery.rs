@@ -333,19 +333,31 @@ impl<F: FnOnce()> Drop for OnDrop<F> {
 }
 
 /// `(partitions, offsets)`, or the first row's error with a note about the others.
+/// The first row's error, with a note that counts them; `None` if all rows were delivered.
+fn first_failure(py: Python<'_>, report: &Report) -> PyResult<Option<PyErr>> {
+    let Some((row, error)) = report.errors.first() else {
+        return Ok(None);
+    };
+    let error = errors::to_python(py, error);
+    errors::note(
+        py,
+        &error,
+        &format!(
+            "{} of {} rows were not delivered, the first is row {row}; `errors` lists them all",
+            report.errors.len(),
+            report.partitions.len()
+        ),
+    )?;
+    Ok(Some(error))
+}
+
+fn exception(py: Python<'_>, report: &Report) -> PyResult<Option<Py<PyAny>>> {
+    Ok(first_failure(py, report)?.map(|error| error.into_value(py).into_any()))
+}
+
 fn written(py: Python<'_>, report: &Report, check: bool) -> PyResult<Py<PyAny>> {
-    if let (true, Some((row, error))) = (check, report.errors.first()) {
-        let raised = errors::to_python(py, error);
-        errors::note(
-            py,
-            &raised,
-            &format!(
-                "{} of {} rows were not delivered, the first is row {row}; `errors` lists them all",
-                report.errors.len(),
-                report.partitions.len()
-            ),
-        )?;
-        return Err(raised);
+    if check {
+        first_failure(py, report)?.map_or(Ok(()), Err)?;
     }
     let partitions: Vec<u8> = report
         .partitions
@@ -415,6 +427,24 @@ impl Deliveries {
         let report = wait::result(py, runs.peek().clone().wait(seconds(timeout)?))?;
         runs.ask();
         written(py, &report, check)
+    }
+
+    /// Waits until every record's fate is known.
+    ///
+    /// Args:
+    ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` decides.
+    ///
+    /// Returns:
+    ///     The error of the first row that was not delivered, with a note that counts them; None if all were.
+    ///
+    /// Raises:
+    ///     KafkaTimeoutError: The time is up and some fate not known yet.
+    #[pyo3(signature = (timeout = None))]
+    fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
+        let runs = self.runs.get()?;
+        let report = wait::result(py, runs.peek().clone().wait(seconds(timeout)?))?;
+        runs.ask();
+        exception(py, &report)
     }
 
     /// Why rows were not delivered, by row; empty if all were. Waits until every fate is known.
@@ -506,6 +536,16 @@ impl AsyncDeliveries {
         let runs = self.runs.get()?;
         runs.told(runs.peek().report())
             .map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
+    }
+
+    /// The error of the first row that was not delivered, with a note that counts them; None if all were. Does not wait.
+    ///
+    /// Raises:
+    ///     asyncio.InvalidStateError: Some fate is not known yet.
+    fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let runs = self.runs.get()?;
+        runs.told(runs.peek().report())
+            .map_or_else(|| Err(not_done(py)), |report| exception(py, &report))
     }
 
     /// Why rows were not delivered, by row; empty if all were. Does not wait.
