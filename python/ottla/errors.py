@@ -27,6 +27,7 @@ All of them carry the same attributes, and all of them pickle.
 
 from __future__ import annotations
 
+import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,12 @@ class KafkaError(Exception):
     attempts: int = 0
     written: bool | None = None
     failures: Mapping[str, KafkaError] = MappingProxyType({})
+
+    if sys.version_info < (3, 11):
+
+        def add_note(self, note: str) -> None:
+            """Keep a note in `__notes__`, as all exceptions do from Python 3.11 on."""
+            self.__notes__ = [*getattr(self, "__notes__", ()), note]
 
 
 class ConfigError(KafkaError, ValueError):
