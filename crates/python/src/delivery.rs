@@ -245,12 +245,6 @@ impl AsyncDelivery {
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
     }
 
-    /// Puts `token` into `queue` when the fate is known.
-    fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
-        self.fate.get()?.peek().on_done(queue.pusher(token)?);
-        Ok(())
-    }
-
     fn __repr__(&self) -> PyResult<String> {
         Ok(shown("aio.Delivery", self.fate.get()?.peek()))
     }
@@ -563,12 +557,6 @@ impl AsyncDeliveries {
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().runs.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
-    }
-
-    /// Puts `token` into `queue` when every row's fate is known.
-    fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
-        self.runs.get()?.peek().on_done(queue.pusher(token)?);
-        Ok(())
     }
 
     fn __repr__(&self) -> PyResult<String> {
