@@ -1,0 +1,60 @@
+"""`ottla broker`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+import ottla.testing
+from ottla.cli import arguments
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = arguments.command(
+        commands,
+        "broker",
+        "run the embedded broker until Ctrl-C",
+        """
+        ottla broker
+        ottla broker --topic flights:4 --topic audit --data-dir ./kafka-data
+        ottla broker --port 0 --config auto.create.topics.enable=false
+        """,
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=9092, help="port to listen on, 0 for a free one (default: %(default)s)"
+    )
+    parser.add_argument("--data-dir", metavar="FOLDER", help="where to keep the log; without it, in memory")
+    parser.add_argument(
+        "--topic",
+        action="append",
+        type=arguments.topic,
+        default=[],
+        metavar="NAME:PARTITIONS",
+        help="topic to make, may be repeated",
+    )
+    arguments.config(parser, "setting of the broker by Kafka's name, may be repeated")
+    parser.set_defaults(run=_broker)
+
+
+def _broker(options: argparse.Namespace) -> None:
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with ottla.testing.Broker(
+        topics=dict(options.topic),
+        data_dir=options.data_dir,
+        host=options.host,
+        port=options.port,
+        config=dict(options.config),
+        print_events=True,
+    ) as broker:
+        print(f"ottla broker listens on {broker.bootstrap_servers}; Ctrl-C ends it", flush=True)
+        # In slices, for some platforms hand signals over only between waits.
+        while not stop.wait(0.5):
+            pass

@@ -1,0 +1,90 @@
+"""`ottla topics`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ottla
+from ottla.cli import arguments
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "topics", help="list, create, delete and describe topics", description="Manage topics."
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    listing = arguments.command(actions, "list", "list the names of topics", "ottla topics list -b localhost:9092")
+    listing.add_argument("--internal", action="store_true", help="with those that Kafka keeps for itself")
+    listing.set_defaults(run=_list)
+
+    create = arguments.command(
+        actions,
+        "create",
+        "create topics",
+        """
+        ottla topics create flights:4
+        ottla topics create flights:4 audit --replication 3 --topic-config retention.ms=3600000
+        """,
+    )
+    create.add_argument("topics", nargs="+", type=arguments.topic, metavar="NAME:PARTITIONS")
+    create.add_argument(
+        "--replication", type=int, default=-1, help="replicas of each partition (default: the broker's)"
+    )
+    create.add_argument(
+        "--topic-config",
+        action="append",
+        type=arguments.pair,
+        default=[],
+        metavar="KEY=VALUE",
+        help="property of the topics",
+    )
+    create.set_defaults(run=_create)
+
+    delete = arguments.command(
+        actions, "delete", "delete topics and all their records", "ottla topics delete flights audit"
+    )
+    delete.add_argument("topics", nargs="+", metavar="NAME")
+    delete.set_defaults(run=_delete)
+
+    describe = arguments.command(
+        actions, "describe", "describe topics and their partitions", "ottla topics describe flights"
+    )
+    describe.add_argument("topics", nargs="+", metavar="NAME")
+    describe.set_defaults(run=_describe)
+
+    for action in (listing, create, delete, describe):
+        arguments.client(action)
+
+
+def _admin(options: argparse.Namespace) -> ottla.Admin:
+    return ottla.Admin(options.bootstrap, config=arguments.client_config(options))
+
+
+def _list(options: argparse.Namespace) -> None:
+    with _admin(options) as admin:
+        for name in admin.list_topics(internal=options.internal):
+            print(name)
+
+
+def _create(options: argparse.Namespace) -> None:
+    config = dict(options.topic_config)
+    with _admin(options) as admin:
+        admin.create_topics([ottla.NewTopic(name, n, options.replication, config) for name, n in options.topics])
+
+
+def _delete(options: argparse.Namespace) -> None:
+    with _admin(options) as admin:
+        admin.delete_topics(options.topics)
+
+
+def _describe(options: argparse.Namespace) -> None:
+    with _admin(options) as admin:
+        for topic in admin.describe_topics(options.topics).values():
+            print(f"{topic.name}  id {topic.id}  {len(topic.partitions)} partitions")
+            for p in topic.partitions:
+                print(f"  {p.partition:>4}  leader {p.leader}  replicas {p.replicas}  in sync {p.in_sync}")
