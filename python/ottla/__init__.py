@@ -10,6 +10,8 @@ with ottla.Consumer("localhost:9092", topics=["flights"], auto_offset_reset="ear
     for record in consumer:
         print(record.key, record.value)
 ```
+
+The wire protocol itself is in `ottla.protocol`.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from ottla.errors import KafkaError
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ottla import aio, testing
+    from ottla import aio, protocol, testing
 
 __all__ = [
     "Admin",
@@ -58,6 +60,7 @@ __all__ = [
     "__version__",
     "aio",
     "errors",
+    "protocol",
     "testing",
 ]
 
@@ -74,6 +77,6 @@ if DEBUG_BUILD:
 
 def __getattr__(name: str) -> ModuleType:
     # Imported when they are asked for: asyncio alone takes as long as all the rest.
-    if name in {"aio", "testing"}:
+    if name in {"aio", "protocol", "testing"}:
         return importlib.import_module(f"ottla.{name}")
     raise AttributeError(f"module 'ottla' has no attribute {name!r}")

@@ -109,6 +109,14 @@ fn api_keys(messages: &[Message]) -> String {
     };
     c.line(&pattern);
     c.line("}");
+    c.line("/// Who answers it: `broker`, `controller`, `zkBroker` before 4.0; none where Kafka has given the API up.");
+    c.line("pub const fn listeners(self) -> &'static [&'static str] {");
+    c.line("match self {");
+    for (_, name, m) in &requests {
+        c.line(&format!("Self::{name} => &{:?},", m.listeners));
+    }
+    c.line("}");
+    c.line("}");
     c.line("/// The first version with compact lengths and tags.");
     c.line("pub const fn flexible_from(self) -> Option<i16> {");
     c.line("match self {");

@@ -26,6 +26,8 @@ pub struct Message {
     pub flexible: Versions,
     /// Is the last version served only where a broker was told to?
     pub unstable: bool,
+    /// Who answers it: `broker`, `controller`; before 4.0 also `zkBroker`.
+    pub listeners: Vec<String>,
     /// The structs, the root first, each before those that it holds.
     pub structs: Vec<Struct>,
 }
@@ -136,6 +138,7 @@ pub fn message(written: &schema::Message) -> Result<Message, SchemaError> {
         versions,
         flexible: written.flexible_versions.and(versions),
         unstable: written.latest_version_unstable,
+        listeners: written.listeners.clone(),
         structs: reached
             .iter()
             .map(|(name, versions)| scope.resolve(name, *versions))

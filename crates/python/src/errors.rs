@@ -108,6 +108,11 @@ pub(crate) fn argument(text: &str) -> PyErr {
     own("argument", text)
 }
 
+/// For values that do not encode, and bytes that do not decode.
+pub(crate) fn protocol(error: &impl std::fmt::Display) -> PyErr {
+    own("protocol", &error.to_string())
+}
+
 /// For an option that is wrong in a way that only the binding can see.
 pub(crate) fn config(text: &str) -> PyErr {
     own("config", text)

@@ -18,6 +18,7 @@ mod operation;
 mod options;
 mod outgoing;
 mod producer;
+mod protocol;
 mod runtime;
 mod unasked;
 mod values;
@@ -48,6 +49,10 @@ mod _ottla {
     use options::properties;
     #[pymodule_export]
     use producer::Producer;
+    #[pymodule_export]
+    use protocol::messages::{decode_message, encode_message};
+    #[pymodule_export]
+    use protocol::tables::{apis, error_codes, messages};
 
     /// True for a build without optimisation, which is many times slower.
     #[pymodule_export]

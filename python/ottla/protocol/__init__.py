@@ -1,0 +1,9 @@
+"""Kafka's protocol: every message at every version from 0.8 to 4.4, to bytes and back."""
+
+from __future__ import annotations
+
+from ottla.protocol._apis import APIS, Api
+from ottla.protocol._error_codes import ErrorCode
+from ottla.protocol._messages import MESSAGES, Form, Versions, decode, encode
+
+__all__ = ["APIS", "MESSAGES", "Api", "ErrorCode", "Form", "Versions", "decode", "encode"]

@@ -1,0 +1,59 @@
+"""The table of APIs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ottla import _ottla
+from ottla.protocol._messages import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Api:
+    """An API of the protocol: a request and the response that answers it, in the same versions.
+
+    Attributes:
+        key: Its number on the wire.
+        name: Kafka's name, such as `"Fetch"`; the messages are `"FetchRequest"` and `"FetchResponse"`.
+        versions: The versions that ottla speaks.
+        flexible: The first version with compact lengths and tagged fields (KIP-482); None if no version has them.
+        unstable: Whether brokers serve the last version only where they were told to (`unstable.api.versions.enable`).
+        listeners: Who answers it: `"broker"`, `"controller"`, before Kafka 4.0 also `"zkBroker"`.
+    """
+
+    key: int
+    name: str
+    versions: Versions
+    flexible: int | None
+    unstable: bool
+    listeners: tuple[str, ...]
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether a version has compact lengths and tagged fields."""
+        return self.flexible is not None and version >= self.flexible
+
+    def request_header(self, version: int) -> int:
+        """The version of `RequestHeader` before a request of this version; ControlledShutdown 0 alone has 0."""
+        if self.name == "ControlledShutdown" and version == 0:
+            return 0
+        return 2 if self.is_flexible(version) else 1
+
+    def response_header(self, version: int) -> int:
+        """The version of `ResponseHeader` before a response of this version; for ApiVersions always 0 (KIP-511)."""
+        return int(self.is_flexible(version) and self.name != "ApiVersions")
+
+
+def _table() -> dict[str, Api]:
+    return {
+        name: Api(key, name, Versions(low, high), flexible, unstable, tuple(listeners))
+        for key, name, low, high, flexible, unstable, listeners in _ottla.apis()
+    }
+
+
+APIS: Mapping[str, Api] = MappingProxyType(_table())
+"""Every API of Kafka 0.8 to 4.4 by its name, in the order of the keys."""
