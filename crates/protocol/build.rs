@@ -20,6 +20,7 @@ fn main() -> Result<(), Failure> {
         ("messages", sources.messages),
         ("errors", sources.errors),
         ("json", sources.json),
+        ("internal", sources.internal),
     ] {
         fs::write(Path::new(&out).join(name).with_extension("rs"), text)?;
     }

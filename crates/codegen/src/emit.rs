@@ -6,6 +6,7 @@
 
 mod code;
 mod codec;
+mod internal;
 mod json;
 
 use std::fmt::Write;
@@ -14,6 +15,7 @@ use crate::resolve::Message;
 use crate::schema::{ErrorCode, MessageType};
 
 pub use codec::message;
+pub use internal::internal;
 pub use json::json;
 
 use code::Code;

@@ -19,6 +19,8 @@ pub struct Sources {
     pub errors: String,
     /// Kafka's JSON form of every message.
     pub json: String,
+    /// The kinds of records in internal topics.
+    pub internal: String,
 }
 
 /// Reads the schemas of a folder and writes the Rust source of all of them.
@@ -28,5 +30,6 @@ pub fn generate(schemas: &Path) -> Result<Sources, SchemaError> {
         messages: emit::messages(&messages),
         errors: emit::errors(&schema::load_errors(schemas)?),
         json: emit::json(&messages),
+        internal: emit::internal(&messages)?,
     })
 }

@@ -4,6 +4,7 @@
 //!   message for all its versions; the version is an argument ([`Message`]).
 //! * [`header`]: frames, as they go over a connection.
 //! * `json` (a feature): Kafka's JSON form of every message.
+//! * [`internal`]: which message a record of an internal topic is.
 //! * [`records`] and [`compression`]: record batches and the codecs in them.
 //! * [`wire`]: the primitives that the generated code is made of.
 //!
@@ -15,6 +16,7 @@
 pub mod compression;
 mod error;
 pub mod header;
+pub mod internal;
 #[cfg(feature = "json")]
 pub mod json;
 pub mod messages;
