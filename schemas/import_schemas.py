@@ -30,6 +30,8 @@ from typing import Any
 Json = dict[str, Any]
 
 HERE = Path(__file__).resolve().parent
+# The folder of schemas that no jar has as JSON, which nothing here touches.
+BY_HAND = "by-hand"
 OLDER, NEWER = "3.9.1", "4.4.0"
 # 4.4.0's kafka-tools-api was not published; it holds no schema.
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
@@ -400,7 +402,7 @@ def write(messages: dict[str, Json], errors: list[Json], out: Path) -> None:
     for message in messages.values():
         wanted[out / message["type"] / f"{message['name']}.json"] = text_of(message) + "\n"
     for path in out.glob("*/*.json"):
-        if path not in wanted:
+        if path not in wanted and path.parent.name != BY_HAND:
             path.unlink()
     for path, text in wanted.items():
         path.parent.mkdir(parents=True, exist_ok=True)

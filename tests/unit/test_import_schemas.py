@@ -171,3 +171,12 @@ def test_help_teaches(importer):
 def test_a_folder_without_schemas_is_named(importer, tmp_path):
     with pytest.raises(importer.SchemaError, match=r"no schemas in .*kafka\*\.jar"):
         importer.read_release(tmp_path)
+
+
+def test_what_was_written_by_hand_is_kept_and_what_is_no_more_is_removed(importer, tmp_path):
+    for folder in (importer.BY_HAND, "request"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "OldRequest.json").write_text("{}\n")
+    importer.write({"ThingRequest": NEWER}, [], tmp_path)
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*.json"))
+    assert left == ["by-hand/OldRequest.json", "request/ThingRequest.json"]

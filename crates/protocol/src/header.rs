@@ -4,7 +4,12 @@
 //! the correlation id. Which version of the header stands there follows from the API and its version
 //! ([`ApiKey::request_header_version`], [`ApiKey::response_header_version`]).
 //!
-//! Reference: <https://kafka.apache.org/protocol#protocol_messages>, KIP-482, KIP-511.
+//! Two kinds of frame have no header: the SASL tokens of 0.9, which come first on a connection, and those that follow a
+//! SaslHandshake of version 0 (0.10 on). What such a frame holds is the token, in both directions and to the end of the
+//! exchange; after it frames are messages again. From 1.0 on tokens can go in SaslAuthenticate instead (handshake 1).
+//!
+//! Reference: <https://kafka.apache.org/protocol#protocol_messages>, <https://kafka.apache.org/protocol#sasl_handshake>,
+//! KIP-43, KIP-152, KIP-482, KIP-511.
 
 use bytes::Bytes;
 
@@ -72,6 +77,25 @@ pub fn encode_response<R: Response>(
         response,
         version,
     )
+}
+
+/// A whole frame of a SASL token without a header: the length, the token. It may be empty.
+///
+/// # Errors
+/// The token is longer than a frame can say.
+pub fn encode_sasl_token(token: &[u8]) -> Result<Frame, EncodeError> {
+    let length = i32::try_from(token.len()).map_err(|_| crate::wire::too_large(token.len()))?;
+    let mut out = Writer::with_capacity(4 + token.len());
+    out.i32(length);
+    out.raw(token);
+    Ok(out.finish())
+}
+
+/// Is the first frame of a connection (its length taken off) a GSSAPI token, with which clients of 0.9 begin?
+///
+/// Such a token begins with the byte 0x60 (RFC 2743, 3.1). A request would have an API key above 24,000 there.
+pub fn is_gssapi_token(frame: &[u8]) -> bool {
+    frame.first() == Some(&0x60)
 }
 
 fn frame<H: Message, M: Message>(
