@@ -30,11 +30,40 @@ const WINDOW: usize = 64 << 10;
 /// Set in the length of a block that is stored as it is.
 const STORED: u32 = 1 << 31;
 
-pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+/// What the checksum of a frame's header covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeaderChecksum {
+    /// The descriptor, as the format has it.
+    Standard,
+    /// The magic too, by a mistake of Kafka's first client that message sets of magic 0 keep (KAFKA-3160). What is read may
+    /// have either.
+    WithMagic,
+}
+
+impl HeaderChecksum {
+    fn of(self, descriptor: &[u8]) -> u8 {
+        let [_, second, ..] = match self {
+            Self::Standard => xxh32(descriptor, 0),
+            Self::WithMagic => xxh32(&[&MAGIC, descriptor].concat(), 0),
+        }
+        .to_le_bytes();
+        second
+    }
+
+    fn is(self, checksum: u8, descriptor: &[u8]) -> bool {
+        Self::Standard.of(descriptor) == checksum || self.of(descriptor) == checksum
+    }
+}
+
+pub(super) fn compress(
+    checksum: HeaderChecksum,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
     let descriptor = [VERSION | INDEPENDENT, BLOCK_64K << 4];
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&descriptor);
-    out.push(header_checksum(&descriptor));
+    out.push(checksum.of(&descriptor));
     let mut table = CompressTable::default();
     for block in input.chunks(BLOCK) {
         let start = out.len();
@@ -63,13 +92,18 @@ pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+pub(super) fn decompress(
+    checksum: HeaderChecksum,
+    input: &[u8],
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
     let mut rest = Input(input);
     // Frames may follow each other, also none at all.
     while !rest.0.is_empty() {
         let magic = rest.take(4)?;
         if magic == MAGIC {
-            frame(&mut rest, limit, out)?;
+            frame(checksum, &mut rest, limit, out)?;
         } else if u32::from_le_bytes(*magic.first_chunk().unwrap_or(&[0; 4])) & !15 == SKIPPABLE {
             let length = rest.length()?;
             rest.take(length as usize)?;
@@ -80,12 +114,12 @@ pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-fn header_checksum(descriptor: &[u8]) -> u8 {
-    let [_, second, ..] = xxh32(descriptor, 0).to_le_bytes();
-    second
-}
-
-fn frame(rest: &mut Input<'_>, limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+fn frame(
+    kind: HeaderChecksum,
+    rest: &mut Input<'_>,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
     let header = rest.0;
     let [flags, sizes] = *rest.take(2)?.first_chunk().unwrap_or(&[0; 2]);
     if flags & VERSION_MASK != VERSION {
@@ -110,7 +144,7 @@ fn frame(rest: &mut Input<'_>, limit: usize, out: &mut Vec<u8>) -> Result<(), Fa
     let [checksum] = *rest.take(1)?.first_chunk().unwrap_or(&[0; 1]);
     if header
         .get(..descriptor)
-        .is_none_or(|descriptor| header_checksum(descriptor) != checksum)
+        .is_none_or(|descriptor| !kind.is(checksum, descriptor))
     {
         return Err(Failure::corrupt(
             "the checksum of the frame's header is wrong",

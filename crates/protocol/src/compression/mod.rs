@@ -10,6 +10,8 @@ mod zstd;
 use std::fmt;
 use std::str::FromStr;
 
+use lz4::HeaderChecksum;
+
 /// How the record section of a batch is compressed (bits 0 to 2 of a batch's attributes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
@@ -180,6 +182,29 @@ pub fn compress(
     input: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), CompressionError> {
+    compress_as(HeaderChecksum::Standard, codec, level, input, out)
+}
+
+/// As [`compress`], for a message set of magic 0: the header of an LZ4 frame there has a checksum of its own.
+///
+/// # Errors
+/// As [`compress`].
+pub fn compress_magic_0(
+    codec: Compression,
+    level: Option<i32>,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
+    compress_as(HeaderChecksum::WithMagic, codec, level, input, out)
+}
+
+fn compress_as(
+    checksum: HeaderChecksum,
+    codec: Compression,
+    level: Option<i32>,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
     codec.check_level(level)?;
     let start = out.len();
     let done = match codec {
@@ -189,7 +214,7 @@ pub fn compress(
         }
         Compression::Gzip => gzip::compress(level, input, out),
         Compression::Snappy => snappy::compress(input, out),
-        Compression::Lz4 => lz4::compress(input, out),
+        Compression::Lz4 => lz4::compress(checksum, input, out),
         Compression::Zstd => zstd::compress(level, input, out),
     };
     done.map_err(|reason| {
@@ -222,6 +247,30 @@ pub fn decompress_into(
     limit: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), CompressionError> {
+    decompress_as(HeaderChecksum::Standard, codec, input, limit, out)
+}
+
+/// As [`decompress_into`], for a message set of magic 0, where the header of an LZ4 frame may have the checksum that
+/// [`compress_magic_0`] writes.
+///
+/// # Errors
+/// As [`decompress_into`].
+pub fn decompress_magic_0_into(
+    codec: Compression,
+    input: &[u8],
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
+    decompress_as(HeaderChecksum::WithMagic, codec, input, limit, out)
+}
+
+fn decompress_as(
+    checksum: HeaderChecksum,
+    codec: Compression,
+    input: &[u8],
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
     out.clear();
     let done = match codec {
         Compression::None if input.len() > limit => Err(Failure::TooLarge),
@@ -231,7 +280,7 @@ pub fn decompress_into(
         }
         Compression::Gzip => gzip::decompress(input, limit, out),
         Compression::Snappy => snappy::decompress(input, limit, out),
-        Compression::Lz4 => lz4::decompress(input, limit, out),
+        Compression::Lz4 => lz4::decompress(checksum, input, limit, out),
         Compression::Zstd => zstd::decompress(input, limit, out),
     };
     done.map_err(|failure| match failure {

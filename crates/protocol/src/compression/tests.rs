@@ -316,3 +316,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn lz4_of_magic_0_has_the_old_checksum_and_is_read_with_either() {
+    let input = b"a value".repeat(20);
+    let standard = compressed(Compression::Lz4, &input);
+    let mut old = Vec::new();
+    compress_magic_0(Compression::Lz4, None, &input, &mut old).unwrap();
+    // The checksums that Kafka's Java client writes for these two bytes of descriptor.
+    assert_eq!(standard[4..7], [0x60, 0x40, 0x82]);
+    assert_eq!(old[4..7], [0x60, 0x40, 0x1a]);
+    assert_eq!(standard[7..], old[7..]);
+
+    let mut out = Vec::new();
+    for packed in [&standard, &old] {
+        decompress_magic_0_into(Compression::Lz4, packed, LIMIT, &mut out).unwrap();
+        assert_eq!(out, input);
+    }
+    assert_eq!(
+        decompress(Compression::Lz4, &standard, LIMIT).unwrap(),
+        input
+    );
+    assert!(decompress(Compression::Lz4, &old, LIMIT).is_err());
+    old[6] ^= 1;
+    assert!(decompress_magic_0_into(Compression::Lz4, &old, LIMIT, &mut out).is_err());
+}

@@ -2,52 +2,38 @@
 
 use bytes::Bytes;
 
-use super::header::whole_size;
+use super::entry::Walk;
 use super::{BatchHeader, ControlType, Records, RecordsError};
 use crate::compression::{self, Compression};
 
-/// Walks the batches of a Fetch response or a segment. A last batch that is cut short ends the walk: Fetch gives as many
+/// Walks the batches of what holds nothing else, such as the log of a new broker; [`entries`](super::entries) walks what may
+/// be older. A last batch that is cut short ends the walk: Fetch gives as many
 /// bytes as were asked for, without a look at where batches end.
 #[must_use]
 pub fn batches(records: Bytes) -> Batches {
     Batches {
-        rest: records,
-        failed: false,
+        walk: Walk::new(records),
     }
 }
 
 /// The iterator of [`batches`]. After an error it ends.
 #[derive(Debug, Clone)]
 pub struct Batches {
-    rest: Bytes,
-    failed: bool,
+    walk: Walk,
 }
 
 impl Batches {
     /// Bytes not walked yet: after the end those of a batch that was cut short, or 0.
     #[must_use]
     pub fn leftover(&self) -> usize {
-        self.rest.len()
+        self.walk.rest.len()
     }
 
     /// How the batch at the end was cut short, if there is one: what to say where it is the only batch, so that reading
     /// could not go on.
     #[must_use]
     pub fn cut(&self) -> Option<RecordsError> {
-        let needed = whole_size(&self.rest).ok()?.unwrap_or(BatchHeader::SIZE);
-        let left = self.leftover();
-        (left > 0).then_some(RecordsError::Cut { needed, left })
-    }
-
-    fn read(&mut self) -> Result<Option<Batch>, RecordsError> {
-        match whole_size(&self.rest)? {
-            Some(size) if size <= self.rest.len() => {
-                let batch = Batch::parse(self.rest.slice(..size))?;
-                self.rest = self.rest.slice(size..);
-                Ok(Some(batch))
-            }
-            _ => Ok(None),
-        }
+        self.walk.cut(BatchHeader::SIZE)
     }
 }
 
@@ -55,12 +41,7 @@ impl Iterator for Batches {
     type Item = Result<Batch, RecordsError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let batch = self.read();
-        self.failed = batch.is_err();
-        batch.transpose()
+        self.walk.next(Batch::parse)
     }
 }
 

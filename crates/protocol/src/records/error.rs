@@ -1,6 +1,6 @@
-//! What can be wrong with record batches.
+//! What can be wrong with record batches and messages.
 
-use crate::compression::CompressionError;
+use crate::compression::{Compression, CompressionError};
 
 /// What is wrong with one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +29,8 @@ pub enum Malformed {
     Offset,
 }
 
-/// What is wrong with record batches, or with what should become one. Each names the batch by its first offset.
+/// What is wrong with record batches and messages, or with what should become one. Each names the batch by its first offset, the
+/// message by its own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordsError {
@@ -59,7 +60,7 @@ pub enum RecordsError {
         /// The length as written.
         length: i32,
     },
-    /// A format that is not read.
+    /// A format that is unknown, or has no place here.
     #[error("{}", magic_text(*.base_offset, *.magic))]
     Magic {
         /// First offset of the batch.
@@ -119,6 +120,93 @@ pub enum RecordsError {
         /// The number of records.
         count: i32,
     },
+    /// A message of magic 0 or 1 has a codec that only record batches have.
+    #[error(
+        "the message at offset {offset} is compressed by {codec}, which magic {magic} does not have: only record batches \
+         (magic 2) do"
+    )]
+    OldCodec {
+        /// Offset of the message.
+        offset: i64,
+        /// Its magic.
+        magic: i8,
+        /// The codec.
+        codec: Compression,
+    },
+    /// A compressed message without a value.
+    #[error("the compressed message at offset {offset} has no value, which should hold messages")]
+    NullWrapper {
+        /// Offset of the compressed message.
+        offset: i64,
+    },
+    /// A compressed message whose value holds none.
+    #[error("the compressed message at offset {offset} has no messages inside")]
+    EmptyWrapper {
+        /// Offset of the compressed message.
+        offset: i64,
+    },
+    /// A compressed message whose offset is below that of its last one, where offsets count from 0.
+    #[error(
+        "the compressed message at offset {offset} has a last message inside with the relative offset {last}, which is before \
+         the beginning"
+    )]
+    WrapperOffset {
+        /// Offset of the compressed message.
+        offset: i64,
+        /// Offset of the last message inside, as written.
+        last: i64,
+    },
+    /// A message in a compressed message is compressed itself.
+    #[error(
+        "message {index} in the compressed message at offset {offset} is compressed itself; one level is allowed"
+    )]
+    Nested {
+        /// Offset of the compressed message.
+        offset: i64,
+        /// Which message inside, from 0.
+        index: i32,
+    },
+    /// A message in a compressed message has another format.
+    #[error(
+        "message {index} in the compressed message at offset {offset} has magic {inner}, its wrapper magic {magic}"
+    )]
+    InnerMagic {
+        /// Offset of the compressed message.
+        offset: i64,
+        /// Which message inside, from 0.
+        index: i32,
+        /// Its wrapper's magic.
+        magic: i8,
+        /// Its own magic.
+        inner: i8,
+    },
+    /// A message in a compressed message has a length that no message can have.
+    #[error(
+        "message {index} in the compressed message at offset {offset} has an impossible length, {length}"
+    )]
+    InnerLength {
+        /// Offset of the compressed message.
+        offset: i64,
+        /// Which message inside, from 0.
+        index: i32,
+        /// The length as written.
+        length: i32,
+    },
+    /// The checksum of a message in a compressed message is wrong.
+    #[error(
+        "message {index} in the compressed message at offset {offset} is damaged: its CRC is {computed:#010x} and should be \
+         {expected:#010x}"
+    )]
+    InnerCrc {
+        /// Offset of the compressed message.
+        offset: i64,
+        /// Which message inside, from 0.
+        index: i32,
+        /// What the message says.
+        expected: u32,
+        /// What the bytes say.
+        computed: u32,
+    },
     /// A record is malformed.
     #[error("record {index} of the batch at offset {base_offset}: {what}")]
     Record {
@@ -161,7 +249,7 @@ fn magic_text(base_offset: i64, magic: i8) -> String {
     match magic {
         0 | 1 => format!(
             "the message set at offset {base_offset} has the format of brokers before 0.11 (magic {magic}); only record batches \
-             (magic 2) are read"
+             (magic 2) can stand here"
         ),
         _ => format!("the record batch at offset {base_offset} has an unknown magic, {magic}"),
     }

@@ -1,23 +1,27 @@
-//! Record batches (magic 2, KIP-98): what a Produce request carries, a Fetch response returns and a log segment holds.
+//! What a Produce request carries, a Fetch response returns and a log segment holds: record batches (magic 2, KIP-98) and the
+//! messages of brokers before 0.11 (magic 0 and 1).
 //!
-//! Reading goes from outside in: [`batches`] walks a buffer, [`Batch::payload`] gives the record section of a batch,
-//! decompressed, [`Batch::records`] walks that. Nothing is copied but what decompression writes. Writing goes through
-//! [`BatchBuilder`]. What a broker changes in a finished batch, it changes in place.
-//!
-//! Message sets (magic 0 and 1) are refused with [`RecordsError::Magic`].
+//! Reading goes from outside in: [`entries`] walks a buffer, [`Entry::payload`] gives what an entry holds, decompressed,
+//! [`Entry::records`] walks that. [`batches`] and [`Batch`] do the same where there is nothing but batches. Nothing is copied
+//! but what decompression writes. Writing goes through [`BatchBuilder`]. What a broker changes in a finished batch, it
+//! changes in place.
 
 mod batch;
 mod builder;
+mod entry;
 mod error;
 mod header;
+mod message;
 mod record;
 mod stored;
 mod varint;
 
 pub use batch::{Batch, Batches, batches};
 pub use builder::{BatchBuilder, ProducerState};
+pub use entry::{Entries, Entry, EntryRecords, entries};
 pub use error::{Malformed, RecordsError};
 pub use header::{BatchHeader, TimestampType};
+pub use message::{Message, MessageRecords};
 pub use record::{ControlType, Headers, Record, Records};
 pub use stored::{assign_offsets, set_log_append_time, set_producer_state, validate_batch};
 

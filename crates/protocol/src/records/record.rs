@@ -1,22 +1,22 @@
-//! Records, as slices of the batch that holds them.
+//! Records, as slices of the batch or message that holds them.
 
 use super::{BatchHeader, Malformed, RecordsError, TimestampType, varint};
 
 /// Fewest bytes of a record: its size, attributes, two differences, two lengths and the number of headers.
 const LEAST: usize = 7;
 
-/// A record of a batch.
+/// A record of a batch or message.
 #[derive(Debug, Clone)]
 pub struct Record<'a> {
     /// Its offset in the partition.
     pub offset: i64,
-    /// Its timestamp in milliseconds, as [`BatchHeader::timestamp_type`] says; -1 for none.
+    /// Its timestamp in milliseconds, set by whom the batch or message says; -1 for none.
     pub timestamp: i64,
     /// Its key.
     pub key: Option<&'a [u8]>,
     /// Its value; `None` is a tombstone.
     pub value: Option<&'a [u8]>,
-    headers: Headers<'a>,
+    pub(super) headers: Headers<'a>,
 }
 
 impl<'a> Record<'a> {

@@ -1,7 +1,9 @@
-//! What Kafka's own classes wrote and read (`tests/conformance/records-4.4.0.jsonl.gz`).
+//! What Kafka's own classes wrote and read (`tests/conformance/records-4.4.0.jsonl.gz`). `OTTLA_CORPUS=DIR` reads the
+//! `records-*.jsonl.gz` of another folder, which `tests/conformance/test_fresh.py` makes; its counts are printed, not compared.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -10,18 +12,55 @@ use super::super::*;
 
 const LIMIT: usize = 16 << 20;
 
+fn folder() -> Option<PathBuf> {
+    std::env::var_os("OTTLA_CORPUS").map(PathBuf::from)
+}
+
 fn lines() -> Vec<Value> {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/conformance/records-4.4.0.jsonl.gz"
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance");
+    let folder = folder().unwrap_or(kept);
+    let mut lines = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.starts_with("records-") || !name.ends_with(".jsonl.gz") {
+            continue;
+        }
+        let file = std::fs::File::open(path).unwrap();
+        let text = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
+        lines.extend(text.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()));
+    }
+    assert!(
+        !lines.is_empty(),
+        "no records-*.jsonl.gz in {}",
+        folder.display()
     );
-    let file = std::fs::File::open(path).unwrap();
-    let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
-    let lines: Vec<Value> = lines
-        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
-        .collect();
-    assert_eq!(lines.len(), 461);
     lines
+}
+
+/// Compares counts with those of the corpus that the project keeps, and prints them for any.
+fn counted(what: &str, counts: &BTreeMap<String, usize>, kept: &[(&str, usize)]) {
+    writeln!(std::io::stderr(), "records corpus, {what}:").unwrap();
+    for (kind, count) in counts {
+        writeln!(std::io::stderr(), "  {count:4} {kind}").unwrap();
+    }
+    if folder().is_none() {
+        let kept = kept
+            .iter()
+            .map(|(kind, count)| ((*kind).to_owned(), *count));
+        assert_eq!(*counts, kept.collect());
+    }
+}
+
+/// The first part of a line's kind, and the magic of its first entry.
+fn kind(line: &Value) -> String {
+    let kind = line["kind"].as_str().unwrap().split('/').next().unwrap();
+    if kind.starts_with("magic") {
+        return kind.to_owned();
+    }
+    unhex(line)
+        .get(16)
+        .map_or_else(|| kind.to_owned(), |magic| format!("{kind}, magic {magic}"))
 }
 
 fn unhex(line: &Value) -> Bytes {
@@ -51,45 +90,54 @@ fn base64(bytes: Option<&[u8]>) -> Value {
     text.into()
 }
 
-/// A batch in the form of the corpus.
-fn described(batch: &Batch) -> Value {
-    let header = &batch.header;
+/// An entry in the form of the corpus.
+fn described(entry: &Entry) -> Result<Value, RecordsError> {
     let mut value = json!({
-        "magic": header.magic,
-        "baseOffset": header.base_offset,
-        "lastOffset": header.last_offset(),
-        "size": header.size(),
-        "codec": header.compression().map_or("unknown", crate::compression::Compression::name),
-        "valid": batch.verify_crc().is_ok(),
-        "timestampType": match header.timestamp_type() {
-            TimestampType::Create => "CreateTime",
-            TimestampType::LogAppend => "LogAppendTime",
+        "magic": entry.magic(),
+        "baseOffset": entry.first_offset(&entry.payload(LIMIT)?)?,
+        "lastOffset": entry.last_offset(),
+        "size": entry.size(),
+        "codec": entry.compression()?.name(),
+        "valid": entry.verify_crc().is_ok(),
+        "timestampType": match entry.timestamp_type() {
+            None => "NoTimestampType",
+            Some(TimestampType::Create) => "CreateTime",
+            Some(TimestampType::LogAppend) => "LogAppendTime",
         },
-        "maxTimestamp": header.max_timestamp,
-        "producerId": header.producer_id,
-        "producerEpoch": header.producer_epoch,
-        "baseSequence": header.base_sequence,
-        "lastSequence": header.sequence(header.last_offset_delta),
-        "transactional": header.is_transactional(),
-        "control": header.is_control(),
-        "leaderEpoch": header.partition_leader_epoch,
-        "crc": header.crc,
-        "count": header.count,
+        "maxTimestamp": entry.max_timestamp(),
     });
-    if header.has_delete_horizon() {
-        value["deleteHorizonMs"] = header.base_timestamp.into();
+    if let Entry::Batch(Batch { header, .. }) = entry {
+        let of_batch = json!({
+            "producerId": header.producer_id,
+            "producerEpoch": header.producer_epoch,
+            "baseSequence": header.base_sequence,
+            "lastSequence": header.sequence(header.last_offset_delta),
+            "transactional": header.is_transactional(),
+            "control": header.is_control(),
+            "leaderEpoch": header.partition_leader_epoch,
+            "crc": header.crc,
+            "count": header.count,
+        });
+        let both = value.as_object_mut().unwrap();
+        both.extend(of_batch.as_object().unwrap().clone());
+        if header.has_delete_horizon() {
+            value["deleteHorizonMs"] = header.base_timestamp.into();
+        }
     }
-    value
+    Ok(value)
 }
 
-fn described_record(header: &BatchHeader, record: &Record<'_>) -> Value {
+fn described_record(entry: &Entry, record: &Record<'_>) -> Value {
     let mut value = json!({
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "sequence": header.sequence((record.offset - header.base_offset) as i32),
         "key": base64(record.key),
         "value": base64(record.value),
     });
+    if let Entry::Batch(Batch { header, .. }) = entry {
+        let delta = (record.offset - header.base_offset) as i32;
+        value["sequence"] = header.sequence(delta).into();
+    }
     if record.headers().len() > 0 {
         value["headers"] = record
             .headers()
@@ -102,19 +150,21 @@ fn described_record(header: &BatchHeader, record: &Record<'_>) -> Value {
 /// Everything that can be read, in the form of the corpus, and what ended the reading.
 fn read(bytes: Bytes) -> (Vec<Value>, Result<usize, RecordsError>) {
     let mut all = Vec::new();
-    let mut walk = batches(bytes);
-    for batch in walk.by_ref() {
-        let records = batch.and_then(|batch| {
-            all.push(described(&batch));
-            batch.verify_crc()?;
-            let payload = batch.payload(LIMIT)?;
-            batch
+    let mut walk = entries(bytes);
+    for entry in walk.by_ref() {
+        let read = entry.and_then(|entry| {
+            entry.verify_crc()?;
+            let payload = entry.payload(LIMIT)?;
+            let records: Result<Vec<_>, RecordsError> = entry
                 .records(&payload)?
-                .map(|record| Ok(described_record(&batch.header, &record?)))
-                .collect()
+                .map(|record| Ok(described_record(&entry, &record?)))
+                .collect();
+            let mut value = described(&entry)?;
+            value["records"] = records?.into();
+            Ok(value)
         });
-        match records {
-            Ok(records) => all.last_mut().unwrap()["records"] = Value::Array(records),
+        match read {
+            Ok(value) => all.push(value),
             Err(error) => return (all, Err(error)),
         }
     }
@@ -122,43 +172,34 @@ fn read(bytes: Bytes) -> (Vec<Value>, Result<usize, RecordsError>) {
 }
 
 #[test]
-fn batches_are_read_as_kafka_reads_them() {
-    let (mut equal, mut old) = (0, 0);
-    for line in lines()
-        .iter()
-        .filter(|line| !line["kind"].as_str().unwrap().starts_with("damaged"))
-    {
-        let kind = line["kind"].as_str().unwrap();
-        let expected = line["batches"].as_array().unwrap();
+fn entries_are_read_as_kafka_reads_them() {
+    let mut equal = BTreeMap::new();
+    let lines = lines();
+    let whole = |line: &&Value| !line["kind"].as_str().unwrap().starts_with("damaged");
+    for line in lines.iter().filter(whole) {
         let (got, end) = read(unhex(line));
-        let of_magic_2 = expected
-            .iter()
-            .take_while(|batch| batch["magic"] == 2)
-            .count();
-        assert_eq!(got, expected[..of_magic_2], "{kind}");
-        if of_magic_2 < expected.len() {
-            let magic = expected[of_magic_2]["magic"].as_i64().unwrap() as i8;
-            let read: u64 = got
-                .iter()
-                .map(|batch| batch["size"].as_u64().unwrap())
-                .sum();
-            let base_offset =
-                i64::from_be_bytes(*unhex(line)[read as usize..].first_chunk().unwrap());
-            assert_eq!(
-                end,
-                Err(RecordsError::Magic { base_offset, magic }),
-                "{kind}"
-            );
-            old += 1;
-        } else {
-            assert_eq!(end, Ok(line["left"].as_u64().unwrap() as usize), "{kind}");
-            equal += 1;
-        }
+        assert_eq!(&got, line["batches"].as_array().unwrap(), "{line}");
+        assert_eq!(end, Ok(line["left"].as_u64().unwrap() as usize), "{line}");
+        *equal.entry(kind(line)).or_default() += 1;
     }
-    say(&format!(
-        "{equal} lines read as Kafka reads them, {old} refused for a message set of magic 0 or 1"
-    ));
-    assert_eq!((equal, old), (106, 62));
+    counted(
+        "lines read as Kafka reads them",
+        &equal,
+        &[
+            ("control, magic 2", 9),
+            ("cut, magic 0", 1),
+            ("cut, magic 1", 8),
+            ("cut, magic 2", 21),
+            ("empty", 1),
+            ("empty, magic 2", 2),
+            ("joined, magic 0", 1),
+            ("joined, magic 1", 8),
+            ("joined, magic 2", 21),
+            ("magic0", 12),
+            ("magic1", 24),
+            ("magic2", 60),
+        ],
+    );
 }
 
 #[test]
@@ -167,24 +208,18 @@ fn canonical_batches_are_written_as_kafka_writes_them() {
     for line in lines().iter().filter(|line| line["canonical"] == true) {
         for batch in batches(unhex(line)) {
             let Ok(batch) = batch else { break };
-            let kind = line["kind"]
-                .as_str()
-                .unwrap()
-                .split('/')
-                .next()
-                .unwrap()
-                .to_owned();
-            assert_eq!(rewritten(&batch), batch.bytes, "{kind}");
-            *written.entry(kind).or_insert(0) += 1;
+            assert_eq!(rewritten(&batch), batch.bytes, "{line}");
+            *written.entry(kind(line)).or_default() += 1;
         }
     }
-    assert_eq!(
-        written,
-        BTreeMap::from([
-            ("control".into(), 9),
-            ("empty".into(), 2),
-            ("magic2".into(), 12)
-        ])
+    counted(
+        "batches rewritten byte for byte",
+        &written,
+        &[
+            ("control, magic 2", 9),
+            ("empty, magic 2", 2),
+            ("magic2", 12),
+        ],
     );
 }
 
@@ -235,64 +270,67 @@ fn rewritten(batch: &Batch) -> Vec<u8> {
 }
 
 #[test]
-fn damaged_batches_are_refused_or_read_as_kafka_reads_them() {
-    let mut verdicts = BTreeMap::<_, usize>::new();
-    for line in lines()
-        .iter()
-        .filter(|line| line["kind"].as_str().unwrap().starts_with("damaged"))
-    {
-        let expected = line["batches"].as_array().unwrap();
+fn damaged_entries_are_refused_or_read_as_kafka_reads_them() {
+    let mut verdicts = BTreeMap::new();
+    let lines = lines();
+    let damaged = |line: &&Value| line["kind"].as_str().unwrap().starts_with("damaged");
+    for line in lines.iter().filter(damaged) {
         let (got, end) = read(unhex(line));
         let verdict = match (end, line.get("error")) {
-            (Err(RecordsError::Magic { magic: 0 | 1, .. }), _) => "of an old format",
             (Err(_), Some(_)) => "refused by both",
             (Ok(_), Some(error)) => panic!("Kafka refuses ({error}) what is read here: {line}"),
             (Ok(left), None) => {
-                assert_eq!(&got, expected);
-                assert_eq!(left as u64, line["left"].as_u64().unwrap());
+                assert_eq!(&got, line["batches"].as_array().unwrap(), "{line}");
+                assert_eq!(left as u64, line["left"].as_u64().unwrap(), "{line}");
                 "read by both"
             }
-            // Where reading on would hand out wrong offsets or text.
-            (Err(RecordsError::LastOffset { .. }), None) => "refused here only: range of offsets",
-            (
-                Err(RecordsError::Record {
-                    what: Malformed::Offset,
-                    ..
-                }),
-                None,
-            ) => "refused here only: offset",
-            (
-                Err(RecordsError::Record {
-                    what: Malformed::HeaderKey,
-                    ..
-                }),
-                None,
-            ) => "refused here only: header key",
-            (
-                Err(RecordsError::Record {
-                    what: Malformed::NegativeLength,
-                    ..
-                }),
-                None,
-            ) => "refused here only: length",
-            (Err(error), None) => panic!("{error}, where Kafka reads it: {line}"),
+            (Err(error), None) => {
+                stricter(&error).unwrap_or_else(|| panic!("{error}, where Kafka reads it: {line}"))
+            }
         };
-        *verdicts.entry(verdict).or_default() += 1;
+        *verdicts
+            .entry(format!("{}: {verdict}", kind(line)))
+            .or_default() += 1;
     }
-    say(&format!("damaged lines: {verdicts:?}"));
-    let expected = [
-        ("of an old format", 60),
-        ("read by both", 92),
-        ("refused by both", 137),
-        ("refused here only: header key", 1),
-        ("refused here only: length", 1),
-        ("refused here only: offset", 1),
-        ("refused here only: range of offsets", 1),
-    ];
-    assert_eq!(verdicts, BTreeMap::from(expected));
+    counted(
+        "damaged lines",
+        &verdicts,
+        &[
+            ("damaged, magic 0: read by both", 2),
+            ("damaged, magic 0: refused by both", 10),
+            ("damaged, magic 1: read by both", 6),
+            ("damaged, magic 1: refused by both", 47),
+            ("damaged, magic 2: read by both", 25),
+            ("damaged, magic 2: refused by both", 88),
+            ("damaged, magic 130: refused by both", 1),
+            ("damaged, magic 240: refused by both", 1),
+            ("damaged-crc-right, magic 2: read by both", 63),
+            ("damaged-crc-right, magic 2: refused by both", 46),
+            (
+                "damaged-crc-right, magic 2: refused here only, header key",
+                1,
+            ),
+            ("damaged-crc-right, magic 2: refused here only, length", 1),
+            ("damaged-crc-right, magic 2: refused here only, offset", 1),
+            (
+                "damaged-crc-right, magic 2: refused here only, range of offsets",
+                1,
+            ),
+        ],
+    );
 }
 
-/// Shown also where tests pass: how much of the corpus was compared.
-fn say(what: &str) {
-    writeln!(std::io::stderr(), "records corpus: {what}").unwrap();
+/// What is refused here and not by Kafka: where reading on would hand out wrong offsets or text.
+fn stricter(error: &RecordsError) -> Option<&'static str> {
+    use Malformed::{HeaderKey, NegativeLength, Offset};
+    match error {
+        RecordsError::LastOffset { .. } => Some("refused here only, range of offsets"),
+        RecordsError::Record { what, .. } => match what {
+            Offset => Some("refused here only, offset"),
+            HeaderKey => Some("refused here only, header key"),
+            NegativeLength => Some("refused here only, length"),
+            _ => None,
+        },
+        _ => None,
+    }
 }
