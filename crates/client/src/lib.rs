@@ -53,8 +53,8 @@ impl PartitionInfo {
             .map(|row| PartitionInfo {
                 partition: row.partition_index,
                 leader: row.leader_id,
-                replicas: row.replica_nodes.clone(),
-                in_sync: row.isr_nodes.clone(),
+                replicas: row.replica_nodes.to_vec(),
+                in_sync: row.isr_nodes.to_vec(),
             })
             .collect();
         partitions.sort_by_key(|row| row.partition);

@@ -154,8 +154,8 @@ impl Metadata {
             let fresh = Partition {
                 leader: row.leader_id,
                 leader_epoch: row.leader_epoch,
-                replicas: row.replica_nodes.clone(),
-                in_sync: row.isr_nodes.clone(),
+                replicas: row.replica_nodes.to_vec(),
+                in_sync: row.isr_nodes.to_vec(),
             };
             let known = before
                 .as_ref()

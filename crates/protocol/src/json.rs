@@ -7,8 +7,8 @@
 use serde_json::{Map, Value};
 
 use crate::wire::{
-    Bytes, DecodeError, EncodeError, Frame, Message, Reader, Str, UnknownTag, UnknownTags, Uuid,
-    Versions, Writer, hex,
+    Bytes, DecodeError, EncodeError, Frame, Ints, Message, Reader, Str, UnknownTag, UnknownTags,
+    Uuid, Versions, Writer, hex,
 };
 
 /// Where the tagged fields stand that are not known here.
@@ -271,6 +271,16 @@ impl<T: Json> Json for Vec<T> {
         elements
             .map(|(i, e)| T::from_json(e, version).map_err(|error| error.at(format!("[{i}]"))))
             .collect()
+    }
+}
+
+impl Json for Ints {
+    fn to_json(&self, version: i16) -> Value {
+        self.iter().map(|number| number.to_json(version)).collect()
+    }
+
+    fn from_json(value: &Value, version: i16) -> Result<Self, JsonError> {
+        Vec::from_json(value, version).map(Self::from)
     }
 }
 

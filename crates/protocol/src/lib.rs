@@ -8,8 +8,8 @@
 //! * [`records`] and [`compression`]: record batches and the codecs in them.
 //! * [`wire`]: the primitives that the generated code is made of.
 //!
-//! Nothing here allocates by a length that the bytes do not back, and no bytes make it panic. Strings, bytes and records
-//! of a decoded message are slices of the received buffer.
+//! Nothing here allocates by a length that the bytes do not back, and no bytes make it panic. Bytes and records of a
+//! decoded message are slices of the received buffer; strings are copied, most of them into the message itself.
 //!
 //! Reference: <https://kafka.apache.org/protocol>, KIP-482 (flexible versions), KIP-511 (ApiVersions).
 
@@ -26,6 +26,6 @@ pub mod wire;
 pub use error::ErrorCode;
 pub use messages::ApiKey;
 pub use wire::{
-    DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Frame, Message, Reader, Request,
-    Response, Size, Str, UnknownTag, UnknownTags, Uuid, Versions, Writer,
+    DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Frame, Ints, Message, Reader,
+    Request, Response, Size, Str, UnknownTag, UnknownTags, Uuid, Versions, Writer,
 };

@@ -68,7 +68,7 @@ fn check_assignments(
     }
     if assignments
         .iter()
-        .any(|assigned| assigned.broker_ids != [node])
+        .any(|assigned| *assigned.broker_ids != [node])
     {
         let message = format!(
             "each partition must be assigned to broker {node} alone, the only one there is"

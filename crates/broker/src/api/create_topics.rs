@@ -123,7 +123,7 @@ fn check_assignments(
         "partitions must be numbered from 0 without gaps".to_owned()
     } else if assignments
         .iter()
-        .any(|assigned| assigned.broker_ids != [node])
+        .any(|assigned| *assigned.broker_ids != [node])
     {
         format!("each partition must be assigned to broker {node} alone, the only one there is")
     } else {

@@ -10,7 +10,7 @@ use ottla_protocol::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
 use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
-use ottla_protocol::{ErrorCode, Uuid, Versions};
+use ottla_protocol::{ErrorCode, Ints, Uuid, Versions};
 
 use super::{Api, Cx, Outcome, operations};
 use crate::config::Values;
@@ -123,8 +123,8 @@ fn found(core: &Core, topic: &Topic, topic_authorized_operations: i32) -> Metada
         partition_index,
         leader_id: core.node.id,
         leader_epoch: LEADER_EPOCH,
-        replica_nodes: vec![core.node.id],
-        isr_nodes: vec![core.node.id],
+        replica_nodes: Ints::from_slice(&[core.node.id]),
+        isr_nodes: Ints::from_slice(&[core.node.id]),
         ..Default::default()
     };
     MetadataResponseTopic {

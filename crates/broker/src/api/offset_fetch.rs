@@ -8,7 +8,7 @@ use ottla_protocol::messages::offset_fetch_response::{
     OffsetFetchResponseTopic, OffsetFetchResponseTopics,
 };
 use ottla_protocol::messages::{OffsetFetchRequest, OffsetFetchResponse};
-use ottla_protocol::{ErrorCode, Str, Uuid, Versions};
+use ottla_protocol::{ErrorCode, Ints, Str, Uuid, Versions};
 
 use super::{Api, Cx, Outcome};
 use crate::core::Core;
@@ -123,12 +123,7 @@ struct Found {
 }
 
 /// The offsets `group` has committed: of what is asked for, or all.
-fn fetch(
-    core: &Core,
-    group: &str,
-    asked: Option<Vec<(Named, Vec<i32>)>>,
-    by_id: bool,
-) -> Vec<Found> {
+fn fetch(core: &Core, group: &str, asked: Option<Vec<(Named, Ints)>>, by_id: bool) -> Vec<Found> {
     let offsets = core
         .with_groups(|groups| groups.offsets(group).cloned())
         .unwrap_or_default();

@@ -753,7 +753,7 @@ fn topics_are_checked_made_grown_and_deleted() {
     let assigned = |broker: i32, partition_index| CreatableTopic {
         assignments: vec![CreatableReplicaAssignment {
             partition_index,
-            broker_ids: vec![broker],
+            broker_ids: vec![broker].into(),
             ..Default::default()
         }],
         ..topic("c", -1, -1)
@@ -864,7 +864,7 @@ fn committed_offsets_are_fetched_until_topic_or_group_go() {
     for version in 1..=7 {
         let topic = offset_fetch_request::OffsetFetchRequestTopic {
             name: "t".into(),
-            partition_indexes: vec![0, 1],
+            partition_indexes: vec![0, 1].into(),
             ..Default::default()
         };
         let request = OffsetFetchRequest {

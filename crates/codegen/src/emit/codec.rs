@@ -70,8 +70,18 @@ fn rust_type(kind: &Type) -> String {
         Type::String => "w::Str".to_owned(),
         Type::Bytes | Type::Records => "w::Bytes".to_owned(),
         Type::Struct(name) => name.clone(),
+        Type::Array(element) if is_int32(element) => "w::Ints".to_owned(),
         Type::Array(element) => format!("Vec<{}>", rust_type(element)),
     }
+}
+
+/// Arrays of int32 are read and written in one piece.
+fn is_int32(kind: &Type) -> bool {
+    *kind
+        == Type::Int {
+            bits: 32,
+            signed: true,
+        }
 }
 
 /// The value where nothing was written.
@@ -89,7 +99,10 @@ pub(super) fn default_value(field: &Field) -> String {
         (Default::Natural, Type::String) => "w::Str::new()".to_owned(),
         (Default::Natural, Type::Bytes | Type::Records) => "w::Bytes::new()".to_owned(),
         (Default::Natural, Type::Struct(name)) => format!("{name}::default()"),
-        (Default::Natural, Type::Array(_)) => "Vec::new()".to_owned(),
+        (Default::Natural, kind @ Type::Array(_)) => match rust_type(kind).as_str() {
+            ints @ "w::Ints" => format!("{ints}::new()"),
+            _ => "Vec::new()".to_owned(),
+        },
     };
     if field.optional {
         format!("Some({plain})")
@@ -125,6 +138,14 @@ pub(super) fn differs(field: &Field) -> String {
         (Default::True, _) => format!("!self.{name}"),
         _ => format!("self.{name} != {}", default_value(field)),
     }
+}
+
+/// What is read or written in one step.
+enum Run<'a> {
+    /// Two fields or more that are there in the same versions and always take the same bytes.
+    Fixed(Vec<&'a Field>, Condition),
+    /// Any other field.
+    One(&'a Field),
 }
 
 struct Emitter<'a> {
@@ -227,6 +248,31 @@ impl Emitter<'_> {
             .collect();
         tagged.sort_by_key(|(_, tag, _)| *tag);
         tagged
+    }
+
+    /// The fields in their order; those of fixed sizes that follow each other in the same versions come together.
+    fn runs(&self) -> Vec<Run<'_>> {
+        let mut runs: Vec<Run<'_>> = Vec::new();
+        for field in &self.s.fields {
+            let here = condition(field.versions, self.s.versions);
+            let fixed = fixed_size(&field.kind).is_some() && !field.optional && field.tag.is_none();
+            match runs.last_mut() {
+                Some(Run::Fixed(fields, same)) if fixed && *same == here => fields.push(field),
+                _ if fixed && here != Condition::Never => {
+                    runs.push(Run::Fixed(vec![field], here));
+                }
+                _ => runs.push(Run::One(field)),
+            }
+        }
+        // One alone needs no group.
+        for run in &mut runs {
+            if let Run::Fixed(fields, _) = run {
+                if let [field] = fields[..] {
+                    *run = Run::One(field);
+                }
+            }
+        }
+        runs
     }
 
     // ------------------------------------------------------------------------------------------------------- measure
@@ -493,14 +539,11 @@ impl Emitter<'_> {
 
     fn write(&self, c: &mut Code) {
         let mut body = Code::new();
-        for field in &self.s.fields {
-            match field.tag {
-                None => {
-                    let here = condition(field.versions, self.s.versions);
-                    body.when(&here, |c| self.write_value(c, field, field.versions));
-                }
-                Some((_, tagged)) => {
-                    let plain = untagged_versions(field, tagged);
+        for run in self.runs() {
+            match run {
+                Run::Fixed(fields, here) => body.when(&here, |c| write_group(c, &fields)),
+                Run::One(field) => {
+                    let plain = untagged_versions(field, field.tagged());
                     body.when(&condition(plain, self.s.versions), |c| {
                         self.write_value(c, field, plain)
                     });
@@ -569,6 +612,9 @@ impl Emitter<'_> {
         };
         match &field.kind {
             Type::Struct(_) => c.line(&format!("{value}.write_at(version, out);")),
+            Type::Array(element) if is_int32(element) => {
+                c.line(&format!("out.ints({by}{value}, {compact});"));
+            }
             Type::Array(element) => {
                 c.line(&format!("out.count({value}.len(), {compact});"));
                 c.line(&format!("for element in {by}{value} {{"));
@@ -641,8 +687,11 @@ impl Emitter<'_> {
 
     fn read(&self, c: &mut Code) {
         let mut body = Code::new();
-        for field in &self.s.fields {
-            self.read_field(&mut body, field);
+        for run in self.runs() {
+            match run {
+                Run::Fixed(fields, here) => read_group(&mut body, &fields, &here),
+                Run::One(field) => self.read_field(&mut body, field),
+            }
         }
         if self.has_tags() {
             match self.flexible() {
@@ -749,6 +798,10 @@ impl Emitter<'_> {
                 format!("{name}::read_at(version, input)"),
                 format!("input.nullable_struct({in_tag}, |input| {name}::read_at(version, input))"),
             ),
+            Type::Array(element) if is_int32(element) => (
+                format!("input.ints({compact})"),
+                format!("input.nullable_ints({compact})"),
+            ),
             Type::Array(element) => {
                 let call = match element.as_ref() {
                     Type::Struct(name) => format!(
@@ -835,8 +888,71 @@ impl Emitter<'_> {
         }
         c.line("_ => unknown_tagged_fields.push(tag, input.rest()),");
         c.line("}");
-        c.line("input.end_tag(&tags)?;");
+        c.line("input.end_tag(&mut tags)?;");
         c.line("}");
+    }
+}
+
+/// The bytes that all fields of a group take.
+fn group_size(fields: &[&Field]) -> usize {
+    fields.iter().filter_map(|f| fixed_size(&f.kind)).sum()
+}
+
+fn write_group(c: &mut Code, fields: &[&Field]) {
+    c.line(&format!(
+        "let mut group = w::Group::<{}>::new();",
+        group_size(fields)
+    ));
+    for field in fields {
+        c.line(&format!(
+            "group.put_{}(self.{});",
+            primitive(&field.kind),
+            field.name
+        ));
+    }
+    c.line("out.raw(group.bytes());");
+}
+
+fn read_group(c: &mut Code, fields: &[&Field], here: &Condition) {
+    let sizes: Vec<String> = fields
+        .iter()
+        .filter_map(|f| Some(format!("(\"{}\", {})", bare(&f.name), fixed_size(&f.kind)?)))
+        .collect();
+    let begin = format!(
+        "let mut group = input.group::<{}>(&[{}])?;",
+        group_size(fields),
+        sizes.join(", ")
+    );
+    let read = |f: &Field| format!("group.{}()", primitive(&f.kind));
+    let Condition::If(text) = here else {
+        c.line(&begin);
+        for field in fields {
+            c.line(&format!("let {} = {};", local(&field.name), read(field)));
+        }
+        return;
+    };
+    let tuple = |of: &dyn Fn(&Field) -> String| {
+        let parts: Vec<String> = fields.iter().map(|f| of(f)).collect();
+        format!("({})", parts.join(", "))
+    };
+    c.line(&format!(
+        "let {} = if {text} {{",
+        tuple(&|f| local(&f.name))
+    ));
+    c.line(&begin);
+    c.line(&tuple(&read));
+    c.line("} else {");
+    c.line(&tuple(&default_value));
+    c.line("};");
+}
+
+/// The name of the function that reads a primitive of fixed size.
+fn primitive(kind: &Type) -> String {
+    match kind {
+        Type::Bool => "bool".to_owned(),
+        Type::Int { bits, signed } => format!("{}{bits}", if *signed { 'i' } else { 'u' }),
+        Type::Float64 => "f64".to_owned(),
+        _ => "uuid".to_owned(),
     }
 }
 
@@ -856,32 +972,24 @@ fn untagged_versions(field: &Field, tagged: Versions) -> Versions {
 
 fn write_primitive(kind: &Type, reference: &str, value: &str, compact: &str) -> String {
     match kind {
-        Type::Bool => format!("out.bool({value});"),
-        Type::Int { bits, signed } => {
-            format!("out.{}{bits}({value});", if *signed { 'i' } else { 'u' })
-        }
-        Type::Float64 => format!("out.f64({value});"),
-        Type::Uuid => format!("out.uuid({value});"),
         Type::String => format!("out.string({reference}, {compact});"),
-        _ => format!("out.bytes({reference}, {compact});"),
+        Type::Bytes | Type::Records => format!("out.bytes({reference}, {compact});"),
+        kind => format!("out.{}({value});", primitive(kind)),
     }
 }
 
 fn read_primitive(kind: &Type, compact: &str) -> String {
     match kind {
-        Type::Bool => "input.bool()".to_owned(),
-        Type::Int { bits, signed } => format!("input.{}{bits}()", if *signed { 'i' } else { 'u' }),
-        Type::Float64 => "input.f64()".to_owned(),
-        Type::Uuid => "input.uuid()".to_owned(),
         Type::String => format!("input.string({compact})"),
-        _ => format!("input.bytes({compact})"),
+        Type::Bytes | Type::Records => format!("input.bytes({compact})"),
+        kind => format!("input.{}()", primitive(kind)),
     }
 }
 
 /// The local that holds a field while its struct is read: its name, but for the names that reading needs itself.
 fn local(name: &str) -> String {
     match name {
-        "version" | "flexible" | "input" | "tags" | "tag" => format!("{name}_"),
+        "version" | "flexible" | "input" | "tags" | "tag" | "group" => format!("{name}_"),
         _ => name.to_owned(),
     }
 }

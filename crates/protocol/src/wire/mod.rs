@@ -5,6 +5,7 @@
 //! against the bytes that are there.
 
 mod errors;
+mod group;
 #[cfg(feature = "json")]
 pub(crate) mod hex;
 mod message;
@@ -18,13 +19,14 @@ pub use errors::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 pub use message::{Message, Request, Response, Versions};
 pub use reader::Reader;
 pub use size::Size;
-pub use values::{Str, UnknownTag, UnknownTags, Uuid};
+pub use values::{Ints, Str, UnknownTag, UnknownTags, Uuid};
 pub use writer::{Frame, Writer};
 
 pub(crate) use errors::{
     at, not_in_version, null_in_version, tag_not_in_version, tags_in_version, too_large, within,
     within_element,
 };
+pub(crate) use group::Group;
 pub(crate) use size::{
     measure_bytes, measure_count, measure_string, measure_tag, measure_tags, measured,
 };

@@ -1,19 +1,24 @@
 //! Reading primitives off received bytes, each length checked against what is there.
 
-use bytes::Bytes;
+use std::str::Utf8Error;
 
-use super::{DecodeError, DecodeErrorKind, MAX_STRING, Str, UnknownTags, Uuid};
+use bytes::{Buf, Bytes};
+
+use super::group::Group;
+use super::{DecodeError, DecodeErrorKind, Ints, MAX_STRING, Str, UnknownTags, Uuid};
 
 /// How many elements an array gets room for before the first is read.
 const RESERVED: usize = 1024;
 
-/// Received bytes and a position in them.
+/// Received bytes, of which what was read is taken off.
 #[derive(Debug, Clone)]
 pub struct Reader {
+    /// What is left: to the end, or to that of the tagged field that is being read.
     bytes: Bytes,
-    at: usize,
-    /// Where reading ends: that of the bytes, or of the tagged field that is being read.
-    end: usize,
+    /// How many bytes come after those.
+    after: usize,
+    /// How many bytes there were.
+    total: usize,
 }
 
 /// Where a section of tagged fields is.
@@ -22,34 +27,37 @@ pub(crate) struct Tags {
     left: u32,
     previous: Option<u32>,
     tag: u32,
-    /// The end of what the section stands in.
-    end: usize,
+    /// What comes after the tagged field, of what the section stands in.
+    rest: Bytes,
+    after: usize,
 }
 
 impl Reader {
     /// A reader of all the bytes.
     pub fn new(bytes: Bytes) -> Self {
-        let end = bytes.len();
-        Self { bytes, at: 0, end }
+        let total = bytes.len();
+        Self {
+            bytes,
+            after: 0,
+            total,
+        }
     }
 
     /// How many bytes are left.
     #[inline]
     pub fn remaining(&self) -> usize {
-        self.end - self.at
+        self.bytes.len()
     }
 
     /// The position in the bytes.
     pub fn position(&self) -> usize {
-        self.at
+        self.total - self.after - self.bytes.len()
     }
 
     /// Everything that is left, without a copy.
     #[inline]
     pub fn rest(&mut self) -> Bytes {
-        let rest = self.bytes.slice(self.at..self.end);
-        self.at = self.end;
-        rest
+        std::mem::take(&mut self.bytes)
     }
 
     /// Nothing may be left.
@@ -66,27 +74,57 @@ impl Reader {
     #[cold]
     #[inline(never)]
     fn short<T>(&self, wanted: usize) -> Result<T, DecodeError> {
-        let left = self.remaining();
-        Err(if self.end < self.bytes.len() {
+        Err(self.shortage(wanted, self.remaining()))
+    }
+
+    fn shortage(&self, wanted: usize, left: usize) -> DecodeError {
+        if self.after > 0 {
             DecodeErrorKind::EndOfTag { wanted, left }.into()
         } else {
             DecodeErrorKind::UnexpectedEnd { wanted, left }.into()
-        })
+        }
     }
 
     #[inline]
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        match self
-            .bytes
-            .get(self.at..self.end)
-            .and_then(|rest| rest.first_chunk::<N>())
-        {
+        match self.bytes.first_chunk::<N>() {
             Some(chunk) => {
-                self.at += N;
-                Ok(*chunk)
+                let chunk = *chunk;
+                self.bytes.advance(N);
+                Ok(chunk)
             }
             None => self.short(N),
         }
+    }
+
+    /// Fields of fixed sizes that follow each other, checked at once; `fields` are their names and sizes.
+    #[inline]
+    pub(crate) fn group<const N: usize>(
+        &mut self,
+        fields: &'static [(&'static str, usize)],
+    ) -> Result<Group<N>, DecodeError> {
+        match self.bytes.first_chunk::<N>() {
+            Some(chunk) => {
+                let group = Group::of(*chunk);
+                self.bytes.advance(N);
+                Ok(group)
+            }
+            None => self.short_group(fields),
+        }
+    }
+
+    /// The error of the field that the bytes end in.
+    #[cold]
+    #[inline(never)]
+    fn short_group<T>(&self, fields: &[(&'static str, usize)]) -> Result<T, DecodeError> {
+        let mut left = self.remaining();
+        for &(field, size) in fields {
+            if size > left {
+                return Err(self.shortage(size, left).at(field));
+            }
+            left -= size;
+        }
+        self.short(left)
     }
 
     /// So many bytes, without a copy.
@@ -98,9 +136,7 @@ impl Reader {
         if length > self.remaining() {
             return self.short(length);
         }
-        let from = self.at;
-        self.at += length;
-        Ok(self.bytes.slice(from..self.at))
+        Ok(self.bytes.split_to(length))
     }
 
     /// One byte; any but 0 is true.
@@ -158,17 +194,19 @@ impl Reader {
     }
 
     /// Seven bits a byte, the lowest first; of 5 bytes and 32 bits at most, though it may be longer than it needs to be.
+    #[inline]
     pub fn uvarint(&mut self) -> Result<u32, DecodeError> {
         // Nearly every length is below 128.
-        match self.bytes.get(self.at) {
-            Some(&byte) if byte < 0x80 && self.at < self.end => {
-                self.at += 1;
+        match self.bytes.first() {
+            Some(&byte) if byte < 0x80 => {
+                self.bytes.advance(1);
                 Ok(u32::from(byte))
             }
             _ => self.long_uvarint(),
         }
     }
 
+    #[inline(never)]
     fn long_uvarint(&mut self) -> Result<u32, DecodeError> {
         let mut value = 0u32;
         for shift in [0, 7, 14, 21, 28] {
@@ -228,9 +266,15 @@ impl Reader {
         let Some(length) = self.string_length(compact)? else {
             return Ok(None);
         };
-        match Str::from_utf8(self.raw(length)?) {
-            Ok(string) => Ok(Some(string)),
-            Err(bytes) => not_utf8(&bytes),
+        let Some(bytes) = self.bytes.get(..length) else {
+            return self.short(length);
+        };
+        match Str::from_utf8(bytes) {
+            Ok(string) => {
+                self.bytes.advance(length);
+                Ok(Some(string))
+            }
+            Err(error) => not_utf8(error),
         }
     }
 
@@ -285,6 +329,28 @@ impl Reader {
         Ok(Some(array))
     }
 
+    pub(crate) fn ints(&mut self, compact: bool) -> Result<Ints, DecodeError> {
+        match self.nullable_ints(compact)? {
+            Some(array) => Ok(array),
+            None => null(),
+        }
+    }
+
+    /// An array of int32, all its bytes checked at once.
+    pub(crate) fn nullable_ints(&mut self, compact: bool) -> Result<Option<Ints>, DecodeError> {
+        let Some(count) = self.length(compact)? else {
+            return Ok(None);
+        };
+        let size = count.saturating_mul(4);
+        let Some(numbers) = self.bytes.get(..size) else {
+            return self.too_many(count, 4);
+        };
+        let number = |chunk: &[u8]| chunk.first_chunk().copied().map_or(0, i32::from_be_bytes);
+        let array = numbers.chunks_exact(4).map(number).collect();
+        self.bytes.advance(size);
+        Ok(Some(array))
+    }
+
     /// A struct after the byte, or in a tagged field the varint, that tells it from null.
     #[inline]
     pub(crate) fn nullable_struct<T>(
@@ -326,7 +392,8 @@ impl Reader {
             left,
             previous: None,
             tag: 0,
-            end: self.end,
+            rest: Bytes::new(),
+            after: self.after,
         })
     }
 
@@ -349,12 +416,13 @@ impl Reader {
         if size > left {
             return Err(DecodeErrorKind::TagTooLong { tag, size, left }.into());
         }
-        self.end = self.at + size;
+        tags.rest = self.bytes.split_off(size);
+        self.after = tags.after + tags.rest.len();
         Ok(Some(tag))
     }
 
     /// Ends a tagged field, of which nothing may be left.
-    pub(crate) fn end_tag(&mut self, tags: &Tags) -> Result<(), DecodeError> {
+    pub(crate) fn end_tag(&mut self, tags: &mut Tags) -> Result<(), DecodeError> {
         let left = self.remaining();
         if left > 0 {
             return Err(DecodeErrorKind::TagLeftOver {
@@ -363,7 +431,8 @@ impl Reader {
             }
             .into());
         }
-        self.end = tags.end;
+        self.bytes = std::mem::take(&mut tags.rest);
+        self.after = tags.after;
         Ok(())
     }
 
@@ -371,18 +440,19 @@ impl Reader {
     #[inline]
     pub(crate) fn unknown_tags(&mut self, unknown: &mut UnknownTags) -> Result<(), DecodeError> {
         // Nearly always there are none.
-        if self.at < self.end && self.bytes.get(self.at) == Some(&0) {
-            self.at += 1;
+        if self.bytes.first() == Some(&0) {
+            self.bytes.advance(1);
             return Ok(());
         }
         self.some_unknown_tags(unknown)
     }
 
+    #[cold]
     fn some_unknown_tags(&mut self, unknown: &mut UnknownTags) -> Result<(), DecodeError> {
         let mut tags = self.tags()?;
         while let Some(tag) = self.next_tag(&mut tags)? {
             unknown.push(tag, self.rest());
-            self.end_tag(&tags)?;
+            self.end_tag(&mut tags)?;
         }
         Ok(())
     }
@@ -402,8 +472,8 @@ fn negative<T>(length: i32) -> Result<T, DecodeError> {
 
 #[cold]
 #[inline(never)]
-fn not_utf8<T>(bytes: &[u8]) -> Result<T, DecodeError> {
-    let valid = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+fn not_utf8<T>(error: Utf8Error) -> Result<T, DecodeError> {
+    let valid = error.valid_up_to();
     Err(DecodeErrorKind::InvalidUtf8 { valid }.into())
 }
 
@@ -516,10 +586,44 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_slices_of_the_frame() {
-        let frame = Bytes::from_static(b"\x05topic");
-        let topic = Reader::new(frame.clone()).string(true).unwrap();
-        assert_eq!(topic.as_bytes().as_ptr(), frame[1..].as_ptr());
+    fn bytes_are_slices_of_the_frame() {
+        let frame = Bytes::from_static(b"\x06bytes!");
+        let bytes = Reader::new(frame.clone()).bytes(true).unwrap();
+        assert_eq!(bytes.as_ptr(), frame[1..].as_ptr());
+    }
+
+    #[test]
+    fn a_group_names_the_field_that_the_bytes_end_in() {
+        let read = |bytes: &[u8]| {
+            reader(bytes)
+                .group::<7>(&[("first", 1), ("second", 4), ("third", 2)])
+                .map(|mut group| (group.i8(), group.i32(), group.i16()))
+        };
+        assert_eq!(read(&[1, 0, 0, 1, 0, 0xff, 0xfe, 9]), Ok((1, 256, -2)));
+        for (length, text) in [
+            (0, "first: 1 bytes wanted, 0 left"),
+            (3, "second: 4 bytes wanted, 2 left"),
+            (5, "third: 2 bytes wanted, 0 left"),
+            (6, "third: 2 bytes wanted, 1 left"),
+        ] {
+            assert_eq!(read(&[0; 7][..length]).unwrap_err().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_counted_against_the_bytes() {
+        let mut input = reader(&[3, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe, 7]);
+        assert_eq!(input.ints(true).unwrap()[..], [1, -2]);
+        assert_eq!(input.position(), 9);
+        assert_eq!(reader(&[0xff; 4]).nullable_ints(false).unwrap(), None);
+        let many: Vec<u8> = [0, 0, 0, 9].into_iter().chain([1; 36]).collect();
+        assert_eq!(reader(&many).ints(false).unwrap()[..], [0x0101_0101; 9]);
+        let expected = DecodeErrorKind::CountTooLarge {
+            count: 2,
+            least: 4,
+            left: 7,
+        };
+        assert_eq!(kind(reader(&[3, 0, 0, 0, 1, 0, 0, 0]).ints(true)), expected);
     }
 
     #[test]
@@ -564,7 +668,7 @@ mod tests {
             let mut tags = input.tags()?;
             while input.next_tag(&mut tags)?.is_some() {
                 input.i16()?;
-                input.end_tag(&tags)?;
+                input.end_tag(&mut tags)?;
             }
             input.finish()
         };

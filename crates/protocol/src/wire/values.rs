@@ -2,47 +2,51 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::ops::Deref;
-use std::str::FromStr;
+use std::str::{FromStr, Utf8Error};
 
 use bytes::Bytes;
+use compact_str::CompactString;
+use smallvec::SmallVec;
 
-/// Valid UTF-8 in shared bytes: a decoded string is a slice of the frame it came in, and clones without a copy.
-#[derive(Clone, Default)]
-pub struct Str(Bytes);
+/// The numbers of an array of int32, such as the replicas of a partition; up to four take no memory of their own.
+pub type Ints = SmallVec<[i32; 4]>;
+
+/// A string. Up to 24 bytes, as nearly all names have, take no memory of their own, and none keeps the frame alive that it
+/// came in: for strings, copying costs less than counting who shares them.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Str(CompactString);
 
 impl Str {
     /// The empty string.
     pub const fn new() -> Self {
-        Self(Bytes::new())
+        Self::from_static("")
     }
 
     /// A string of the program, without a copy.
     pub const fn from_static(text: &'static str) -> Self {
-        Self(Bytes::from_static(text.as_bytes()))
+        Self(CompactString::const_new(text))
     }
 
-    /// The bytes as a string, or back as they are where they are not UTF-8.
-    pub fn from_utf8(bytes: Bytes) -> Result<Self, Bytes> {
-        if std::str::from_utf8(&bytes).is_ok() {
-            Ok(Self(bytes))
-        } else {
-            Err(bytes)
-        }
+    /// The bytes as a string.
+    ///
+    /// # Errors
+    /// They are not UTF-8.
+    #[inline]
+    pub fn from_utf8(bytes: &[u8]) -> Result<Self, Utf8Error> {
+        std::str::from_utf8(bytes).map(Self::from)
     }
 
     /// The text.
     #[inline]
     pub fn as_str(&self) -> &str {
-        // Checked when it was made; checking again costs less than a promise that the compiler cannot check.
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        self.0.as_str()
     }
 
     /// The bytes.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        self.0.as_bytes()
     }
 
     /// How many bytes.
@@ -55,16 +59,6 @@ impl Str {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// The bytes, shared.
-    pub fn into_bytes(self) -> Bytes {
-        self.0
-    }
-
-    /// The same text in memory of its own, so that it does not keep the frame alive that it came in.
-    pub fn detached(&self) -> Self {
-        Self(Bytes::copy_from_slice(&self.0))
     }
 }
 
@@ -89,59 +83,34 @@ impl Borrow<str> for Str {
     }
 }
 
-impl Hash for Str {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.as_str().hash(state);
-    }
-}
-
-impl PartialEq for Str {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl Eq for Str {}
-
-impl PartialOrd for Str {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Str {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.cmp(&other.0)
-    }
-}
-
 impl PartialEq<str> for Str {
     fn eq(&self, other: &str) -> bool {
-        self.0 == other.as_bytes()
+        self.as_str() == other
     }
 }
 
 impl PartialEq<&str> for Str {
     fn eq(&self, other: &&str) -> bool {
-        self.0 == other.as_bytes()
+        self.as_str() == *other
     }
 }
 
 impl PartialEq<String> for Str {
     fn eq(&self, other: &String) -> bool {
-        self.0 == other.as_bytes()
+        self.as_str() == *other
     }
 }
 
 impl From<&str> for Str {
+    #[inline]
     fn from(text: &str) -> Self {
-        Self(Bytes::copy_from_slice(text.as_bytes()))
+        Self(CompactString::new(text))
     }
 }
 
 impl From<String> for Str {
     fn from(text: String) -> Self {
-        Self(Bytes::from(text))
+        Self(CompactString::from(text))
     }
 }
 
@@ -153,7 +122,7 @@ impl From<&String> for Str {
 
 impl From<Str> for String {
     fn from(text: Str) -> Self {
-        text.as_str().to_owned()
+        text.0.into_string()
     }
 }
 
@@ -252,20 +221,24 @@ pub struct UnknownTag {
 }
 
 /// The tagged fields of a struct that are not known here, in ascending order of their tags.
+// One word where there are none, which is nearly always.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct UnknownTags(Vec<UnknownTag>);
+#[allow(clippy::box_collection)]
+pub struct UnknownTags(Option<Box<Vec<UnknownTag>>>);
 
 impl UnknownTags {
     /// None, which takes no memory of its own.
     #[inline]
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self(None)
     }
 
     /// Adds one at the end. Encoding refuses tags that do not ascend.
     #[cold]
     pub fn push(&mut self, tag: u32, value: Bytes) {
-        self.0.push(UnknownTag { tag, value });
+        self.0
+            .get_or_insert_default()
+            .push(UnknownTag { tag, value });
     }
 }
 
@@ -274,13 +247,14 @@ impl Deref for UnknownTags {
 
     #[inline]
     fn deref(&self) -> &[UnknownTag] {
-        &self.0
+        self.0.as_deref().map_or(&[], Vec::as_slice)
     }
 }
 
 impl FromIterator<UnknownTag> for UnknownTags {
     fn from_iter<I: IntoIterator<Item = UnknownTag>>(tags: I) -> Self {
-        Self(tags.into_iter().collect())
+        let tags: Vec<_> = tags.into_iter().collect();
+        Self((!tags.is_empty()).then(|| Box::new(tags)))
     }
 }
 
@@ -314,6 +288,6 @@ mod tests {
             format!("{:>4}|{:?}", Str::from("ab"), Str::from("a\"")),
             "  ab|\"a\\\"\""
         );
-        assert!(Str::from_utf8(Bytes::from_static(b"\xff")).is_err());
+        assert!(Str::from_utf8(b"\xff").is_err());
     }
 }

@@ -140,7 +140,17 @@ impl Writer {
     }
 
     /// Seven bits a byte, the lowest first.
-    pub fn uvarint(&mut self, mut value: u32) {
+    #[inline]
+    pub fn uvarint(&mut self, value: u32) {
+        if value < 0x80 {
+            self.buffer.push(value as u8);
+        } else {
+            self.long_uvarint(value);
+        }
+    }
+
+    #[inline(never)]
+    fn long_uvarint(&mut self, mut value: u32) {
         while value > 0x7f {
             self.buffer.push(value as u8 | 0x80);
             value >>= 7;
@@ -182,6 +192,14 @@ impl Writer {
             self.shared.push((self.buffer.len(), value.clone()));
         } else {
             self.raw(value);
+        }
+    }
+
+    /// An array of int32.
+    pub(crate) fn ints(&mut self, values: &[i32], compact: bool) {
+        self.count(values.len(), compact);
+        for value in values {
+            self.i32(*value);
         }
     }
 
