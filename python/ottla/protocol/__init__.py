@@ -4,6 +4,27 @@ from __future__ import annotations
 
 from ottla.protocol._apis import APIS, Api
 from ottla.protocol._error_codes import ErrorCode
+from ottla.protocol._internal import (
+    INTERNAL_TOPICS,
+    InternalPart,
+    InternalRecord,
+    decode_control,
+    decode_internal,
+)
 from ottla.protocol._messages import MESSAGES, Form, Versions, decode, encode
 
-__all__ = ["APIS", "MESSAGES", "Api", "ErrorCode", "Form", "Versions", "decode", "encode"]
+__all__ = [
+    "APIS",
+    "INTERNAL_TOPICS",
+    "MESSAGES",
+    "Api",
+    "ErrorCode",
+    "Form",
+    "InternalPart",
+    "InternalRecord",
+    "Versions",
+    "decode",
+    "decode_control",
+    "decode_internal",
+    "encode",
+]

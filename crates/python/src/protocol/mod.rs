@@ -1,4 +1,6 @@
-//! What `ottla.protocol` stands on: messages by name, and the tables of messages, APIs and error codes.
+//! What `ottla.protocol` stands on: messages by name, records of internal topics, and the tables of messages,
+//! APIs and error codes.
 
+pub(crate) mod internal;
 pub(crate) mod messages;
 pub(crate) mod tables;
