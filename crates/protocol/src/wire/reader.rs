@@ -319,11 +319,16 @@ impl Reader {
         if count > self.remaining() / least.max(1) {
             return self.too_many(count, least);
         }
-        let mut array = Vec::with_capacity(count.min(RESERVED));
-        for i in 0..count {
-            match read(self) {
-                Ok(element) => array.push(element),
-                Err(error) => return Err(error.at_index(i)),
+        let mut array = Vec::new();
+        while array.len() < count {
+            // Room doubles with the elements that were really there, and never passes the count.
+            let room = (count - array.len()).min(array.len().max(RESERVED));
+            array.reserve_exact(room);
+            for _ in 0..room {
+                match read(self) {
+                    Ok(element) => array.push(element),
+                    Err(error) => return Err(error.at_index(array.len())),
+                }
             }
         }
         Ok(Some(array))
