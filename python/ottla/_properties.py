@@ -33,6 +33,8 @@ class AdminProperties(TypedDict, total=False):
     """The longest that a new connection may take to be ready for requests. Default: 30000."""
     metadata_max_age_ms: int | None
     """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
+    receive_message_max_bytes: int | None
+    """Most bytes of one answer; a broker that announces more is not read from any further. Default: 104857600."""
     receive_buffer_bytes: int | None
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
@@ -64,6 +66,8 @@ class ConsumerProperties(TypedDict, total=False):
     """The longest that a new connection may take to be ready for requests. Default: 30000."""
     metadata_max_age_ms: int | None
     """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
+    receive_message_max_bytes: int | None
+    """Most bytes of one answer; a broker that announces more is not read from any further. Default: 104857600."""
     receive_buffer_bytes: int | None
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
@@ -118,6 +122,8 @@ class ProducerProperties(TypedDict, total=False):
     """The longest that a new connection may take to be ready for requests. Default: 30000."""
     metadata_max_age_ms: int | None
     """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
+    receive_message_max_bytes: int | None
+    """Most bytes of one answer; a broker that announces more is not read from any further. Default: 104857600."""
     receive_buffer_bytes: int | None
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None

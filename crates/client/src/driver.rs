@@ -382,6 +382,7 @@ impl<W: Publish> Shared<W> {
             now,
             &self.config.client_id,
             deadline.saturating_duration_since(now),
+            self.config.receive_message_max,
         )?;
         let mut traffic = Traffic {
             connection,

@@ -47,10 +47,12 @@ macro_rules! apis {
 
         impl Response {
             /// Decodes the answer to a request of `api` at `version`; `None` for an API that no request here has.
-            pub(crate) fn decode(api: ApiKey, version: i16, frame: Bytes) -> Option<Result<Response, DecodeError>> {
+            /// With it comes how many bytes follow it in its frame.
+            pub(crate) fn decode(api: ApiKey, version: i16, frame: Bytes) -> Option<Result<(Response, usize), DecodeError>> {
                 match api {
                     $(ApiKey::$api => Some(
-                        header::decode_response::<$response>(version, frame).map(|(_, body)| Response::$api(body)),
+                        header::decode_response_prefix::<$response>(version, frame)
+                            .map(|(_, body, left)| (Response::$api(body), left)),
                     ),)*
                     _ => None,
                 }

@@ -104,6 +104,8 @@ pub struct Config {
     pub decompress_max_bytes: usize,
     /// Whether asking for an unknown topic may create it.
     pub allow_auto_create_topics: bool,
+    /// Most bytes of one answer.
+    pub receive_message_max: usize,
     /// Size of the socket's receive buffer; `None` leaves it to the system.
     pub receive_buffer: Option<usize>,
     /// Size of the socket's send buffer; `None` leaves it to the system.
@@ -246,6 +248,9 @@ const CONSUMER: &[Role] = &[Role::Consumer];
 const MAX_MS: i64 = i32::MAX as i64;
 const MAX_BYTES: i64 = i32::MAX as i64;
 
+/// What the answer to a fetch may take beside its records.
+const FETCH_OVERHEAD: usize = 1 << 20;
+
 const fn bytes(min: i64, max: i64, set: fn(&mut Config, i64)) -> Value {
     Value::Int {
         min,
@@ -377,6 +382,13 @@ pub static PROPERTIES: &[Property] = &[
         value: millis(1, |c, v| c.metadata_max_age = ms(v)),
         default: Some("300000"),
         doc: "Age at which the view of the cluster is refreshed even if nothing seems to have changed.",
+    },
+    Property {
+        name: "receive.message.max.bytes",
+        roles: ALL,
+        value: bytes(1 << 20, MAX_BYTES, |c, v| c.receive_message_max = size(v)),
+        default: Some("104857600"),
+        doc: "Most bytes of one answer; a broker that announces more is not read from any further.",
     },
     Property {
         name: "receive.buffer.bytes",
@@ -855,6 +867,17 @@ impl Config {
             }
             self.delivery_timeout = self.linger.unwrap_or_default() + self.request_timeout;
         }
+        // A broker may go over fetch.max.bytes for the sake of the first batch, which this must leave room for.
+        let fetched = size(self.fetch_max_bytes.into()).saturating_add(FETCH_OVERHEAD);
+        if self.role == Role::Consumer && self.receive_message_max < fetched {
+            if is_given("receive.message.max.bytes") {
+                return Err(error(
+                    "receive.message.max.bytes",
+                    format!("must be at least {fetched}: fetch.max.bytes and 1 MiB"),
+                ));
+            }
+            self.receive_message_max = fetched;
+        }
         self.setup_timeout_max = self.setup_timeout_max.max(self.setup_timeout);
         self.reconnect_backoff_max = self.reconnect_backoff_max.max(self.reconnect_backoff);
         self.retry_backoff_max = self.retry_backoff_max.max(self.retry_backoff);
@@ -900,6 +923,7 @@ impl Config {
             decompress_max_bytes: 0,
             // A producer has always been free to; there is no property for it.
             allow_auto_create_topics: role == Role::Producer,
+            receive_message_max: 0,
             receive_buffer: None,
             send_buffer: None,
             default_api_timeout: Duration::ZERO,
@@ -1091,6 +1115,21 @@ mod tests {
             "linger_ms: given twice"
         );
         assert!(problem(&[("security.protocol", "SASL_SSL")]).contains("not supported"));
+        let small = [("receive.message.max.bytes", "2000000")];
+        assert!(producer(&small).is_ok());
+        let consumer = |pairs: &[(&'static str, &'static str)]| {
+            let servers = [("bootstrap.servers", "localhost:9092")];
+            Config::parse(
+                Role::Consumer,
+                servers.into_iter().chain(pairs.iter().copied()),
+            )
+        };
+        assert_eq!(
+            consumer(&small).unwrap_err().to_string(),
+            "receive.message.max.bytes: must be at least 17825792: fetch.max.bytes and 1 MiB"
+        );
+        let large = consumer(&[("fetch.max.bytes", "200000000")]).unwrap();
+        assert!(large.receive_message_max > 200_000_000);
         assert!(
             problem(&[("delivery.timeout.ms", "10")]).contains("linger.ms + request.timeout.ms")
         );

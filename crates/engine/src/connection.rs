@@ -20,7 +20,7 @@ use ottla_protocol::{ApiKey, ErrorCode, Frame, header};
 
 use crate::api::{API_VERSIONS_MAX, Request, Response, Versions};
 use crate::error::{Error, Kind};
-use crate::frame::{LIMIT, LIMIT_AT_FIRST, next_frame, room};
+use crate::frame::{LIMIT_AT_FIRST, next_frame, room};
 
 /// A request on its way to the wire.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +76,8 @@ enum State {
 #[derive(Debug)]
 pub struct Connection {
     client_id: String,
+    /// The most bytes of an answer, once the broker told its versions.
+    limit: usize,
     state: State,
     in_flight: VecDeque<InFlight>,
     /// Requests without an answer: they are done when they are written, which must not take for ever either.
@@ -83,22 +85,31 @@ pub struct Connection {
     next_correlation: i32,
     heard: VecDeque<Heard>,
     transmit: VecDeque<Frame>,
+    passed_over: u64,
 }
 
 impl Connection {
-    /// A connection whose socket has just been connected; the broker's versions must arrive within `setup`.
+    /// A connection whose socket has just been connected; the broker's versions must arrive within `setup`. No answer may
+    /// have more than `limit` bytes.
     ///
     /// # Errors
     /// A client id that does not encode.
-    pub fn new(now: Instant, client_id: &str, setup: Duration) -> Result<Connection, Error> {
+    pub fn new(
+        now: Instant,
+        client_id: &str,
+        setup: Duration,
+        limit: usize,
+    ) -> Result<Connection, Error> {
         let mut connection = Connection {
             client_id: client_id.to_owned(),
+            limit,
             state: State::Negotiating,
             in_flight: VecDeque::new(),
             unwritten: VecDeque::new(),
             next_correlation: 0,
             heard: VecDeque::new(),
             transmit: VecDeque::new(),
+            passed_over: 0,
         };
         connection.ask_versions(now, API_VERSIONS_MAX, setup)?;
         Ok(connection)
@@ -201,6 +212,11 @@ impl Connection {
         self.heard.pop_front()
     }
 
+    /// How many bytes stood after answers in their frames and were passed over. None do in what a sound broker sends.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
     /// Every frame was written: the tokens of the requests that have no answer.
     pub fn handle_written(&mut self) -> Vec<u64> {
         self.unwritten
@@ -266,9 +282,9 @@ impl Connection {
 
     fn limit(&self) -> usize {
         if self.state == State::Ready {
-            LIMIT
+            self.limit
         } else {
-            LIMIT_AT_FIRST
+            LIMIT_AT_FIRST.min(self.limit)
         }
     }
 
@@ -306,8 +322,10 @@ impl Connection {
         };
         let refused = frame.get(4..6) == Some(&ErrorCode::UNSUPPORTED_VERSION.0.to_be_bytes()[..]);
         let version = if refused { 0 } else { asked.version };
-        let (_, answer) =
-            header::decode_response::<ApiVersionsResponse>(version, frame).map_err(undecodable)?;
+        let (_, answer, left) =
+            header::decode_response_prefix::<ApiVersionsResponse>(version, frame)
+                .map_err(undecodable)?;
+        self.passed_over += left as u64;
         if refused && asked.version > 0 {
             let highest = answer
                 .api_keys
@@ -330,7 +348,10 @@ impl Connection {
 
     fn handle_answer(&mut self, asked: &InFlight, frame: Bytes) -> Result<(), Error> {
         let response = match Response::decode(asked.api, asked.version, frame) {
-            Some(Ok(response)) => response,
+            Some(Ok((response, left))) => {
+                self.passed_over += left as u64;
+                response
+            }
             Some(Err(cause)) => {
                 return Err(Error::new(
                     Kind::Protocol,
@@ -366,6 +387,7 @@ mod tests {
     use crate::script::start;
 
     const SETUP: Duration = Duration::from_secs(10);
+    const LIMIT: usize = 100 << 20;
 
     fn metadata(token: u64) -> Outgoing {
         Outgoing {
@@ -402,7 +424,7 @@ mod tests {
     }
 
     fn ready(now: Instant) -> Connection {
-        let mut connection = Connection::new(now, "test", SETUP).unwrap();
+        let mut connection = Connection::new(now, "test", SETUP, LIMIT).unwrap();
         assert!(connection.poll_transmit().is_some());
         connection
             .handle_bytes(now, &mut answer(&versions(0, 4), 4, 0))
@@ -414,7 +436,7 @@ mod tests {
     #[test]
     fn asks_again_at_a_version_the_broker_knows() {
         let now = start();
-        let mut connection = Connection::new(now, "test", SETUP).unwrap();
+        let mut connection = Connection::new(now, "test", SETUP, LIMIT).unwrap();
         let first = connection.poll_transmit().unwrap().into_bytes();
         assert_eq!(&first[4..8], &[0, 18, 0, 4]);
         connection
@@ -490,7 +512,7 @@ mod tests {
     #[test]
     fn a_late_answer_is_an_error_that_says_so() {
         let now = start();
-        let mut connection = Connection::new(now, "test", SETUP).unwrap();
+        let mut connection = Connection::new(now, "test", SETUP, LIMIT).unwrap();
         assert_eq!(connection.next_timeout(), Some(now + SETUP));
         assert!(connection.handle_timeout(now).is_ok());
         assert!(
@@ -531,9 +553,59 @@ mod tests {
     }
 
     #[test]
+    fn bytes_after_an_answer_are_passed_over_and_counted() {
+        let now = start();
+        let mut connection = ready(now);
+        connection.send(now, metadata(1)).unwrap();
+        let mut bytes = answer(&MetadataResponse::default(), 9, 1);
+        let length = i32::try_from(bytes.len() - 4 + 3).unwrap();
+        bytes[..4].copy_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(b"abc");
+        connection.handle_bytes(now, &mut bytes).unwrap();
+        assert!(matches!(
+            connection.poll_heard(),
+            Some(Heard::Answer { token: 1, .. })
+        ));
+        assert_eq!(connection.passed_over(), 3);
+    }
+
+    #[test]
+    fn an_answer_to_a_request_that_has_none_is_given_up() {
+        let now = start();
+        let mut connection = ready(now);
+        let produce = Outgoing {
+            answered: false,
+            ..metadata(1)
+        };
+        connection.send(now, produce).unwrap();
+        let error = connection
+            .handle_bytes(now, &mut answer(&MetadataResponse::default(), 9, 1))
+            .unwrap_err();
+        assert!(error.message().contains("nothing was asked"), "{error}");
+    }
+
+    #[test]
+    fn an_answer_above_the_limit_is_refused_by_its_length() {
+        let now = start();
+        let mut connection = ready(now);
+        connection.send(now, metadata(1)).unwrap();
+        let claim = i32::try_from(LIMIT + 1).unwrap().to_be_bytes();
+        let error = connection
+            .handle_bytes(now, &mut BytesMut::from(&claim[..]))
+            .unwrap_err();
+        assert_eq!(error.kind(), Kind::Protocol);
+        assert!(
+            error.message().contains(
+                "claims 104857601 bytes, allowed are 0 to 104857600 (receive.message.max.bytes)"
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn no_room_for_large_frames_before_the_versions_are_known() {
         let now = start();
-        let mut connection = Connection::new(now, "test", SETUP).unwrap();
+        let mut connection = Connection::new(now, "test", SETUP, LIMIT).unwrap();
         let mut bytes = BytesMut::from(&(2_i32 << 20).to_be_bytes()[..]);
         assert_eq!(
             connection.handle_bytes(now, &mut bytes).unwrap_err().kind(),
@@ -544,7 +616,7 @@ mod tests {
     #[test]
     fn says_when_a_peer_closes() {
         let now = start();
-        let connection = Connection::new(now, "test", SETUP).unwrap();
+        let connection = Connection::new(now, "test", SETUP, LIMIT).unwrap();
         assert!(
             connection
                 .closed(&BytesMut::new())

@@ -1,19 +1,24 @@
 //! Cuts a stream of bytes into frames: a 4-byte length, then that many bytes.
+//!
+//! A length is held against a limit before anything is made of it, and what is no length at all says what else the peer
+//! may be.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use crate::error::{Error, Kind};
 
-/// The most bytes of an answer before the broker told its versions: no honest answer is larger.
-pub(crate) const LIMIT_AT_FIRST: usize = 1 << 20;
-/// The most bytes of any later answer.
-pub(crate) const LIMIT: usize = 100 << 20;
+/// The most bytes of an answer before the broker told its versions: no honest answer is larger. After that the limit is
+/// `receive.message.max.bytes`.
+pub const LIMIT_AT_FIRST: usize = 1 << 20;
 
 /// How much is read at once when nothing is known about what comes.
 const READ: usize = 64 << 10;
 
-/// Takes the first whole frame off `buffer`, without copying it.
-pub(crate) fn next_frame(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, Error> {
+/// Takes the first whole frame off `buffer`, without copying it; `None` where it is not whole yet.
+///
+/// # Errors
+/// A length that is negative or above `limit`, or that is none: TLS, HTTP, text.
+pub fn next_frame(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, Error> {
     let Some(length) = announced(buffer, limit)? else {
         return Ok(None);
     };
@@ -27,7 +32,7 @@ pub(crate) fn next_frame(buffer: &mut BytesMut, limit: usize) -> Result<Option<B
 /// How many bytes to make room for before the next read, when `trusted` bytes are known to be welcome.
 ///
 /// A length that the peer merely claims is not believed: room grows with what has arrived, or up to what was asked for.
-pub(crate) fn room(buffer: &BytesMut, limit: usize, trusted: usize) -> usize {
+pub fn room(buffer: &BytesMut, limit: usize, trusted: usize) -> usize {
     match announced(buffer, limit) {
         Ok(Some(length)) => {
             let missing = (4 + length).saturating_sub(buffer.len());
@@ -72,19 +77,26 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
                 ),
             )
         }
-        _ => Error::new(
-            Kind::Protocol,
-            format!(
-                "an answer claims {} bytes, allowed are 0 to {limit}",
-                i32::from_be_bytes(start)
-            ),
-        ),
+        _ => {
+            let length = i32::from_be_bytes(start);
+            let setting = if length > 0 && limit > LIMIT_AT_FIRST {
+                " (receive.message.max.bytes)"
+            } else {
+                ""
+            };
+            Error::new(
+                Kind::Protocol,
+                format!("an answer claims {length} bytes, allowed are 0 to {limit}{setting}"),
+            )
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LIMIT: usize = 100 << 20;
 
     #[test]
     fn cuts_frames_at_any_split() {

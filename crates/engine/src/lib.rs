@@ -14,7 +14,7 @@ pub mod connection;
 pub mod consumer;
 pub mod engine;
 pub mod error;
-mod frame;
+pub mod frame;
 pub mod metadata;
 pub mod operation;
 mod partitioner;

@@ -17,7 +17,8 @@ use crate::ErrorCode;
 use crate::messages::{ApiKey, ApiVersionsRequest};
 use crate::messages::{RequestHeader as HeaderMessage, ResponseHeader};
 use crate::wire::{
-    DecodeError, EncodeError, Frame, Message, Reader, Request, Response, Str, Writer,
+    DecodeError, DecodeErrorKind, EncodeError, Frame, Message, Reader, Request, Response, Str,
+    Writer,
 };
 
 /// What stands before every request.
@@ -144,14 +145,29 @@ pub fn correlation_id(frame: &Bytes) -> Result<i32, DecodeError> {
     Reader::new(frame.clone()).i32()
 }
 
-/// The correlation id and the response of a frame, its length taken off. Bytes after the response are passed over.
+/// The correlation id and the response of a frame, its length taken off.
+///
+/// # Errors
+/// As for [`decode_response_prefix`], or [`crate::DecodeErrorKind::LeftOver`] for bytes after the response.
+pub fn decode_response<R: Response>(version: i16, frame: Bytes) -> Result<(i32, R), DecodeError> {
+    match decode_response_prefix(version, frame)? {
+        (correlation_id, body, 0) => Ok((correlation_id, body)),
+        (_, _, left) => Err(DecodeError::from(DecodeErrorKind::LeftOver { left }).at(R::NAME)),
+    }
+}
+
+/// The correlation id and the response that a frame begins with, its length taken off, and how many bytes follow: a client
+/// passes over them, since they do the response no harm.
 ///
 /// A broker that does not know the version of an ApiVersions request answers error 35 in a body of version 0, which is
 /// read as such whatever was asked (KIP-511); the caller asks again in a version named there, or 0.
 ///
 /// # Errors
 /// As for [`Message::decode`].
-pub fn decode_response<R: Response>(version: i16, frame: Bytes) -> Result<(i32, R), DecodeError> {
+pub fn decode_response_prefix<R: Response>(
+    version: i16,
+    frame: Bytes,
+) -> Result<(i32, R, usize), DecodeError> {
     let mut input = Reader::new(frame);
     let header = ResponseHeader::decode(R::KEY.response_header_version(version), &mut input)?;
     let refused = R::KEY == ApiVersionsRequest::KEY
@@ -160,7 +176,7 @@ pub fn decode_response<R: Response>(version: i16, frame: Bytes) -> Result<(i32, 
             .i16()
             .is_ok_and(|code| ErrorCode(code) == ErrorCode::UNSUPPORTED_VERSION);
     let body = R::decode(if refused { 0 } else { version }, &mut input)?;
-    Ok((header.correlation_id, body))
+    Ok((header.correlation_id, body, input.remaining()))
 }
 
 #[cfg(test)]
@@ -241,6 +257,20 @@ mod tests {
         let frame = body(encode_response(&refusal, 0, 3).unwrap());
         assert_eq!(&frame[..], [0, 0, 0, 3, 0, 35, 0, 0, 0, 0]);
         assert_eq!(decode_response(4, frame).unwrap(), (3, refusal));
+    }
+
+    #[test]
+    fn bytes_after_a_response_are_refused_or_counted() {
+        let answer = ApiVersionsResponse::default();
+        let frame = body(encode_response(&answer, 0, 3).unwrap());
+        let longer = Bytes::from([&frame[..], b"more"].concat());
+        assert_eq!(
+            decode_response::<ApiVersionsResponse>(0, longer.clone())
+                .unwrap_err()
+                .to_string(),
+            "ApiVersionsResponse: 4 bytes left over"
+        );
+        assert_eq!(decode_response_prefix(0, longer).unwrap(), (3, answer, 4));
     }
 
     #[test]
