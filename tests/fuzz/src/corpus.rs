@@ -1,0 +1,212 @@
+//! Inputs to begin with, made of the samples of `tests/conformance` where they lie.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use ottla_protocol::json::{self, NAMES};
+use ottla_protocol::messages::{RequestHeader, ResponseHeader};
+use ottla_protocol::{ApiKey, Message, Str, Writer};
+use serde_json::Value;
+
+/// Samples that are larger are of no use: most of them is one long string.
+const LARGEST: usize = 2048;
+
+/// The folder `tests`.
+pub fn tests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
+}
+
+/// What stands in a file of samples, line by line.
+pub fn lines(file: &str) -> impl Iterator<Item = Value> {
+    let path = tests().join("conformance").join(file);
+    let file = std::fs::File::open(path).expect("the corpus is in tests/conformance");
+    BufReader::new(GzDecoder::new(file))
+        .lines()
+        .map(|line| serde_json::from_str(&line.expect("lines of text")).expect("a sample a line"))
+}
+
+/// The bytes that the sample stands for.
+pub fn bytes(line: &Value) -> Vec<u8> {
+    let text = line.get("hex").and_then(Value::as_str).unwrap_or_default();
+    let digit = |c: &u8| char::from(*c).to_digit(16).unwrap_or_default() as u8;
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| pair.iter().fold(0, |byte, c| byte << 4 | digit(c)))
+        .collect()
+}
+
+/// A sample of Kafka's classes.
+#[derive(Debug)]
+pub struct Sample {
+    /// The message.
+    pub name: String,
+    /// Its version.
+    pub version: i16,
+    /// The key of its API.
+    pub api: Option<ApiKey>,
+    /// `request`, `response` or what else it is.
+    pub kind: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// For each message at each version the samples that are of most use: one with all fields, one with nulls, tags, damage.
+pub fn samples() -> impl Iterator<Item = Sample> {
+    let mut damaged = BTreeSet::new();
+    ["schemas-4.4.0.jsonl.gz", "schemas-3.9.1-only.jsonl.gz"]
+        .into_iter()
+        .flat_map(lines)
+        .filter_map(move |line| {
+            let text = |key| Some(line.get(key)?.as_str()?.to_owned());
+            let number = |key| i16::try_from(line.get(key)?.as_i64()?).ok();
+            let (name, version) = (text("name")?, number("v")?);
+            // Names that a later release changed are there under their new ones too.
+            let known = json::versions(&name).is_ok_and(|known| known.contains(version));
+            let wanted = match text("kind")?.as_str() {
+                "full" | "nulls" | "tags" => true,
+                "mut" => damaged.insert((name.clone(), version)),
+                _ => false,
+            };
+            let bytes = bytes(&line);
+            (known && wanted && bytes.len() <= LARGEST).then_some(Sample {
+                api: number("api").and_then(ApiKey::from_i16),
+                kind: text("type")?,
+                name,
+                version,
+                bytes,
+            })
+        })
+}
+
+fn with_header<H: Message>(header: &H, version: i16, body: &[u8]) -> Vec<u8> {
+    let mut out = Writer::new();
+    header.encode(version, &mut out).expect("a header");
+    [&out.finish().into_bytes(), body].concat()
+}
+
+/// For [`crate::messages::request`].
+pub fn requests() -> Vec<Vec<u8>> {
+    let requests = samples().filter(|sample| sample.kind == "request");
+    let frame = |sample: Sample| {
+        let api = sample.api?;
+        let header = RequestHeader {
+            request_api_key: api.as_i16(),
+            request_api_version: sample.version,
+            client_id: Some(Str::from_static("c")),
+            ..Default::default()
+        };
+        let version = api.request_header_version(sample.version);
+        Some(with_header(&header, version, &sample.bytes))
+    };
+    requests.filter_map(frame).collect()
+}
+
+/// For [`crate::messages::response`].
+pub fn responses() -> Vec<Vec<u8>> {
+    let responses = samples().filter(|sample| sample.kind == "response");
+    let frame = |sample: Sample| {
+        let api = sample.api?;
+        let version = api.response_header_version(sample.version);
+        let frame = with_header(&ResponseHeader::default(), version, &sample.bytes);
+        let key = [api.as_i16().to_be_bytes(), sample.version.to_be_bytes()].concat();
+        Some([key, frame].concat())
+    };
+    responses.filter_map(frame).collect()
+}
+
+/// For [`crate::messages::message`] and [`crate::reference::differential`].
+pub fn messages() -> Vec<Vec<u8>> {
+    let input = |sample: Sample| {
+        let which = NAMES.iter().position(|name| *name == sample.name)?;
+        let above = sample.version - json::versions(&sample.name).ok()?.min;
+        let mut input = u16::try_from(which).ok()?.to_be_bytes().to_vec();
+        input.push(u8::try_from(above).ok()?);
+        Some([input, sample.bytes].concat())
+    };
+    samples().filter_map(input).collect()
+}
+
+/// For [`crate::consumer_protocol::blob`].
+pub fn blobs() -> Vec<Vec<u8>> {
+    let input = |sample: Sample| {
+        let which = match sample.name.as_str() {
+            "ConsumerProtocolSubscription" => 0,
+            "ConsumerProtocolAssignment" => 1,
+            _ => return None,
+        };
+        Some([&[which], &sample.version.to_be_bytes()[..], &sample.bytes].concat())
+    };
+    samples().filter_map(input).collect()
+}
+
+fn record_data() -> impl Iterator<Item = Vec<u8>> {
+    let lines = lines("records-4.4.0.jsonl.gz");
+    lines
+        .map(|line| bytes(&line))
+        .filter(|bytes| bytes.len() <= LARGEST)
+}
+
+/// For [`crate::records::stored`].
+pub fn records() -> Vec<Vec<u8>> {
+    record_data().collect()
+}
+
+/// For [`crate::records::batch`]: the record sections of batches, as they are and decompressed.
+pub fn sections() -> Vec<Vec<u8>> {
+    let mut inputs = Vec::new();
+    for bytes in record_data() {
+        let Some(Ok(batch)) = ottla_protocol::records::batches(bytes.into()).next() else {
+            continue;
+        };
+        let header = batch.header;
+        let mut input = |choice: i16, section: &[u8]| {
+            let mut input = vec![choice as u8, (header.attributes & !7) as u8];
+            input.extend_from_slice(&(header.count as i16).to_be_bytes());
+            input.extend_from_slice(&header.last_offset_delta.to_be_bytes());
+            input.extend_from_slice(section);
+            inputs.push(input);
+        };
+        input(header.attributes & 7, &batch.section());
+        if let Ok(payload) = batch.payload(crate::records::LIMIT) {
+            input(header.attributes & 7 | 8, &payload);
+        }
+    }
+    inputs
+}
+
+/// For [`crate::frames::split`].
+pub fn streams() -> Vec<Vec<u8>> {
+    [
+        &b"\x10\x00\0\0\0\x02ab\0\0\0\0\0\0\0\x03cde"[..],
+        b"\x10\x02\0\0\0\x02ab\xff\xff\xff\xff",
+        b"\x10\x00\x15\x03\x03\0\x02\x02\x46",
+        b"\xff\xffHTTP/1.1 400 Bad Request\r\n",
+        b"\x00\x03\x7f\xff\xff\xff",
+    ]
+    .map(<[u8]>::to_vec)
+    .to_vec()
+}
+
+/// For [`crate::frames::connection`]: what answers the first request of a connection, whether it is ready or not.
+pub fn answers() -> Vec<Vec<u8>> {
+    let input = |sample: Sample| {
+        let api = sample.api.filter(|_| sample.kind == "response")?;
+        let header: &[u8] = match api.response_header_version(sample.version) {
+            0 => &[],
+            _ => &[0],
+        };
+        let choice = match (api, u8::try_from(sample.version).ok()?) {
+            (ApiKey::ApiVersions, _) => 1,
+            (ApiKey::Metadata, version @ 1..=10) => (version - 1) << 1,
+            _ => return None,
+        };
+        let length = u16::try_from(header.len() + sample.bytes.len()).ok()?;
+        Some([&[choice], &length.to_be_bytes()[..], header, &sample.bytes].concat())
+    };
+    samples().filter_map(input).collect()
+}

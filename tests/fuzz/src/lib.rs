@@ -1,0 +1,77 @@
+//! Attacks on everything that reads bytes: what a target does with an input, where inputs begin, and what holds for all.
+//!
+//! A target is a function of bytes that panics where an invariant is broken: it panics itself, hangs, holds more memory than
+//! what it was given accounts for, or does not give back what it read. The binaries in `targets/` hand these functions to
+//! libFuzzer; `tests/replay.rs` calls them with seeds and with every input that was ever found, on stable Rust.
+
+// A target says what is broken by a panic.
+#![allow(clippy::panic, clippy::expect_used, clippy::print_stderr)]
+
+pub mod consumer_protocol;
+pub mod corpus;
+pub mod frames;
+mod input;
+pub mod memory;
+pub mod messages;
+pub mod records;
+pub mod reference;
+
+/// A fuzz target.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name: that of its binary, and of its folder in `found/`.
+    pub name: &'static str,
+    /// What it does with an input.
+    pub run: fn(&[u8]),
+    /// Inputs to begin with.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "request",
+        run: messages::request,
+        seeds: corpus::requests,
+    },
+    Target {
+        name: "response",
+        run: messages::response,
+        seeds: corpus::responses,
+    },
+    Target {
+        name: "message",
+        run: messages::message,
+        seeds: corpus::messages,
+    },
+    Target {
+        name: "consumer_protocol",
+        run: consumer_protocol::blob,
+        seeds: corpus::blobs,
+    },
+    Target {
+        name: "reference",
+        run: reference::differential,
+        seeds: corpus::messages,
+    },
+    Target {
+        name: "records",
+        run: records::stored,
+        seeds: corpus::records,
+    },
+    Target {
+        name: "batch",
+        run: records::batch,
+        seeds: corpus::sections,
+    },
+    Target {
+        name: "frames",
+        run: frames::split,
+        seeds: corpus::streams,
+    },
+    Target {
+        name: "connection",
+        run: frames::connection,
+        seeds: corpus::answers,
+    },
+];

@@ -1,0 +1,165 @@
+//! Record data under right checksums: without them nothing gets past the first look.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ottla_columnar::{Aborted, Source};
+use ottla_protocol::compression::{self, Compression};
+use ottla_protocol::records::{Batch, BatchBuilder, BatchHeader, ProducerState, batches};
+
+use crate::input::Input;
+use crate::memory;
+
+/// What record sections may decompress to.
+pub const LIMIT: usize = 1 << 20;
+/// The most bytes of memory that reading holds for each byte that it is given or decompresses.
+pub const PER_BYTE: usize = 16;
+/// What the tables of a decompressor take beside that.
+pub const BESIDE: usize = 256 << 10;
+
+/// Batches one after another, with whatever checksum.
+pub fn stored(data: &[u8]) {
+    let mut bytes = data.to_vec();
+    repair(&mut bytes);
+    read(&bytes);
+}
+
+/// A batch around the input: its codec and whether the rest is the record section or what is compressed to one, its other
+/// attributes, the number of its records and its last offset, then the rest.
+pub fn batch(data: &[u8]) {
+    let mut input = Input(data);
+    let (choice, flags) = (input.u8(), input.u8());
+    let (count, last_offset_delta) = (i32::from(input.i16()), input.i32());
+    let codec = i16::from(choice & 7);
+    let mut section = Vec::new();
+    match Compression::from_id(codec) {
+        Some(codec) if choice & 8 != 0 => {
+            compression::compress(codec, None, input.0, &mut section).expect("any bytes compress");
+        }
+        _ => section.extend_from_slice(input.0),
+    }
+    let mut bytes = vec![0; BatchHeader::SIZE];
+    bytes.extend_from_slice(&section);
+    let mut header = BatchHeader {
+        base_offset: 100,
+        length: 0,
+        partition_leader_epoch: 3,
+        magic: 2,
+        crc: 0,
+        attributes: codec | (i16::from(flags) & !7),
+        last_offset_delta,
+        base_timestamp: 1_700_000_000_000,
+        max_timestamp: 1_700_000_000_000,
+        producer_id: 7,
+        producer_epoch: 0,
+        base_sequence: 0,
+        count,
+    };
+    header.seal(&mut bytes).expect("there is room for a header");
+    read(&bytes);
+}
+
+/// Puts the checksums of batches right, as far as their lengths lead.
+fn repair(mut bytes: &mut [u8]) {
+    while let Some(length) = bytes.get(8..12).and_then(|length| length.first_chunk()) {
+        let size = i64::from(i32::from_be_bytes(*length)) + BatchHeader::PREFIX as i64;
+        let Some((entry, rest)) = usize::try_from(size)
+            .ok()
+            .and_then(|size| bytes.split_at_mut_checked(size))
+        else {
+            return;
+        };
+        if let Some((head, covered)) = entry.split_at_mut_checked(21) {
+            if let Some(crc) = head.get_mut(17..) {
+                crc.copy_from_slice(&crc32c::crc32c(covered).to_be_bytes());
+            }
+        }
+        if entry.is_empty() {
+            return;
+        }
+        bytes = rest;
+    }
+}
+
+/// Reads the bytes in every way there is.
+pub fn read(bytes: &[u8]) {
+    let shared = Bytes::copy_from_slice(bytes);
+    let ((), held) = memory::peak(|| {
+        for batch in batches(shared.clone()).flatten() {
+            one(&batch);
+        }
+    });
+    within_bounds(held, bytes.len(), "records");
+    for read_committed in [false, true] {
+        let source = Source {
+            topic: Arc::from("t"),
+            partition: 0,
+            fetch_offset: 100,
+            aborted: vec![Aborted {
+                producer_id: 7,
+                first_offset: 0,
+            }],
+            read_committed,
+            check_crcs: true,
+            decompress_limit: LIMIT,
+        };
+        let (columns, held) = memory::peak(|| ottla_columnar::decode(shared.clone(), &source));
+        drop(columns);
+        within_bounds(held, bytes.len(), "columns");
+    }
+}
+
+/// Reads a batch; what it holds is written by ours and is the same when read again.
+fn one(batch: &Batch) {
+    let _ = batch.control_type(LIMIT);
+    let Ok(payload) = batch.payload(LIMIT) else {
+        return;
+    };
+    let Ok(records) = batch.records(&payload) else {
+        return;
+    };
+    let Ok(records) = records.collect::<Result<Vec<_>, _>>() else {
+        return;
+    };
+    if batch.verify_crc().is_err() || records.is_empty() {
+        return;
+    }
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    for record in &records {
+        let delta = i32::try_from(record.offset.wrapping_sub(batch.header.base_offset));
+        let delta = delta.expect("within the batch");
+        builder
+            .append_at(
+                delta,
+                record.timestamp,
+                record.key,
+                record.value,
+                record.headers(),
+            )
+            .expect("what was read can be written");
+    }
+    let again = builder
+        .finish(ProducerState::NONE)
+        .and_then(Batch::parse)
+        .expect("a batch");
+    let payload = again.payload(LIMIT).expect("not compressed");
+    let written = again.records(&payload).expect("records");
+    for (record, again) in records.iter().zip(written) {
+        let again = again.expect("a record");
+        let offset = batch.header.base_offset.saturating_add(again.offset);
+        assert_eq!(
+            (offset, again.timestamp, again.key, again.value),
+            (record.offset, record.timestamp, record.key, record.value)
+        );
+        assert!(again.headers().eq(record.headers()));
+    }
+}
+
+/// Reading so many bytes may hold so many.
+pub fn within_bounds(held: usize, given: usize, what: &str) {
+    let most = PER_BYTE * (given + LIMIT) + BESIDE;
+    assert!(
+        held <= most,
+        "{what}: {held} bytes held for {given} bytes given, {most} at most"
+    );
+}
