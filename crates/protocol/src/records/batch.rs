@@ -74,14 +74,7 @@ impl Batch {
                 extra: bytes.len() - header.size(),
             });
         }
-        if header.last_offset_delta < 0 || header.count.saturating_sub(1) > header.last_offset_delta
-        {
-            return Err(RecordsError::LastOffset {
-                base_offset,
-                delta: header.last_offset_delta,
-                count: header.count,
-            });
-        }
+        header.check_range()?;
         Ok(Self { header, bytes })
     }
 

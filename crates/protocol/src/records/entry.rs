@@ -47,9 +47,9 @@ impl Iterator for Entries {
 }
 
 /// Bytes of the smallest message, which has magic 0 and neither key nor value.
-const LEAST: usize = BatchHeader::PREFIX + 14;
+pub(super) const LEAST: usize = BatchHeader::PREFIX + 14;
 /// All formats have their version here.
-const MAGIC_AT: usize = 16;
+pub(super) const MAGIC_AT: usize = 16;
 
 /// A buffer from which one entry after the other is taken.
 #[derive(Debug, Clone)]

@@ -162,6 +162,19 @@ impl BatchHeader {
         Self::PREFIX + self.length.unsigned_abs() as usize
     }
 
+    /// Checks that the offsets have room for the records.
+    pub(super) fn check_range(&self) -> Result<(), RecordsError> {
+        let (delta, count) = (self.last_offset_delta, self.count);
+        if delta < 0 || count.saturating_sub(1) > delta {
+            return Err(RecordsError::LastOffset {
+                base_offset: self.base_offset,
+                delta,
+                count,
+            });
+        }
+        Ok(())
+    }
+
     /// The codec of the record section.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::compression::{self, Compression};
 const PREFIX: usize = BatchHeader::PREFIX;
 const ATTRIBUTES_AT: usize = 17;
 /// What the checksum covers begins here, with the magic.
-const CRC_FROM: usize = 16;
+pub(super) const CRC_FROM: usize = 16;
 /// Checksum, magic and attributes, then the lengths of key and value.
 const LEAST: i32 = 14;
 /// The bytes of a timestamp, which magic 1 has before the key.
@@ -21,17 +21,17 @@ const LOG_APPEND: u8 = 1 << 3;
 
 /// The first bytes of a message, checked against what they say of its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Start {
+pub(super) struct Start {
     offset: i64,
     length: i32,
-    crc: u32,
-    magic: i8,
+    pub(super) crc: u32,
+    pub(super) magic: i8,
     attributes: u8,
 }
 
 impl Start {
     /// Reads the start of a message whose other bytes need not be there.
-    fn parse(bytes: &[u8]) -> Result<Self, RecordsError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, RecordsError> {
         let needed = ATTRIBUTES_AT + 1;
         let Some(mut start) = bytes.get(..needed) else {
             let left = bytes.len();
@@ -60,7 +60,7 @@ impl Start {
     }
 
     /// Bytes of the whole message.
-    const fn size(&self) -> usize {
+    pub(super) const fn size(&self) -> usize {
         PREFIX + self.length.unsigned_abs() as usize
     }
 }
@@ -404,13 +404,13 @@ impl<'a> Iterator for MessageRecords<'a> {
 
 /// Key and value of a message.
 #[derive(Debug, Clone, Copy)]
-struct Fields<'a> {
+pub(super) struct Fields<'a> {
     key: Option<&'a [u8]>,
     value: Option<&'a [u8]>,
 }
 
 impl<'a> Fields<'a> {
-    fn read(magic: i8, message: &'a [u8]) -> Result<Self, Malformed> {
+    pub(super) fn read(magic: i8, message: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = message.get(fields_at(magic)..).ok_or(Malformed::Cut)?;
         let fields = Self {
             key: nullable(&mut rest)?,

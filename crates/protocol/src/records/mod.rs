@@ -4,7 +4,7 @@
 //! Reading goes from outside in: [`entries`] walks a buffer, [`Entry::payload`] gives what an entry holds, decompressed,
 //! [`Entry::records`] walks that. [`batches`] and [`Batch`] do the same where there is nothing but batches. Nothing is copied
 //! but what decompression writes. Writing goes through [`BatchBuilder`]. What a broker changes in a finished batch, it
-//! changes in place.
+//! changes in place. [`segment`] walks a file of a broker's log, past damage if there is some.
 
 mod batch;
 mod builder;
@@ -12,7 +12,9 @@ mod entry;
 mod error;
 mod header;
 mod message;
+mod range_crc;
 mod record;
+mod segment;
 mod stored;
 mod varint;
 
@@ -23,6 +25,7 @@ pub use error::{Malformed, RecordsError};
 pub use header::{BatchHeader, TimestampType};
 pub use message::{Message, MessageRecords};
 pub use record::{ControlType, Headers, Record, Records};
+pub use segment::{Damage, Found, Segment, segment};
 pub use stored::{assign_offsets, set_log_append_time, set_producer_state, validate_batch};
 
 /// No producer id, epoch, sequence or leader epoch is known.

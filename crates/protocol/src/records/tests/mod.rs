@@ -1,4 +1,5 @@
 mod corpus;
+mod segments;
 
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;

@@ -1,0 +1,138 @@
+//! Checksums of any range of a buffer.
+
+use std::ops::Range;
+
+/// Distance of the checksums that are kept, in bytes.
+const STRIDE: usize = 1 << 10;
+
+/// A polynomial, and how its checksums are computed fast.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    /// Its coefficients without the highest; bit 31 is that of x^0.
+    pub(super) polynomial: u32,
+    pub(super) crc: fn(&[u8]) -> u32,
+}
+
+/// CRC-32C, of record batches.
+pub(super) const CRC_32C: Kind = Kind {
+    polynomial: 0x82f6_3b78,
+    crc: crc32c::crc32c,
+};
+
+/// CRC-32, of messages.
+pub(super) const CRC_32: Kind = Kind {
+    polynomial: 0xedb8_8320,
+    crc: |bytes| {
+        let mut crc = flate2::Crc::new();
+        crc.update(bytes);
+        crc.sum()
+    },
+};
+
+/// Gives the checksum of any range of a buffer in a time that does not grow with the range. Hostile bytes can hold, at nearly
+/// each place, what looks like an entry that reaches to the end of the file; to look at each of them whole would take forever.
+///
+/// It keeps the checksum of each beginning of the buffer that is a multiple of [`STRIDE`] long. As a checksum is a
+/// remainder, that of a part follows from those of the beginnings up to its start and up to its end.
+#[derive(Debug, Clone)]
+pub(super) struct RangeCrc {
+    kind: Kind,
+    /// Where the beginnings begin.
+    origin: usize,
+    beginnings: Vec<u32>,
+    /// x to the power of 8, 16, 32 and so on: what appending 1, 2, 4 bytes multiplies a remainder with.
+    powers: [u32; usize::BITS as usize],
+}
+
+impl RangeCrc {
+    /// For ranges that start at `origin` or later.
+    pub(super) fn new(kind: Kind, origin: usize) -> Self {
+        let mut power = 1 << (31 - 8);
+        let powers = std::array::from_fn(|_| {
+            let this = power;
+            power = multiplied(kind.polynomial, power, power);
+            this
+        });
+        Self {
+            kind,
+            origin,
+            beginnings: vec![0],
+            powers,
+        }
+    }
+
+    /// The checksum of a range of `bytes`, which are the same each time.
+    pub(super) fn of(&mut self, bytes: &[u8], range: Range<usize>) -> u32 {
+        let crc = |range: Range<usize>| (self.kind.crc)(bytes.get(range).unwrap_or_default());
+        let first = range.start.saturating_sub(self.origin).div_ceil(STRIDE);
+        let last = range.end.saturating_sub(self.origin) / STRIDE;
+        if last <= first {
+            return crc(range);
+        }
+        while self.beginnings.len() <= last {
+            let start = self.origin + (self.beginnings.len() - 1) * STRIDE;
+            let before = self.beginnings.last().copied().unwrap_or_default();
+            let next = self.appended(before, STRIDE) ^ crc(start..start + STRIDE);
+            self.beginnings.push(next);
+        }
+        let beginning = |index: usize| self.beginnings.get(index).copied().unwrap_or_default();
+        let head = crc(range.start..self.origin + first * STRIDE);
+        let middle =
+            self.appended(head ^ beginning(first), (last - first) * STRIDE) ^ beginning(last);
+        let tail = self.origin + last * STRIDE..range.end;
+        self.appended(middle, tail.len()) ^ crc(tail)
+    }
+
+    /// What a checksum becomes before that of `count` more bytes is added to it.
+    fn appended(&self, crc: u32, count: usize) -> u32 {
+        let bits = self.powers.iter().enumerate();
+        bits.filter(|(bit, _)| count >> bit & 1 == 1)
+            .fold(crc, |crc, (_, power)| {
+                multiplied(self.kind.polynomial, crc, *power)
+            })
+    }
+}
+
+/// The product of two remainders. Bit 31 is the coefficient of x^0, bit 0 that of x^31.
+fn multiplied(polynomial: u32, a: u32, mut b: u32) -> u32 {
+    let mut product = 0;
+    for bit in (0..32).rev() {
+        if a >> bit & 1 == 1 {
+            product ^= b;
+        }
+        // Times x.
+        b = b >> 1 ^ if b & 1 == 1 { polynomial } else { 0 };
+    }
+    product
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_range_has_the_checksum_of_its_bytes(
+            bytes in prop::collection::vec(any::<u8>(), 4 * STRIDE..6 * STRIDE),
+            origin in 0..STRIDE,
+            ranges in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..8),
+        ) {
+            for kind in [CRC_32, CRC_32C] {
+                let mut crcs = RangeCrc::new(kind, origin);
+                for (a, b) in &ranges {
+                    let (a, b) = (a.index(bytes.len() - origin), b.index(bytes.len() - origin));
+                    let range = origin + a.min(b)..origin + a.max(b) + 1;
+                    prop_assert_eq!(crcs.of(&bytes, range.clone()), (kind.crc)(&bytes[range]));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_checksums_are_the_published_ones() {
+        assert_eq!((CRC_32.crc)(b"123456789"), 0xcbf4_3926);
+        assert_eq!((CRC_32C.crc)(b"123456789"), 0xe306_9283);
+    }
+}
