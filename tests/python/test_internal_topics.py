@@ -130,7 +130,12 @@ def test_control_records():
         ("__consumer_offsets", b"\0", None, "key.type: 2 bytes wanted, 1 left"),
         ("__consumer_offsets", b"\0\x01\0\x05ab", None, "OffsetCommitKey.group: 5 bytes wanted, 2 left"),
         ("__consumer_offsets", b"\0\x02\0\x01ab", None, "left over"),
-        ("__transaction_state", b"\0\0\0\0", b"\0\x01\0", "TransactionLogValue.producer_?[iI]d: 8 bytes wanted, 1 left"),
+        (
+            "__transaction_state",
+            b"\0\0\0\0",
+            b"\0\x01\0",
+            "TransactionLogValue.producer_?[iI]d: 8 bytes wanted, 1 left",
+        ),
         ("__cluster_metadata", b"key", b"\x01\x02\0", "key: 3 bytes left over"),
         ("__cluster_metadata", None, b"\0\x02\0", "value.frameVersion"),
         ("__share_group_state", b"\0\0", None, "ShareSnapshotKey.group_?[iI]d"),

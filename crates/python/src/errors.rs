@@ -113,6 +113,11 @@ pub(crate) fn protocol(error: &impl std::fmt::Display) -> PyErr {
     own("protocol", &error.to_string())
 }
 
+/// For records that are damaged.
+pub(crate) fn corrupt(text: &str) -> PyErr {
+    own("corrupt", text)
+}
+
 /// For an option that is wrong in a way that only the binding can see.
 pub(crate) fn config(text: &str) -> PyErr {
     own("config", text)

@@ -54,6 +54,8 @@ mod _ottla {
     #[pymodule_export]
     use protocol::messages::{decode_message, encode_message};
     #[pymodule_export]
+    use protocol::records::decode_records;
+    #[pymodule_export]
     use protocol::tables::{apis, error_codes, messages};
 
     /// True for a build without optimisation, which is many times slower.

@@ -12,6 +12,7 @@ from ottla.protocol._internal import (
     decode_internal,
 )
 from ottla.protocol._messages import MESSAGES, Form, Versions, decode, encode
+from ottla.protocol._records import Record, RecordBatch, decode_records
 
 __all__ = [
     "APIS",
@@ -22,9 +23,12 @@ __all__ = [
     "Form",
     "InternalPart",
     "InternalRecord",
+    "Record",
+    "RecordBatch",
     "Versions",
     "decode",
     "decode_control",
     "decode_internal",
+    "decode_records",
     "encode",
 ]

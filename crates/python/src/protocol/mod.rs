@@ -3,4 +3,5 @@
 
 pub(crate) mod internal;
 pub(crate) mod messages;
+pub(crate) mod records;
 pub(crate) mod tables;

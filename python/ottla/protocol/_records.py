@@ -1,0 +1,101 @@
+"""Records, and the batches and message sets that hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla import _ottla
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
+DECOMPRESS_LIMIT = 256 * 2**20
+"""Bytes that records may decompress to, if no other limit is given."""
+
+
+class Record(NamedTuple):
+    """A record as it is in a batch.
+
+    Attributes:
+        value: Its value; None is a tombstone.
+        key: Its key.
+        timestamp: Milliseconds since 1970; -1 for none.
+        headers: Its headers, in order; names may repeat.
+        offset: Its offset in the partition; None before it has one.
+    """
+
+    value: bytes | None = None
+    key: bytes | None = None
+    timestamp: int = -1
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    offset: int | None = None
+
+
+@dataclass(frozen=True)
+class RecordBatch:
+    """A record batch (magic 2), or a message of magic 0 or 1: one record, or a compressed set of them.
+
+    Attributes:
+        magic: The version of its format: 0, 1 or 2.
+        base_offset: Offset of the first record, also if compaction took that one away.
+        last_offset: Offset of the last record, also if compaction took that one away.
+        size: Its bytes in the log.
+        crc: Its checksum as written: CRC-32C for magic 2, CRC-32 before.
+        compression: `"none"`, `"gzip"`, `"snappy"`, `"lz4"` or `"zstd"`.
+        timestamp_type: `"create"` if producers set the timestamps, `"append"` if the broker did; None for magic 0.
+        max_timestamp: The greatest timestamp of its records; -1 for none.
+        leader_epoch: Epoch of the leader that appended it; -1 if not known.
+        producer_id: Id of the idempotent producer; -1 for none.
+        producer_epoch: Its epoch; -1 for none.
+        base_sequence: Its sequence number of the first record; -1 for none.
+        transactional: Whether it is part of a transaction.
+        control: Whether it holds control records instead of an application's.
+        records: Its records.
+        position: Where it begins, in bytes from the beginning of what was decoded.
+    """
+
+    magic: int
+    base_offset: int
+    last_offset: int
+    size: int
+    crc: int
+    compression: str
+    timestamp_type: str | None
+    max_timestamp: int
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+    control: bool
+    records: list[Record]
+    position: int = 0
+
+
+def decode_records(data: Buffer, *, check_crcs: bool = True, limit: int = DECOMPRESS_LIMIT) -> list[RecordBatch]:
+    """Read what the field `records` of a Fetch response or a Produce request holds: batches and messages of any age.
+
+    A last one that is cut short is left out, for a broker gives as many bytes as were asked for (KIP-74).
+
+    Args:
+        data: The bytes.
+        check_crcs: Whether to check the checksums.
+        limit: Bytes that the compressed ones may decompress to, together.
+
+    Returns:
+        The batches, in order.
+
+    Raises:
+        CorruptRecordError: They are damaged, or decompress to more than the limit; the text names the byte.
+    """
+    decoded = _ottla.decode_records(bytes(data), check_crcs, limit)
+    return [build(fields, position) for fields, position in decoded]
+
+
+def build(fields: _ottla.BatchFields, position: int) -> RecordBatch:
+    """The batch of what the compiled half gives."""
+    about, state, records = fields
+    return RecordBatch(*about, *state, records=list(map(Record._make, records)), position=position)
