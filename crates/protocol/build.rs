@@ -21,6 +21,7 @@ fn main() -> Result<(), Failure> {
         ("errors", sources.errors),
         ("json", sources.json),
         ("internal", sources.internal),
+        ("refusals", sources.refusals),
     ] {
         fs::write(Path::new(&out).join(name).with_extension("rs"), text)?;
     }

@@ -8,6 +8,7 @@ mod code;
 mod codec;
 mod internal;
 mod json;
+mod refusal;
 
 use std::fmt::Write;
 
@@ -17,6 +18,7 @@ use crate::schema::{ErrorCode, MessageType};
 pub use codec::message;
 pub use internal::internal;
 pub use json::json;
+pub use refusal::refusals;
 
 use code::Code;
 

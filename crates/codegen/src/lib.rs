@@ -1,8 +1,10 @@
-//! From schemas to Rust source: [`schema`] (as written), [`resolve`] (what it means), [`emit`] (text).
+//! From schemas to Rust source: [`schema`] (as written), [`resolve`] (what it means), [`refusal`] (how a
+//! request is refused), [`emit`] (text).
 //!
 //! `protocol/build.rs` calls [`generate`]; `cargo run -p ottla-codegen -- show FetchRequest` prints what is built.
 
 pub mod emit;
+pub mod refusal;
 pub mod resolve;
 pub mod schema;
 
@@ -21,15 +23,19 @@ pub struct Sources {
     pub json: String,
     /// The kinds of records in internal topics.
     pub internal: String,
+    /// The response that refuses each request.
+    pub refusals: String,
 }
 
 /// Reads the schemas of a folder and writes the Rust source of all of them.
 pub fn generate(schemas: &Path) -> Result<Sources, SchemaError> {
     let messages = resolve::resolve(&schema::load(schemas)?)?;
+    let refusals = schema::load_refusals(schemas)?;
     Ok(Sources {
         messages: emit::messages(&messages),
         errors: emit::errors(&schema::load_errors(schemas)?),
         json: emit::json(&messages),
         internal: emit::internal(&messages)?,
+        refusals: emit::refusals(&refusal::plans(&messages, &refusals)?),
     })
 }

@@ -50,6 +50,8 @@ pub struct Struct {
 pub struct Field {
     /// Its name in Rust.
     pub name: String,
+    /// Its name in Kafka's schema.
+    pub kafka: String,
     /// Its name in Kafka's JSON form.
     pub json: String,
     /// Its type.
@@ -68,6 +70,8 @@ pub struct Field {
     pub ignorable: bool,
     /// The value where nothing was written.
     pub default: Default,
+    /// What the value is the name of.
+    pub entity: Option<String>,
 }
 
 /// The value of a field where nothing was written.
@@ -263,6 +267,7 @@ impl<'a> Scope<'a> {
         }
         Ok(Field {
             name: rust_name(&field.name),
+            kafka: field.name.clone(),
             json: small_first(&field.name),
             kind: field.kind.clone(),
             versions,
@@ -272,23 +277,15 @@ impl<'a> Scope<'a> {
             compact: field.flexible_versions.is_none_or(|v| !v.is_empty()),
             ignorable: field.ignorable,
             default,
+            entity: field.entity_type.clone(),
         })
     }
 
     fn default(&self, field: &schema::Field, optional: bool) -> Result<Default, SchemaError> {
-        let natural = match (&field.kind, &field.default) {
-            // Kafka's generated classes begin with null records.
-            (Type::Records, _) if optional => Some(Default::Null),
-            (_, None) => Some(Default::Natural),
-            (_, Some(Value::Null)) if optional => Some(Default::Null),
-            (Type::Bool, Some(Value::Bool(true))) => Some(Default::True),
-            (Type::Int { bits, signed }, Some(value)) => value
-                .as_i64()
-                .filter(|n| fits(*n, *bits, *signed))
-                .map(Default::Integer),
-            (Type::Float64, Some(value)) => value.as_f64().map(Default::Float),
-            (Type::String, Some(Value::String(text))) => Some(Default::Text(text.clone())),
-            _ => None,
+        // Kafka's generated classes begin with null records.
+        let natural = match field.kind {
+            Type::Records if optional => Some(Default::Null),
+            _ => value(&field.kind, field.default.as_ref(), optional),
         };
         natural.ok_or_else(|| self.wrong(&field.name, "its default does not fit its type"))
     }
@@ -306,6 +303,25 @@ impl<'a> Scope<'a> {
 
     fn wrong(&self, part: &str, reason: &str) -> SchemaError {
         wrong(&format!("{}.{part}", self.message.name), reason)
+    }
+}
+
+/// A value as it is written, where it fits the type; nothing written is the natural one.
+pub fn value(kind: &Type, written: Option<&Value>, optional: bool) -> Option<Default> {
+    match (kind, written) {
+        (_, None) => Some(Default::Natural),
+        (_, Some(Value::Null)) if optional => Some(Default::Null),
+        (Type::Bool, Some(Value::Bool(true))) => Some(Default::True),
+        (Type::Int { bits, signed }, Some(value)) => value
+            .as_i64()
+            .filter(|n| fits(*n, *bits, *signed))
+            .map(Default::Integer),
+        (Type::Float64, Some(value)) => value.as_f64().map(Default::Float),
+        (Type::String, Some(Value::String(text))) => Some(Default::Text(text.clone())),
+        (Type::Bytes | Type::Records, Some(Value::String(text))) if text.is_empty() => {
+            Some(Default::Natural)
+        }
+        _ => None,
     }
 }
 

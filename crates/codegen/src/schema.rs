@@ -328,8 +328,36 @@ pub struct ErrorCode {
     pub retriable: bool,
 }
 
+/// A row of `refusals.json`: what Kafka does with a field of a response when it refuses the request, beyond what follows
+/// from the schemas. Exactly one of `value`, `from` and `fill` is there.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefusalRow {
+    /// The field, from the response's name on: `FetchResponse.Responses.Partitions.HighWatermark`.
+    pub at: String,
+    /// The versions that the row is for; all where none are written.
+    #[serde(default = "all_versions")]
+    pub versions: Versions,
+    /// What the field holds; `Some(Null)` says null.
+    #[serde(default, deserialize_with = "present")]
+    pub value: Option<serde_json::Value>,
+    /// The fields or arrays of the request that it is taken from, by name.
+    pub from: Option<Vec<String>>,
+    /// Does the array have an element for each that was asked about?
+    pub fill: Option<bool>,
+    /// Why.
+    pub reason: String,
+}
+
 fn no_versions() -> Versions {
     Versions::NONE
+}
+
+fn all_versions() -> Versions {
+    Versions {
+        low: 0,
+        high: i16::MAX,
+    }
 }
 
 /// Keeps a `null` that is written apart from nothing written.
@@ -354,6 +382,21 @@ pub fn load(folder: &Path) -> Result<Vec<Message>, SchemaError> {
 /// The error codes, in the order of the file.
 pub fn load_errors(folder: &Path) -> Result<Vec<ErrorCode>, SchemaError> {
     parse(&folder.join("errors.json"))
+}
+
+/// What Kafka does beyond the schemas when it refuses a request.
+pub fn load_refusals(folder: &Path) -> Result<Vec<RefusalRow>, SchemaError> {
+    let rows: Vec<RefusalRow> = parse(&folder.join("refusals.json"))?;
+    for row in &rows {
+        let said = [row.value.is_some(), row.from.is_some(), row.fill.is_some()];
+        if said.iter().filter(|said| **said).count() != 1 || row.reason.is_empty() {
+            return Err(SchemaError::Meaning {
+                message: format!("refusals.json, {}", row.at),
+                reason: "a row has a reason and one of value, from and fill".to_owned(),
+            });
+        }
+    }
+    Ok(rows)
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {

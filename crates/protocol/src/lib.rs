@@ -3,6 +3,7 @@
 //! * [`messages`]: every request, response, header and record of Kafka 0.8 to 4.4, generated from `schemas/`. One struct a
 //!   message for all its versions; the version is an argument ([`Message`]).
 //! * [`header`]: frames, as they go over a connection.
+//! * [`refusal`]: the response that says an error, for any request.
 //! * `json` (a feature): Kafka's JSON form of every message.
 //! * [`internal`]: which message a record of an internal topic is.
 //! * [`records`] and [`compression`]: record batches and the codecs in them.
@@ -21,6 +22,7 @@ pub mod internal;
 pub mod json;
 pub mod messages;
 pub mod records;
+pub mod refusal;
 pub mod wire;
 
 pub use error::ErrorCode;

@@ -86,7 +86,12 @@ fn is_int32(kind: &Type) -> bool {
 
 /// The value where nothing was written.
 pub(super) fn default_value(field: &Field) -> String {
-    let plain = match (&field.default, &field.kind) {
+    literal(&field.default, field)
+}
+
+/// A value as the value of a field.
+pub(super) fn literal(value: &Default, field: &Field) -> String {
+    let plain = match (value, &field.kind) {
         (Default::Null, _) => return "None".to_owned(),
         (Default::True, _) => "true".to_owned(),
         (Default::Integer(n), _) => n.to_string(),
@@ -1000,7 +1005,7 @@ fn bare(name: &str) -> &str {
 }
 
 /// The name of an argument, with an underscore before it where the body does without.
-fn used(name: &str, body: &str, anyway: bool) -> String {
+pub(super) fn used(name: &str, body: &str, anyway: bool) -> String {
     let word = |at: usize| {
         let before = body[..at].chars().next_back();
         let after = body[at + name.len()..].chars().next();
@@ -1016,7 +1021,7 @@ fn used(name: &str, body: &str, anyway: bool) -> String {
     }
 }
 
-fn lines(c: &mut Code, body: &str) {
+pub(super) fn lines(c: &mut Code, body: &str) {
     for line in body.lines() {
         c.line(line.trim_start());
     }
