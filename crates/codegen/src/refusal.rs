@@ -263,7 +263,7 @@ impl<'a> Planner<'a, '_> {
             .unwrap_or_default();
         Ok(if is_code(field) {
             Choice::Code
-        } else if field.kafka == "ErrorMessage" && field.kind == Type::String {
+        } else if is_message(field) {
             Choice::Message
         } else if is_root && field.kafka == "ThrottleTimeMs" {
             Choice::Throttle
@@ -315,14 +315,17 @@ impl<'a> Planner<'a, '_> {
         }))
     }
 
-    /// Does an array, as a whole, name what was asked about? One of the request has its name and all its fields.
+    /// Does an array, as a whole, name what was asked about? One of the request has its name and all its plain fields.
     fn is_name(&self, field: &Field, element: &Struct, asked: &Struct, version: i16) -> bool {
         let inner = live(asked, version)
             .find(|f| f.kafka == field.kafka)
             .and_then(|f| self.request.find(struct_name(&f.kind)?));
         inner.is_some_and(|inner| {
-            live(element, version)
-                .all(|f| live(inner, version).any(|g| g.kafka == f.kafka && g.kind == f.kind))
+            live(element, version).all(|f| {
+                !is_code(f)
+                    && struct_name(&f.kind).is_none()
+                    && live(inner, version).any(|g| g.kafka == f.kafka && g.kind == f.kind)
+            })
         })
     }
 
@@ -349,6 +352,7 @@ impl<'a> Planner<'a, '_> {
         };
         let best = ways
             .iter()
+            .rev() // Of equals the last is taken, which is to be the first.
             .map(|way| (names(way), way))
             .filter(|(names, _)| *names > 0)
             .max_by_key(|(names, way)| (*names, std::cmp::Reverse(way.len())));
@@ -397,6 +401,7 @@ impl<'a> Planner<'a, '_> {
         if struct_name(&field.kind).is_some()
             || matches!(field.kind, Type::Array(_))
             || is_code(field)
+            || is_message(field)
         {
             return None;
         }
@@ -413,7 +418,9 @@ impl<'a> Planner<'a, '_> {
                                 || f.entity.is_none()
                                 || array.entity == f.entity)
                     };
-                    let first = live(s, version).filter(|f| !is_code(f)).find(fits)?;
+                    let first = live(s, version)
+                        .filter(|f| !is_code(f) && !is_message(f))
+                        .find(fits)?;
                     (first.kafka == field.kafka).then_some((depth, None))
                 }
                 Level::Struct(asked) => {
@@ -459,6 +466,11 @@ fn is_code(field: &Field) -> bool {
         signed: true,
     };
     field.kind == int16 && field.tag.is_none() && field.kafka.ends_with("ErrorCode")
+}
+
+/// Is the field where something is said about the error?
+fn is_message(field: &Field) -> bool {
+    field.kafka == "ErrorMessage" && field.kind == Type::String
 }
 
 /// A name without what only some messages add to it: `Partition` and `PartitionIndex` are one.

@@ -57,7 +57,13 @@ public class ErrorResponses {
     static String answers(ApiKeys api, short version, String hex) throws Exception {
         StringBuilder line = new StringBuilder();
         line.append("{\"api\":").append(api.id).append(",\"v\":").append(version)
-            .append(",\"request\":\"").append(hex).append("\",\"answers\":[");
+            .append(",\"request\":\"").append(hex).append("\"");
+        try {
+            parse(api, version, HexFormat.of().parseHex(hex));
+        } catch (InvocationTargetException e) {
+            return line.append(",\"unparsed\":\"").append(e.getCause().getClass().getSimpleName()).append("\"}").toString();
+        }
+        line.append(",\"answers\":[");
         for (Refusal refusal : REFUSALS) {
             line.append(line.charAt(line.length() - 1) == '[' ? "" : ",")
                 .append("{\"code\":").append(refusal.error.code())
@@ -71,9 +77,9 @@ public class ErrorResponses {
     /** The bytes of the answer, or what Kafka does instead. */
     static String answer(ApiKeys api, short version, String hex, Refusal refusal) throws Exception {
         // Parsed anew each time: some answers are made out of the request's own parts.
+        AbstractRequest request = parse(api, version, HexFormat.of().parseHex(hex));
         byte[] bytes;
         try {
-            AbstractRequest request = parse(api, version, HexFormat.of().parseHex(hex));
             AbstractResponse response = request.getErrorResponse(refusal.throttleTimeMs, exception(refusal));
             if (response == null) {
                 return ",\"none\":true";
@@ -130,12 +136,8 @@ public class ErrorResponses {
             if (method.getName().equals("parseRequest")) {
                 ByteBuffer buffer = ByteBuffer.wrap(body);
                 boolean reads = method.getParameterTypes()[2] != ByteBuffer.class;
-                try {
-                    Object parsed = method.invoke(null, api, version, reads ? new ByteBufferAccessor(buffer) : buffer);
-                    return ((RequestAndSize) parsed).request;
-                } catch (InvocationTargetException e) {
-                    throw new IllegalStateException(api + " " + version, e.getCause());
-                }
+                Object parsed = method.invoke(null, api, version, reads ? new ByteBufferAccessor(buffer) : buffer);
+                return ((RequestAndSize) parsed).request;
             }
         }
         throw new NoSuchMethodException("AbstractRequest.parseRequest");
