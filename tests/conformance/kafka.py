@@ -1,0 +1,118 @@
+"""Kafka's own classes as oracles: the programs in `java/`, compiled against the jars of a release and run.
+
+Maven resolves the jars once, into the cache of `tests/brokers`; from then on no network is needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.brokers.brokers import fetch, libs, sh
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SOURCES = Path(__file__).parent / "java"
+NEWEST, OLDER = "4.4.0", "3.9.1"
+# Clients that describe their messages by Schema objects. Of these the client jar is enough, not the whole broker.
+CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1")
+# The record classes that the oracles name stand where 4.4 has them.
+PROGRAMS = {
+    NEWEST: ("SchemaOracle", "RecordsOracle", "OldJarsOracle", "KafkaReader", "RecordsReader"),
+    OLDER: ("SchemaOracle", "KafkaReader"),
+}
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>clients</groupId><artifactId>jars</artifactId><version>{version}</version><dependencies><dependency>
+<groupId>org.apache.kafka</groupId><artifactId>kafka-clients</artifactId><version>{version}</version>
+</dependency></dependencies></project>
+"""
+DEADLINE = 100  # seconds a program may take
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g")
+
+needs_kafka = pytest.mark.needs("java", "javac", "mvn")
+
+
+def client(version: str) -> Path:
+    """The folder of an old client's jars."""
+    to = libs(f"clients-{version}")
+    if not to.is_dir():
+        to.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(dir=to.parent))
+        try:
+            (work / "pom.xml").write_text(POM.format(version=version))
+            goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={work}/libs"]
+            sh("mvn", "-q", "-B", "-f", work / "pom.xml", *goal)
+            if not to.is_dir():  # another process may have been quicker
+                (work / "libs").rename(to)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    return to
+
+
+@functools.cache
+def class_path(version: str) -> str:
+    """The programs, compiled for the release, and its jars; compiled again where a source is newer."""
+    jars = fetch(version)
+    sources = [SOURCES / f"{program}.java" for program in PROGRAMS[version]]
+    classes = Path(__file__).parents[2] / "target" / "conformance" / version
+    stamp = classes / "stamp"
+    if not stamp.exists() or stamp.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+        sh("javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, *sources)
+        stamp.touch()
+    return f"{classes}{os.pathsep}{jars}/*"
+
+
+def run(version: str, program: str, *args: object, lines: Iterable[str] = ()) -> str:
+    """What a program writes to its standard output, given these lines; a failure raises with its errors."""
+    done = subprocess.run(
+        ["java", *QUICK, "-cp", class_path(version), program, *map(str, args)],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=DEADLINE,
+        check=False,
+    )
+    if done.returncode:
+        raise AssertionError(f"{program} of {version}: exit {done.returncode}\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def generate(seed: int, into: Path) -> None:
+    """Write the four corpora as the releases make them under this seed."""
+    newest = into / f"schemas-{NEWEST}.jsonl.gz"
+    run(NEWEST, "SchemaOracle", f"kafka-{NEWEST}", seed, newest)
+    run(OLDER, "SchemaOracle", f"kafka-{OLDER}", seed, into / f"schemas-{OLDER}-only.jsonl.gz", newest)
+    old = [f"{version}={client(version)}" for version in CLIENTS]
+    schemas = Path(__file__).parents[2] / "schemas"
+    run(NEWEST, "OldJarsOracle", schemas, seed, into / "schemas-old-jars.jsonl.gz", *old)
+    run(NEWEST, "RecordsOracle", seed, into / f"records-{NEWEST}.jsonl.gz")
+
+
+def read_messages(messages: Sequence[tuple[str, int, bytes]]) -> list[dict[str, Any]]:
+    """What Kafka reads from (name, version, bytes): `json`, or `error`; by the older release what the newest lacks."""
+    answers: list[dict[str, Any]] = [{"absent": True}] * len(messages)
+    for version in (NEWEST, OLDER):
+        places = [i for i, answer in enumerate(answers) if "absent" in answer]
+        if not places:
+            break
+        lines = (f"{name} {v} {data.hex()}" for name, v, data in (messages[i] for i in places))
+        read = run(version, "KafkaReader", lines=lines).splitlines()
+        for i, line in zip(places, read, strict=True):
+            answers[i] = json.loads(line)
+    return answers
+
+
+def read_records(sets: Sequence[bytes]) -> list[dict[str, Any]]:
+    """What Kafka reads from bytes of batches and message sets, in the form of the records corpus."""
+    read = run(NEWEST, "RecordsReader", lines=(data.hex() for data in sets)).splitlines()
+    return [json.loads(line) for line in read]
