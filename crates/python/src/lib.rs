@@ -56,6 +56,8 @@ mod _ottla {
     #[pymodule_export]
     use protocol::records::decode_records;
     #[pymodule_export]
+    use protocol::segment::SegmentWindow;
+    #[pymodule_export]
     use protocol::tables::{apis, error_codes, messages};
 
     /// True for a build without optimisation, which is many times slower.

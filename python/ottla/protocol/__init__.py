@@ -13,12 +13,14 @@ from ottla.protocol._internal import (
 )
 from ottla.protocol._messages import MESSAGES, Form, Versions, decode, encode
 from ottla.protocol._records import Record, RecordBatch, decode_records
+from ottla.protocol._segments import Damage, read_segment
 
 __all__ = [
     "APIS",
     "INTERNAL_TOPICS",
     "MESSAGES",
     "Api",
+    "Damage",
     "ErrorCode",
     "Form",
     "InternalPart",
@@ -31,4 +33,5 @@ __all__ = [
     "decode_internal",
     "decode_records",
     "encode",
+    "read_segment",
 ]

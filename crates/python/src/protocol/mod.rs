@@ -4,4 +4,5 @@
 pub(crate) mod internal;
 pub(crate) mod messages;
 pub(crate) mod records;
+pub(crate) mod segment;
 pub(crate) mod tables;

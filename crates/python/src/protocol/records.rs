@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ottla_protocol::compression::Compression;
-use ottla_protocol::records::{self, Entry, NONE, Record, RecordsError, TimestampType};
+use ottla_protocol::records::{self, Batch, Entry, NONE, Record, RecordsError, TimestampType};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -21,6 +21,7 @@ pub(crate) fn decode_records<'py>(
     let mut position = 0;
     let mut decoded = Vec::new();
     for entry in records::entries(Bytes::from_owner(data)) {
+        let wrong = |error: RecordsError| errors::corrupt(&format!("at byte {position}: {error}"));
         let read = entry.and_then(|entry| {
             if check_crcs {
                 entry.verify_crc()?;
@@ -28,8 +29,9 @@ pub(crate) fn decode_records<'py>(
             let payload = payload(&entry, &mut left)?;
             Ok((entry, payload))
         });
-        let (entry, payload) = read.map_err(|error| corrupt(position, &error))?;
-        decoded.push((batch(py, &entry, &payload, position, check_crcs)?, position));
+        let (entry, payload) = read.map_err(wrong)?;
+        let contents = Contents::read(&entry, &payload, check_crcs).map_err(wrong)?;
+        decoded.push((contents.fields(py, &entry)?, position));
         position += entry.size();
     }
     Ok(decoded)
@@ -44,54 +46,67 @@ pub(super) fn payload(entry: &Entry, left: &mut usize) -> Result<Bytes, RecordsE
     Ok(payload)
 }
 
-/// The fields of a `RecordBatch`: what every entry has, what only batches have, the records.
-pub(super) fn batch<'py>(
-    py: Python<'py>,
-    entry: &Entry,
-    payload: &[u8],
-    position: usize,
-    check_crcs: bool,
-) -> PyResult<Bound<'py, PyTuple>> {
-    let wrong = |error: RecordsError| corrupt(position, &error);
-    let records = entry.records(payload).map_err(wrong)?;
-    let records = if check_crcs {
-        records
-    } else {
-        records.without_crcs()
-    };
-    let list = PyList::empty(py);
-    for read in records {
-        list.append(record(py, &read.map_err(wrong)?)?)?;
+/// What an entry holds, read to its end.
+pub(super) struct Contents<'a> {
+    first_offset: i64,
+    codec: Compression,
+    records: Vec<Record<'a>>,
+}
+
+impl<'a> Contents<'a> {
+    /// Reads all of it; `payload` is what [`payload`] gave.
+    pub(super) fn read(
+        entry: &Entry,
+        payload: &'a [u8],
+        check_crcs: bool,
+    ) -> Result<Self, RecordsError> {
+        let records = entry.records(payload)?;
+        let records = if check_crcs {
+            records
+        } else {
+            records.without_crcs()
+        };
+        Ok(Self {
+            first_offset: entry.first_offset(payload)?,
+            codec: entry.compression()?,
+            records: records.collect::<Result<_, _>>()?,
+        })
     }
-    let header = match entry {
-        Entry::Batch(batch) => Some(&batch.header),
-        Entry::Message(_) => None,
-    };
-    let none = (NONE, i64::from(NONE), -1, NONE, false, false);
-    let state = header.map_or(none, |header| {
-        (
-            header.partition_leader_epoch,
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            header.is_transactional(),
-            header.is_control(),
-        )
-    });
-    let about = (
-        entry.magic(),
-        entry.first_offset(payload).map_err(wrong)?,
-        entry.last_offset(),
-        entry.size(),
-        entry.crc(),
-        entry.compression().map_err(wrong)?.name(),
-        entry.timestamp_type().map(|kind| match kind {
-            TimestampType::Create => "create",
-            TimestampType::LogAppend => "append",
-        }),
-        entry.max_timestamp(),
-    );
-    (about, state, list).into_pyobject(py)
+
+    /// The fields of a `RecordBatch`: what every entry has, what only batches have, the records.
+    pub(super) fn fields<'py>(
+        &self,
+        py: Python<'py>,
+        entry: &Entry,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let about = (
+            entry.magic(),
+            self.first_offset,
+            entry.last_offset(),
+            entry.size(),
+            entry.crc(),
+            self.codec.name(),
+            entry.timestamp_type().map(|kind| match kind {
+                TimestampType::Create => "create",
+                TimestampType::LogAppend => "append",
+            }),
+            entry.max_timestamp(),
+        );
+        let state = match entry {
+            Entry::Batch(Batch { header, .. }) => (
+                header.partition_leader_epoch,
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                header.is_transactional(),
+                header.is_control(),
+            ),
+            Entry::Message(_) => (NONE, i64::from(NONE), -1, NONE, false, false),
+        };
+        let records = self.records.iter().map(|read| record(py, read));
+        let records = PyList::new(py, records.collect::<PyResult<Vec<_>>>()?)?;
+        (about, state, records).into_pyobject(py)
+    }
 }
 
 fn record<'py>(py: Python<'py>, record: &Record<'_>) -> PyResult<Bound<'py, PyTuple>> {
@@ -108,8 +123,4 @@ fn record<'py>(py: Python<'py>, record: &Record<'_>) -> PyResult<Bound<'py, PyTu
         record.offset,
     )
         .into_pyobject(py)
-}
-
-fn corrupt(position: usize, error: &RecordsError) -> PyErr {
-    errors::corrupt(&format!("at byte {position}: {error}"))
 }
