@@ -4,7 +4,12 @@
 //! `OTTLA_CORPUS=DIR` reads the corpora of another folder, which `tests/conformance/test_fresh.py` makes.
 
 // What stands outside the test functions is test all the same.
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};

@@ -24,13 +24,6 @@ impl Api for ApiVersionsRequest {
             ..Default::default()
         })
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> ApiVersionsResponse {
-        ApiVersionsResponse {
-            error_code: code.0,
-            ..Default::default()
-        }
-    }
 }
 
 pub(super) fn too_new(correlation_id: i32) -> Outcome<Frame> {

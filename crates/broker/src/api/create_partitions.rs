@@ -32,17 +32,6 @@ impl Api for CreatePartitionsRequest {
             ..Default::default()
         })
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> CreatePartitionsResponse {
-        let results = self
-            .topics
-            .iter()
-            .map(|topic| result(topic, Err(TopicError::new(code, code.name()))));
-        CreatePartitionsResponse {
-            results: results.collect(),
-            ..Default::default()
-        }
-    }
 }
 
 fn check_assignments(

@@ -48,17 +48,6 @@ impl Api for CreateTopicsRequest {
             ..Default::default()
         })
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> CreateTopicsResponse {
-        let topics = self
-            .topics
-            .iter()
-            .map(|topic| refused(topic, TopicError::new(code, code.name())));
-        CreateTopicsResponse {
-            topics: topics.collect(),
-            ..Default::default()
-        }
-    }
 }
 
 fn create(

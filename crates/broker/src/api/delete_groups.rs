@@ -24,18 +24,6 @@ impl Api for DeleteGroupsRequest {
             ..Default::default()
         })
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> DeleteGroupsResponse {
-        let refused = |group: &Str| DeletableGroupResult {
-            group_id: group.clone(),
-            error_code: code.0,
-            ..Default::default()
-        };
-        DeleteGroupsResponse {
-            results: self.groups_names.iter().map(refused).collect(),
-            ..Default::default()
-        }
-    }
 }
 
 fn delete(cx: &Cx<'_>, group: &str) -> Result<(), ErrorCode> {

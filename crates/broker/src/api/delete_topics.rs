@@ -16,10 +16,6 @@ impl Api for DeleteTopicsRequest {
     fn answer(self, cx: &Cx<'_>) -> Outcome<DeleteTopicsResponse> {
         Outcome::Answer(respond(&self, cx.version, |asked| delete(cx, asked)))
     }
-
-    fn refuse(&self, version: i16, code: ErrorCode) -> DeleteTopicsResponse {
-        respond(self, version, |_| Err(TopicError::new(code, code.name())))
-    }
 }
 
 fn respond(

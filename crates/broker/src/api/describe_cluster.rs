@@ -34,12 +34,4 @@ impl Api for DescribeClusterRequest {
             ..Default::default()
         })
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> DescribeClusterResponse {
-        DescribeClusterResponse {
-            error_code: code.0,
-            error_message: Some(code.name().into()),
-            ..Default::default()
-        }
-    }
 }

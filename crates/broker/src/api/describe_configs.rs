@@ -32,17 +32,6 @@ impl Api for DescribeConfigsRequest {
             ..Default::default()
         })
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> DescribeConfigsResponse {
-        let results = self
-            .resources
-            .iter()
-            .map(|resource| refused(resource, code, code.name().to_owned()));
-        DescribeConfigsResponse {
-            results: results.collect(),
-            ..Default::default()
-        }
-    }
 }
 
 fn describe(

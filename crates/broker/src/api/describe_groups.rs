@@ -29,18 +29,6 @@ impl Api for DescribeGroupsRequest {
             ..Default::default()
         })
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> DescribeGroupsResponse {
-        let refused = |group: &Str| DescribedGroup {
-            error_code: code.0,
-            group_id: group.clone(),
-            ..Default::default()
-        };
-        DescribeGroupsResponse {
-            groups: self.groups.iter().map(refused).collect(),
-            ..Default::default()
-        }
-    }
 }
 
 fn found(group: &Str, description: Description) -> DescribedGroup {

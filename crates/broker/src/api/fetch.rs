@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use ottla_protocol::messages::fetch_request::FetchPartition;
 use ottla_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use ottla_protocol::messages::{FetchRequest, FetchResponse};
 use ottla_protocol::{ErrorCode, Versions};
@@ -29,7 +29,10 @@ impl Api for FetchRequest {
             );
         }
         if self.session_id != 0 && self.session_epoch > 0 {
-            return Outcome::Answer(self.refuse(cx.version, ErrorCode::FETCH_SESSION_ID_NOT_FOUND));
+            return Outcome::Answer(FetchResponse {
+                error_code: ErrorCode::FETCH_SESSION_ID_NOT_FOUND.0,
+                ..Default::default()
+            });
         }
         let attempt = Attempt::new(cx.core, &self, cx.version);
         let wanted = usize::try_from(self.min_bytes).unwrap_or(0);
@@ -49,26 +52,6 @@ impl Api for FetchRequest {
             deadline,
             resume,
         })
-    }
-
-    fn refuse(&self, version: i16, code: ErrorCode) -> FetchResponse {
-        if version >= 7 {
-            return FetchResponse {
-                error_code: code.0,
-                ..Default::default()
-            };
-        }
-        let partition = |asked: &FetchPartition| refused(asked.partition, code);
-        let topic = |asked: &FetchTopic| FetchableTopicResponse {
-            topic: asked.topic.clone(),
-            topic_id: asked.topic_id,
-            partitions: asked.partitions.iter().map(partition).collect(),
-            ..Default::default()
-        };
-        FetchResponse {
-            responses: self.topics.iter().map(topic).collect(),
-            ..Default::default()
-        }
     }
 }
 

@@ -42,26 +42,4 @@ impl Api for FindCoordinatorRequest {
             ..Default::default()
         })
     }
-
-    fn refuse(&self, version: i16, code: ErrorCode) -> FindCoordinatorResponse {
-        if version < FIRST_BATCHED {
-            return FindCoordinatorResponse {
-                error_code: code.0,
-                node_id: -1,
-                port: -1,
-                ..Default::default()
-            };
-        }
-        let refused = |key: &Str| Coordinator {
-            key: key.clone(),
-            node_id: -1,
-            port: -1,
-            error_code: code.0,
-            ..Default::default()
-        };
-        FindCoordinatorResponse {
-            coordinators: self.coordinator_keys.iter().map(refused).collect(),
-            ..Default::default()
-        }
-    }
 }

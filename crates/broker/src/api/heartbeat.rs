@@ -18,13 +18,9 @@ impl Api for HeartbeatRequest {
         let beaten = cx
             .core
             .with_groups(|groups| groups.heartbeat(&self.group_id, &as_member, cx.now.instant));
-        Outcome::Answer(self.refuse(cx.version, beaten.err().unwrap_or(ErrorCode::NONE)))
-    }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> HeartbeatResponse {
-        HeartbeatResponse {
-            error_code: code.0,
+        Outcome::Answer(HeartbeatResponse {
+            error_code: beaten.err().unwrap_or(ErrorCode::NONE).0,
             ..Default::default()
-        }
+        })
     }
 }

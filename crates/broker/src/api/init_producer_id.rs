@@ -29,12 +29,4 @@ impl Api for InitProducerIdRequest {
             Err(code) => self.refuse(cx.version, code),
         })
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> InitProducerIdResponse {
-        InitProducerIdResponse {
-            error_code: code.0,
-            producer_epoch: -1,
-            ..Default::default()
-        }
-    }
 }

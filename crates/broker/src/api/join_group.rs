@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ottla_protocol::messages::join_group_response::JoinGroupResponseMember;
 use ottla_protocol::messages::{JoinGroupRequest, JoinGroupResponse};
-use ottla_protocol::{ErrorCode, Str, Versions};
+use ottla_protocol::{Str, Versions};
 use tokio::sync::oneshot;
 
 use super::{Api, Cx, Outcome};
@@ -34,16 +34,6 @@ impl Api for JoinGroupRequest {
                 }
             }
         }))
-    }
-
-    fn refuse(&self, version: i16, code: ErrorCode) -> JoinGroupResponse {
-        refused(
-            version,
-            NotJoined {
-                code,
-                member: self.member_id.to_string(),
-            },
-        )
     }
 }
 

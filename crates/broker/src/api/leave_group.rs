@@ -21,7 +21,10 @@ impl Api for LeaveGroupRequest {
             let left = cx
                 .core
                 .with_groups(|groups| groups.leave(&self.group_id, &self.member_id, None, now));
-            return Outcome::Answer(self.refuse(cx.version, left.err().unwrap_or(ErrorCode::NONE)));
+            return Outcome::Answer(LeaveGroupResponse {
+                error_code: left.err().unwrap_or(ErrorCode::NONE).0,
+                ..Default::default()
+            });
         }
         let leave = |member: &MemberIdentity| {
             let instance = member.group_instance_id.as_deref();
@@ -39,12 +42,5 @@ impl Api for LeaveGroupRequest {
             members: self.members.iter().map(leave).collect(),
             ..Default::default()
         })
-    }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> LeaveGroupResponse {
-        LeaveGroupResponse {
-            error_code: code.0,
-            ..Default::default()
-        }
     }
 }

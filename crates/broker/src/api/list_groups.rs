@@ -2,7 +2,7 @@
 
 use ottla_protocol::messages::list_groups_response::ListedGroup;
 use ottla_protocol::messages::{ListGroupsRequest, ListGroupsResponse};
-use ottla_protocol::{ErrorCode, Str, Versions};
+use ottla_protocol::{Str, Versions};
 
 use super::{Api, Cx, Outcome};
 
@@ -44,12 +44,5 @@ impl Api for ListGroupsRequest {
             groups,
             ..Default::default()
         })
-    }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> ListGroupsResponse {
-        ListGroupsResponse {
-            error_code: code.0,
-            ..Default::default()
-        }
     }
 }

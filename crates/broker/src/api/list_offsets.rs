@@ -32,10 +32,6 @@ impl Api for ListOffsetsRequest {
             look_up(cx, topic, asked)
         }))
     }
-
-    fn refuse(&self, version: i16, code: ErrorCode) -> ListOffsetsResponse {
-        respond(self, version, |_, _| Err(code))
-    }
 }
 
 /// A timestamp and the offset found for it; -1 and -1 where there is none.

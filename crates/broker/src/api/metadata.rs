@@ -66,15 +66,6 @@ impl Api for MetadataRequest {
             ..Default::default()
         })
     }
-
-    fn refuse(&self, version: i16, code: ErrorCode) -> MetadataResponse {
-        let topic = |topic: &MetadataRequestTopic| refused(version, topic, code);
-        MetadataResponse {
-            topics: self.topics.iter().flatten().map(topic).collect(),
-            error_code: if version >= 13 { code.0 } else { 0 },
-            ..Default::default()
-        }
-    }
 }
 
 fn look_up(

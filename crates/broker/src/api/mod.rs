@@ -44,7 +44,8 @@ use ottla_protocol::messages::{
     OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
     SyncGroupRequest,
 };
-use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Request, Str, Versions};
+use ottla_protocol::refusal::{Refusal, Refuse};
+use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Str, Versions};
 
 use crate::core::{Core, Now};
 use crate::storage::log::Watcher;
@@ -103,7 +104,7 @@ impl<R: Send + 'static> Outcome<R> {
 }
 
 /// One API: a file beside this one.
-pub(crate) trait Api: Request {
+pub(crate) trait Api: Refuse {
     /// The versions handled, whole in what they mean.
     const HANDLED: Versions;
 
@@ -113,8 +114,20 @@ pub(crate) trait Api: Request {
     /// Does what is asked.
     fn answer(self, cx: &Cx<'_>) -> Outcome<Self::Response>;
 
-    /// The answer that says `code` wherever this API has a place for it.
-    fn refuse(&self, version: i16, code: ErrorCode) -> Self::Response;
+    /// Does whoever sent it wait for an answer?
+    fn is_answered(&self) -> bool {
+        true
+    }
+
+    /// The answer that says `code`, and its name, wherever this API has a place for it.
+    fn refuse(&self, version: i16, code: ErrorCode) -> Self::Response {
+        let refusal = Refusal {
+            code,
+            message: Some(Str::from_static(code.name())),
+            throttle_time_ms: 0,
+        };
+        self.error_response(version, &refusal)
+    }
 }
 
 /// What is to be done with a request.
@@ -177,7 +190,11 @@ fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> 
     };
     let outcome = match ask {
         Ask::Answer => request.answer(cx),
-        Ask::Refuse(code) => Outcome::Answer(request.refuse(version, code)),
+        Ask::Refuse(code) if request.is_answered() => {
+            Outcome::Answer(request.refuse(version, code))
+        }
+        // The end of the connection is all that its sender can be told, as with Kafka.
+        Ask::Refuse(code) => Outcome::Close(format!("{code}, and nobody waits for an answer")),
     };
     outcome.map(
         move |answer| match header::encode_response(&answer, version, correlation_id) {

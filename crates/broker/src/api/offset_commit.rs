@@ -40,10 +40,6 @@ impl Api for OffsetCommitRequest {
         }
         Outcome::Answer(answer)
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> OffsetCommitResponse {
-        respond(self, |_, _| code)
-    }
 }
 
 fn check(

@@ -72,41 +72,6 @@ impl Api for OffsetFetchRequest {
             }
         })
     }
-
-    fn refuse(&self, version: i16, code: ErrorCode) -> OffsetFetchResponse {
-        if version >= FIRST_BATCHED {
-            let group = |group: &OffsetFetchRequestGroup| OffsetFetchResponseGroup {
-                group_id: group.group_id.clone(),
-                error_code: code.0,
-                ..Default::default()
-            };
-            return OffsetFetchResponse {
-                groups: self.groups.iter().map(group).collect(),
-                ..Default::default()
-            };
-        }
-        let partitions = |indexes: &[i32]| indexes.iter().map(|index| (*index, None)).collect();
-        let topic = |name: &Str, indexes: &[i32]| {
-            Found {
-                name: name.clone(),
-                id: Uuid::ZERO,
-                code,
-                partitions: partitions(indexes),
-            }
-            .into_single()
-        };
-        let topics = self
-            .topics
-            .iter()
-            .flatten()
-            .map(|asked| topic(&asked.name, &asked.partition_indexes));
-        OffsetFetchResponse {
-            topics: topics.collect(),
-            // Version 1 has a place for it with the partitions only.
-            error_code: if version >= 2 { code.0 } else { 0 },
-            ..Default::default()
-        }
-    }
 }
 
 enum Named {

@@ -28,10 +28,6 @@ impl Api for OffsetForLeaderEpochRequest {
             })
         }))
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> OffsetForLeaderEpochResponse {
-        respond(self, |_, _| Err(code))
-    }
 }
 
 fn respond(

@@ -37,24 +37,15 @@ impl Api for ProduceRequest {
                 ..Default::default()
             }
         };
-        if self.acks == 0 {
-            without_answer(&answer)
-        } else {
+        if self.is_answered() {
             Outcome::Answer(answer)
+        } else {
+            without_answer(&answer)
         }
     }
 
-    fn refuse(&self, _version: i16, code: ErrorCode) -> ProduceResponse {
-        let refusal = Refusal::new(code, code.name());
-        let responses = self.topic_data.iter().map(|topic| {
-            let refuse =
-                |data: &PartitionProduceData| partition_response(data.index, Err(refusal.clone()));
-            topic_response(topic, topic.partition_data.iter().map(refuse).collect())
-        });
-        ProduceResponse {
-            responses: responses.collect(),
-            ..Default::default()
-        }
+    fn is_answered(&self) -> bool {
+        self.acks != 0
     }
 }
 

@@ -48,10 +48,6 @@ impl Api for SyncGroupRequest {
             }
         }))
     }
-
-    fn refuse(&self, _version: i16, code: ErrorCode) -> SyncGroupResponse {
-        refused(code)
-    }
 }
 
 fn respond(synced: Synced) -> SyncGroupResponse {

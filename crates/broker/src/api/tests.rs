@@ -10,7 +10,7 @@ use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use ottla_protocol::messages::*;
 use ottla_protocol::records::{BatchBuilder, ProducerState};
-use ottla_protocol::{Uuid, header};
+use ottla_protocol::{Request, Uuid, header};
 
 use super::*;
 use crate::config::{BrokerConfig, Settings};
@@ -194,6 +194,9 @@ fn at_every_version<R: Api>(bench: &Bench) {
             match bench.outcome(&R::default(), version, ask) {
                 Outcome::Answer(frame) => drop(answer::<R>(version, frame)),
                 Outcome::Silent => assert_eq!(R::KEY, ApiKey::Produce, "acks is 0 there"),
+                Outcome::Close(reason) if R::KEY == ApiKey::Produce && ask != Ask::Answer => {
+                    assert!(reason.contains("nobody waits"), "{reason}");
+                }
                 Outcome::Close(reason) => panic!("{} {version} {ask:?}: {reason}", R::NAME),
                 Outcome::Wait(_) | Outcome::Later(_) => {}
             }
@@ -224,6 +227,35 @@ fn at_every_version<R: Api>(bench: &Bench) {
             ),
         }
     }
+}
+
+#[test]
+fn a_refused_request_is_answered_by_what_it_asked_for() {
+    let bench = Bench::new(&[]);
+    let code = ErrorCode::NOT_LEADER_OR_FOLLOWER;
+    let refused = |request: &FetchRequest, version| match bench.outcome(
+        request,
+        version,
+        Ask::Refuse(code),
+    ) {
+        Outcome::Answer(frame) => answer::<FetchRequest>(version, frame),
+        _ => panic!("not refused"),
+    };
+    // Before version 7 the partitions alone can say it, from 13 on the top alone does.
+    for (version, top, partitions) in [(4, 0, 1), (7, code.0, 1), (13, code.0, 0)] {
+        let answer = refused(&bench.fetch_request(0, 1, version), version);
+        assert_eq!(answer.error_code, top, "{version}");
+        let partitions_of = |topic: &fetch_response::FetchableTopicResponse| {
+            assert_eq!(topic.topic, "t");
+            topic.partitions.iter().map(|p| p.error_code).collect()
+        };
+        let codes: Vec<Vec<i16>> = answer.responses.iter().map(partitions_of).collect();
+        assert_eq!(codes.concat(), vec![code.0; partitions], "{version}");
+    }
+    let unanswered = ProduceRequest::default();
+    assert!(
+        matches!(bench.outcome(&unanswered, 9, Ask::Refuse(code)), Outcome::Close(reason) if reason.contains(code.name()))
+    );
 }
 
 #[test]
