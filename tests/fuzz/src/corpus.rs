@@ -5,8 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use ottla_protocol::internal::{KINDS, Topic};
 use ottla_protocol::json::{self, NAMES};
 use ottla_protocol::messages::{RequestHeader, ResponseHeader};
+use ottla_protocol::records::{Entry, batches, entries};
 use ottla_protocol::{ApiKey, Message, Str, Writer};
 use serde_json::Value;
 
@@ -160,7 +162,7 @@ pub fn records() -> Vec<Vec<u8>> {
 pub fn sections() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
     for bytes in record_data() {
-        let Some(Ok(batch)) = ottla_protocol::records::batches(bytes.into()).next() else {
+        let Some(Ok(batch)) = batches(bytes.into()).next() else {
             continue;
         };
         let header = batch.header;
@@ -175,6 +177,49 @@ pub fn sections() -> Vec<Vec<u8>> {
         if let Ok(payload) = batch.payload(crate::records::LIMIT) {
             input(header.attributes & 7 | 8, &payload);
         }
+    }
+    inputs
+}
+
+/// For [`crate::records::message_set`]: what is inside of wrappers, as it is and decompressed.
+pub fn sets() -> Vec<Vec<u8>> {
+    let mut inputs = Vec::new();
+    for entry in record_data().flat_map(|bytes| entries(bytes.into()).flatten()) {
+        let Entry::Message(message) = entry else {
+            continue;
+        };
+        let choice = message.attributes & 7 | (message.magic as u8) << 3;
+        let offset = (message.offset as i16).to_be_bytes();
+        // The lengths of a key that is null and of the value stand before it.
+        let value = message
+            .bytes
+            .get(if message.magic == 0 { 26 } else { 34 }..);
+        inputs.push([&[choice], &offset[..], value.unwrap_or_default()].concat());
+        if let Ok(set) = message.payload(crate::records::LIMIT) {
+            inputs.push([&[choice | 16], &offset[..], &set].concat());
+        }
+    }
+    inputs
+}
+
+/// For [`crate::records::internal`].
+pub fn internal() -> Vec<Vec<u8>> {
+    let mut inputs = Vec::new();
+    for sample in samples() {
+        let kind = KINDS.iter().find(|kind| kind.value.name == sample.name);
+        let Some((kind, which)) = kind.and_then(|kind| {
+            let which = Topic::ALL.iter().position(|topic| *topic == kind.topic)?;
+            Some((kind, u8::try_from(which).ok()?))
+        }) else {
+            continue;
+        };
+        let (number, version) = (kind.number.to_be_bytes(), sample.version.to_be_bytes());
+        let (key, prefix) = match kind.key {
+            Some(_) => ([&number[..], &[0, 1, b'g']].concat(), version.to_vec()),
+            None => (Vec::new(), vec![1, number[1], version[1]]),
+        };
+        let length = (key.len() as u16).to_be_bytes();
+        inputs.push([&[which], &length[..], &key, &prefix, &sample.bytes].concat());
     }
     inputs
 }

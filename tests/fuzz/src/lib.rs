@@ -65,6 +65,16 @@ pub const TARGETS: &[Target] = &[
         seeds: corpus::sections,
     },
     Target {
+        name: "message_set",
+        run: records::message_set,
+        seeds: corpus::sets,
+    },
+    Target {
+        name: "internal",
+        run: records::internal,
+        seeds: corpus::internal,
+    },
+    Target {
         name: "frames",
         run: frames::split,
         seeds: corpus::streams,

@@ -1,14 +1,20 @@
-//! Record data under right checksums: without them nothing gets past the first look.
+//! Record data under right checksums, since nothing gets past the first look without them: batches, the messages before
+//! them, what a log holds, and the records of internal topics.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ottla_columnar::{Aborted, Source};
 use ottla_protocol::compression::{self, Compression};
-use ottla_protocol::records::{Batch, BatchBuilder, BatchHeader, ProducerState, batches};
+use ottla_protocol::internal::{self, Identified, Part, Topic};
+use ottla_protocol::records::{
+    Batch, BatchBuilder, BatchHeader, Entry, ProducerState, batches, entries,
+};
+use ottla_protocol::{DecodeError, Reader};
 
 use crate::input::Input;
 use crate::memory;
+use crate::messages::{self, round_trip};
 
 /// What record sections may decompress to.
 pub const LIMIT: usize = 1 << 20;
@@ -17,7 +23,7 @@ pub const PER_BYTE: usize = 16;
 /// What the tables of a decompressor take beside that.
 pub const BESIDE: usize = 256 << 10;
 
-/// Batches one after another, with whatever checksum.
+/// Batches and messages one after another, with whatever checksum.
 pub fn stored(data: &[u8]) {
     let mut bytes = data.to_vec();
     repair(&mut bytes);
@@ -59,26 +65,98 @@ pub fn batch(data: &[u8]) {
     read(&bytes);
 }
 
-/// Puts the checksums of batches right, as far as their lengths lead.
+/// A wrapper of magic 0 or 1 around the input: its codec, its magic, and whether the rest is the set inside or what is
+/// compressed to one; its offset; then the rest.
+pub fn message_set(data: &[u8]) {
+    let mut input = Input(data);
+    let (choice, offset) = (input.u8(), i64::from(input.i16()));
+    let magic = choice >> 3 & 1;
+    let mut value = Vec::new();
+    match Compression::from_id(i16::from(choice & 7)) {
+        Some(codec) if choice & 16 != 0 => {
+            let mut set = input.0.to_vec();
+            repair(&mut set);
+            compression::compress(codec, None, &set, &mut value).expect("any bytes compress");
+        }
+        _ => value.extend_from_slice(input.0),
+    }
+    let timestamp: &[u8] = if magic == 0 { &[] } else { &[1; 8] };
+    let length = 4 + 2 + timestamp.len() + 4 + 4 + value.len();
+    let mut bytes = [
+        &offset.to_be_bytes()[..],
+        &(length as u32).to_be_bytes(),
+        &[0, 0, 0, 0, magic, choice & 7 | choice >> 2 & 8],
+        timestamp,
+        &(-1_i32).to_be_bytes(),
+        &(value.len() as u32).to_be_bytes(),
+        &value,
+    ]
+    .concat();
+    repair(&mut bytes);
+    read(&bytes);
+}
+
+/// A record of an internal topic or of a control batch: which, the key with its length in front, then the value.
+pub fn internal(data: &[u8]) {
+    let mut input = Input(data);
+    let which = usize::from(input.u8());
+    let key = Bytes::copy_from_slice(input.long_piece());
+    let value = Bytes::copy_from_slice(input.0);
+    let (key, value) = (
+        (which & 64 == 0).then_some(key),
+        (which & 128 == 0).then_some(value),
+    );
+    let (identified, held) = memory::peak(|| -> Result<Identified, DecodeError> {
+        match Topic::ALL.get(which & 7) {
+            Some(topic) => internal::identify(*topic, key, value),
+            None => internal::identify_control(key, value),
+        }
+    });
+    messages::within_bounds(held, data.len());
+    let Ok(Identified { key, value, .. }) = identified else {
+        return;
+    };
+    for Part {
+        message,
+        version,
+        body,
+    } in key.into_iter().chain(value)
+    {
+        if let Some(name) = message {
+            round_trip(name, version, Reader::new(body));
+        }
+    }
+}
+
+/// Puts the checksums of batches and messages right, as far as their lengths lead.
 fn repair(mut bytes: &mut [u8]) {
     while let Some(length) = bytes.get(8..12).and_then(|length| length.first_chunk()) {
-        let size = i64::from(i32::from_be_bytes(*length)) + BatchHeader::PREFIX as i64;
-        let Some((entry, rest)) = usize::try_from(size)
-            .ok()
-            .and_then(|size| bytes.split_at_mut_checked(size))
-        else {
+        let size = usize::try_from(i32::from_be_bytes(*length))
+            .map_or(usize::MAX, |length| length + BatchHeader::PREFIX);
+        let Some((entry, rest)) = bytes.split_at_mut_checked(size) else {
             return;
         };
-        if let Some((head, covered)) = entry.split_at_mut_checked(21) {
-            if let Some(crc) = head.get_mut(17..) {
-                crc.copy_from_slice(&crc32c::crc32c(covered).to_be_bytes());
+        let old = entry.get(16).is_some_and(|magic| *magic < 2);
+        // A checksum covers what follows it, in messages the magic too.
+        let (at, from) = if old { (12, 16) } else { (17, 21) };
+        if let Some((head, covered)) = entry.split_at_mut_checked(from) {
+            let crc = if old {
+                crc_32(covered)
+            } else {
+                crc32c::crc32c(covered)
+            };
+            if let Some(place) = head.get_mut(at..at + 4) {
+                place.copy_from_slice(&crc.to_be_bytes());
             }
-        }
-        if entry.is_empty() {
-            return;
         }
         bytes = rest;
     }
+}
+
+fn crc_32(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
 }
 
 /// Reads the bytes in every way there is.
@@ -87,6 +165,9 @@ pub fn read(bytes: &[u8]) {
     let ((), held) = memory::peak(|| {
         for batch in batches(shared.clone()).flatten() {
             one(&batch);
+        }
+        for entry in entries(shared.clone()).flatten() {
+            any_age(&entry);
         }
     });
     within_bounds(held, bytes.len(), "records");
@@ -106,6 +187,20 @@ pub fn read(bytes: &[u8]) {
         let (columns, held) = memory::peak(|| ottla_columnar::decode(shared.clone(), &source));
         drop(columns);
         within_bounds(held, bytes.len(), "columns");
+    }
+}
+
+fn any_age(entry: &Entry) {
+    let _ = (entry.verify_crc(), entry.max_timestamp());
+    assert_eq!(entry.size(), entry.bytes().len());
+    let Ok(payload) = entry.payload(LIMIT) else {
+        return;
+    };
+    assert!(payload.len() <= LIMIT.max(entry.size()));
+    let _ = entry.first_offset(&payload);
+    if let Ok(records) = entry.records(&payload) {
+        // Every record takes bytes of its own.
+        assert!(records.count() <= payload.len() + 1);
     }
 }
 
