@@ -1,5 +1,7 @@
 # Everything is built into .venv and target; a target that is up to date does nothing.
 PYTHON    ?= python3
+# How long `make fuzz` runs each target.
+SECONDS   ?= 20
 # host:port of a real Kafka for `make demo`; without it the demo starts the embedded broker.
 BOOTSTRAP ?=
 
@@ -8,7 +10,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates schemas -type f -not -name '*.md')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench lint
+.PHONY: help setup demo test fuzz bench lint
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -20,6 +22,9 @@ demo: .venv/demo.stamp  ## run the main job: flights through a broker and Spark 
 
 test: .venv/dev.stamp  ## run everything that is checked: lint, Rust tests, Python tests
 	scripts/test.sh
+
+fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each target; what is found becomes a test
+	scripts/fuzz.sh $(SECONDS)
 
 bench: .venv/dev.stamp  ## compare with confluent-kafka, aiokafka and kafka-python on the same broker
 	.venv/bin/python benches/python/run.py

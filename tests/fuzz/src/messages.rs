@@ -11,8 +11,8 @@ use crate::memory;
 /// The most bytes of memory that a decoder holds for each byte that it is given.
 ///
 /// The worst there is are lists of structs of a few empty strings: a group in a ListGroups response takes 3 bytes on the
-/// wire and 152 in memory, and a list that grows is there twice while it is moved.
-pub const PER_BYTE: usize = 128;
+/// wire and a hundred in memory, and a list that grows is there twice while it is moved.
+pub const PER_BYTE: usize = 96;
 /// What the first elements of a list may take beside that, and the text of an error.
 pub const BESIDE: usize = 4096;
 

@@ -185,7 +185,7 @@ fn unknown_tags_stay_within_the_multiple() {
 }
 
 #[test]
-fn strings_and_bytes_are_not_copied() {
+fn bytes_are_not_copied_and_strings_once() {
     let message = SaslAuthenticateResponse {
         error_message: Some(Str::from("a".repeat(30_000))),
         auth_bytes: vec![1; 1 << 20].into(),
@@ -197,7 +197,7 @@ fn strings_and_bytes_are_not_copied() {
         let bytes = out.finish().into_bytes();
         let (decoded, held) = held("SaslAuthenticateResponse", version, &bytes);
         assert!(decoded);
-        assert!(held < 100, "{version}: {held}");
+        assert!(held < 31_000, "{version}: {held}");
     }
 }
 
