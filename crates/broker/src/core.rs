@@ -368,7 +368,10 @@ impl Core {
     pub(crate) fn new_producer_id(&self) -> Result<i64, ErrorCode> {
         let mut ids = self.producer_ids.lock();
         if ids.next >= ids.reserved_below {
-            let reserved_below = ids.next + PRODUCER_ID_BLOCK;
+            let Some(reserved_below) = ids.next.checked_add(PRODUCER_ID_BLOCK) else {
+                self.events.say(format_args!("no producer id is left"));
+                return Err(ErrorCode::UNKNOWN_SERVER_ERROR);
+            };
             if let Some(folder) = &self.folder {
                 folder
                     .reserve_producer_ids(reserved_below)

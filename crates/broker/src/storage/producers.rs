@@ -8,6 +8,9 @@ use rustc_hash::FxHashMap;
 /// A client keeps at most this many produce requests in flight, so no older batch can come again.
 const REMEMBERED: usize = 5;
 
+/// Producer ids are counted from 0, so none comes here: a client made it up, and must not use up what is to be given out.
+const NEVER_GIVEN: i64 = 1 << 62;
+
 /// The producer's part of a batch header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sequenced {
@@ -119,9 +122,9 @@ impl Producers {
         });
     }
 
-    /// The highest producer id seen.
+    /// The highest producer id seen that a broker can have given out.
     pub(crate) fn highest_id(&self) -> Option<i64> {
-        self.0.keys().max().copied()
+        self.0.keys().copied().filter(|id| *id < NEVER_GIVEN).max()
     }
 }
 
@@ -165,6 +168,23 @@ mod tests {
             producers.check(batch(0, 5, 1)),
             Verdict::OutOfOrder { wanted: 4 }
         );
+        assert_eq!(producers.highest_id(), Some(7));
+    }
+
+    #[test]
+    fn ids_that_clients_made_up_are_not_counted_from() {
+        let mut producers = Producers::default();
+        for producer_id in [i64::MAX, 7, NEVER_GIVEN] {
+            let made_up = Sequenced {
+                producer_id,
+                ..batch(0, 0, 1)
+            };
+            producers.appended(made_up, 0, -1);
+            assert!(matches!(
+                producers.check(made_up),
+                Verdict::Duplicate { .. }
+            ));
+        }
         assert_eq!(producers.highest_id(), Some(7));
     }
 
