@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.brokers.brokers import fetch, libs, sh
+from tests.conformance import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -88,7 +89,7 @@ def run(version: str, program: str, *args: object, lines: Iterable[str] = ()) ->
 
 
 def generate(seed: int, into: Path) -> None:
-    """Write the four corpora as the releases make them under this seed."""
+    """Write the corpora as the releases make them under this seed."""
     newest = into / f"schemas-{NEWEST}.jsonl.gz"
     run(NEWEST, "SchemaOracle", f"kafka-{NEWEST}", seed, newest)
     run(OLDER, "SchemaOracle", f"kafka-{OLDER}", seed, into / f"schemas-{OLDER}-only.jsonl.gz", newest)
@@ -96,6 +97,7 @@ def generate(seed: int, into: Path) -> None:
     schemas = Path(__file__).parents[2] / "schemas"
     run(NEWEST, "OldJarsOracle", schemas, seed, into / "schemas-old-jars.jsonl.gz", *old)
     run(NEWEST, "RecordsOracle", seed, into / f"records-{NEWEST}.jsonl.gz")
+    refusals.main(["--corpus", str(into), "--out", str(into / "refusals.jsonl.gz")])
 
 
 def read_messages(messages: Sequence[tuple[str, int, bytes]]) -> list[dict[str, Any]]:
@@ -106,7 +108,7 @@ def read_messages(messages: Sequence[tuple[str, int, bytes]]) -> list[dict[str, 
         if not places:
             break
         lines = (f"{name} {v} {data.hex()}" for name, v, data in (messages[i] for i in places))
-        read = run(version, "KafkaReader", lines=lines).splitlines()
+        read = run(version, "KafkaReader", lines=lines).split("\n")[:-1]
         for i, line in zip(places, read, strict=True):
             answers[i] = json.loads(line)
     return answers
@@ -114,5 +116,5 @@ def read_messages(messages: Sequence[tuple[str, int, bytes]]) -> list[dict[str, 
 
 def read_records(sets: Sequence[bytes]) -> list[dict[str, Any]]:
     """What Kafka reads from bytes of batches and message sets, in the form of the records corpus."""
-    read = run(NEWEST, "RecordsReader", lines=(data.hex() for data in sets)).splitlines()
+    read = run(NEWEST, "RecordsReader", lines=(data.hex() for data in sets)).split("\n")[:-1]
     return [json.loads(line) for line in read]

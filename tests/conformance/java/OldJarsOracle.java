@@ -44,8 +44,9 @@ public class OldJarsOracle {
 
     static Map<String, JsonNode> schemas(Path folder) throws IOException {
         Map<String, JsonNode> byName = new TreeMap<>();
+        // The tables beside the folders are no schemas.
         try (Stream<Path> files = Files.walk(folder, 2)) {
-            for (Path file : files.filter(f -> f.toString().endsWith(".json") && !f.endsWith("errors.json")).toList()) {
+            for (Path file : files.filter(f -> f.toString().endsWith(".json") && !f.getParent().equals(folder)).toList()) {
                 JsonNode schema = JSON.readTree(file.toFile());
                 byName.put(schema.get("name").asText(), schema);
             }
