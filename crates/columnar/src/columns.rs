@@ -139,7 +139,7 @@ impl Columns {
         self.number(&self.all.timestamps, row)
     }
 
-    /// Who set the timestamp of a row: 0 the producer, 1 the broker; -1 if there is no such row.
+    /// Who set the timestamp of a row: 0 the producer, 1 the broker; -1 if it has none, as before 0.10, or there is no such row.
     #[must_use]
     pub fn timestamp_type(&self, row: usize) -> i32 {
         self.run(row).map_or(-1, |run| run.timestamp_type)

@@ -1,25 +1,18 @@
-//! Record batches to columns.
+//! Record batches, and the messages before them, to columns.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_buffer::ScalarBuffer;
 use bytes::Bytes;
 use ottla_protocol::compression::{Compression, CompressionError};
-use ottla_protocol::records::{Batch, ControlType, Record, RecordsError, batches};
+use ottla_protocol::records::{
+    AbortedTransaction, AbortedTransactions, Batch, Entry, Malformed, Message, Record,
+    RecordsError, TimestampType, entries,
+};
 
 use crate::build;
 use crate::columns::{Columns, Decoded, Run};
 use crate::error::ColumnarError;
-
-/// A transaction that was aborted, as a Fetch response tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Aborted {
-    /// The producer.
-    pub producer_id: i64,
-    /// Offset of the transaction's first record in the partition.
-    pub first_offset: i64,
-}
 
 /// Where bytes came from, and how to read them.
 #[derive(Debug, Clone)]
@@ -31,7 +24,7 @@ pub struct Source {
     /// The offset that was asked for. A batch may begin before it: those records are left out.
     pub fetch_offset: i64,
     /// The aborted transactions of the answer, in any order.
-    pub aborted: Vec<Aborted>,
+    pub aborted: Vec<AbortedTransaction>,
     /// Leave out the records of aborted transactions.
     pub read_committed: bool,
     /// Check the checksums of batches.
@@ -40,7 +33,8 @@ pub struct Source {
     pub decompress_limit: usize,
 }
 
-/// Reads the records of one partition in a Fetch response. A last batch that is cut short is left out, as is all that is no
+/// Reads the records of one partition in a Fetch response, in any format: what brokers before 0.11 wrote stays in a log as it
+/// is. A last batch that is cut short is left out, as is all that is no
 /// application's record: control batches, and with [`Source::read_committed`] those of aborted transactions.
 ///
 /// # Errors
@@ -48,12 +42,14 @@ pub struct Source {
 /// could be read past it.
 pub fn decode(records: Bytes, source: &Source) -> Result<Columns, ColumnarError> {
     let mut decoder = Decoder::new(source, records.len());
-    let mut batches = batches(records);
-    for batch in batches.by_ref() {
-        let batch = batch.map_err(|cause| source.error(None, cause))?;
-        decoder.batch(&batch)?;
+    let mut entries = entries(records);
+    for entry in entries.by_ref() {
+        match entry.map_err(|cause| source.error(None, cause))? {
+            Entry::Batch(batch) => decoder.batch(&batch)?,
+            Entry::Message(message) => decoder.message(&message)?,
+        }
     }
-    match batches.cut() {
+    match entries.cut() {
         Some(cut) if decoder.end.is_none() => Err(source.error(None, cut)),
         _ => decoder.finish(),
     }
@@ -72,7 +68,7 @@ impl Source {
 
 struct Decoder<'a> {
     source: &'a Source,
-    aborted: AbortedProducers,
+    aborted: AbortedTransactions,
     next_offset: i64,
     /// The offset after the last batch.
     end: Option<i64>,
@@ -96,11 +92,7 @@ impl<'a> Decoder<'a> {
         values.reserve(0, bytes);
         Self {
             source,
-            aborted: AbortedProducers::new(if source.read_committed {
-                &source.aborted
-            } else {
-                &[]
-            }),
+            aborted: AbortedTransactions::new(source.aborted.iter().copied()),
             next_offset: source.fetch_offset,
             end: None,
             may_decompress: source.decompress_limit,
@@ -117,14 +109,7 @@ impl<'a> Decoder<'a> {
 
     fn batch(&mut self, batch: &Batch) -> Result<(), ColumnarError> {
         let header = &batch.header;
-        if let Some(expected) = self.end.filter(|end| header.base_offset < *end) {
-            return Err(ColumnarError::OutOfOrder {
-                topic: Arc::clone(&self.source.topic),
-                partition: self.source.partition,
-                base_offset: header.base_offset,
-                expected,
-            });
-        }
+        self.check_order(header.base_offset)?;
         self.end = Some(header.next_offset());
         if header.next_offset() > self.next_offset {
             let mut scratch = std::mem::take(&mut self.scratch);
@@ -142,19 +127,13 @@ impl<'a> Decoder<'a> {
         if self.source.check_crcs {
             batch.verify_crc().map_err(error)?;
         }
-        if self.source.read_committed {
-            self.aborted.begin_up_to(header.last_offset());
-            if header.is_control() && header.is_transactional() {
-                if batch
-                    .control_type(self.source.decompress_limit)
-                    .map_err(error)?
-                    == Some(ControlType::Abort)
-                {
-                    self.aborted.end(header.producer_id);
-                }
-            } else if header.is_transactional() && self.aborted.contains(header.producer_id) {
-                return Ok(());
-            }
+        if self.source.read_committed
+            && self
+                .aborted
+                .hide(batch, self.source.decompress_limit)
+                .map_err(error)?
+        {
+            return Ok(());
         }
         if header.is_control() {
             return Ok(());
@@ -163,17 +142,7 @@ impl<'a> Decoder<'a> {
         let payload = batch
             .payload_in(self.may_decompress, scratch)
             .map_err(|cause| error(self.with_whole_limit(cause)))?;
-        if codec != Compression::None {
-            self.may_decompress -= payload.len();
-            self.values.reserve(0, payload.len());
-        }
-        self.payload_bytes = self.payload_bytes.saturating_add(payload.len());
-        if self.payload_bytes > i32::MAX as usize {
-            return Err(ColumnarError::TooLarge {
-                topic: Arc::clone(&self.source.topic),
-                partition: self.source.partition,
-            });
-        }
+        self.take_payload(codec, payload.len())?;
         self.rows(batch, payload)
             .map_err(|cause| self.source.error(Some(header.next_offset()), cause))
     }
@@ -192,10 +161,111 @@ impl<'a> Decoder<'a> {
                 self.row(&record);
             }
         }
+        self.end_run(
+            batch.header.timestamp_type().id(),
+            batch.header.partition_leader_epoch,
+        );
+        Ok(())
+    }
+
+    fn message(&mut self, message: &Message) -> Result<(), ColumnarError> {
+        self.check_order(message.offset)?;
+        let next_offset = message.offset.saturating_add(1);
+        if next_offset > self.next_offset {
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let done = self.message_records(message, &mut scratch);
+            self.scratch = scratch;
+            done?;
+            self.next_offset = next_offset;
+        }
+        self.end = Some(next_offset);
+        Ok(())
+    }
+
+    fn message_records(
+        &mut self,
+        message: &Message,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), ColumnarError> {
+        let error = |cause| {
+            let next_offset = message.offset.saturating_add(1);
+            self.source.error(Some(next_offset), cause)
+        };
+        if self.source.check_crcs {
+            message.verify_crc().map_err(error)?;
+        }
+        let codec = message.compression().map_err(error)?;
+        let payload = message
+            .payload_in(self.may_decompress, scratch)
+            .map_err(|cause| error(self.with_whole_limit(cause)))?;
+        self.take_payload(codec, payload.len())?;
+        self.message_rows(message, payload).map_err(|cause| {
+            let next_offset = message.offset.saturating_add(1);
+            self.source.error(Some(next_offset), cause)
+        })
+    }
+
+    fn message_rows(&mut self, message: &Message, payload: &[u8]) -> Result<(), RecordsError> {
+        let mut records = message.records(payload)?;
+        if !self.source.check_crcs {
+            records = records.without_crcs();
+        }
+        // What a wrapper holds lies after the entry before it, ascends, and ends with its own offset.
+        let mut due = self.end.unwrap_or(i64::MIN);
+        for (index, record) in records.enumerate() {
+            let record = record?;
+            if record.offset < due || record.offset > message.offset {
+                return Err(RecordsError::Record {
+                    base_offset: message.offset,
+                    index: i32::try_from(index).unwrap_or(i32::MAX),
+                    what: Malformed::Offset,
+                });
+            }
+            due = record.offset.saturating_add(1);
+            if record.offset >= self.next_offset {
+                self.row(&record);
+            }
+        }
+        let timestamp_type = message.timestamp_type().map_or(-1, TimestampType::id);
+        self.end_run(timestamp_type, -1);
+        Ok(())
+    }
+
+    /// What stands next in a log is not before what was read of it.
+    fn check_order(&self, base_offset: i64) -> Result<(), ColumnarError> {
+        match self.end.filter(|end| base_offset < *end) {
+            None => Ok(()),
+            Some(expected) => Err(ColumnarError::OutOfOrder {
+                topic: Arc::clone(&self.source.topic),
+                partition: self.source.partition,
+                base_offset,
+                expected,
+            }),
+        }
+    }
+
+    /// Counts the bytes of a payload, and makes room for what was decompressed.
+    fn take_payload(&mut self, codec: Compression, bytes: usize) -> Result<(), ColumnarError> {
+        if codec != Compression::None {
+            self.may_decompress -= bytes;
+            self.values.reserve(0, bytes);
+        }
+        self.payload_bytes = self.payload_bytes.saturating_add(bytes);
+        if self.payload_bytes > i32::MAX as usize {
+            return Err(ColumnarError::TooLarge {
+                topic: Arc::clone(&self.source.topic),
+                partition: self.source.partition,
+            });
+        }
+        Ok(())
+    }
+
+    /// Notes what the entry that was just read says of all its rows.
+    fn end_run(&mut self, timestamp_type: i32, leader_epoch: i32) {
         let run = Run {
             end: self.offsets.len(),
-            timestamp_type: batch.header.timestamp_type().id(),
-            leader_epoch: batch.header.partition_leader_epoch,
+            timestamp_type,
+            leader_epoch,
         };
         match self.runs.last_mut() {
             Some(last)
@@ -206,7 +276,6 @@ impl<'a> Decoder<'a> {
             }
             _ => self.runs.push(run),
         }
-        Ok(())
     }
 
     #[inline]
@@ -246,43 +315,5 @@ impl<'a> Decoder<'a> {
             headers: self.headers.finish(rows)?,
             runs: self.runs,
         }))
-    }
-}
-
-/// The producers whose open transaction will be aborted, while batches go by.
-struct AbortedProducers {
-    /// Those that have not begun, last first.
-    to_come: Vec<Aborted>,
-    open: HashSet<i64>,
-}
-
-impl AbortedProducers {
-    fn new(aborted: &[Aborted]) -> Self {
-        let mut to_come = aborted.to_vec();
-        to_come.sort_unstable_by_key(|transaction| std::cmp::Reverse(transaction.first_offset));
-        Self {
-            to_come,
-            open: HashSet::new(),
-        }
-    }
-
-    fn begin_up_to(&mut self, offset: i64) {
-        while let Some(begun) = self
-            .to_come
-            .last()
-            .filter(|transaction| transaction.first_offset <= offset)
-        {
-            self.open.insert(begun.producer_id);
-            self.to_come.pop();
-        }
-    }
-
-    /// More than one marker may end a transaction.
-    fn end(&mut self, producer_id: i64) {
-        self.open.remove(&producer_id);
-    }
-
-    fn contains(&self, producer_id: i64) -> bool {
-        self.open.contains(&producer_id)
     }
 }

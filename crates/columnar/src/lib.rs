@@ -14,8 +14,9 @@ mod rows;
 mod schema;
 
 pub use columns::{Columns, RecordHeaders};
-pub use decode::{Aborted, Source, decode};
+pub use decode::{Source, decode};
 pub use error::ColumnarError;
+pub use ottla_protocol::records::AbortedTransaction as Aborted;
 pub use rows::{Row, RowHeaders, Rows, rows};
 pub use schema::schema;
 

@@ -95,10 +95,10 @@ impl Fetched {
     pub fn split(&self) -> Vec<Fetched> {
         let mut parts = Vec::new();
         let mut from = self.fetch_offset;
-        for batch in records::batches(self.records.clone()).map_while(Result::ok) {
-            let next_offset = batch.header.next_offset();
-            let leader_epoch = batch.header.partition_leader_epoch;
-            let (records, aborted) = (batch.bytes, Arc::clone(&self.aborted));
+        for entry in records::entries(self.records.clone()).map_while(Result::ok) {
+            let next_offset = entry.next_offset();
+            let leader_epoch = entry.leader_epoch();
+            let (records, aborted) = (entry.bytes().clone(), Arc::clone(&self.aborted));
             parts.push(Fetched {
                 fetch_offset: from,
                 next_offset,
@@ -677,12 +677,12 @@ impl Consumer {
             Some(Error::new(kind, text).partition_is(&asked.topic, asked.partition))
         };
         let (mut whole, mut next_offset, mut leader_epoch) = (0, asked.offset, -1);
-        for batch in records::batches(records.clone()) {
-            match batch {
-                Ok(batch) => {
-                    whole += batch.bytes.len();
-                    next_offset = next_offset.max(batch.header.next_offset());
-                    leader_epoch = batch.header.partition_leader_epoch;
+        for entry in records::entries(records.clone()) {
+            match entry {
+                Ok(entry) => {
+                    whole += entry.size();
+                    next_offset = next_offset.max(entry.next_offset());
+                    leader_epoch = entry.leader_epoch();
                 }
                 // What stands before it is given out first; the next fetch meets it again.
                 Err(_) if whole > 0 => break,
@@ -1020,7 +1020,9 @@ mod tests {
     use ottla_protocol::messages::list_offsets_response::{
         ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
     };
-    use ottla_protocol::records::{BatchBuilder, ProducerState, assign_offsets};
+    use ottla_protocol::records::{
+        BatchBuilder, MessageSetBuilder, OldMagic, ProducerState, assign_offsets,
+    };
 
     use super::*;
     use crate::config::Role;
@@ -1059,6 +1061,16 @@ mod tests {
         parts
             .map(|part| (part.partition, part.fetch_offset))
             .collect()
+    }
+
+    /// As a broker before 0.11 wrote it, and its cluster's newer ones still send it.
+    fn old_set(base: i64, count: i64) -> Bytes {
+        let mut builder =
+            MessageSetBuilder::new(OldMagic::One, Compression::Gzip, None, base).unwrap();
+        for _ in 0..count {
+            builder.append(1, None, Some(b"value")).unwrap();
+        }
+        builder.finish().unwrap()
     }
 
     fn reply(script: &mut Reader, asked: &Asked, code: ErrorCode, records: &[Bytes]) {
@@ -1174,6 +1186,34 @@ mod tests {
         assert_eq!(script.engine.position("t", 0), Ok(Some(10)));
         assert!(script.engine.advance("t", 0, generation, 15));
         assert_eq!(script.engine.position("t", 0), Ok(Some(15)));
+    }
+
+    #[test]
+    fn message_sets_of_an_old_log_are_taken_as_batches_are() {
+        let mut script = reader(&[], Start::Offset(10));
+        let asked = script.run();
+        let first = to(&asked, &script, "b1");
+        let whole = [old_set(8, 5), batch(13, 2), old_set(15, 1)];
+        let cut = old_set(16, 2).slice(..40);
+        let records = [&whole[..], &[cut]].concat();
+        reply(&mut script, &asked[first], ErrorCode::NONE, &records);
+        let again = script.run();
+        assert_eq!(wanted(&again[0]), [(0, 16)]);
+        let Taken { fetched, .. } = script.engine.take(script.now).unwrap();
+        assert_eq!(
+            (fetched.next_offset, fetched.leader_epoch),
+            (16, -1),
+            "message sets know no epoch"
+        );
+        assert_eq!(fetched.records, whole.concat());
+        assert_eq!(
+            fetched
+                .split()
+                .iter()
+                .map(|part| (part.next_offset, part.records.clone()))
+                .collect::<Vec<_>>(),
+            [13, 15, 16].into_iter().zip(whole).collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -1,2 +1,3 @@
 mod decoding;
+mod old_messages;
 mod sending;

@@ -91,6 +91,20 @@ impl BatchBuilder {
         self.transactional = yes;
     }
 
+    /// Makes room for `bytes` more of records at once, where their number is known: without it room doubles, and what is there
+    /// moves each time.
+    ///
+    /// # Errors
+    /// [`RecordsError::TooLarge`] if the batch would pass 2 GiB.
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), RecordsError> {
+        let end = self.end.saturating_add(bytes);
+        if end > self.buffer.len() {
+            self.check_size(end)?;
+            self.buffer.resize(end, 0);
+        }
+        Ok(())
+    }
+
     /// Sets what the timestamps of this batch are written as differences from, before its first record is added; if it is
     /// not set, that is the first record's timestamp.
     pub const fn set_base_timestamp(&mut self, timestamp: i64) {
@@ -293,16 +307,21 @@ impl BatchBuilder {
 
     #[cold]
     fn grow(&mut self, end: usize) -> Result<(), RecordsError> {
+        self.check_size(end)?;
+        // All of it is kept initialised, so that a record is written by plain copies.
+        self.buffer
+            .resize(end.max(self.buffer.len().saturating_mul(2)).max(ROOM), 0);
+        Ok(())
+    }
+
+    fn check_size(&self, end: usize) -> Result<(), RecordsError> {
         if end > MOST {
             return Err(RecordsError::TooLarge {
-                size: end - self.end,
+                size: end.saturating_sub(self.end),
                 batch: self.end,
                 most: MOST,
             });
         }
-        // All of it is kept initialised, so that a record is written by plain copies.
-        self.buffer
-            .resize(end.max(self.buffer.len().saturating_mul(2)).max(ROOM), 0);
         Ok(())
     }
 }

@@ -214,6 +214,15 @@ impl Entry {
         }
     }
 
+    /// Epoch of the leader that appended it, or -1; messages have none.
+    #[must_use]
+    pub const fn leader_epoch(&self) -> i32 {
+        match self {
+            Self::Batch(batch) => batch.header.partition_leader_epoch,
+            Self::Message(_) => super::NONE,
+        }
+    }
+
     /// The checksum as written: CRC-32C for magic 2, CRC-32 before.
     #[must_use]
     pub const fn crc(&self) -> u32 {

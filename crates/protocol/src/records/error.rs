@@ -243,6 +243,14 @@ pub enum RecordsError {
         /// The one before.
         last: i32,
     },
+    /// A record was added to a message set at an offset that is not above the last one's.
+    #[error("offset {offset} of a message set follows offset {after}; offsets must ascend")]
+    SetOrder {
+        /// The offset.
+        offset: i64,
+        /// That of the record before, or the first offset of the set.
+        after: i64,
+    },
 }
 
 fn magic_text(base_offset: i64, magic: i8) -> String {

@@ -7,17 +7,17 @@ use super::{BatchHeader, Headers, Malformed, NO_TIMESTAMP, Record, RecordsError,
 use crate::compression::{self, Compression};
 
 /// Offset and size, before each message.
-const PREFIX: usize = BatchHeader::PREFIX;
+pub(super) const PREFIX: usize = BatchHeader::PREFIX;
 const ATTRIBUTES_AT: usize = 17;
 /// What the checksum covers begins here, with the magic.
 pub(super) const CRC_FROM: usize = 16;
 /// Checksum, magic and attributes, then the lengths of key and value.
 const LEAST: i32 = 14;
 /// The bytes of a timestamp, which magic 1 has before the key.
-const TIMESTAMP: usize = 8;
+pub(super) const TIMESTAMP: usize = 8;
 
-const CODEC: u8 = 0b111;
-const LOG_APPEND: u8 = 1 << 3;
+pub(super) const CODEC: u8 = 0b111;
+pub(super) const LOG_APPEND: u8 = 1 << 3;
 
 /// The first bytes of a message, checked against what they say of its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +149,14 @@ impl Message {
     #[must_use]
     pub fn timestamp(&self) -> i64 {
         timestamp(self.magic, &self.bytes)
+    }
+
+    /// Writes the checksum of a whole message into it.
+    pub(super) fn seal(message: &mut [u8]) {
+        let crc = crc(message).to_be_bytes();
+        if let Some(place) = message.get_mut(PREFIX..CRC_FROM) {
+            place.copy_from_slice(&crc);
+        }
     }
 
     /// Checks the checksum. Messages inside of a wrapper have their own, which [`Self::records`] checks.

@@ -3,27 +3,31 @@
 //!
 //! Reading goes from outside in: [`entries`] walks a buffer, [`Entry::payload`] gives what an entry holds, decompressed,
 //! [`Entry::records`] walks that. [`batches`] and [`Batch`] do the same where there is nothing but batches. Nothing is copied
-//! but what decompression writes. Writing goes through [`BatchBuilder`]. What a broker changes in a finished batch, it
+//! but what decompression writes. Writing goes through [`BatchBuilder`] or [`MessageSetBuilder`]. What a broker changes in a finished batch, it
 //! changes in place. [`segment`] walks a file of a broker's log, past damage if there is some.
 
+mod aborted;
 mod batch;
 mod builder;
 mod entry;
 mod error;
 mod header;
 mod message;
+mod message_set;
 mod range_crc;
 mod record;
 mod segment;
 mod stored;
 mod varint;
 
+pub use aborted::{AbortedTransaction, AbortedTransactions};
 pub use batch::{Batch, Batches, batches};
 pub use builder::{BatchBuilder, ProducerState};
 pub use entry::{Entries, Entry, EntryRecords, entries};
 pub use error::{Malformed, RecordsError};
 pub use header::{BatchHeader, TimestampType};
 pub use message::{Message, MessageRecords};
+pub use message_set::{MessageSetBuilder, OldMagic};
 pub use record::{ControlType, Headers, Record, Records};
 pub use segment::{Damage, Found, Segment, segment};
 pub use stored::{assign_offsets, set_log_append_time, set_producer_state, validate_batch};

@@ -223,6 +223,92 @@ fn canonical_batches_are_written_as_kafka_writes_them() {
     );
 }
 
+#[test]
+fn message_sets_are_written_as_kafka_writes_them() {
+    let mut written = BTreeMap::new();
+    for line in lines() {
+        let kind = line["kind"].as_str().unwrap();
+        if !kind.starts_with("magic0") && !kind.starts_with("magic1") {
+            continue;
+        }
+        let bytes = unhex(&line);
+        let built = rebuilt(&bytes);
+        let how = if line["canonical"] == true {
+            assert_eq!(built, bytes, "{line}");
+            "byte for byte"
+        } else {
+            // A compressor decides about the value of a wrapper, not about what is in it and before it.
+            let [ours, kafkas] = [built, bytes].map(|bytes| Entry::parse(bytes).unwrap());
+            assert_eq!(ours.payload(LIMIT), kafkas.payload(LIMIT), "{line}");
+            assert_eq!(
+                described(&ours).map(sizeless),
+                described(&kafkas).map(sizeless)
+            );
+            let between = |entry: &Entry| {
+                entry
+                    .bytes()
+                    .slice(16..if entry.magic() == 0 { 22 } else { 30 })
+            };
+            assert_eq!(between(&ours), between(&kafkas), "{line}");
+            "but for compression"
+        };
+        *written
+            .entry(format!("{}: {how}", self::kind(&line)))
+            .or_default() += 1;
+    }
+    counted(
+        "message sets rewritten",
+        &written,
+        &[
+            ("magic0: but for compression", 9),
+            ("magic0: byte for byte", 3),
+            ("magic1: but for compression", 18),
+            ("magic1: byte for byte", 6),
+        ],
+    );
+}
+
+fn sizeless(mut described: Value) -> Value {
+    described.as_object_mut().unwrap().remove("size");
+    described
+}
+
+/// A set of messages, or a wrapper, built anew from its records.
+fn rebuilt(bytes: &Bytes) -> Bytes {
+    let mut builder = None;
+    for entry in entries(bytes.clone()) {
+        let entry = entry.unwrap();
+        let payload = entry.payload(LIMIT).unwrap();
+        let builder = builder.get_or_insert_with(|| {
+            let magic = if entry.magic() == 0 {
+                OldMagic::Zero
+            } else {
+                OldMagic::One
+            };
+            let (codec, first) = (
+                entry.compression().unwrap(),
+                entry.first_offset(&payload).unwrap(),
+            );
+            let mut builder = MessageSetBuilder::new(magic, codec, None, first).unwrap();
+            if entry.timestamp_type() == Some(TimestampType::LogAppend) {
+                builder.set_append_time(entry.max_timestamp());
+            }
+            builder
+        });
+        for record in entry.records(&payload).unwrap() {
+            let Record {
+                offset,
+                timestamp,
+                key,
+                value,
+                ..
+            } = record.unwrap();
+            builder.append_at(offset, timestamp, key, value).unwrap();
+        }
+    }
+    builder.unwrap().finish().unwrap()
+}
+
 /// The batch, built anew from its records and what its header says.
 fn rewritten(batch: &Batch) -> Vec<u8> {
     // As they were written, whoever set the times later.

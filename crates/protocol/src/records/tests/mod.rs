@@ -1,4 +1,6 @@
+mod aborted;
 mod corpus;
+mod messages;
 mod segments;
 
 use bytes::{Bytes, BytesMut};
