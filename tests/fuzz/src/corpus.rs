@@ -181,6 +181,17 @@ pub fn sections() -> Vec<Vec<u8>> {
     inputs
 }
 
+/// For [`crate::records::log_segment`].
+pub fn segments() -> Vec<Vec<u8>> {
+    let samples: Vec<_> = record_data().collect();
+    let mut inputs = Vec::new();
+    for (number, pair) in samples.windows(2).enumerate() {
+        let damage = [0, number as u8, 0xff, 0, 17, 1, 0, 60, 2];
+        inputs.push([&[number as u8 & 7], &damage[..], &pair.concat()].concat());
+    }
+    inputs
+}
+
 /// For [`crate::records::message_set`]: what is inside of wrappers, as it is and decompressed.
 pub fn sets() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();

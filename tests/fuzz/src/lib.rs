@@ -70,6 +70,11 @@ pub const TARGETS: &[Target] = &[
         seeds: corpus::sets,
     },
     Target {
+        name: "segment",
+        run: records::log_segment,
+        seeds: corpus::segments,
+    },
+    Target {
         name: "internal",
         run: records::internal,
         seeds: corpus::internal,

@@ -8,7 +8,7 @@ use ottla_columnar::{Aborted, Source};
 use ottla_protocol::compression::{self, Compression};
 use ottla_protocol::internal::{self, Identified, Part, Topic};
 use ottla_protocol::records::{
-    Batch, BatchBuilder, BatchHeader, Entry, ProducerState, batches, entries,
+    Batch, BatchBuilder, BatchHeader, Entry, Found, ProducerState, batches, entries, segment,
 };
 use ottla_protocol::{DecodeError, Reader};
 
@@ -28,6 +28,57 @@ pub fn stored(data: &[u8]) {
     let mut bytes = data.to_vec();
     repair(&mut bytes);
     read(&bytes);
+}
+
+/// The bytes of a log segment, and where to damage it once its checksums are right: three places with a byte each in front.
+/// Entries and damage together are the whole segment, up to a tail of zeros.
+pub fn log_segment(data: &[u8]) {
+    let mut input = Input(data);
+    let choice = input.u8();
+    let damage = [(); 3].map(|()| (usize::from(input.u16()), input.u8()));
+    let mut bytes = input.0.to_vec();
+    repair(&mut bytes);
+    for (place, mask) in damage.iter().take(usize::from(choice & 3)) {
+        if let Some(byte) = bytes.get_mut(*place) {
+            *byte ^= mask;
+        }
+    }
+    let shared = Bytes::from(bytes);
+    let ((), held) = memory::peak(|| {
+        let mut walk = segment(shared.clone());
+        if choice & 4 != 0 {
+            walk = walk.without_crcs();
+        }
+        let (mut end, mut after_damage) = (0, false);
+        for found in walk {
+            let (position, size, damaged) = match &found {
+                Found::Entry { position, entry } => {
+                    assert_eq!(
+                        shared.slice(*position..*position + entry.size()),
+                        entry.bytes()
+                    );
+                    any_age(entry);
+                    (*position, entry.size(), false)
+                }
+                Found::Damage(damage) => {
+                    assert!(!damage.to_string().is_empty());
+                    (damage.position, damage.size, true)
+                }
+            };
+            assert_eq!(position, end, "nothing is left out");
+            assert!(size > 0, "every step goes on");
+            assert!(!(damaged && after_damage), "damage is in one piece");
+            (end, after_damage) = (position + size, damaged);
+        }
+        assert!(
+            shared
+                .slice(end.min(shared.len())..)
+                .iter()
+                .all(|byte| *byte == 0),
+            "only zeros are left"
+        );
+    });
+    within_bounds(held, shared.len(), "a segment");
 }
 
 /// A batch around the input: its codec and whether the rest is the record section or what is compressed to one, its other

@@ -62,5 +62,5 @@ macro_rules! replays {
 }
 
 replays! {
-    request response message consumer_protocol reference records batch message_set internal frames connection
+    request response message consumer_protocol reference records batch message_set segment internal frames connection
 }
