@@ -46,8 +46,10 @@ public class RecordsOracle {
                 o.put("size", b.sizeInBytes()).put("codec", b.compressionType().name).put("valid", b.isValid());
                 o.put("timestampType", b.timestampType().name).put("maxTimestamp", b.maxTimestamp());
                 if (b.magic() == 2) {
-                    o.put("producerId", b.producerId()).put("producerEpoch", b.producerEpoch()).put("baseSequence", b.baseSequence()).put("lastSequence", b.lastSequence());
-                    o.put("transactional", b.isTransactional()).put("control", b.isControlBatch()).put("leaderEpoch", b.partitionLeaderEpoch());
+                    o.put("producerId", b.producerId()).put("producerEpoch", b.producerEpoch());
+                    o.put("baseSequence", b.baseSequence()).put("lastSequence", b.lastSequence());
+                    o.put("transactional", b.isTransactional()).put("control", b.isControlBatch());
+                    o.put("leaderEpoch", b.partitionLeaderEpoch());
                     o.put("crc", b.checksum()).put("count", b.countOrNull());
                     if (b.deleteHorizonMs().isPresent()) o.put("deleteHorizonMs", b.deleteHorizonMs().getAsLong());
                 }
@@ -64,7 +66,10 @@ public class RecordsOracle {
                         if (q.hasValue()) e.put("value", take(q.value())); else e.putNull("value");
                         if (q.headers().length > 0) {
                             ArrayNode hs = e.putArray("headers");
-                            for (Header h : q.headers()) { ArrayNode p = hs.addArray().add(h.key()); if (h.value() == null) p.addNull(); else p.add(h.value()); }
+                            for (Header h : q.headers()) {
+                                ArrayNode p = hs.addArray().add(h.key());
+                                if (h.value() == null) p.addNull(); else p.add(h.value());
+                            }
                         }
                         recs.add(e);
                     }
@@ -89,25 +94,47 @@ public class RecordsOracle {
         kinds.merge(kind.split("/")[0] + (got.has("error") ? " -> error" : ""), 1, Integer::sum);
     }
 
+    static void control(PrintWriter w, String type, MemoryRecords batch) throws Exception {
+        emit(w, "control/" + type, take(batch.buffer()), true);
+    }
+
     static Header[] headers(SplittableRandom r) {
         Header[] h = new Header[r.nextInt(4)];
+        String[] names = {"a", "trace-id", "", "\u4e2d\u6587", "a"};
         for (int i = 0; i < h.length; i++)
-            h[i] = new RecordHeader(new String[]{"a", "trace-id", "", "\u4e2d\u6587", "a"}[r.nextInt(5)], switch (r.nextInt(4)) { case 0 -> null; case 1 -> new byte[0]; default -> bytes(r, r.nextInt(20)); });
+            h[i] = new RecordHeader(names[r.nextInt(5)], switch (r.nextInt(4)) {
+                case 0 -> null;
+                case 1 -> new byte[0];
+                default -> bytes(r, r.nextInt(20));
+            });
         return h;
     }
     static byte[] payload(SplittableRandom r, boolean key) {
-        return switch (r.nextInt(6)) { case 0 -> null; case 1 -> new byte[0]; case 2 -> "x".repeat(r.nextInt(300)).getBytes(StandardCharsets.UTF_8); default -> bytes(r, r.nextInt(key ? 12 : 60)); };
+        return switch (r.nextInt(6)) {
+            case 0 -> null;
+            case 1 -> new byte[0];
+            case 2 -> "x".repeat(r.nextInt(300)).getBytes(StandardCharsets.UTF_8);
+            default -> bytes(r, r.nextInt(key ? 12 : 60));
+        };
     }
 
-    static MemoryRecords batch(SplittableRandom r, byte magic, CompressionType c, TimestampType tt, boolean pid, boolean txn, boolean gaps, int count, Long horizon) {
-        long base = switch (r.nextInt(4)) { case 0 -> 0; case 1 -> r.nextInt(1000); case 2 -> Integer.MAX_VALUE + (long) r.nextInt(1000); default -> (1L << 40) + r.nextInt(1000); };
+    static MemoryRecords batch(SplittableRandom r, byte magic, CompressionType c, TimestampType tt, boolean pid, boolean txn,
+            boolean gaps, int count, Long horizon) {
+        long base = switch (r.nextInt(4)) {
+            case 0 -> 0;
+            case 1 -> r.nextInt(1000);
+            case 2 -> Integer.MAX_VALUE + (long) r.nextInt(1000);
+            default -> (1L << 40) + r.nextInt(1000);
+        };
         long append = 1_700_000_000_000L + r.nextInt(1_000_000);
         var buf = new org.apache.kafka.common.utils.internals.ByteBufferOutputStream(1024);
         MemoryRecordsBuilder b = new MemoryRecordsBuilder(buf, magic, Compression.of(c).build(), tt, base,
             tt == TimestampType.LOG_APPEND_TIME ? append : RecordBatch.NO_TIMESTAMP,
-            pid ? r.nextLong(1, 1L << 40) : RecordBatch.NO_PRODUCER_ID, pid ? (short) r.nextInt(100) : RecordBatch.NO_PRODUCER_EPOCH,
+            pid ? r.nextLong(1, 1L << 40) : RecordBatch.NO_PRODUCER_ID,
+            pid ? (short) r.nextInt(100) : RecordBatch.NO_PRODUCER_EPOCH,
             pid ? (r.nextInt(3) == 0 ? Integer.MAX_VALUE - 1 : r.nextInt(1000)) : RecordBatch.NO_SEQUENCE, txn, false,
-            magic == 2 ? r.nextInt(-1, 50) : RecordBatch.NO_PARTITION_LEADER_EPOCH, Integer.MAX_VALUE, horizon == null ? RecordBatch.NO_TIMESTAMP : horizon);
+            magic == 2 ? r.nextInt(-1, 50) : RecordBatch.NO_PARTITION_LEADER_EPOCH, Integer.MAX_VALUE,
+            horizon == null ? RecordBatch.NO_TIMESTAMP : horizon);
         long off = base, ts = 1_600_000_000_000L + r.nextInt(1_000_000);
         for (int i = 0; i < count; i++) {
             long t = magic == 0 ? RecordBatch.NO_TIMESTAMP : ts + r.nextInt(-5000, 5000);
@@ -118,6 +145,14 @@ public class RecordsOracle {
         return b.build();
     }
 
+    static void damage(byte[] x, int p, SplittableRandom r) {
+        x[p] = switch (r.nextInt(3)) {
+            case 0 -> (byte) 0xff;
+            case 1 -> (byte) (x[p] ^ (1 << r.nextInt(8)));
+            default -> (byte) r.nextInt(256);
+        };
+    }
+
     public static void main(String[] a) throws Exception {
         long seed = Long.parseLong(a[0]);
         int reps = 3;
@@ -126,28 +161,40 @@ public class RecordsOracle {
         try (PrintWriter w = new PrintWriter(new OutputStreamWriter(new GZIPOutputStream(new FileOutputStream(a[1])), StandardCharsets.UTF_8))) {
             for (byte magic = 0; magic <= 2; magic++) for (CompressionType c : CompressionType.values()) {
                 if (magic < 2 && c == CompressionType.ZSTD) continue;
-                for (TimestampType tt : magic == 0 ? List.of(TimestampType.NO_TIMESTAMP_TYPE) : List.of(TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME))
+                List<TimestampType> stamps = magic == 0 ? List.of(TimestampType.NO_TIMESTAMP_TYPE)
+                    : List.of(TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME);
+                for (TimestampType tt : stamps)
                     for (int i = 0; i < reps; i++) for (boolean gaps : magic < 2 ? new boolean[]{false} : new boolean[]{false, true}) {
                         boolean pid = magic == 2 && r.nextBoolean(), txn = pid && r.nextBoolean();
                         int count = i == 0 ? 1 : i == 1 ? 200 : r.nextInt(2, 12);
                         Long horizon = magic == 2 && r.nextInt(4) == 0 ? 1_750_000_000_000L : null;
                         byte[] x = take(batch(r, magic, c, tt, pid, txn, gaps, count, horizon).buffer());
-                        emit(w, "magic" + magic + "/" + c.name + "/" + tt.name + (gaps ? "/gaps" : "") + (pid ? "/pid" : "") + (txn ? "/txn" : "") + (horizon != null ? "/horizon" : ""), x, c == CompressionType.NONE);
+                        String more = (gaps ? "/gaps" : "") + (pid ? "/pid" : "") + (txn ? "/txn" : "")
+                            + (horizon != null ? "/horizon" : "");
+                        emit(w, "magic" + magic + "/" + c.name + "/" + tt.name + more, x, c == CompressionType.NONE);
                         if (x.length < 2000) pool.add(x);
                     }
             }
             // control batches
+            long at = 1_700_000_000_000L;
             for (ControlRecordType t : List.of(ControlRecordType.ABORT, ControlRecordType.COMMIT)) for (int i = 0; i < 2; i++)
-                emit(w, "control/" + t, take(MemoryRecords.withEndTransactionMarker(r.nextInt(1000), 1_700_000_000_000L, r.nextInt(10), r.nextInt(1, 9999), (short) r.nextInt(50), new EndTransactionMarker(t, r.nextInt(100))).buffer()), true);
-            emit(w, "control/LEADER_CHANGE", take(MemoryRecords.withLeaderChangeMessage(5, 1_700_000_000_000L, 3, ByteBuffer.allocate(512), new LeaderChangeMessage().setLeaderId(1).setVoters(List.of(new LeaderChangeMessage.Voter().setVoterId(1), new LeaderChangeMessage.Voter().setVoterId(2)))).buffer()), true);
-            emit(w, "control/SNAPSHOT_HEADER", take(MemoryRecords.withSnapshotHeaderRecord(0, 1_700_000_000_000L, 3, ByteBuffer.allocate(512), new SnapshotHeaderRecord().setLastContainedLogTimestamp(99)).buffer()), true);
-            emit(w, "control/SNAPSHOT_FOOTER", take(MemoryRecords.withSnapshotFooterRecord(9, 1_700_000_000_000L, 3, ByteBuffer.allocate(512), new SnapshotFooterRecord()).buffer()), true);
-            emit(w, "control/KRAFT_VERSION", take(MemoryRecords.withKRaftVersionRecord(9, 1_700_000_000_000L, 3, ByteBuffer.allocate(512), new KRaftVersionRecord().setKRaftVersion((short) 1)).buffer()), true);
-            emit(w, "control/KRAFT_VOTERS", take(MemoryRecords.withVotersRecord(9, 1_700_000_000_000L, 3, ByteBuffer.allocate(512), new VotersRecord()).buffer()), true);
+                control(w, t.toString(), MemoryRecords.withEndTransactionMarker(r.nextInt(1000), at, r.nextInt(10),
+                    r.nextInt(1, 9999), (short) r.nextInt(50), new EndTransactionMarker(t, r.nextInt(100))));
+            LeaderChangeMessage leader = new LeaderChangeMessage().setLeaderId(1).setVoters(List.of(
+                new LeaderChangeMessage.Voter().setVoterId(1), new LeaderChangeMessage.Voter().setVoterId(2)));
+            control(w, "LEADER_CHANGE", MemoryRecords.withLeaderChangeMessage(5, at, 3, ByteBuffer.allocate(512), leader));
+            control(w, "SNAPSHOT_HEADER", MemoryRecords.withSnapshotHeaderRecord(0, at, 3, ByteBuffer.allocate(512),
+                new SnapshotHeaderRecord().setLastContainedLogTimestamp(99)));
+            control(w, "SNAPSHOT_FOOTER", MemoryRecords.withSnapshotFooterRecord(9, at, 3, ByteBuffer.allocate(512),
+                new SnapshotFooterRecord()));
+            control(w, "KRAFT_VERSION", MemoryRecords.withKRaftVersionRecord(9, at, 3, ByteBuffer.allocate(512),
+                new KRaftVersionRecord().setKRaftVersion((short) 1)));
+            control(w, "KRAFT_VOTERS", MemoryRecords.withVotersRecord(9, at, 3, ByteBuffer.allocate(512), new VotersRecord()));
             // a batch whose records compaction took away
             for (boolean txn : new boolean[]{false, true}) {
                 ByteBuffer e = ByteBuffer.allocate(DefaultRecordBatch.RECORD_BATCH_OVERHEAD);
-                DefaultRecordBatch.writeEmptyHeader(e, (byte) 2, 77, (short) 3, 10, 100, 109, 4, TimestampType.CREATE_TIME, 1_700_000_000_000L, txn, false);
+                DefaultRecordBatch.writeEmptyHeader(e, (byte) 2, 77, (short) 3, 10, 100, 109, 4, TimestampType.CREATE_TIME, at,
+                    txn, false);
                 emit(w, "empty", e.array(), true);
             }
             emit(w, "empty", new byte[0], true);
@@ -167,7 +214,7 @@ public class RecordsOracle {
             for (int i = 0; i < 60 * reps; i++) {
                 byte[] x = pool.get(r.nextInt(pool.size())).clone();
                 int p = i % 3 == 0 ? r.nextInt(Math.min(61, x.length)) : r.nextInt(x.length);
-                x[p] = switch (r.nextInt(3)) { case 0 -> (byte) 0xff; case 1 -> (byte) (x[p] ^ (1 << r.nextInt(8))); default -> (byte) r.nextInt(256); };
+                damage(x, p, r);
                 emit(w, "damaged", x, false);
             }
             // damaged bytes under a right CRC: what is inside must still be checked
@@ -175,7 +222,7 @@ public class RecordsOracle {
                 byte[] x = pool.get(r.nextInt(pool.size())).clone();
                 if (x[16] != 2) continue;
                 int p = 21 + r.nextInt(x.length - 21);
-                x[p] = switch (r.nextInt(3)) { case 0 -> (byte) 0xff; case 1 -> (byte) (x[p] ^ (1 << r.nextInt(8))); default -> (byte) r.nextInt(256); };
+                damage(x, p, r);
                 java.util.zip.CRC32C crc = new java.util.zip.CRC32C();
                 crc.update(x, 21, x.length - 21);
                 ByteBuffer.wrap(x).putInt(17, (int) crc.getValue());

@@ -111,7 +111,8 @@ public class SchemaOracle {
                     JarEntry x = e.nextElement();
                     String n = x.getName();
                     if (n.endsWith("JsonConverter.class") && !n.contains("$"))
-                        convs.put(n.substring(n.lastIndexOf('/') + 1, n.length() - ".class".length()), n.substring(0, n.lastIndexOf('/')).replace('/', '.'));
+                        convs.put(n.substring(n.lastIndexOf('/') + 1, n.length() - ".class".length()),
+                            n.substring(0, n.lastIndexOf('/')).replace('/', '.'));
                     if (n.endsWith(".json") && (n.contains("message/") || n.contains("metadata/"))) schemas.add(x);
                 }
                 for (JarEntry x : schemas) {
@@ -200,7 +201,9 @@ public class SchemaOracle {
                 if (isMax) return num(f.base, un ? (1L << bits) - 1 : (1L << (bits - 1)) - 1);
                 return num(f.base, switch (r.nextInt(4)) { case 0 -> r.nextInt(-2, 3); case 1 -> r.nextInt(0, 1000); default -> r.nextLong(); });
             }
-            case "float64": return new DoubleNode(isMin ? -Double.MAX_VALUE : isMax ? Double.MAX_VALUE : r.nextInt(4) == 0 ? Double.MIN_VALUE : (r.nextDouble() - 0.5) * Math.pow(10, r.nextInt(-20, 20)));
+            case "float64":
+                if (isMin || isMax) return new DoubleNode(isMin ? -Double.MAX_VALUE : Double.MAX_VALUE);
+                return new DoubleNode(r.nextInt(4) == 0 ? Double.MIN_VALUE : (r.nextDouble() - 0.5) * Math.pow(10, r.nextInt(-20, 20)));
             case "uuid": {
                 byte[] b = isMin ? new byte[16] : bytes(r, 16);
                 if (isMax) Arrays.fill(b, (byte) 0xff);
@@ -208,7 +211,10 @@ public class SchemaOracle {
             }
             case "string":
                 if (isMin) return new TextNode("");
-                if (k == Kind.LONG) return new TextNode(String.valueOf((char) ('a' + r.nextInt(26))).repeat(new int[]{126, 127, 128, 200}[r.nextInt(4)]));
+                if (k == Kind.LONG) {
+                    String letter = String.valueOf((char) ('a' + r.nextInt(26)));
+                    return new TextNode(letter.repeat(new int[]{126, 127, 128, 200}[r.nextInt(4)]));
+                }
                 return new TextNode(str(r, isMax ? 24 : r.nextInt(0, 12)));
             case "bytes": case "records":
                 if (isMin) return new BinaryNode(new byte[0]);
@@ -233,7 +239,7 @@ public class SchemaOracle {
             case "records": return f.nullableAt(v) ? NullNode.instance : new BinaryNode(new byte[0]);
             case "uuid": return new TextNode(f.dflt.isEmpty() ? "AAAAAAAAAAAAAAAAAAAAAA" : f.dflt);
             case "float64": return new DoubleNode(f.dflt.isEmpty() ? 0 : Double.parseDouble(f.dflt));
-            default: return num(f.base, f.dflt.isEmpty() ? 0 : f.dflt.startsWith("0x") ? Long.parseLong(f.dflt.substring(2), 16) : Long.parseLong(f.dflt));
+            default: return num(f.base, f.dflt.isEmpty() ? 0 : Long.decode(f.dflt));
         }
     }
 
@@ -440,7 +446,8 @@ public class SchemaOracle {
                         if (!Arrays.equals(encode(d.m, v), x)) throw new IllegalStateException("re-encoding differs");
                         ObjectNode canon2 = toJson(s, d.m, v);
                         patch(canon2, canon, s.fields, v);
-                        if (!JSON.writeValueAsString(canon2).equals(JSON.writeValueAsString(canon))) throw new IllegalStateException("JSON differs after a round trip");
+                        if (!JSON.writeValueAsString(canon2).equals(JSON.writeValueAsString(canon)))
+                            throw new IllegalStateException("JSON differs after a round trip");
                         for (int cut = 0; cut < x.length; cut += Math.max(1, x.length / 16)) {
                             boolean threw = false;
                             try { decode(s, Arrays.copyOf(x, cut), v); } catch (RuntimeException e) { threw = true; }
@@ -456,7 +463,9 @@ public class SchemaOracle {
                         covered.add(s.name + " " + v);
                     } catch (Exception e) {
                         failures++;
-                        System.err.println("FAIL " + s.name + " v" + v + " " + k + ": " + e + " " + JSON.writeValueAsString(in).substring(0, Math.min(300, JSON.writeValueAsString(in).length())));
+                        String text = JSON.writeValueAsString(in);
+                        System.err.println("FAIL " + s.name + " v" + v + " " + k + ": " + e + " "
+                            + text.substring(0, Math.min(300, text.length())));
                     }
                     idx++;
                 }
@@ -500,7 +509,12 @@ public class SchemaOracle {
                     int n = 1 + r.nextInt(3);
                     for (int q = 0; q < n; q++) {
                         int p = r.nextInt(x.length);
-                        x[p] = switch (r.nextInt(4)) { case 0 -> (byte) 0xff; case 1 -> (byte) (x[p] ^ (1 << r.nextInt(8))); case 2 -> (byte) 0x7f; default -> (byte) r.nextInt(256); };
+                        x[p] = switch (r.nextInt(4)) {
+                            case 0 -> (byte) 0xff;
+                            case 1 -> (byte) (x[p] ^ (1 << r.nextInt(8)));
+                            case 2 -> (byte) 0x7f;
+                            default -> (byte) r.nextInt(256);
+                        };
                     }
                     ObjectNode o = line(src, s, v, "mut", idx++);
                     o.put("hex", hex(x));
@@ -520,7 +534,8 @@ public class SchemaOracle {
                 }
             }
         }
-        System.err.println("lines " + lines + ", (schema, version) pairs " + covered.size() + ", failures " + failures + ", mut ok " + okMut + " / error " + errMut);
+        System.err.println("lines " + lines + ", (schema, version) pairs " + covered.size() + ", failures " + failures
+            + ", mut ok " + okMut + " / error " + errMut);
         System.err.println(kinds);
         if (failures > 0) System.exit(1);
     }
