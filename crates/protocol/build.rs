@@ -19,7 +19,7 @@ fn main() -> Result<(), Failure> {
     for (name, text) in [
         ("messages", sources.messages),
         ("errors", sources.errors),
-        ("json", sources.json),
+        ("forms", sources.forms),
         ("internal", sources.internal),
         ("refusals", sources.refusals),
     ] {

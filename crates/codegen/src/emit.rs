@@ -6,8 +6,8 @@
 
 mod code;
 mod codec;
+mod form;
 mod internal;
-mod json;
 mod refusal;
 
 use std::fmt::Write;
@@ -16,8 +16,8 @@ use crate::resolve::Message;
 use crate::schema::{ErrorCode, MessageType};
 
 pub use codec::message;
+pub use form::forms;
 pub use internal::internal;
-pub use json::json;
 pub use refusal::refusals;
 
 use code::Code;

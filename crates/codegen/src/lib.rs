@@ -19,8 +19,8 @@ pub struct Sources {
     pub messages: String,
     /// The constants of the error codes, with names and retriability.
     pub errors: String,
-    /// Kafka's JSON form of every message.
-    pub json: String,
+    /// The walk through every message that its forms share.
+    pub forms: String,
     /// The kinds of records in internal topics.
     pub internal: String,
     /// The response that refuses each request.
@@ -34,7 +34,7 @@ pub fn generate(schemas: &Path) -> Result<Sources, SchemaError> {
     Ok(Sources {
         messages: emit::messages(&messages),
         errors: emit::errors(&schema::load_errors(schemas)?),
-        json: emit::json(&messages),
+        forms: emit::forms(&messages),
         internal: emit::internal(&messages)?,
         refusals: emit::refusals(&refusal::plans(&messages, &refusals)?),
     })

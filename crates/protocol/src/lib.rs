@@ -3,8 +3,9 @@
 //! * [`messages`]: every request, response, header and record of Kafka 0.8 to 4.4, generated from `schemas/`. One struct a
 //!   message for all its versions; the version is an argument ([`Message`]).
 //! * [`header`]: frames, as they go over a connection.
+//! * `form` (a feature): every message by name, and the way through it that Kafka's JSON (`json`, a feature of its own) and
+//!   Python's objects share.
 //! * [`refusal`]: the response that says an error, for any request.
-//! * `json` (a feature): Kafka's JSON form of every message.
 //! * [`internal`]: which message a record of an internal topic is.
 //! * [`records`] and [`compression`]: record batches and the codecs in them.
 //! * [`wire`]: the primitives that the generated code is made of.
@@ -16,6 +17,8 @@
 
 pub mod compression;
 mod error;
+#[cfg(feature = "forms")]
+pub mod form;
 pub mod header;
 pub mod internal;
 #[cfg(feature = "json")]

@@ -1,8 +1,8 @@
 //! Every message of the protocol, generated from `schemas/` by `ottla-codegen`.
 //!
 //! A module a message, named after it ([`fetch_request`]), holds its structs; the root ones are here too
-//! ([`FetchRequest`]). Field names are Kafka's in snake case. `Default` gives the schema's defaults, so that a request is
-//! written as `FetchRequest { max_wait_ms: 500, ..Default::default() }`.
+//! ([`FetchRequest`]). Field names are Kafka's in snake case; errors say them as Kafka's JSON has them. `Default` gives the
+//! schema's defaults, so that a request is written as `FetchRequest { max_wait_ms: 500, ..Default::default() }`.
 //!
 //! `cargo run -p ottla-codegen -- show FetchRequest` prints the source of one.
 

@@ -11,7 +11,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use ottla_protocol::json::{self, Json, JsonError, Visitor};
+use ottla_protocol::form::{self, Form, FormError, Visitor};
+use ottla_protocol::json::{self, Json};
 use ottla_protocol::{
     ApiKey, DecodeError, DecodeErrorKind, EncodeErrorKind, Message, Reader, Writer,
 };
@@ -81,7 +82,7 @@ fn today(line: &mut Value) -> (String, i16) {
     (name, if is_type_number { 0 } else { version })
 }
 
-fn encoded<M: Message>(message: &M, version: i16) -> Result<Bytes, JsonError> {
+fn encoded<M: Message>(message: &M, version: i16) -> Result<Bytes, FormError> {
     let mut out = Writer::new();
     message.encode(version, &mut out)?;
     let written = out.finish().into_bytes();
@@ -105,7 +106,7 @@ impl Check<'_> {
         unhex(self.line[key].as_str().unwrap())
     }
 
-    fn sample<M: Message + Json>(&self) -> Result<String, String> {
+    fn sample<M: Message + Form>(&self) -> Result<String, String> {
         let (bytes, value) = (self.hex("hex"), &self.line["json"]);
         let mut input = Reader::new(bytes.clone());
         let message =
@@ -146,16 +147,16 @@ impl Check<'_> {
         Ok("samples".to_owned())
     }
 
-    fn encode<M: Message + Json>(&self) -> Result<Bytes, JsonError> {
+    fn encode<M: Message + Form>(&self) -> Result<Bytes, FormError> {
         encoded(
             &M::from_json(&self.line["json"], self.version)?,
             self.version,
         )
     }
 
-    fn refused<M: Message + Json>(
+    fn refused<M: Message + Form>(
         &self,
-        expected: impl Fn(&JsonError) -> bool,
+        expected: impl Fn(&FormError) -> bool,
     ) -> Result<String, String> {
         let field = self.line["field"].as_str().unwrap().to_lowercase();
         match self.encode::<M>() {
@@ -200,7 +201,7 @@ impl Check<'_> {
 }
 
 /// Does the error say where the field is?
-fn names(error: &JsonError, field: &str) -> bool {
+fn names(error: &FormError, field: &str) -> bool {
     let letters = |text: &str| -> String {
         text.chars()
             .filter(|c| c.is_ascii_alphabetic() || *c == '.')
@@ -234,7 +235,7 @@ fn same(what: &str, ours: &Bytes, theirs: &Bytes) -> Result<(), String> {
 impl Visitor for Check<'_> {
     type Output = Result<String, String>;
 
-    fn visit<M: Message + Json>(self) -> Self::Output {
+    fn visit<M: Message + Form>(self) -> Self::Output {
         match self.line["kind"].as_str().unwrap() {
             "mut" => self.damaged::<M>(),
             "enc-ignorable" => {
@@ -242,10 +243,10 @@ impl Visitor for Check<'_> {
                 Ok("dropped".to_owned())
             }
             "enc-unsupported" => self.refused::<M>(|error| {
-                matches!(error, JsonError::Encode(e) if matches!(e.kind(), EncodeErrorKind::NotInVersion { .. }))
+                matches!(error, FormError::Encode(e) if matches!(e.kind(), EncodeErrorKind::NotInVersion { .. }))
             }),
             "enc-null" => self.refused::<M>(|error| match error {
-                JsonError::Encode(e) => matches!(e.kind(), EncodeErrorKind::NullNotAllowed { .. }),
+                FormError::Encode(e) => matches!(e.kind(), EncodeErrorKind::NullNotAllowed { .. }),
                 error => error.to_string().contains("null given"),
             }),
             _ => self.sample::<M>(),
@@ -284,7 +285,7 @@ fn every_line_of_kafkas_classes_holds() {
                 line["hv"]
             ));
         }
-        match json::visit(
+        match form::visit(
             &name,
             Check {
                 line: &line,

@@ -50,6 +50,8 @@ mod _ottla {
     #[pymodule_export]
     use producer::Producer;
     #[pymodule_export]
+    use protocol::frames::{decode_frame, encode_request, encode_response};
+    #[pymodule_export]
     use protocol::internal::{identify_control, identify_record, internal_topics};
     #[pymodule_export]
     use protocol::messages::{decode_message, encode_message};

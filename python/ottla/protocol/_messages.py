@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 Form: TypeAlias = Literal["python", "json"]
-"""`"python"`: bytes, `uuid.UUID`, every field of the version. `"json"`: what Kafka's JsonConverter classes write."""
+"""How a message stands in a dictionary: `"python"` or `"json"`, see `ottla.protocol`."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +50,56 @@ consumer protocol, control records, and the records of internal topics."""
 
 
 def encode(name: str, version: int, message: Mapping[str, Any], *, form: Form = "python") -> bytes:
-    """Write a message, without a header."""
-    if form != "json":
-        raise NotImplementedError
-    return _ottla.encode_message(name, version, json.dumps(message))
+    """Write a message in a version, without any header.
+
+    A field that the version lacks must hold its default, or be one that Kafka drops in silence (`ignorable`).
+
+    ```python
+    >>> from ottla import protocol
+    >>> protocol.encode("MetadataRequest", 1, {"topics": [{"name": "flights"}]}).hex(" ")
+    '00 00 00 01 00 07 66 6c 69 67 68 74 73'
+
+    ```
+
+    Args:
+        name: Kafka's name of the message, such as `"FetchRequest"` or `"OffsetCommitKey"`: a key of `MESSAGES`.
+        version: The version to write.
+        message: Its fields, by Kafka's JSON names. In the form `"python"` one that is missing takes its default; in
+            `"json"` all that the version has must be there but tagged ones.
+        form: What `message` is.
+
+    Returns:
+        The bytes that Kafka's own classes write.
+
+    Raises:
+        ProtocolError: There is no such message or version, or a value does not fit: of the wrong type, out of range,
+            under a name that no field has, null or not the default where the version does not allow it. The error names
+            the field, as `FetchRequest.topics[3].partitions[0].partitionMaxBytes`.
+    """
+    return _ottla.encode_message(name, version, message, form)
 
 
 def decode(name: str, version: int, data: Buffer, *, form: Form = "python") -> dict[str, Any]:
-    """Read a message, without a header."""
-    if form != "json":
-        raise NotImplementedError
-    decoded: dict[str, Any] = json.loads(_ottla.decode_message(name, version, bytes(data)))
-    return decoded
+    """Read a message in a version, without any header.
+
+    ```python
+    >>> from ottla import protocol
+    >>> protocol.decode("MetadataRequest", 1, bytes.fromhex("00 00 00 01 00 07 66 6c 69 67 68 74 73"))
+    {'topics': [{'name': 'flights'}]}
+
+    ```
+
+    Args:
+        name: Kafka's name of the message: a key of `MESSAGES`.
+        version: The version that the bytes are in.
+        data: The bytes of one message, nothing before or after it.
+        form: What to make of it.
+
+    Returns:
+        Its fields by Kafka's JSON names: those that the version has.
+
+    Raises:
+        ProtocolError: There is no such message or version, or the bytes are not one; bytes left over count as well. The
+            error names the field, as `FetchResponse.responses[3].partitions[0].records: 812 bytes wanted, 40 left`.
+    """
+    return _ottla.decode_message(name, version, data, form)

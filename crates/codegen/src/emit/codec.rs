@@ -352,7 +352,7 @@ impl Emitter<'_> {
     fn refuse(&self, c: &mut Code, field: &Field) {
         c.line(&format!(
             "return Err(w::not_in_version(\"{}\", version));",
-            bare(&field.name)
+            field.json
         ));
     }
 
@@ -379,7 +379,7 @@ impl Emitter<'_> {
     fn measure_null(&self, c: &mut Code, field: &Field, size: &str, reached: Versions) {
         let refuse = format!(
             "None => return Err(w::null_in_version(\"{}\", version)),",
-            bare(&field.name)
+            field.json
         );
         match condition(field.nullable, reached) {
             Condition::Always => c.line(&format!("None => {size},")),
@@ -407,20 +407,20 @@ impl Emitter<'_> {
     /// The size of a value that is there. `by` makes a reference of `value`.
     fn measure_plain(&self, c: &mut Code, field: &Field, value: &str, by: &str) {
         let compact = self.compact(field);
-        let bare = bare(&field.name);
+        let shown = &field.json;
         match &field.kind {
             Type::String => c.line(&format!(
-                "w::measure_string({by}{value}, {compact}, size, \"{bare}\")?;"
+                "w::measure_string({by}{value}, {compact}, size, \"{shown}\")?;"
             )),
             Type::Bytes | Type::Records => c.line(&format!(
-                "w::measure_bytes({by}{value}, {compact}, size, \"{bare}\")?;"
+                "w::measure_bytes({by}{value}, {compact}, size, \"{shown}\")?;"
             )),
             Type::Struct(_) => c.line(&format!(
-                "w::within({value}.measure_at(version, size), \"{bare}\")?;"
+                "w::within({value}.measure_at(version, size), \"{shown}\")?;"
             )),
             Type::Array(element) => {
                 c.line(&format!(
-                    "w::measure_count({value}.len(), {compact}, size, \"{bare}\")?;"
+                    "w::measure_count({value}.len(), {compact}, size, \"{shown}\")?;"
                 ));
                 match element.as_ref() {
                     Type::Struct(_) => {
@@ -428,7 +428,7 @@ impl Emitter<'_> {
                             "for (i, element) in {value}.iter().enumerate() {{"
                         ));
                         c.line(&format!(
-                            "w::within_element(element.measure_at(version, size), \"{bare}\", i)?;"
+                            "w::within_element(element.measure_at(version, size), \"{shown}\", i)?;"
                         ));
                         c.line("}");
                     }
@@ -442,7 +442,7 @@ impl Emitter<'_> {
                             "for (i, element) in {value}.iter().enumerate() {{"
                         ));
                         c.line(&format!(
-                            "w::within_element(w::measure_{measure}(element, {compact}, size, \"\"), \"{bare}\", i)?;"
+                            "w::within_element(w::measure_{measure}(element, {compact}, size, \"\"), \"{shown}\", i)?;"
                         ));
                         c.line("}");
                     }
@@ -773,7 +773,7 @@ impl Emitter<'_> {
 
     /// The expression that reads a field's value; `reached` are the versions that come here.
     fn read_expression(&self, field: &Field, reached: Versions, in_tag: bool) -> String {
-        let bare = bare(&field.name);
+        let shown = &field.json;
         let compact = if in_tag { "true" } else { self.compact(field) };
         let least = |element: &Type| match element {
             Type::Struct(name) => self.least(name, reached),
@@ -826,8 +826,8 @@ impl Emitter<'_> {
             }
             kind => (read_primitive(kind, compact), String::new()),
         };
-        let plain = format!("w::at({plain}, \"{bare}\")?");
-        let nullable = format!("w::at({nullable}, \"{bare}\")?");
+        let plain = format!("w::at({plain}, \"{shown}\")?");
+        let nullable = format!("w::at({nullable}, \"{shown}\")?");
         if !field.optional {
             return plain;
         }
@@ -921,7 +921,7 @@ fn write_group(c: &mut Code, fields: &[&Field]) {
 fn read_group(c: &mut Code, fields: &[&Field], here: &Condition) {
     let sizes: Vec<String> = fields
         .iter()
-        .filter_map(|f| Some(format!("(\"{}\", {})", bare(&f.name), fixed_size(&f.kind)?)))
+        .filter_map(|f| Some(format!("(\"{}\", {})", f.json, fixed_size(&f.kind)?)))
         .collect();
     let begin = format!(
         "let mut group = input.group::<{}>(&[{}])?;",
@@ -997,11 +997,6 @@ fn local(name: &str) -> String {
         "version" | "flexible" | "input" | "tags" | "tag" | "group" => format!("{name}_"),
         _ => name.to_owned(),
     }
-}
-
-/// A field's name as it is shown to people.
-fn bare(name: &str) -> &str {
-    name.strip_prefix("r#").unwrap_or(name)
 }
 
 /// The name of an argument, with an underscore before it where the body does without.

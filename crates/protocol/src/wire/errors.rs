@@ -6,12 +6,24 @@ use super::Versions;
 
 /// Where an error is: from the field it is in outward to the message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Path(Vec<Step>);
+pub(crate) struct Path(Vec<Step>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Name(&'static str),
     Index(usize),
+}
+
+impl Path {
+    /// One field further out.
+    pub(crate) fn push(&mut self, field: &'static str) {
+        self.0.push(Step::Name(field));
+    }
+
+    /// In an element of an array.
+    pub(crate) fn push_index(&mut self, index: usize) {
+        self.0.push(Step::Index(index));
+    }
 }
 
 impl fmt::Display for Path {
@@ -57,7 +69,7 @@ macro_rules! located_error {
             #[cold]
             #[inline(never)]
             pub(crate) fn at(mut self, field: &'static str) -> Self {
-                self.0.path.0.push(Step::Name(field));
+                self.0.path.push(field);
                 self
             }
 
@@ -65,7 +77,7 @@ macro_rules! located_error {
             #[cold]
             #[inline(never)]
             pub(crate) fn at_index(mut self, index: usize) -> Self {
-                self.0.path.0.push(Step::Index(index));
+                self.0.path.push_index(index);
                 self
             }
         }
@@ -322,7 +334,7 @@ pub(crate) fn tag_not_in_version(tag: u32, version: i16) -> DecodeError {
 }
 
 #[cold]
-pub(super) fn encode_version(name: &'static str, version: i16, known: Versions) -> EncodeError {
+pub(crate) fn encode_version(name: &'static str, version: i16, known: Versions) -> EncodeError {
     EncodeErrorKind::UnsupportedVersion {
         name,
         version,

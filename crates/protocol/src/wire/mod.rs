@@ -6,8 +6,6 @@
 
 mod errors;
 mod group;
-#[cfg(feature = "json")]
-pub(crate) mod hex;
 mod message;
 mod reader;
 mod size;
@@ -22,6 +20,8 @@ pub use size::Size;
 pub use values::{Ints, Str, UnknownTag, UnknownTags, Uuid};
 pub use writer::{Frame, Writer};
 
+#[cfg(feature = "forms")]
+pub(crate) use errors::{Path, encode_version};
 pub(crate) use errors::{
     at, not_in_version, null_in_version, tag_not_in_version, tags_in_version, too_large, within,
     within_element,

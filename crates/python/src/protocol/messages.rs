@@ -1,31 +1,49 @@
 //! Messages by name.
 
-use ottla_protocol::Reader;
-use ottla_protocol::json;
+use ottla_protocol::form;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::notation::Notation;
+use super::{data, given, objects};
 use crate::errors;
 
-/// The bytes of a message from its JSON.
+/// The bytes of a message.
 #[pyfunction]
 pub(crate) fn encode_message<'py>(
     py: Python<'py>,
     name: &str,
-    version: i16,
-    message: &str,
+    version: i64,
+    message: &Bound<'py, PyAny>,
+    form: Notation,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let value = serde_json::from_str(message).map_err(|error| errors::protocol(&error))?;
-    let frame = json::encode(name, version, &value).map_err(|error| errors::protocol(&error))?;
-    Ok(PyBytes::new(py, &frame.into_bytes()))
+    let kind = form::find(name).map_err(|error| errors::protocol(&error))?;
+    let version = number(kind.name, version)?;
+    let encoded = given::message(kind, version, message, form)
+        .and_then(|message| Ok(message.encode(version)?));
+    let frame = encoded.map_err(|error| errors::protocol(&error))?;
+    data::joined(py, frame.segments())
 }
 
-/// The JSON of a message from its bytes.
+/// The message that bytes are.
 #[pyfunction]
-pub(crate) fn decode_message(name: &str, version: i16, data: Vec<u8>) -> PyResult<String> {
-    let mut input = Reader::new(data.into());
-    let value =
-        json::decode(name, version, &mut input).map_err(|error| errors::protocol(&error))?;
-    input.finish().map_err(|error| errors::protocol(&error))?;
-    Ok(value.to_string())
+pub(crate) fn decode_message<'py>(
+    py: Python<'py>,
+    name: &str,
+    version: i64,
+    data: &Bound<'py, PyAny>,
+    form: Notation,
+) -> PyResult<Bound<'py, PyAny>> {
+    let kind = form::find(name).map_err(|error| errors::protocol(&error))?;
+    let version = number(kind.name, version)?;
+    let bytes = data::given("data", data)?;
+    let message = data::work(py, bytes.len(), || kind.decode_whole(version, bytes));
+    let message = message.map_err(|error| errors::protocol(&error))?;
+    objects::object(py, &*message, version, form)
+}
+
+/// A version as the wire can say it.
+pub(super) fn number(name: &str, version: i64) -> PyResult<i16> {
+    i16::try_from(version)
+        .map_err(|_| errors::protocol(&format!("{name} has no version {version}")))
 }

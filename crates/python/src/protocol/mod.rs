@@ -1,8 +1,16 @@
-//! What `ottla.protocol` stands on: messages by name, records of internal topics, and the tables of messages,
-//! APIs and error codes.
+//! What `ottla.protocol` stands on: messages by name, frames, records, and the tables of messages, APIs and error codes.
+//!
+//! A message goes from bytes to its struct and from there to Python's objects ([`objects`]), and the same way back
+//! ([`given`]); JSON text is never made.
 
+mod data;
+pub(crate) mod frames;
+mod given;
 pub(crate) mod internal;
 pub(crate) mod messages;
+mod names;
+mod notation;
+mod objects;
 pub(crate) mod records;
 pub(crate) mod segment;
 pub(crate) mod tables;

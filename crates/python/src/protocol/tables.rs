@@ -1,21 +1,19 @@
 //! What there is: messages, APIs, error codes.
 
-use ottla_protocol::{ApiKey, ErrorCode, json};
+use ottla_protocol::form::MESSAGES;
+use ottla_protocol::{ApiKey, ErrorCode};
 use pyo3::prelude::*;
-
-use crate::errors;
 
 /// Kafka numbers its errors from -1 up, with room to grow.
 const ERROR_CODES: std::ops::RangeInclusive<i16> = -1..=1000;
 
 /// Every message: its name, its lowest and highest version.
 #[pyfunction]
-pub(crate) fn messages() -> PyResult<Vec<(&'static str, i16, i16)>> {
-    let row = |name: &&'static str| {
-        let versions = json::versions(name).map_err(|error| errors::protocol(&error))?;
-        Ok((*name, versions.min, versions.max))
-    };
-    json::NAMES.iter().map(row).collect()
+pub(crate) fn messages() -> Vec<(&'static str, i16, i16)> {
+    let kinds = MESSAGES.iter();
+    kinds
+        .map(|kind| (kind.name, kind.versions.min, kind.versions.max))
+        .collect()
 }
 
 type Api = (

@@ -1,0 +1,135 @@
+"""Frames: what goes over a connection, a length, a header and a message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from ottla import _ottla
+from ottla.errors import ProtocolError
+from ottla.protocol._apis import APIS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from typing_extensions import Buffer
+
+    from ottla.protocol._messages import Form
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a frame holds.
+
+    Attributes:
+        api: The API's name, a key of `APIS`.
+        version: The version of the message.
+        correlation_id: What ties a response to its request.
+        client_id: What the client calls itself; None in responses, and where a request does not say.
+        message: The request or response.
+    """
+
+    api: str
+    version: int
+    correlation_id: int
+    client_id: str | None
+    message: dict[str, Any]
+
+
+def encode_request(
+    api: str,
+    version: int,
+    message: Mapping[str, Any],
+    *,
+    correlation_id: int = 0,
+    client_id: str | None = None,
+    form: Form = "python",
+) -> bytes:
+    """Write a request as it goes over a connection: its length, the header of the API and version, the message.
+
+    ```python
+    >>> from ottla import protocol
+    >>> protocol.encode_request("ApiVersions", 0, {}, correlation_id=7, client_id="me").hex(" ")
+    '00 00 00 0c 00 12 00 00 00 00 00 07 00 02 6d 65'
+
+    ```
+
+    Args:
+        api: The API's name, such as `"Fetch"`: a key of `APIS`.
+        version: The version to write.
+        message: The request, as for `encode`.
+        correlation_id: What its response will carry.
+        client_id: What the client calls itself; ControlledShutdown 0 has no place for it.
+        form: What `message` is.
+
+    Returns:
+        The frame, its 4 bytes of length in front.
+
+    Raises:
+        ProtocolError: There is no such API or version, or as for `encode`.
+    """
+    return _ottla.encode_request(_key(api), version, message, correlation_id, client_id, form)
+
+
+def encode_response(
+    api: str, version: int, message: Mapping[str, Any], *, correlation_id: int = 0, form: Form = "python"
+) -> bytes:
+    """Write a response as it goes over a connection: its length, the header of the API and version, the message.
+
+    Args:
+        api: The API's name: a key of `APIS`.
+        version: The version of the request that it answers.
+        message: The response, as for `encode`.
+        correlation_id: That of the request.
+        form: What `message` is.
+
+    Returns:
+        The frame, its 4 bytes of length in front.
+
+    Raises:
+        ProtocolError: There is no such API or version, or as for `encode`.
+    """
+    return _ottla.encode_response(_key(api), version, message, correlation_id, form)
+
+
+def decode_frame(data: Buffer, *, response_to: tuple[str, int] | None = None, form: Form = "python") -> Frame:
+    """Read a frame. A request says its API and version itself, a response does not.
+
+    A broker that does not know the version of an ApiVersions request answers with error 35 in version 0, whatever was
+    asked (KIP-511); the frame then says version 0.
+
+    ```python
+    >>> from ottla import protocol
+    >>> protocol.decode_frame(bytes.fromhex("0000000c 00120000 00000007 0002 6d65"))
+    Frame(api='ApiVersions', version=0, correlation_id=7, client_id='me', message={})
+    >>> protocol.decode_frame(bytes.fromhex("0000000a 00000007 0023 00000000"), response_to=("ApiVersions", 4)).message
+    {'errorCode': 35, 'apiKeys': []}
+
+    ```
+
+    Args:
+        data: One whole frame, its 4 bytes of length in front.
+        response_to: The API and the version of the request that the frame answers; None if it is a request.
+        form: What to make of the message.
+
+    Returns:
+        The header's fields and the message.
+
+    Raises:
+        ProtocolError: The bytes are not one whole frame, the API or version is not known here, or the message does not
+            decode; bytes left over count as well.
+    """
+    expected = None if response_to is None else (_key(response_to[0]), response_to[1])
+    return Frame(*_ottla.decode_frame(data, expected, form))
+
+
+def _key(api: str) -> int:
+    known = APIS.get(api)
+    if known is not None:
+        return known.key
+    nearest = get_close_matches(str(api), APIS, n=1, cutoff=0.0)
+    text = f"no API is named {api!r}; the nearest is {nearest[0]!r}"
+    error = ProtocolError(text)
+    error.cause = text
+    raise error
