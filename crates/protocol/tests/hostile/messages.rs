@@ -65,7 +65,7 @@ fn a_null_compact_list_of_telemetry_subscriptions() {
     refused::<GetTelemetrySubscriptionsResponse>(
         0,
         &bytes,
-        "GetTelemetrySubscriptionsResponse.accepted_compression_types: null is not allowed in this version",
+        "GetTelemetrySubscriptionsResponse.acceptedCompressionTypes: null is not allowed in this version",
     );
 }
 
@@ -216,7 +216,7 @@ fn a_known_tag_is_read_to_the_end_of_its_size_and_no_further() {
         refused::<FetchRequest>(
             12,
             &id(2),
-            "FetchRequest.cluster_id: 2 bytes wanted, 1 left in the tagged field",
+            "FetchRequest.clusterId: 2 bytes wanted, 1 left in the tagged field",
         ),
         DecodeErrorKind::EndOfTag { wanted, left }
     );
@@ -281,7 +281,7 @@ fn metadata_of_a_group_member_that_does_not_parse() {
     refused::<ConsumerProtocolSubscription>(
         0,
         b"\0\0\0\x01\0\x01t\0\0\0\x09",
-        "ConsumerProtocolSubscription.user_data: 9 bytes wanted, 0 left",
+        "ConsumerProtocolSubscription.userData: 9 bytes wanted, 0 left",
     );
     // A peer writes "version 1" and lays it out as version 0 (franz-go 493).
     refused::<ConsumerProtocolSubscription>(
