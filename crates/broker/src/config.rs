@@ -225,7 +225,7 @@ pub const TOPIC_KEYS: &[Key] = &[
         "cleanup.policy",
         Kind::ListOf(&["compact", "delete"]),
         "delete",
-        "Kept only.",
+        "Of compact no more than that records need a key.",
     ),
     key(
         "compression.type",
@@ -485,6 +485,8 @@ pub(crate) struct LogConfig {
     pub(crate) max_message_bytes: usize,
     pub(crate) timestamp_type: TimestampType,
     pub(crate) timestamp_after_max_ms: i64,
+    /// Is the topic one that compaction would go through?
+    pub(crate) needs_keys: bool,
 }
 
 /// The broker's settings, checked and typed.
@@ -587,6 +589,7 @@ impl Settings {
                 _ => TimestampType::CreateTime,
             },
             timestamp_after_max_ms: number(value("message.timestamp.after.max.ms")),
+            needs_keys: value("cleanup.policy").contains("compact"),
         }
     }
 

@@ -1,5 +1,5 @@
-//! What the broker looks at in a record batch: its header on the way in, its place in the log, and single records only
-//! where a time is looked for.
+//! What the broker looks at in a record batch: its header and its records on the way in, its place in the log, and single
+//! records again where a time is looked for.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use ottla_protocol::ErrorCode;
@@ -11,7 +11,7 @@ use ottla_protocol::records::{
 use super::producers::Sequenced;
 use crate::config::{LogConfig, TimestampType};
 
-/// Most bytes a batch may decompress to when the broker has to look inside, to find a record by its time.
+/// Most bytes a batch may decompress to, as the broker looks inside.
 const DECOMPRESS_LIMIT: usize = 256 << 20;
 
 /// The bytes of a batch header.
@@ -104,16 +104,18 @@ impl Refusal {
     }
 }
 
-/// Checks what a producer sent for one partition: exactly one batch, whole and undamaged, within the topic's limits.
+/// Checks what a producer sent for one partition, as Kafka does: exactly one batch, whole and undamaged, within the topic's
+/// limits, with the records in it that its header says.
 ///
-/// The record section is not decompressed: what is in it is between producer and consumer.
+/// Where the records are numbered with gaps, Kafka writes the batch anew; here it is refused.
 pub(crate) fn check(
     records: Bytes,
     config: &LogConfig,
     allows_zstd: bool,
     now: i64,
 ) -> Result<Checked, Refusal> {
-    let header = validate(&records)?;
+    let batch = validate(&records)?;
+    let header = &batch.header;
     let size = records.len();
     if size > config.max_message_bytes {
         let message = format!(
@@ -134,7 +136,8 @@ pub(crate) fn check(
             message,
         ));
     }
-    let mut meta = Meta::of(&header);
+    check_records(&batch, config.needs_keys)?;
+    let mut meta = Meta::of(header);
     match config.timestamp_type {
         TimestampType::CreateTime => {
             let latest = now.saturating_add(config.timestamp_after_max_ms);
@@ -164,8 +167,31 @@ pub(crate) fn check(
     }
 }
 
+/// Walks the records of a batch: as many as its header says and nothing after them, at one offset after the other.
+fn check_records(batch: &Batch, needs_keys: bool) -> Result<(), Refusal> {
+    let invalid = |what: String| Refusal::new(ErrorCode::INVALID_RECORD, what);
+    let unreadable = |error: RecordsError| invalid(error.to_string());
+    let payload = batch.payload(DECOMPRESS_LIMIT).map_err(unreadable)?;
+    let records = batch.records(&payload).map_err(unreadable)?;
+    for (record, offset) in records.zip(batch.header.base_offset..) {
+        let record = record.map_err(unreadable)?;
+        if record.offset != offset {
+            return Err(invalid(format!(
+                "a record has offset {}, {offset} is due",
+                record.offset
+            )));
+        }
+        if needs_keys && record.key.is_none() {
+            return Err(invalid(format!(
+                "the record at offset {offset} has no key, and the topic is compacted (cleanup.policy)"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Checks that there is one batch, whole and undamaged, of a known codec.
-fn validate(records: &Bytes) -> Result<BatchHeader, Refusal> {
+fn validate(records: &Bytes) -> Result<Batch, Refusal> {
     if records.is_empty() {
         return Err(Refusal::new(
             ErrorCode::INVALID_RECORD,
@@ -201,9 +227,7 @@ fn validate(records: &Bytes) -> Result<BatchHeader, Refusal> {
             "the producer has an id and no sequence",
         ));
     }
-    Ok(records::validate_batch(records.clone())
-        .map_err(|error| corrupt(&error))?
-        .header)
+    records::validate_batch(records.clone()).map_err(|error| corrupt(&error))
 }
 
 fn corrupt(error: &RecordsError) -> Refusal {

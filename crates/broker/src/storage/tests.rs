@@ -42,6 +42,7 @@ fn config(segment_bytes: u64) -> LogConfig {
         max_message_bytes: 1 << 20,
         timestamp_type: TimestampType::CreateTime,
         timestamp_after_max_ms: i64::MAX,
+        needs_keys: false,
     }
 }
 
@@ -53,6 +54,59 @@ fn checked(records: usize, size: usize, state: ProducerState) -> Checked {
             .unwrap();
     }
     batch::check(builder.finish(state).unwrap(), &config(0), true, 0).unwrap()
+}
+
+#[test]
+fn records_are_looked_at_before_they_are_taken() {
+    let built = |compression, key| {
+        let mut builder = BatchBuilder::new(compression, None);
+        for i in 0..3 {
+            builder
+                .append(i, key, Some(b"value"), std::iter::empty())
+                .unwrap();
+        }
+        builder.finish(ProducerState::NONE).unwrap()
+    };
+    let codecs = [
+        Compression::None,
+        Compression::Gzip,
+        Compression::Snappy,
+        Compression::Lz4,
+        Compression::Zstd,
+    ];
+    for compression in codecs {
+        let good = built(compression, None);
+        assert!(batch::check(good, &config(0), true, 0).is_ok());
+        let compacted = LogConfig {
+            needs_keys: true,
+            ..config(0)
+        };
+        let refused = batch::check(built(compression, None), &compacted, true, 0).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::INVALID_RECORD);
+        assert!(refused.message.contains("has no key"), "{refused:?}");
+        assert!(batch::check(built(compression, Some(b"k")), &compacted, true, 0).is_ok());
+
+        // One record more, and one fewer, than are there; the checksum is right again.
+        for (count, delta) in [(4, 3), (2, 1)] {
+            let mut wrong = built(compression, None).to_vec();
+            wrong[23..27].copy_from_slice(&i32::to_be_bytes(delta));
+            wrong[57..61].copy_from_slice(&i32::to_be_bytes(count));
+            records::set_producer_state(&mut wrong, ProducerState::NONE).unwrap();
+            let refused = batch::check(wrong.into(), &config(0), true, 0).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::INVALID_RECORD, "{refused:?}");
+        }
+    }
+    // The second record's offset, behind its length, attributes and time, is that of the third.
+    let mut gap = built(Compression::None, None).to_vec();
+    let second = 61 + 1 + usize::from(gap[61]) / 2;
+    assert_eq!(gap[second + 3], 2, "1 as a zigzag varint");
+    gap[second + 3] = 4;
+    records::set_producer_state(&mut gap, ProducerState::NONE).unwrap();
+    let refused = batch::check(gap.into(), &config(0), true, 0).unwrap_err();
+    assert!(
+        refused.message.contains("offset 2, 1 is due"),
+        "{refused:?}"
+    );
 }
 
 fn plain(records: usize) -> Checked {
