@@ -68,8 +68,9 @@ def start_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[.
 
     def start(**options: Any) -> Cluster:
         config = {"auto.create.topics.enable": "false"} | options.pop("config", {})
+        version = options.pop("version", VERSION)
         where = tmp_path_factory.mktemp("kafka")
-        running.append(Cluster.start(where, version=VERSION, port=free_ports(), config=config, **options))
+        running.append(Cluster.start(where, version=version, port=free_ports(), config=config, **options))
         return running[-1]
 
     yield start

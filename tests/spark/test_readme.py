@@ -21,5 +21,12 @@ def test_tour(spark, capsys):
         line = README.read_text()[: README.read_text().index(block)].count("\n")
         exec(compile("\n" * line + code, str(README), "exec"), scope)
     printed = capsys.readouterr().out
-    for expected in ("1000\n", "1001\n", "orders\n", "['orders', 'payments']"):
+    for expected in (
+        "1000\n",
+        "1001\n",
+        "orders\n",
+        "['orders', 'payments']",
+        "Metadata 12 orders\n",
+        "0 none [b'in']\n",
+    ):
         assert expected in printed

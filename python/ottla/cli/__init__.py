@@ -1,4 +1,4 @@
-"""The command line: `ottla broker`, `topics`, `produce`, `consume`, `config`. A module each."""
+"""The command line: `ottla broker`, `topics`, `produce`, `consume`, `decode`, `config`. A module each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import ottla
-from ottla.cli import arguments, broker, config, consume, produce, topics
+from ottla.cli import arguments, broker, config, consume, decode, produce, topics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +58,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"ottla {ottla.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (broker, topics, produce, consume, config):
+    for module in (broker, topics, produce, consume, decode, config):
         module.add(commands)
     return parser

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 import ottla
 from ottla.cli import arguments
+from ottla.cli.readable import readable
 
 if TYPE_CHECKING:
     import argparse
@@ -67,18 +67,8 @@ def _json(record: ottla.Record) -> bytes:
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": _readable(record.key),
-        "value": _readable(record.value),
-        "headers": [[name, _readable(value)] for name, value in record.headers],
+        "key": readable(record.key),
+        "value": readable(record.value),
+        "headers": [[name, readable(value)] for name, value in record.headers],
     }
     return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
-
-
-def _readable(data: bytes | None) -> str | dict[str, str] | None:
-    """Text where the bytes are text, else their base64 in an object."""
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
