@@ -23,7 +23,9 @@ options="--fuzz-dir $folder --features libfuzzer --target-dir target/fuzz/build 
 targets=${*:-$(sed -n 's|^path = "targets/\(.*\)\.rs"|\1|p' $folder/Cargo.toml)}
 
 cargo run --quiet --locked -p ottla-fuzz --bin seeds target/fuzz/seeds || exit 1
-cargo fuzz build $options || exit 1
+for target in $targets; do
+    cargo fuzz build $options $target || exit 1
+done
 
 status=0
 for target in $targets; do
