@@ -377,6 +377,7 @@ def answer(line: str) -> str:
 
 def serve() -> None:
     """Answers until its input ends."""
+    messages()
     for line in sys.stdin:
         print(answer(line.removesuffix("\n")), flush=True)
 

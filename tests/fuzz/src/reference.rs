@@ -15,6 +15,11 @@ use crate::corpus;
 use crate::input::Input;
 use crate::messages::round_trip;
 
+/// Starts the other codec and waits until it answers: reading the schemas takes it longer than an input may.
+pub fn ready() {
+    compare("ApiVersionsRequest", 0, &[]);
+}
+
 /// As for [`crate::messages::message`]: which message, its version, then its bytes.
 pub fn differential(data: &[u8]) {
     let mut input = Input(data);

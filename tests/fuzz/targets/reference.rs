@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ottla_fuzz::reference::differential(data));
+use ottla_fuzz::reference;
+
+libfuzzer_sys::fuzz_target!(init: reference::ready(), |data: &[u8]| reference::differential(data));
