@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STEP = "  "
+# What text may hold beside letters that can be seen.
+WHITE_SPACE = str.maketrans("", "", "\t\r\n")
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # Milliseconds since 1970: fields of these names, but not durations.
 TIMESTAMP = re.compile(r".*timestamp(Ms)?|logAppendTimeMs|transactionStartTimeMs", re.IGNORECASE)
@@ -180,10 +182,12 @@ def printable(data: bytes, *, cut: bool = False) -> str | None:
         text = codecs.getincrementaldecoder("utf-8")().decode(data, final=not cut)
     except UnicodeDecodeError:
         return None
-    return text if all(letter.isprintable() or letter in "\t\r\n" for letter in text) else None
+    return text if text.translate(WHITE_SPACE).isprintable() else None
 
 
 def quoted(text: str) -> str:
     """A text in quotes, with escapes for all that a terminal would act on."""
     inside = json.dumps(text, ensure_ascii=False)
+    if inside.isprintable():
+        return inside
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in inside)
