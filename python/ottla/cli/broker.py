@@ -6,7 +6,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
-import ottla.testing
+import ottla
 from ottla.cli import arguments
 
 if TYPE_CHECKING:
