@@ -299,6 +299,15 @@ def test_a_segment(segment):
     assert decode("--records", "--format", "json", data=content.hex(" ").encode()) == (0, out, "")
 
 
+def test_records_that_a_fetch_cut_short(segment):
+    content = segment.read_bytes()
+    whole = len(content) // 3 * 2
+    code, out, err = decode("--records", "-", data=content[:-3])
+    assert code == 0
+    assert out.count("batch at") == 2
+    assert err == f"ottla: {len(content) - 3 - whole} bytes after the last whole batch, at {whole}\n"
+
+
 def test_damage_ends_or_is_skipped(segment):
     data = bytearray(segment.read_bytes())
     size = len(data) // 3
