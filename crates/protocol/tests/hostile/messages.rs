@@ -287,7 +287,7 @@ fn metadata_of_a_group_member_that_does_not_parse() {
     refused::<ConsumerProtocolSubscription>(
         1,
         b"\0\0\0\x01\0\x01t\xff\xff\xff\xff",
-        "ConsumerProtocolSubscription.owned_partitions: 4 bytes wanted, 0 left",
+        "ConsumerProtocolSubscription.ownedPartitions: 4 bytes wanted, 0 left",
     );
 }
 
