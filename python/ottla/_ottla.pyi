@@ -1,7 +1,7 @@
 # Types of the compiled half of ottla. What the public classes do is said by their docstrings, which help() shows.
 
 from array import array
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypedDict, final, overload
@@ -51,7 +51,19 @@ def properties() -> list[Property]: ...
 def messages() -> list[tuple[str, int, int]]: ...
 def apis() -> list[tuple[int, str, int, int, int | None, bool, list[str]]]: ...
 def error_codes() -> list[tuple[int, str, bool]]: ...
-def decode_records(data: bytes, check_crcs: bool, limit: int) -> list[tuple[BatchFields, int]]: ...
+def encode_records(
+    records: Sequence[tuple[Any, ...]],
+    magic: int,
+    compression: str,
+    level: int | None,
+    base_offset: int,
+    append_time: bool,
+    producer: tuple[int, int, int],
+    leader_epoch: int,
+    transactional: bool,
+    control: bool,
+) -> bytes: ...
+def decode_records(data: Buffer, check_crcs: bool, limit: int) -> list[tuple[BatchFields, int]]: ...
 def internal_topics() -> list[str]: ...
 def identify_record(
     topic: str, key: bytes | None, value: bytes | None

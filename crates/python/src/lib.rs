@@ -61,6 +61,8 @@ mod _ottla {
     use protocol::segment::SegmentWindow;
     #[pymodule_export]
     use protocol::tables::{apis, error_codes, messages};
+    #[pymodule_export]
+    use protocol::writing::encode_records;
 
     /// True for a build without optimisation, which is many times slower.
     #[pymodule_export]

@@ -45,7 +45,7 @@ from ottla.protocol._internal import (
     decode_internal,
 )
 from ottla.protocol._messages import MESSAGES, Form, Versions, decode, encode
-from ottla.protocol._records import Record, RecordBatch, decode_records
+from ottla.protocol._records import Record, RecordBatch, decode_records, encode_records
 from ottla.protocol._segments import Damage, read_segment
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "decode_internal",
     "decode_records",
     "encode",
+    "encode_records",
     "encode_request",
     "encode_response",
     "read_segment",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ottla import _ottla
+from ottla.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from typing_extensions import Buffer
 
@@ -75,6 +76,74 @@ class RecordBatch:
     position: int = 0
 
 
+def encode_records(
+    records: Iterable[Record],
+    *,
+    magic: int = 2,
+    compression: str = "none",
+    level: int | None = None,
+    base_offset: int = 0,
+    timestamp_type: Literal["create", "append"] = "create",
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    leader_epoch: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+) -> bytes:
+    """Write records as one batch (magic 2), or as a message set (magic 0 and 1): what a Produce request carries.
+
+    ```python
+    >>> from ottla.protocol import Record, decode_records, encode_records
+    >>> data = encode_records([Record(b"value", key=b"key", timestamp=1_700_000_000_000)], compression="gzip")
+    >>> decode_records(data)[0].records
+    [Record(value=b'value', key=b'key', timestamp=1700000000000, headers=(), offset=0)]
+
+    ```
+
+    Args:
+        records: The records, in order. One without an offset gets the one after the last; offsets must ascend.
+        magic: The format: 2 since Kafka 0.11, 1 for 0.10, 0 before. Headers need 2; timestamps need 1.
+        compression: `"none"`, `"gzip"`, `"snappy"`, `"lz4"`, or, with magic 2, `"zstd"`.
+        level: The codec's level; None is Kafka's default.
+        base_offset: Offset of the first record, or below it.
+        timestamp_type: `"append"` marks the timestamps as the broker's; all are then the greatest.
+        producer_id: Id of the idempotent producer (KIP-98).
+        producer_epoch: Its epoch.
+        base_sequence: Its sequence number of the first record.
+        leader_epoch: Epoch of the leader that appended them (KIP-101).
+        transactional: Whether they are part of a transaction.
+        control: Whether they are control records.
+
+    Returns:
+        The bytes; none for no records.
+
+    Raises:
+        ArgumentError: There is no such magic, codec, level or timestamp type, or the magic has no place for something.
+        ProtocolError: A record does not fit: its type, its size, its offset. The error says which.
+    """
+    if magic not in (0, 1, 2):
+        raise ArgumentError(f"magic is 0, 1 or 2, and was {magic!r}")
+    if timestamp_type not in ("create", "append"):
+        raise ArgumentError(f'timestamp_type is "create" or "append", and was {timestamp_type!r}')
+    producer = (producer_id, producer_epoch, base_sequence)
+    if magic < 2 and (producer != (-1, -1, -1) or leader_epoch != -1 or transactional or control):
+        raise ArgumentError(f"magic {magic} has no place for producers, epochs, transactions and control records")
+    given = [Record(*record) for record in records]
+    return _ottla.encode_records(
+        given,
+        magic,
+        compression,
+        level,
+        base_offset,
+        timestamp_type == "append",
+        producer,
+        leader_epoch,
+        transactional,
+        control,
+    )
+
+
 def decode_records(data: Buffer, *, check_crcs: bool = True, limit: int = DECOMPRESS_LIMIT) -> list[RecordBatch]:
     """Read what the field `records` of a Fetch response or a Produce request holds: batches and messages of any age.
 
@@ -91,7 +160,7 @@ def decode_records(data: Buffer, *, check_crcs: bool = True, limit: int = DECOMP
     Raises:
         CorruptRecordError: They are damaged, or decompress to more than the limit; the text names the byte.
     """
-    decoded = _ottla.decode_records(bytes(data), check_crcs, limit)
+    decoded = _ottla.decode_records(data, check_crcs, limit)
     return [build(fields, position) for fields, position in decoded]
 
 

@@ -132,6 +132,10 @@ pub fn decode_request(frame: Bytes) -> Result<Framed, FormError> {
 /// The bytes are not one whole frame, or what is in it is not a response of the API in the version.
 pub fn decode_response(api: ApiKey, version: i16, frame: Bytes) -> Result<Framed, FormError> {
     let (_, kind) = response(api.as_i16())?;
+    // Before the header, whose version follows from this one.
+    if !kind.versions.contains(version) {
+        return Err(crate::wire::decode_version(kind.name, version, kind.versions).into());
+    }
     let mut input = Reader::new(content(frame)?);
     let header = ResponseHeader::decode(api.response_header_version(version), &mut input)?;
     let refused = api == ApiKey::ApiVersions

@@ -344,7 +344,7 @@ pub(crate) fn encode_version(name: &'static str, version: i16, known: Versions) 
 }
 
 #[cold]
-pub(super) fn decode_version(name: &'static str, version: i16, known: Versions) -> DecodeError {
+pub(crate) fn decode_version(name: &'static str, version: i16, known: Versions) -> DecodeError {
     DecodeErrorKind::UnsupportedVersion {
         name,
         version,

@@ -21,7 +21,7 @@ pub use values::{Ints, Str, UnknownTag, UnknownTags, Uuid};
 pub use writer::{Frame, Writer};
 
 #[cfg(feature = "forms")]
-pub(crate) use errors::{Path, encode_version};
+pub(crate) use errors::{Path, decode_version, encode_version};
 pub(crate) use errors::{
     at, not_in_version, null_in_version, tag_not_in_version, tags_in_version, too_large, within,
     within_element,

@@ -14,3 +14,4 @@ mod objects;
 pub(crate) mod records;
 pub(crate) mod segment;
 pub(crate) mod tables;
+pub(crate) mod writing;

@@ -4,29 +4,31 @@ use bytes::Bytes;
 use ottla_protocol::compression::Compression;
 use ottla_protocol::records::{self, Batch, Entry, NONE, Record, RecordsError, TimestampType};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
+use super::data;
 use crate::errors;
 
 /// Reads what a Fetch response or a Produce request holds. What is cut short at the end is left out.
 #[pyfunction]
 pub(crate) fn decode_records<'py>(
     py: Python<'py>,
-    data: PyBackedBytes,
+    data: &Bound<'py, PyAny>,
     check_crcs: bool,
     limit: usize,
 ) -> PyResult<Vec<(Bound<'py, PyTuple>, usize)>> {
     let mut left = limit;
     let mut position = 0;
     let mut decoded = Vec::new();
-    for entry in records::entries(Bytes::from_owner(data)) {
+    for entry in records::entries(data::given("data", data)?) {
         let wrong = |error: RecordsError| errors::corrupt(&format!("at byte {position}: {error}"));
         let read = entry.and_then(|entry| {
-            if check_crcs {
-                entry.verify_crc()?;
-            }
-            let payload = payload(&entry, &mut left)?;
+            let payload = data::work(py, entry.size(), || {
+                if check_crcs {
+                    entry.verify_crc()?;
+                }
+                payload(&entry, &mut left)
+            })?;
             Ok((entry, payload))
         });
         let (entry, payload) = read.map_err(wrong)?;
