@@ -77,6 +77,15 @@ def encode_request(
     key: int, version: int, message: Mapping[str, Any], correlation_id: int, client_id: str | None, form: _Form
 ) -> bytes: ...
 def encode_response(key: int, version: int, message: Mapping[str, Any], correlation_id: int, form: _Form) -> bytes: ...
+def error_response(
+    key: int,
+    version: int,
+    request: Mapping[str, Any],
+    code: int,
+    message: str | None,
+    throttle_time_ms: int,
+    form: _Form,
+) -> dict[str, Any]: ...
 def decode_frame(
     data: Buffer, response_to: tuple[int, int] | None, form: _Form
 ) -> tuple[str, int, int, str | None, dict[str, Any]]: ...

@@ -58,6 +58,8 @@ mod _ottla {
     #[pymodule_export]
     use protocol::records::decode_records;
     #[pymodule_export]
+    use protocol::refusal::error_response;
+    #[pymodule_export]
     use protocol::segment::SegmentWindow;
     #[pymodule_export]
     use protocol::tables::{apis, error_codes, messages};

@@ -46,6 +46,7 @@ from ottla.protocol._internal import (
 )
 from ottla.protocol._messages import MESSAGES, Form, Versions, decode, encode
 from ottla.protocol._records import Record, RecordBatch, decode_records, encode_records
+from ottla.protocol._refusals import error_response
 from ottla.protocol._segments import Damage, read_segment
 
 __all__ = [
@@ -71,5 +72,6 @@ __all__ = [
     "encode_records",
     "encode_request",
     "encode_response",
+    "error_response",
     "read_segment",
 ]

@@ -12,6 +12,7 @@ mod names;
 mod notation;
 mod objects;
 pub(crate) mod records;
+pub(crate) mod refusal;
 pub(crate) mod segment;
 pub(crate) mod tables;
 pub(crate) mod writing;

@@ -1,0 +1,59 @@
+"""Responses that say an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla import _ottla
+from ottla.protocol._frames import _key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.protocol._messages import Form
+
+
+def error_response(
+    api: str,
+    version: int,
+    request: Mapping[str, Any],
+    code: int,
+    *,
+    message: str | None = None,
+    throttle_time_ms: int = 0,
+    form: Form = "python",
+) -> dict[str, Any]:
+    """Make the response by which a broker refuses a request, as Kafka's `AbstractRequest.getErrorResponse` does.
+
+    The code stands at the top of the response, or in an element for each topic, partition, group or resource that was
+    asked about, or in both: that depends on the API and the version. The elements name what was asked and hold no data.
+    A few versions have no place for an error, such as DescribeLogDirs 0 to 2, and a request that asks about nothing may
+    get an answer about nothing.
+
+    ```python
+    >>> from ottla import protocol
+    >>> request = {"topics": [{"name": "flights", "partitions": [{"partitionIndex": 3}]}]}
+    >>> answer = protocol.error_response("ListOffsets", 1, request, protocol.ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    >>> answer["topics"]
+    [{'name': 'flights', 'partitions': [{'partitionIndex': 3, 'errorCode': 6, 'timestamp': -1, 'offset': -1}]}]
+
+    ```
+
+    Args:
+        api: The API's name, such as `"Fetch"`: a key of `APIS`.
+        version: The version of the request, and so of the response.
+        request: What is refused, as for `encode`.
+        code: The error, an `ErrorCode` or any number of 16 bits.
+        message: What is said about it, where the response has a place for that; None is an empty text where that place
+            takes no null.
+        throttle_time_ms: How long the client is to wait, in milliseconds, where the response has a place for that.
+        form: What `request` is, and what comes.
+
+    Returns:
+        The response, ready for `encode_response`. A Produce with acks 0 has one too, though nobody waits for it.
+
+    Raises:
+        ProtocolError: There is no such API or version, the request does not encode, a number is out of range, or the
+            message is above 32,767 bytes.
+    """
+    return _ottla.error_response(_key(api), version, request, code, message, throttle_time_ms, form)
