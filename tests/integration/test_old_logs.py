@@ -1,0 +1,166 @@
+"""Logs that real old brokers wrote: their `.log` files, and the same log served by a newer release.
+
+The brokers' own tools write the records (`ConsoleProducer`) and say what is in the files (`DumpLogSegments`).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ottla
+from ottla.protocol import read_segment
+from tests.brokers.brokers import Cluster, java_tool
+from tests.integration.conftest import REAL, free_ports
+from tests.integration.peers.java import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [REAL, pytest.mark.timeout(180)]
+
+CODECS = ("none", "gzip", "snappy", "lz4")
+STAMPED = "stamped"
+# The magic that a release writes.
+RELEASES = {"0.8.2.2": 0, "0.10.2.2": 1}
+RECORDS = 40
+
+LINE = re.compile(
+    r"offset: (?P<offset>\d+) position: (?P<position>\d+) (?:(?P<kind>\w+)Time: (?P<time>-?\d+) )?isvalid: true "
+    r"payloadsize: (?P<size>\d+) magic: (?P<magic>\d) compresscodec: \w+ crc: \d+ keysize: \d+ "
+    r"key: (?P<key>\S+) payload: (?P<value>.*)"
+)
+
+
+@dataclass
+class Log:
+    """The log of a release, in the folder of its cluster."""
+
+    version: str
+    folder: Path
+
+    @property
+    def topics(self) -> list[str]:
+        return [*CODECS, STAMPED] if RELEASES[self.version] == 1 else [*CODECS]
+
+    def segment(self, topic: str) -> Path:
+        return self.folder / "node1" / f"{topic}-0" / "00000000000000000000.log"
+
+
+def lines(first: int) -> bytes:
+    return "".join(f"key-{i}\tvalue {i} {'x' * i}\n" for i in range(first, first + RECORDS)).encode()
+
+
+def produce(version: str, bootstrap: str, topic: str, first: int) -> None:
+    codec = ["--compression-codec", topic] if topic in CODECS[1:] else []
+    java_tool(
+        version,
+        "kafka.tools.ConsoleProducer",
+        *("--broker-list", bootstrap, "--topic", topic, *codec),
+        *("--property", "parse.key=true", "--property", "key.separator=\t"),
+        data=lines(first),
+    )
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
+    log = Log(request.param, tmp_path_factory.mktemp("old") / "kafka")
+    cluster = Cluster.start(log.folder, version=log.version, port=free_ports())
+    try:
+        bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
+        if STAMPED in log.topics:
+            java_tool(
+                log.version,
+                "kafka.admin.TopicCommand",
+                *("--zookeeper", f"127.0.0.1:{cluster.ports['ZOOKEEPER']}", "--create", "--topic", STAMPED),
+                *("--partitions", "1", "--replication-factor", "1", "--config", "message.timestamp.type=LogAppendTime"),
+            )
+        for topic in log.topics:
+            for first in (0, RECORDS):
+                produce(log.version, bootstrap, topic, first)
+    finally:
+        cluster.stop(grace=10)
+    yield log
+    shutil.rmtree(log.folder)
+
+
+def dumped(log: Log, topic: str) -> list[tuple[int, int, str, bytes, bytes]]:
+    """Offset, timestamp, its type, key and value of each record, as the old release's own tool prints them."""
+    printed = java_tool(
+        log.version,
+        "kafka.tools.DumpLogSegments",
+        *("--files", str(log.segment(topic)), "--deep-iteration", "--print-data-log"),
+    ).decode()
+    found = [LINE.fullmatch(line) for line in printed.splitlines() if line.startswith("offset: ")]
+    assert all(found), printed
+    return [
+        (int(m["offset"]), int(m["time"] or -1), m["kind"] or "", m["key"].encode(), m["value"].encode())
+        for m in found
+        if m
+    ]
+
+
+def test_segments_hold_what_the_old_release_says(log: Log) -> None:
+    kinds = {None: "", "create": "Create", "append": "LogAppend"}
+    for topic in log.topics:
+        batches = list(read_segment(log.segment(topic)))
+        read = [
+            (record.offset, record.timestamp, kinds[batch.timestamp_type], record.key, record.value)
+            for batch in batches
+            for record in batch.records
+        ]
+        assert read == dumped(log, topic), topic
+        assert [row[0] for row in read] == list(range(2 * RECORDS))
+        assert {batch.magic for batch in batches} == {RELEASES[log.version]}
+        assert {batch.compression for batch in batches} == {topic if topic in CODECS else "none"}
+        assert batches[-1].position + batches[-1].size == log.segment(topic).stat().st_size
+
+
+def test_a_newer_release_serves_the_old_log(log: Log, tmp_path: Path) -> None:
+    """As after an upgrade: its Fetch answers hold the old messages as they are, and batches after them."""
+    expected = {topic: dumped(log, topic) for topic in log.topics}
+    newer = Log(VERSION, tmp_path / "kafka")
+    cluster = Cluster.start(newer.folder, version=newer.version, port=free_ports())
+    try:
+        bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
+        with ottla.Admin(bootstrap) as admin:
+            admin.create_topics([ottla.NewTopic(topic, 1, 1) for topic in log.topics])
+        end = time.monotonic() + 20
+        while not all(newer.segment(topic).exists() for topic in log.topics) and time.monotonic() < end:
+            time.sleep(0.1)  # a topic is there before its folder is
+        cluster.kill("node1")
+        for topic in log.topics:
+            shutil.copy(log.segment(topic), newer.segment(topic))
+        cluster.restart(1)
+        with ottla.Producer(bootstrap) as producer:
+            for topic in log.topics:
+                assert producer.send(topic, b"new", key=b"key").result(30).offset == 2 * RECORDS
+        types = {"": -1, "Create": 0, "LogAppend": 1}
+        for topic in log.topics:
+            for start in (0, 7, 2 * RECORDS - 1):
+                records = read_from(bootstrap, topic, start)
+                old = [(r.offset, r.timestamp, r.timestamp_type, r.key, r.value) for r in records[:-1]]
+                assert old == [(o, t, types[kind], k, v) for o, t, kind, k, v in expected[topic][start:]], topic
+                assert (records[-1].key, records[-1].value) == (b"key", b"new")
+    finally:
+        cluster.stop(grace=10)
+    for topic in log.topics:
+        magics = [batch.magic for batch in read_segment(newer.segment(topic))]
+        assert magics == [RELEASES[log.version]] * (len(magics) - 1) + [2]
+
+
+def read_from(bootstrap: str, topic: str, offset: int) -> list[ottla.Record]:
+    """All records from an offset on, up to the one that was added to the old log."""
+    records: list[ottla.Record] = []
+    end = time.monotonic() + 30
+    with ottla.Consumer(bootstrap) as consumer:
+        consumer.assign([ottla.TopicPartition(topic, 0, offset)])
+        while (not records or records[-1].offset < 2 * RECORDS) and time.monotonic() < end:
+            records.extend(consumer.poll(1))
+    return records
