@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compare ottla with confluent-kafka, aiokafka and kafka-python on one broker.
+"""Compare ottla with confluent-kafka, aiokafka and kafka-python on one broker, and its codec with others' without one.
 
-    .venv/bin/python benches/python/run.py [--only consume|produce] [--broker real|embedded] [--quick]
+    .venv/bin/python benches/python/run.py [--only WORDS] [--broker real|embedded] [--quick]
 
 Each measurement is a process of its own; repeats are interleaved, so that a busy moment of the machine hurts all alike.
 The figures go to benches/out/ as JSON and as a plot. See benches/README.md.
@@ -31,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
+import codec  # noqa: E402
 import report  # noqa: E402
 from scenarios import BUDGET, PARTITIONS, SIZES, VARIANTS, Variant  # noqa: E402
 from tests.brokers.brokers import Cluster, listens  # noqa: E402
@@ -142,12 +143,13 @@ def new_topic(admin: Any, name: str) -> str:
     return name
 
 
-def run(bootstrap: str, only: str | None, sizes: dict[int, int], budget: float, repeats: int) -> list[dict[str, Any]]:
+def run(
+    bootstrap: str, variants: list[Variant], sizes: dict[int, int], budget: float, repeats: int
+) -> list[dict[str, Any]]:
     """Every variant at every size, `repeats` times, interleaved."""
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
-    variants = [v for v in VARIANTS if only in (None, v.kind)]
     filled = {s: fill(bootstrap, s, n) for s, n in sizes.items() if any(v.kind == "consume" for v in variants)}
     out = []
     rounds = [(r, s, v) for r in range(repeats) for s in sizes for v in variants]
@@ -191,23 +193,50 @@ def environment(broker: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["consume", "produce"], help="half of it")
+    parser.add_argument(
+        "--only", default="", help="what holds this: codec, consume, produce, aiokafka, metadata/decode"
+    )
     parser.add_argument("--broker", choices=["real", "embedded"], help="default: real Kafka where Java and Maven are")
     parser.add_argument("--quick", action="store_true", help="one short repeat: to see that it runs, not for figures")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, help="of each measurement; 3, and 5 for codecs")
     parser.add_argument("--out", type=Path, default=ROOT / "benches" / "out")
     args = parser.parse_args()
+    rows = [r for r in codec.ROWS if args.only in f"codec {r}"]
+    variants = [v for v in VARIANTS if args.only in f"{v.kind} {v.name}"]
+    if not rows and not variants:
+        parser.error(f"nothing holds {args.only!r}")
+    args.out.mkdir(parents=True, exist_ok=True)
+    if rows:
+        run_codecs(rows, args)
+    if variants:
+        run_clients(variants, args)
+
+
+def run_codecs(rows: list[str], args: argparse.Namespace) -> None:
+    """The codecs: JSON, table and plot."""
+    about = environment("none")
+    figures = codec.run(rows, 1, 20) if args.quick else codec.run(rows, args.repeats or 5)
+    stem = args.out / "codec"
+    measurements = [dataclasses.asdict(f) for f in figures]
+    stem.with_suffix(".json").write_text(json.dumps({"environment": about, "measurements": measurements}, indent=1))
+    table = codec.lines(figures)
+    print(codec.text(about, table))
+    codec.plot(about, table, stem.with_suffix(".png"))
+    print(f"\n{stem}.json\n{stem}.png\n")
+
+
+def run_clients(variants: list[Variant], args: argparse.Namespace) -> None:
+    """The clients on a broker: JSON, tables and plot."""
     can_be_real = bool(shutil.which("java") and shutil.which("mvn"))
     broker = args.broker or ("real" if can_be_real else "embedded")
-    sizes, budget, repeats = SIZES, BUDGET, args.repeats
+    sizes, budget, repeats = SIZES, BUDGET, args.repeats or 3
     if args.quick:
         sizes, budget, repeats = {s: n // 10 for s, n in SIZES.items()}, BUDGET / 10, 1
 
     about = environment(f"Apache Kafka {KAFKA}" if broker == "real" else "embedded")
     with real_broker() if broker == "real" else embedded_broker() as bootstrap:
-        figures = run(bootstrap, args.only, sizes, budget, repeats)
+        figures = run(bootstrap, variants, sizes, budget, repeats)
 
-    args.out.mkdir(parents=True, exist_ok=True)
     stem = args.out / f"python-{broker}"
     stem.with_suffix(".json").write_text(json.dumps({"environment": about, "measurements": figures}, indent=1))
     summary = report.summarise(figures)

@@ -30,7 +30,9 @@ pub fn message(m: &Message) -> String {
     c.line("self.write_at(version, out);");
     c.line("}");
     c.line("fn read(version: i16, input: &mut w::Reader) -> Result<Self, w::DecodeError> {");
-    c.line("Self::read_at(version, input)");
+    c.line("let mut message = Self::default();");
+    c.line("message.read_at(version, input)?;");
+    c.line("Ok(message)");
     c.line("}");
     c.line("}");
     c.finish()
@@ -690,33 +692,27 @@ impl Emitter<'_> {
 
     // ---------------------------------------------------------------------------------------------------------- read
 
+    /// Reading fills a fresh value in its place: what a version lacks is there already, and nothing large is moved.
     fn read(&self, c: &mut Code) {
         let mut body = Code::new();
         for run in self.runs() {
             match run {
-                Run::Fixed(fields, here) => read_group(&mut body, &fields, &here),
-                Run::One(field) => self.read_field(&mut body, field),
+                Run::Fixed(fields, here) => body.when(&here, |c| read_group(c, &fields)),
+                Run::One(field) => {
+                    let plain = untagged_versions(field, field.tagged());
+                    body.when(&condition(plain, self.s.versions), |c| {
+                        c.line(&self.read_statement(field, plain, false));
+                    });
+                }
             }
         }
         if self.has_tags() {
-            match self.flexible() {
-                Condition::Never => body.line("let unknown_tagged_fields = w::UnknownTags::new();"),
-                Condition::Always => {
-                    body.line("let mut unknown_tagged_fields = w::UnknownTags::new();");
-                    self.read_tags(&mut body);
-                }
-                Condition::If(_) => {
-                    body.line("let mut unknown_tagged_fields = w::UnknownTags::new();");
-                    body.line("if flexible {");
-                    self.read_tags(&mut body);
-                    body.line("}");
-                }
-            }
+            body.when(&self.flexible_condition(), |c| self.read_tags(c));
         }
         let body = body.finish();
         let flexible = self.flexible_is_used(&body);
         c.line(&format!(
-            "fn read_at({}: i16, {}: &mut w::Reader) -> Result<Self, w::DecodeError> {{",
+            "fn read_at(&mut self, {}: i16, {}: &mut w::Reader) -> Result<(), w::DecodeError> {{",
             used("version", &body, flexible),
             used("input", &body, false)
         ));
@@ -724,50 +720,30 @@ impl Emitter<'_> {
             self.flexible_local(c);
         }
         lines(c, &body);
-        let set = |f: &Field| match local(&f.name) {
-            same if same == f.name => same,
-            other => format!("{}: {other}", f.name),
-        };
-        let mut names: Vec<String> = self.s.fields.iter().map(set).collect();
-        if self.has_tags() {
-            names.push("unknown_tagged_fields".to_owned());
-        }
-        c.line(&format!("Ok(Self {{ {} }})", names.join(", ")));
+        c.line("Ok(())");
         c.line("}");
     }
 
-    fn read_field(&self, c: &mut Code, field: &Field) {
-        let name = local(&field.name);
-        let tagged = field.tagged();
-        let plain = untagged_versions(field, tagged);
-        let mutable = if condition(tagged, self.s.versions) == Condition::Never {
-            ""
-        } else {
-            "mut "
-        };
-        let default = default_value(field);
-        match condition(plain, self.s.versions) {
-            Condition::Never => {
-                let kind = rust_type(&field.kind);
-                let kind = if field.optional {
-                    format!("Option<{kind}>")
-                } else {
-                    kind
-                };
-                c.line(&format!("let {mutable}{name}: {kind} = {default};"));
-            }
-            Condition::Always => c.line(&format!(
-                "let {mutable}{name} = {};",
-                self.read_expression(field, plain, false)
-            )),
-            Condition::If(text) => {
-                let read = self.read_expression(field, plain, false);
-                c.line(&format!("let {mutable}{name} = if {text} {{"));
-                c.line(&read);
-                c.line("} else {");
-                c.line(&default);
-                c.line("};");
-            }
+    /// As [`Self::flexible`], where the local that holds it is there.
+    fn flexible_condition(&self) -> Condition {
+        match self.flexible() {
+            Condition::If(_) => Condition::If("flexible".to_owned()),
+            known => known,
+        }
+    }
+
+    /// The statement that fills a field; `reached` are the versions that come here.
+    fn read_statement(&self, field: &Field, reached: Versions, in_tag: bool) -> String {
+        let name = &field.name;
+        match field.kind {
+            Type::Struct(_) if !field.optional => format!(
+                "w::at(self.{name}.read_at(version, input), \"{}\")?;",
+                field.json
+            ),
+            _ => format!(
+                "self.{name} = {};",
+                self.read_expression(field, reached, in_tag)
+            ),
         }
     }
 
@@ -800,28 +776,25 @@ impl Emitter<'_> {
                 format!("input.nullable_bytes({compact})"),
             ),
             Type::Struct(name) => (
-                format!("{name}::read_at(version, input)"),
-                format!("input.nullable_struct({in_tag}, |input| {name}::read_at(version, input))"),
+                format!("input.of({})", fill(name)),
+                format!("input.nullable_struct({in_tag}, {})", fill(name)),
             ),
             Type::Array(element) if is_int32(element) => (
                 format!("input.ints({compact})"),
                 format!("input.nullable_ints({compact})"),
             ),
             Type::Array(element) => {
-                let call = match element.as_ref() {
-                    Type::Struct(name) => format!(
-                        "{}, |input| {name}::read_at(version, input)",
-                        least(element)
-                    ),
+                let fill = match element.as_ref() {
+                    Type::Struct(name) => fill(name),
                     kind => format!(
-                        "{}, |input| {}",
-                        least(element),
+                        "|value, input| {{ *value = {}?; Ok(()) }}",
                         read_primitive(kind, compact)
                     ),
                 };
+                let least = least(element);
                 (
-                    format!("input.array({compact}, {call})"),
-                    format!("input.nullable_array({compact}, {call})"),
+                    format!("input.array({compact}, {least}, {fill})"),
+                    format!("input.nullable_array({compact}, {least}, {fill})"),
                 )
             }
             kind => (read_primitive(kind, compact), String::new()),
@@ -862,20 +835,22 @@ impl Emitter<'_> {
     fn read_tags(&self, c: &mut Code) {
         let tagged = self.tagged();
         if tagged.is_empty() {
-            c.line("input.unknown_tags(&mut unknown_tagged_fields)?;");
+            c.line("input.unknown_tags(&mut self.unknown_tagged_fields)?;");
             return;
         }
         c.line("let mut tags = input.tags()?;");
         c.line("while let Some(tag) = input.next_tag(&mut tags)? {");
         c.line("match tag {");
         for (field, tag, versions) in &tagged {
-            let read = self.read_expression(field, *versions, true);
+            let read = self.read_statement(field, *versions, true);
             let guard = match condition(*versions, self.message.flexible.and(self.s.versions)) {
                 Condition::Always => String::new(),
                 Condition::Never => continue,
                 Condition::If(text) => format!(" if {text}"),
             };
-            c.line(&format!("{tag}{guard} => {} = {read},", local(&field.name)));
+            c.line(&format!("{tag}{guard} => {{"));
+            c.line(&read);
+            c.line("}");
         }
         let elsewhere: Vec<String> = tagged
             .iter()
@@ -891,7 +866,7 @@ impl Emitter<'_> {
                 elsewhere.join(" | ")
             ));
         }
-        c.line("_ => unknown_tagged_fields.push(tag, input.rest()),");
+        c.line("_ => self.unknown_tagged_fields.push(tag, input.rest()),");
         c.line("}");
         c.line("input.end_tag(&mut tags)?;");
         c.line("}");
@@ -903,52 +878,53 @@ fn group_size(fields: &[&Field]) -> usize {
     fields.iter().filter_map(|f| fixed_size(&f.kind)).sum()
 }
 
+/// The fields of a group with their places in it.
+fn placed<'a>(fields: &'a [&Field]) -> impl Iterator<Item = (&'a Field, usize)> {
+    let mut next = 0;
+    fields.iter().map(move |field| {
+        let at = next;
+        next += fixed_size(&field.kind).unwrap_or(0);
+        (*field, at)
+    })
+}
+
 fn write_group(c: &mut Code, fields: &[&Field]) {
     c.line(&format!(
-        "let mut group = w::Group::<{}>::new();",
+        "let mut group = out.group::<{}>();",
         group_size(fields)
     ));
-    for field in fields {
+    for (field, at) in placed(fields) {
         c.line(&format!(
-            "group.put_{}(self.{});",
+            "group.{}::<{at}>(self.{});",
             primitive(&field.kind),
             field.name
         ));
     }
-    c.line("out.raw(group.bytes());");
 }
 
-fn read_group(c: &mut Code, fields: &[&Field], here: &Condition) {
+fn read_group(c: &mut Code, fields: &[&Field]) {
     let sizes: Vec<String> = fields
         .iter()
         .filter_map(|f| Some(format!("(\"{}\", {})", f.json, fixed_size(&f.kind)?)))
         .collect();
-    let begin = format!(
-        "let mut group = input.group::<{}>(&[{}])?;",
+    c.line(&format!(
+        "let group = input.group::<{}>(&[{}])?;",
         group_size(fields),
         sizes.join(", ")
-    );
-    let read = |f: &Field| format!("group.{}()", primitive(&f.kind));
-    let Condition::If(text) = here else {
-        c.line(&begin);
-        for field in fields {
-            c.line(&format!("let {} = {};", local(&field.name), read(field)));
-        }
-        return;
-    };
-    let tuple = |of: &dyn Fn(&Field) -> String| {
-        let parts: Vec<String> = fields.iter().map(|f| of(f)).collect();
-        format!("({})", parts.join(", "))
-    };
-    c.line(&format!(
-        "let {} = if {text} {{",
-        tuple(&|f| local(&f.name))
     ));
-    c.line(&begin);
-    c.line(&tuple(&read));
-    c.line("} else {");
-    c.line(&tuple(&default_value));
-    c.line("};");
+    for (field, at) in placed(fields) {
+        c.line(&format!(
+            "self.{} = group.{}::<{at}>();",
+            field.name,
+            primitive(&field.kind)
+        ));
+    }
+    c.line(&format!("input.skip({});", group_size(fields)));
+}
+
+/// A function that fills a fresh struct.
+fn fill(name: &str) -> String {
+    format!("|value: &mut {name}, input| value.read_at(version, input)")
 }
 
 /// The name of the function that reads a primitive of fixed size.
@@ -988,14 +964,6 @@ fn read_primitive(kind: &Type, compact: &str) -> String {
         Type::String => format!("input.string({compact})"),
         Type::Bytes | Type::Records => format!("input.bytes({compact})"),
         kind => format!("input.{}()", primitive(kind)),
-    }
-}
-
-/// The local that holds a field while its struct is read: its name, but for the names that reading needs itself.
-fn local(name: &str) -> String {
-    match name {
-        "version" | "flexible" | "input" | "tags" | "tag" | "group" => format!("{name}_"),
-        _ => name.to_owned(),
     }
 }
 

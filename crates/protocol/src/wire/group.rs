@@ -1,86 +1,73 @@
-//! Fields of fixed sizes that follow each other: one check and one copy for all of them.
+//! Fields of fixed sizes that follow each other: one check of bounds for all of them.
+//!
+//! The generated code says where in the group each field is; as these places are constants, nothing is checked for them.
 
 use super::Uuid;
 
-/// The bytes of a group, read or written from the first to the last.
-///
-/// The generated code takes out or puts in exactly what `N` counts, so that all positions are known when it is compiled.
+/// A group that is read.
 #[derive(Debug)]
-pub(crate) struct Group<const N: usize> {
-    bytes: [u8; N],
-    at: usize,
+pub(crate) struct Group<'a, const N: usize>(pub(super) &'a [u8; N]);
+
+/// A group that is written; none where there is no room, which there always is.
+#[derive(Debug)]
+pub(crate) struct GroupMut<'a, const N: usize>(pub(super) Option<&'a mut [u8; N]>);
+
+impl<const N: usize> Group<'_, N> {
+    #[inline(always)]
+    fn take<const AT: usize, const M: usize>(&self) -> [u8; M] {
+        let from = self.0.get(AT..).unwrap_or_default();
+        from.first_chunk().copied().unwrap_or([0; M])
+    }
+
+    #[inline(always)]
+    pub(crate) fn bool<const AT: usize>(&self) -> bool {
+        self.i8::<AT>() != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn uuid<const AT: usize>(&self) -> Uuid {
+        Uuid(self.take::<AT, 16>())
+    }
 }
 
-macro_rules! both_ways {
-    ($($name:ident $put:ident $kind:ty),*) => {$(
-        #[allow(dead_code)] // not every type stands in a group today; a schema may put it there tomorrow
-        #[inline(always)]
-        pub(crate) fn $name(&mut self) -> $kind {
-            <$kind>::from_be_bytes(self.take())
+impl<const N: usize> GroupMut<'_, N> {
+    #[inline(always)]
+    fn put<const AT: usize, const M: usize>(&mut self, value: [u8; M]) {
+        let place = self.0.as_mut().and_then(|group| group.get_mut(AT..));
+        if let Some(place) = place.and_then(<[u8]>::first_chunk_mut) {
+            *place = value;
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn bool<const AT: usize>(&mut self, value: bool) {
+        self.put::<AT, 1>([u8::from(value)]);
+    }
+
+    #[inline(always)]
+    pub(crate) fn uuid<const AT: usize>(&mut self, value: Uuid) {
+        self.put::<AT, 16>(value.0);
+    }
+}
+
+macro_rules! numbers {
+    ($($kind:ident)*) => {$(
+        impl<const N: usize> Group<'_, N> {
+            #[allow(dead_code)] // not every type stands in a group today; a schema may put it there tomorrow
+            #[inline(always)]
+            pub(crate) fn $kind<const AT: usize>(&self) -> $kind {
+                $kind::from_be_bytes(self.take::<AT, { size_of::<$kind>() }>())
+            }
         }
 
-        #[allow(dead_code)]
-        #[inline(always)]
-        pub(crate) fn $put(&mut self, value: $kind) {
-            self.put(value.to_be_bytes());
+        impl<const N: usize> GroupMut<'_, N> {
+            #[allow(dead_code)]
+            #[inline(always)]
+            pub(crate) fn $kind<const AT: usize>(&mut self, value: $kind) {
+                self.put::<AT, { size_of::<$kind>() }>(value.to_be_bytes());
+            }
         }
     )*};
 }
 
-impl<const N: usize> Group<N> {
-    /// To be filled.
-    #[inline(always)]
-    pub(crate) fn new() -> Self {
-        Self::of([0; N])
-    }
-
-    /// To be read.
-    #[inline(always)]
-    pub(crate) fn of(bytes: [u8; N]) -> Self {
-        Self { bytes, at: 0 }
-    }
-
-    /// What was put in.
-    #[inline(always)]
-    pub(crate) fn bytes(&self) -> &[u8; N] {
-        &self.bytes
-    }
-
-    #[inline(always)]
-    fn take<const M: usize>(&mut self) -> [u8; M] {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        self.at += M;
-        rest.first_chunk().copied().unwrap_or([0; M])
-    }
-
-    #[inline(always)]
-    fn put<const M: usize>(&mut self, value: [u8; M]) {
-        let rest = self.bytes.get_mut(self.at..).unwrap_or_default();
-        if let Some(place) = rest.first_chunk_mut() {
-            *place = value;
-        }
-        self.at += M;
-    }
-
-    both_ways!(i8 put_i8 i8, i16 put_i16 i16, u16 put_u16 u16, i32 put_i32 i32, u32 put_u32 u32, i64 put_i64 i64, f64 put_f64 f64);
-
-    #[inline(always)]
-    pub(crate) fn bool(&mut self) -> bool {
-        self.i8() != 0
-    }
-
-    #[inline(always)]
-    pub(crate) fn put_bool(&mut self, value: bool) {
-        self.put_i8(i8::from(value));
-    }
-
-    #[inline(always)]
-    pub(crate) fn uuid(&mut self) -> Uuid {
-        Uuid(self.take())
-    }
-
-    #[inline(always)]
-    pub(crate) fn put_uuid(&mut self, value: Uuid) {
-        self.put(value.0);
-    }
-}
+numbers!(i8 i16 u16 i32 u32 i64 f64);

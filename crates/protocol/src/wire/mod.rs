@@ -26,7 +26,6 @@ pub(crate) use errors::{
     at, not_in_version, null_in_version, tag_not_in_version, tags_in_version, too_large, within,
     within_element,
 };
-pub(crate) use group::Group;
 pub(crate) use size::{
     measure_bytes, measure_count, measure_string, measure_tag, measure_tags, measured,
 };

@@ -9,6 +9,8 @@ use super::{DecodeError, DecodeErrorKind, Ints, MAX_STRING, Str, UnknownTags, Uu
 
 /// How many elements an array gets room for before the first is read.
 const RESERVED: usize = 1024;
+/// How many elements are made before they are filled: few enough to be still in the nearest cache then.
+const FRESH: usize = 16;
 
 /// Received bytes, of which what was read is taken off.
 #[derive(Debug, Clone)]
@@ -97,20 +99,23 @@ impl Reader {
         }
     }
 
-    /// Fields of fixed sizes that follow each other, checked at once; `fields` are their names and sizes.
+    /// Fields of fixed sizes that follow each other, checked at once; `fields` are their names and sizes. They are
+    /// passed over by [`Self::skip`].
     #[inline]
     pub(crate) fn group<const N: usize>(
-        &mut self,
+        &self,
         fields: &'static [(&'static str, usize)],
-    ) -> Result<Group<N>, DecodeError> {
+    ) -> Result<Group<'_, N>, DecodeError> {
         match self.bytes.first_chunk::<N>() {
-            Some(chunk) => {
-                let group = Group::of(*chunk);
-                self.bytes.advance(N);
-                Ok(group)
-            }
+            Some(chunk) => Ok(Group(chunk)),
             None => self.short_group(fields),
         }
+    }
+
+    /// Passes over bytes that are there.
+    #[inline]
+    pub(crate) fn skip(&mut self, bytes: usize) {
+        self.bytes.advance(bytes.min(self.bytes.len()));
     }
 
     /// The error of the field that the bytes end in.
@@ -196,11 +201,15 @@ impl Reader {
     /// Seven bits a byte, the lowest first; of 5 bytes and 32 bits at most, though it may be longer than it needs to be.
     #[inline]
     pub fn uvarint(&mut self) -> Result<u32, DecodeError> {
-        // Nearly every length is below 128.
-        match self.bytes.first() {
-            Some(&byte) if byte < 0x80 => {
+        // Nearly every length takes a byte or two.
+        match *self.bytes {
+            [byte, ..] if byte < 0x80 => {
                 self.bytes.advance(1);
                 Ok(u32::from(byte))
+            }
+            [low, high, ..] if high < 0x80 => {
+                self.bytes.advance(2);
+                Ok(u32::from(low & 0x7f) | u32::from(high) << 7)
             }
             _ => self.long_uvarint(),
         }
@@ -224,6 +233,7 @@ impl Reader {
     }
 
     /// The length of bytes or of an array; `None` is null.
+    #[inline]
     fn length(&mut self, compact: bool) -> Result<Option<usize>, DecodeError> {
         // Compact lengths are one more than they say, and have 31 bits all the same.
         let length = if compact {
@@ -293,25 +303,25 @@ impl Reader {
     }
 
     #[inline]
-    pub(crate) fn array<T>(
+    pub(crate) fn array<T: Default>(
         &mut self,
         compact: bool,
         least: usize,
-        read: impl FnMut(&mut Self) -> Result<T, DecodeError>,
+        fill: impl FnMut(&mut T, &mut Self) -> Result<(), DecodeError>,
     ) -> Result<Vec<T>, DecodeError> {
-        match self.nullable_array(compact, least, read)? {
+        match self.nullable_array(compact, least, fill)? {
             Some(array) => Ok(array),
             None => null(),
         }
     }
 
-    /// An array of elements that take `least` bytes or more each.
+    /// An array of elements that take `least` bytes or more each; `fill` reads one into its place.
     #[inline]
-    pub(crate) fn nullable_array<T>(
+    pub(crate) fn nullable_array<T: Default>(
         &mut self,
         compact: bool,
         least: usize,
-        mut read: impl FnMut(&mut Self) -> Result<T, DecodeError>,
+        mut fill: impl FnMut(&mut T, &mut Self) -> Result<(), DecodeError>,
     ) -> Result<Option<Vec<T>>, DecodeError> {
         let Some(count) = self.length(compact)? else {
             return Ok(None);
@@ -319,15 +329,18 @@ impl Reader {
         if count > self.remaining() / least.max(1) {
             return self.too_many(count, least);
         }
-        let mut array = Vec::new();
+        let mut array: Vec<T> = Vec::new();
         while array.len() < count {
-            // Room doubles with the elements that were really there, and never passes the count.
-            let room = (count - array.len()).min(array.len().max(RESERVED));
-            array.reserve_exact(room);
-            for _ in 0..room {
-                match read(self) {
-                    Ok(element) => array.push(element),
-                    Err(error) => return Err(error.at_index(array.len())),
+            let from = array.len();
+            if from == array.capacity() {
+                // Room doubles with the elements that were really there, and never passes the count.
+                array.reserve_exact((count - from).min(from.max(RESERVED)));
+            }
+            let fresh = FRESH.min(array.capacity().min(count) - from);
+            array.extend(std::iter::repeat_with(T::default).take(fresh));
+            for (i, value) in array.iter_mut().enumerate().skip(from) {
+                if let Err(error) = fill(value, self) {
+                    return Err(error.at_index(i));
                 }
             }
         }
@@ -356,12 +369,23 @@ impl Reader {
         Ok(Some(array))
     }
 
+    /// A struct that is there.
+    #[inline]
+    pub(crate) fn of<T: Default>(
+        &mut self,
+        fill: impl FnOnce(&mut T, &mut Self) -> Result<(), DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let mut value = T::default();
+        fill(&mut value, self)?;
+        Ok(value)
+    }
+
     /// A struct after the byte, or in a tagged field the varint, that tells it from null.
     #[inline]
-    pub(crate) fn nullable_struct<T>(
+    pub(crate) fn nullable_struct<T: Default>(
         &mut self,
         in_tag: bool,
-        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+        fill: impl FnOnce(&mut T, &mut Self) -> Result<(), DecodeError>,
     ) -> Result<Option<T>, DecodeError> {
         let present = if in_tag {
             self.uvarint()? != 0
@@ -369,7 +393,7 @@ impl Reader {
             self.i8()? >= 0
         };
         if present {
-            read(self).map(Some)
+            self.of(fill).map(Some)
         } else {
             Ok(None)
         }
@@ -494,6 +518,11 @@ mod tests {
         result.unwrap_err().kind().clone()
     }
 
+    fn byte(value: &mut i8, input: &mut Reader) -> Result<(), DecodeError> {
+        *value = input.i8()?;
+        Ok(())
+    }
+
     #[test]
     fn fixed_sizes_are_big_endian_and_end_with_the_bytes() {
         let mut input = reader(&[1, 0xff, 0xfe, 0, 0, 1, 0, 7]);
@@ -552,7 +581,7 @@ mod tests {
             DecodeErrorKind::NullNotAllowed
         );
         assert_eq!(
-            kind(reader(&[0]).array(true, 1, Reader::i8)),
+            kind(reader(&[0]).array(true, 1, byte)),
             DecodeErrorKind::NullNotAllowed
         );
     }
@@ -577,7 +606,11 @@ mod tests {
 
     #[test]
     fn a_count_is_refused_before_anything_is_allocated() {
-        let result = reader(&[0x7f, 0xff, 0xff, 0xff, 0, 0]).array(false, 4, Reader::i32);
+        let result =
+            reader(&[0x7f, 0xff, 0xff, 0xff, 0, 0]).array(false, 4, |value: &mut i32, input| {
+                *value = input.i32()?;
+                Ok(())
+            });
         let expected = DecodeErrorKind::CountTooLarge {
             count: 0x7fff_ffff,
             least: 4,
@@ -586,7 +619,7 @@ mod tests {
         assert_eq!(kind(result), expected);
         let mut many = vec![0, 0, 0x40, 0];
         many.resize(4 + 0x4000, 0);
-        let array = reader(&many).array(false, 1, Reader::i8).unwrap();
+        let array = reader(&many).array(false, 1, byte).unwrap();
         assert_eq!(array.len(), 0x4000);
     }
 
@@ -602,7 +635,7 @@ mod tests {
         let read = |bytes: &[u8]| {
             reader(bytes)
                 .group::<7>(&[("first", 1), ("second", 4), ("third", 2)])
-                .map(|mut group| (group.i8(), group.i32(), group.i16()))
+                .map(|group| (group.i8::<0>(), group.i32::<1>(), group.i16::<5>()))
         };
         assert_eq!(read(&[1, 0, 0, 1, 0, 0xff, 0xfe, 9]), Ok((1, 256, -2)));
         for (length, text) in [

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::group::GroupMut;
 use super::{Str, UnknownTag, UnknownTags, Uuid};
 
 /// Payloads from this size on are not copied: below it, a copy costs less than a segment of its own.
@@ -83,6 +84,13 @@ impl Writer {
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Room for fields of fixed sizes that follow each other.
+    #[inline]
+    pub(crate) fn group<const N: usize>(&mut self) -> GroupMut<'_, N> {
+        self.raw(&[0; N]);
+        GroupMut(self.buffer.last_chunk_mut())
     }
 
     /// One byte, 1 for true.
