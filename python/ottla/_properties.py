@@ -150,7 +150,7 @@ class ProducerProperties(TypedDict, total=False):
     compression_gzip_level: int | None
     """Level of gzip, if that is the codec. Not given: 6."""
     compression_lz4_level: int | None
-    """Level of lz4, if that is the codec: 9, Kafka's default. The slower search of its other levels is not built in."""
+    """Level of lz4, if that is the codec: 1 to 17. 9, Kafka's default, is fast; the others search slowly."""
     compression_zstd_level: int | None
     """Level of zstd, if that is the codec. Not given: 3."""
     max_in_flight_requests_per_connection: int | None

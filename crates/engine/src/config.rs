@@ -495,9 +495,9 @@ pub static PROPERTIES: &[Property] = &[
     Property {
         name: "compression.lz4.level",
         roles: PRODUCER,
-        value: level(9, 9, |c, v| set_level(c, Compression::Lz4, v)),
+        value: level(1, 17, |c, v| set_level(c, Compression::Lz4, v)),
         default: None,
-        doc: "Level of lz4, if that is the codec: 9, Kafka's default. The slower search of its other levels is not built in.",
+        doc: "Level of lz4, if that is the codec: 1 to 17. 9, Kafka's default, is fast; the others search slowly.",
     },
     Property {
         name: "compression.zstd.level",

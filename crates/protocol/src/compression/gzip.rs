@@ -1,27 +1,35 @@
-//! gzip, RFC 1952. Several members in a row are read as one stream, as Java does.
+//! gzip, RFC 1952. Written in one piece by libdeflate, which takes half of zlib's time; read as a stream, since only that
+//! is bounded by what the bytes hold and not by what they claim. Several members in a row are read as one stream, as Java does.
 
-use std::io::{Read, Write};
+use std::io::Read;
 
 use flate2::bufread::MultiGzDecoder;
-use flate2::write::GzEncoder;
+use libdeflater::{CompressionLvl, Compressor};
 
 use super::Failure;
 
-pub(super) fn level(level: i32) -> Option<flate2::Compression> {
+/// Kafka's default, also for -1.
+const DEFAULT: i32 = 6;
+
+pub(super) fn level(level: i32) -> Option<CompressionLvl> {
     match level {
-        -1 => Some(flate2::Compression::default()),
-        1..=9 => Some(flate2::Compression::new(level.unsigned_abs())),
+        -1 => CompressionLvl::new(DEFAULT).ok(),
+        1..=9 => CompressionLvl::new(level).ok(),
         _ => None,
     }
 }
 
 pub(super) fn compress(asked: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
-    let level = asked.and_then(level).unwrap_or_default();
-    let mut encoder = GzEncoder::new(out, level);
-    encoder
-        .write_all(input)
-        .and_then(|()| encoder.try_finish())
-        .map_err(|error| error.to_string())
+    let level = level(asked.unwrap_or(DEFAULT)).ok_or("no such level")?;
+    let mut compressor = Compressor::new(level);
+    let start = out.len();
+    out.resize(start + compressor.gzip_compress_bound(input.len()), 0);
+    let room = out.get_mut(start..).unwrap_or_default();
+    let written = compressor
+        .gzip_compress(input, room)
+        .map_err(|error| error.to_string())?;
+    out.truncate(start + written);
+    Ok(())
 }
 
 pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {

@@ -1,6 +1,9 @@
 //! The LZ4 frame format (version 1), written as the Java client does: independent blocks of 64 KiB, no checksums but the
 //! header's. All that the format allows is read, except dictionaries. Blocks are decompressed into their final place.
 
+use std::ops::RangeInclusive;
+
+use ::lz4::block::{CompressionMode, compress_to_buffer};
 use lz4_flex::block::{
     CompressTable, compress_into_with_table, decompress_into, decompress_into_with_dict,
     get_maximum_output_size,
@@ -9,8 +12,10 @@ use xxhash_rust::xxh32::xxh32;
 
 use super::Failure;
 
-/// The one level there is: Kafka's default, for which its client uses the fast compressor too.
-pub(super) const LEVEL: i32 = 9;
+/// What `compression.lz4.level` takes. From 12 on they are the same search, as in Kafka's library.
+pub(super) const LEVELS: RangeInclusive<i32> = 1..=17;
+/// Kafka's default, for which its client uses the fast compressor; the others are levels of the slow one (lz4hc).
+const FAST: i32 = 9;
 
 const MAGIC: [u8; 4] = 0x184D_2204_u32.to_le_bytes();
 /// Frames that hold no data: any of 16 magics, then a length.
@@ -56,6 +61,7 @@ impl HeaderChecksum {
 }
 
 pub(super) fn compress(
+    level: Option<i32>,
     checksum: HeaderChecksum,
     input: &[u8],
     out: &mut Vec<u8>,
@@ -74,8 +80,15 @@ pub(super) fn compress(
         else {
             continue;
         };
-        let mut written =
-            compress_into_with_table(block, body, &mut table).map_err(|error| error.to_string())?;
+        let mut written = match level {
+            None | Some(FAST) => {
+                compress_into_with_table(block, body, &mut table).map_err(|e| e.to_string())
+            }
+            Some(level) => {
+                let slow = Some(CompressionMode::HIGHCOMPRESSION(level));
+                compress_to_buffer(block, slow, false, body).map_err(|e| e.to_string())
+            }
+        }?;
         let mut stored = 0;
         if written >= block.len() {
             written = block.len();

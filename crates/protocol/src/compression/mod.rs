@@ -82,8 +82,8 @@ impl Compression {
                 "from 1 to 9, or -1 for the default",
             ),
             Self::Lz4 => (
-                level == lz4::LEVEL,
-                "only 9, Kafka's default, is there: the others ask for the slow search of lz4hc",
+                lz4::LEVELS.contains(&level),
+                "from 1 to 17; 9, Kafka's default, is the fast compressor",
             ),
             Self::Zstd => (zstd::LEVELS.contains(&level), "from -131072 to 22"),
         };
@@ -214,7 +214,7 @@ fn compress_as(
         }
         Compression::Gzip => gzip::compress(level, input, out),
         Compression::Snappy => snappy::compress(input, out),
-        Compression::Lz4 => lz4::compress(checksum, input, out),
+        Compression::Lz4 => lz4::compress(level, checksum, input, out),
         Compression::Zstd => zstd::compress(level, input, out),
     };
     done.map_err(|reason| {

@@ -255,7 +255,11 @@ fn levels_are_honoured_or_refused() {
             out.len()
         })
     };
-    for (codec, low, high) in [(Compression::Gzip, 1, 9), (Compression::Zstd, -50, 19)] {
+    for (codec, low, high) in [
+        (Compression::Gzip, 1, 9),
+        (Compression::Lz4, 9, 12),
+        (Compression::Zstd, -50, 19),
+    ] {
         assert!(
             size(codec, low).unwrap() > size(codec, high).unwrap(),
             "{codec}"
@@ -264,6 +268,7 @@ fn levels_are_honoured_or_refused() {
     for (codec, level) in [
         (Compression::Gzip, -1),
         (Compression::Lz4, 9),
+        (Compression::Lz4, 17),
         (Compression::Zstd, -131_072),
         (Compression::Zstd, 0),
     ] {
@@ -274,7 +279,8 @@ fn levels_are_honoured_or_refused() {
         (Compression::Gzip, 0),
         (Compression::Gzip, 10),
         (Compression::Snappy, 1),
-        (Compression::Lz4, 12),
+        (Compression::Lz4, 0),
+        (Compression::Lz4, 18),
         (Compression::Zstd, 23),
         (Compression::Zstd, -131_073),
     ];

@@ -31,7 +31,7 @@ impl Default for ProducerState {
     }
 }
 
-/// Room of a new builder, in bytes.
+/// The least room of a new batch, in bytes.
 const ROOM: usize = 4 << 10;
 /// The most that the length field of a batch can count.
 const MOST: usize = BatchHeader::PREFIX + i32::MAX as usize;
@@ -59,9 +59,10 @@ pub struct BatchBuilder {
     codec: Compression,
     level: Option<i32>,
     transactional: bool,
-    /// Room for the header, then records up to `end`; what follows is zero or old.
+    /// Nothing, or room for the header and then the records.
     buffer: Vec<u8>,
-    end: usize,
+    /// Size of the last batch before compression: a steady producer's next one will be about as large.
+    last_size: usize,
     count: i32,
     last_delta: i32,
     base_timestamp: Option<i64>,
@@ -78,7 +79,7 @@ impl BatchBuilder {
             level,
             transactional: false,
             buffer: Vec::new(),
-            end: BatchHeader::SIZE,
+            last_size: 0,
             count: 0,
             last_delta: -1,
             base_timestamp: None,
@@ -97,10 +98,10 @@ impl BatchBuilder {
     /// # Errors
     /// [`RecordsError::TooLarge`] if the batch would pass 2 GiB.
     pub fn reserve(&mut self, bytes: usize) -> Result<(), RecordsError> {
-        let end = self.end.saturating_add(bytes);
-        if end > self.buffer.len() {
+        let end = self.size().saturating_add(bytes);
+        if end > self.buffer.capacity() {
             self.check_size(end)?;
-            self.buffer.resize(end, 0);
+            self.buffer.reserve_exact(end - self.buffer.len());
         }
         Ok(())
     }
@@ -170,7 +171,6 @@ impl BatchBuilder {
             out.nullable(Some(key.as_bytes()));
             out.nullable(value);
         }
-        self.end += size;
         self.count += 1;
         self.last_delta = delta;
         self.base_timestamp = Some(base_timestamp);
@@ -207,8 +207,8 @@ impl BatchBuilder {
 
     /// Bytes of the batch so far, header included, before compression.
     #[must_use]
-    pub const fn size(&self) -> usize {
-        self.end
+    pub fn size(&self) -> usize {
+        self.buffer.len().max(BatchHeader::SIZE)
     }
 
     /// Greatest timestamp so far, in milliseconds; -1 for none.
@@ -245,9 +245,8 @@ impl BatchBuilder {
         header.set_compression(self.codec);
         header.set_transactional(self.transactional);
         let mut batch = compressed.unwrap_or_else(|| {
-            let mut batch = std::mem::take(&mut self.buffer);
-            batch.truncate(self.end);
-            batch
+            self.last_size = self.buffer.len();
+            std::mem::take(&mut self.buffer)
         });
         header.seal(&mut batch)?;
         self.clear();
@@ -256,7 +255,7 @@ impl BatchBuilder {
 
     /// Forgets the records.
     pub fn clear(&mut self) {
-        self.end = BatchHeader::SIZE;
+        self.buffer.clear();
         self.count = 0;
         self.last_delta = -1;
         self.base_timestamp = None;
@@ -265,7 +264,7 @@ impl BatchBuilder {
 
     #[cfg(test)]
     pub(super) fn bytes_so_far(&self) -> &[u8] {
-        self.buffer.get(..self.end).unwrap_or_default()
+        &self.buffer
     }
 
     /// A batch with room for its header and the records compressed, if it has a codec.
@@ -273,10 +272,7 @@ impl BatchBuilder {
         if self.codec == Compression::None {
             return Ok(None);
         }
-        let records = self
-            .buffer
-            .get(BatchHeader::SIZE..self.end)
-            .unwrap_or_default();
+        let records = self.buffer.get(BatchHeader::SIZE..).unwrap_or_default();
         let mut batch = vec![0; BatchHeader::SIZE];
         compression::compress(self.codec, self.level, records, &mut batch).map_err(|source| {
             RecordsError::Compression {
@@ -297,28 +293,30 @@ impl BatchBuilder {
     /// The next `size` bytes of the buffer.
     #[inline]
     fn room(&mut self, size: usize) -> Result<&mut [u8], RecordsError> {
-        let end = self.end.saturating_add(size);
-        if end > self.buffer.len() {
+        let start = self.size();
+        let end = start.saturating_add(size);
+        if end > self.buffer.capacity() {
             self.grow(end)?;
         }
-        // Always there after `grow`; an empty slice would take no bytes.
-        Ok(self.buffer.get_mut(self.end..end).unwrap_or_default())
+        // Zeros only to have a slice to write to: they are still in the nearest cache when the record replaces them.
+        self.buffer.resize(end, 0);
+        Ok(self.buffer.get_mut(start..).unwrap_or_default())
     }
 
     #[cold]
     fn grow(&mut self, end: usize) -> Result<(), RecordsError> {
         self.check_size(end)?;
-        // All of it is kept initialised, so that a record is written by plain copies.
-        self.buffer
-            .resize(end.max(self.buffer.len().saturating_mul(2)).max(ROOM), 0);
+        let enough = end.max(2 * self.buffer.len()).max(self.last_size).max(ROOM);
+        self.buffer.reserve_exact(enough - self.buffer.len());
         Ok(())
     }
 
     fn check_size(&self, end: usize) -> Result<(), RecordsError> {
+        let batch = self.size();
         if end > MOST {
             return Err(RecordsError::TooLarge {
-                size: end.saturating_sub(self.end),
-                batch: self.end,
+                size: end.saturating_sub(batch),
+                batch,
                 most: MOST,
             });
         }

@@ -9,6 +9,7 @@
 mod aborted;
 mod batch;
 mod builder;
+mod crc;
 mod entry;
 mod error;
 mod header;
