@@ -4,10 +4,9 @@
 use anyhow::Result;
 use bytes::Bytes;
 use krafka::__private::protocol::{
-    ApiVersionsResponse, FetchResponse, JoinGroupResponse, MetadataResponse, Record, RecordBatch,
-    RecordBatchBuilder, VersionedDecode,
+    ApiVersionsResponse, Compression, FetchResponse, JoinGroupResponse, MetadataResponse, Record,
+    RecordBatch, RecordBatchBuilder, VersionedDecode,
 };
-use krafka::protocol::Compression;
 use ottla_protocol::compression::Compression as Codec;
 
 use crate::Work;
@@ -23,7 +22,11 @@ pub fn work(row: &Row, samples: &Samples) -> Result<Option<Work>> {
         let bytes = samples.batch(size, codec)?;
         return Ok(Some(Box::new(move || {
             let batch = RecordBatch::decode(&mut bytes.clone())?;
-            Ok(batch.records.iter().map(|r| r.value.as_ref().map_or(0, Bytes::len)).sum())
+            Ok(batch
+                .records
+                .iter()
+                .map(|r| r.value.as_ref().map_or(0, Bytes::len))
+                .sum())
         })));
     }
     let compression = match codec {
@@ -35,7 +38,10 @@ pub fn work(row: &Row, samples: &Samples) -> Result<Option<Work>> {
     };
     let records = samples.records(size)?;
     let base = records.first().map_or(0, |first| first.timestamp);
-    let mut batch = RecordBatchBuilder::new().compression(compression).base_timestamp(base).build();
+    let mut batch = RecordBatchBuilder::new()
+        .compression(compression)
+        .base_timestamp(base)
+        .build();
     for (plain, i) in records.into_iter().zip(0..) {
         batch.add_record(
             Record::new(Some(plain.key), Some(plain.value))
@@ -56,10 +62,15 @@ fn message(name: &str, bytes: Bytes) -> Result<Option<Work>> {
         "fetch" => decode(bytes, samples::FETCH, |m: &FetchResponse| {
             m.responses.iter().map(|t| t.partitions.len()).sum()
         }),
-        "api_versions" => decode(bytes, samples::API_VERSIONS, |m: &ApiVersionsResponse| {
-            m.api_keys.len()
+        // Version 4 has the layout of 3.
+        "api_versions" => Box::new(move || {
+            Ok(ApiVersionsResponse::decode_v3(&mut bytes.clone())?
+                .api_keys
+                .len())
         }),
-        "join_group" => decode(bytes, samples::JOIN_GROUP, |m: &JoinGroupResponse| m.members.len()),
+        "join_group" => decode(bytes, samples::JOIN_GROUP, |m: &JoinGroupResponse| {
+            m.members.len()
+        }),
         _ => return Ok(None),
     };
     Ok(Some(work))

@@ -20,7 +20,12 @@ pub fn work(row: &Row, samples: &Samples) -> Result<Option<Work>> {
             Ok(to.len())
         }),
         (_, Way::In) => Box::new(move || {
-            compression::decompress_into(codec, &bytes[BatchHeader::SIZE..], usize::MAX >> 1, &mut to)?;
+            compression::decompress_into(
+                codec,
+                &bytes[BatchHeader::SIZE..],
+                usize::MAX >> 1,
+                &mut to,
+            )?;
             Ok(to.len())
         }),
         (_, Way::Out) => Box::new(move || {

@@ -60,19 +60,19 @@ fn message(name: &str, way: Way, bytes: Bytes) -> Result<Work> {
         "produce" => both(bytes, samples::PRODUCE, way, |m: &ProduceRequest| {
             m.topic_data.iter().map(|t| t.partition_data.len()).sum()
         }),
-        "api_versions" => both(bytes, samples::API_VERSIONS, way, |m: &ApiVersionsResponse| {
-            m.api_keys.len()
+        "api_versions" => both(
+            bytes,
+            samples::API_VERSIONS,
+            way,
+            |m: &ApiVersionsResponse| m.api_keys.len(),
+        ),
+        _ => both(bytes, samples::JOIN_GROUP, way, |m: &JoinGroupResponse| {
+            m.members.len()
         }),
-        _ => both(bytes, samples::JOIN_GROUP, way, |m: &JoinGroupResponse| m.members.len()),
     }
 }
 
-fn both<M: Message>(
-    bytes: Bytes,
-    version: i16,
-    way: Way,
-    count: fn(&M) -> usize,
-) -> Result<Work> {
+fn both<M: Message>(bytes: Bytes, version: i16, way: Way, count: fn(&M) -> usize) -> Result<Work> {
     let decode = move || M::decode(version, &mut Reader::new(bytes.clone()));
     if way == Way::In {
         return Ok(Box::new(move || Ok(count(&decode()?))));

@@ -25,7 +25,11 @@ pub fn work(row: &Row, samples: &Samples) -> Result<Option<Work>> {
         let bytes = samples.batch(size, codec)?;
         return Ok(Some(Box::new(move || {
             let set = RecordBatchDecoder::decode(&mut bytes.clone())?;
-            Ok(set.records.iter().map(|r| r.value.as_ref().map_or(0, Bytes::len)).sum())
+            Ok(set
+                .records
+                .iter()
+                .map(|r| r.value.as_ref().map_or(0, Bytes::len))
+                .sum())
         })));
     }
     let records: Vec<Record> = samples
@@ -77,10 +81,15 @@ fn message(name: &str, way: Way, bytes: Bytes) -> Result<Work> {
         "produce" => both(bytes, samples::PRODUCE, way, |m: &ProduceRequest| {
             m.topic_data.iter().map(|t| t.partition_data.len()).sum()
         }),
-        "api_versions" => both(bytes, samples::API_VERSIONS, way, |m: &ApiVersionsResponse| {
-            m.api_keys.len()
+        "api_versions" => both(
+            bytes,
+            samples::API_VERSIONS,
+            way,
+            |m: &ApiVersionsResponse| m.api_keys.len(),
+        ),
+        _ => both(bytes, samples::JOIN_GROUP, way, |m: &JoinGroupResponse| {
+            m.members.len()
         }),
-        _ => both(bytes, samples::JOIN_GROUP, way, |m: &JoinGroupResponse| m.members.len()),
     }
 }
 

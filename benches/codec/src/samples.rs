@@ -88,7 +88,10 @@ impl Samples {
     }
 
     pub fn message(&self, name: &str) -> Result<Bytes> {
-        self.0.get(name).cloned().with_context(|| format!("no {name}"))
+        self.0
+            .get(name)
+            .cloned()
+            .with_context(|| format!("no {name}"))
     }
 
     pub fn batch(&self, size: usize, codec: Compression) -> Result<Bytes> {
@@ -127,7 +130,10 @@ pub fn make(folder: &Path) -> Result<()> {
     write("join_group", &encoded(&join_group(), JOIN_GROUP)?)?;
     for size in [100, 1000] {
         for codec in Compression::ALL {
-            write(&format!("records-{size}-{codec}"), &batch(RECORDS, size, codec)?)?;
+            write(
+                &format!("records-{size}-{codec}"),
+                &batch(RECORDS, size, codec)?,
+            )?;
         }
     }
     Ok(())
