@@ -178,7 +178,7 @@ fn a_builder_is_used_again_and_again() {
 
 #[test]
 fn a_level_that_is_not_there_shows_at_the_end_and_keeps_the_records() {
-    let mut builder = BatchBuilder::new(Compression::Lz4, Some(12));
+    let mut builder = BatchBuilder::new(Compression::Lz4, Some(18));
     builder
         .append(TIME, None, Some(b"x"), std::iter::empty())
         .unwrap();
