@@ -19,8 +19,8 @@ from tests.conformance import kafka as java
 SEED = os.environ.get("OTTLA_SEED")
 CODECS = {0: ("none", "gzip", "snappy", "lz4"), 1: ("none", "gzip", "snappy", "lz4")}
 CODECS[2] = (*CODECS[0], "zstd")
-# Levels that the codecs have; snappy has none, of lz4's ottla has Kafka's default.
-LEVELS = {"gzip": tuple(range(1, 10)), "lz4": (9,), "zstd": (-7, -1, 1, 3, 10, 19, 22)}
+# Levels that the codecs have; snappy has none.
+LEVELS = {"gzip": tuple(range(1, 10)), "lz4": tuple(range(1, 18)), "zstd": (-7, -1, 1, 3, 10, 19, 22)}
 STAMP = 1_600_000_000_000
 
 
