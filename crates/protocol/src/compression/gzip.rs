@@ -1,4 +1,4 @@
-//! gzip, RFC 1952. Written in one piece by libdeflate, which takes half of zlib's time; read as a stream, since only that
+//! gzip, RFC 1952. Written in one piece by libdeflate, which is quicker than zlib; read as a stream, since only that
 //! is bounded by what the bytes hold and not by what they claim. Several members in a row are read as one stream, as Java does.
 
 use std::io::Read;
