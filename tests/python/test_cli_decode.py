@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -42,7 +43,7 @@ TCPDUMP = """\
 
 def decode(*arguments, data=None, timeout=30):
     done = subprocess.run(
-        [sys.executable, "-m", "ottla", "decode", *map(str, arguments)],
+        [sys.executable, "-m", "ottla", "decode", *(a if isinstance(a, bytes) else str(a) for a in arguments)],
         input=data,
         capture_output=True,
         timeout=timeout,
@@ -147,6 +148,38 @@ def test_requests(written, tmp_path):
         "clientId": "ottla",
         "message": {},
     }
+
+
+def test_hex_longer_than_the_name_of_any_file():
+    frame = protocol.encode_request("ApiVersions", 0, {}, client_id="x" * 3000)
+    for written in (frame.hex(), base64.b64encode(frame).decode()):
+        assert decode(written) == (0, SHOWN.replace("id 7", "id 0").replace("ottla", "x" * 3000), "")
+
+
+def test_a_pipe_with_a_name(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[REQUEST], daemon=True)
+    writer.start()
+    assert decode(pipe) == (0, SHOWN, "")
+    writer.join(10)
+
+
+def test_nothing_is_no_frame(tmp_path):
+    nothing = tmp_path / "nothing"
+    nothing.touch()
+    assert failure(nothing) == "ottla: frame: 4 bytes of length wanted, 0 there\n"
+    assert "there is no file ''" in failure("", data=REQUEST)
+    assert decode("--message", "ApiVersionsRequest", "--version", 0, nothing)[0] == 0
+
+
+def test_letters_that_the_terminal_lacks(monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    frame = protocol.encode_request("ApiVersions", 0, {}, client_id="é€")
+    assert decode(frame.hex())[1].startswith(
+        r'ApiVersions request, version 0, correlation id 0, client id "\xe9\u20ac"'
+    )
+    assert json.loads(decode("--format", "json", frame.hex())[1])["clientId"] == "é€"
 
 
 def batch(value, key=b"k", timestamp=1_700_000_000_000, *, offset=0, compression=0, headers=()):
@@ -412,7 +445,8 @@ def test_progress_is_for_a_terminal_that_the_output_does_not_go_to(segment):
         (["--message", "MetadataRespons", "--version", "0"], REQUEST, "did you mean MetadataResponse?"),
         (["--message", "OffsetCommitKey", "--version", "0", "--hex", "0009"], None, "OffsetCommitKey.group"),
         ([], REQUEST[:-1], "14 bytes follow"),
-        ([], b"", "request"),
+        ([], b"", "4 bytes of length wanted, 0 there"),
+        ([b"\xff\xfe"], None, "there is no file"),
         (["--key", "00", "--hex"], None, "--topic NAME"),
         (["--topic", "orders", "--key", "0000", "--hex"], None, "no schema"),
         (["--topic", "__consumer_offsets", "--key", "AAAA"], None, "--hex or --base64"),
@@ -429,6 +463,10 @@ def test_wrong_usage():
     code, _, err = decode("--hex", "--base64", "00")
     assert code == 2
     assert "not allowed with" in err
+    for wrong in (["--message", "MetadataRequest", "--version", 2**70], ["--max-bytes", "-5"], ["--max-bytes", "all"]):
+        code, _, err = decode(*wrong, data=REQUEST)
+        assert code == 2
+        assert f"'{wrong[-1]}' is not a number from 0 to " in err
 
 
 def test_help_teaches_by_examples(tmp_path):

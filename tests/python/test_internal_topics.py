@@ -149,3 +149,12 @@ def test_errors_say_where(topic, key, value, text):
 def test_other_topics_have_no_schema():
     with pytest.raises(ottla.errors.ArgumentError, match=r"'orders'.*__consumer_offsets"):
         protocol.decode_internal("orders", b"", b"")
+
+
+@pytest.mark.parametrize("wrong", [5, "text"])
+def test_keys_and_values_are_bytes_like(wrong):
+    for key, value in ((wrong, None), (b"", wrong)):
+        with pytest.raises(TypeError, match="bytes-like"):
+            protocol.decode_internal("__consumer_offsets", key, value)
+        with pytest.raises(TypeError, match="bytes-like"):
+            protocol.decode_control(key, value)

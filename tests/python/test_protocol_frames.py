@@ -193,3 +193,10 @@ def test_an_error_code_of_tomorrow_is_shown():
 def test_the_module_is_part_of_the_package():
     assert ottla.protocol is protocol
     assert "protocol" in ottla.__all__
+
+
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1, 2**70])
+def test_a_correlation_id_has_32_bits(number):
+    for write in (protocol.encode_request, protocol.encode_response):
+        with pytest.raises(ProtocolError, match=rf"^correlation_id: {number} is not an int32"):
+            write("ApiVersions", 0, {}, correlation_id=number)

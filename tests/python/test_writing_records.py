@@ -165,6 +165,18 @@ def test_values_are_bytes_like():
         ([], {"compression": "gzip", "level": 10}, ArgumentError, "compression level 10 of gzip"),
         ([], {"timestamp_type": "x"}, ArgumentError, "timestamp_type is"),
         ([], {"magic": 1, "producer_id": 5}, ArgumentError, "magic 1 has no place for producers"),
+        ([], {"producer_epoch": 2**15}, ArgumentError, "producer_epoch is an int16, and was 32768"),
+        ([], {"base_sequence": 2**31}, ArgumentError, "base_sequence is an int32, and was 2147483648"),
+        ([], {"leader_epoch": -(2**31) - 1}, ArgumentError, "leader_epoch is an int32, and was -2147483649"),
+        ([], {"producer_id": 2**63}, ArgumentError, "producer_id is an int64, and was 9223372036854775808"),
+        ([], {"base_offset": 2**63}, ArgumentError, "base_offset is an int64, and was 9223372036854775808"),
+        ([], {"magic": 0, "timestamp_type": "append"}, ArgumentError, "magic 0 has no place for timestamps"),
+        (
+            [Record(), Record(timestamp=5)],
+            {"magic": 0},
+            ProtocolError,
+            "records[1].timestamp: magic 0 has no timestamps",
+        ),
         ([Record(b"")], {"magic": 1, "compression": "zstd"}, ProtocolError, "zstd"),
         ([Record("text")], {}, ProtocolError, "records[0].value: bytes or None wanted, str given"),
         ([Record(), Record(key=5)], {}, ProtocolError, "records[1].key: bytes or None wanted, int given"),
@@ -192,6 +204,8 @@ def test_what_cannot_be_written(records, options, error, text):
 def test_a_limit_holds_for_all_batches_together():
     data = protocol.encode_records([Record(bytes(100_000))], compression="gzip")
     assert len(protocol.decode_records(data * 2, limit=250_000)) == 2
+    with pytest.raises(ArgumentError, match="limit is 0 or more bytes, and was -1"):
+        protocol.decode_records(data, limit=-1)
     with pytest.raises(CorruptRecordError, match=f"at byte {len(data)}: .*decompresses to more than"):
         protocol.decode_records(data * 2, limit=150_000)
 

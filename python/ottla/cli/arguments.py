@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Milliseconds: someone who types a wrong address should not wait a minute for the answer.
 PATIENCE_MS = 10_000
@@ -70,3 +73,14 @@ def count(given: str) -> int:
     if not given.isdecimal() or int(given) == 0:
         raise argparse.ArgumentTypeError(f"{given!r} is not a number from 1 up")
     return int(given)
+
+
+def number(most: int) -> Callable[[str], int]:
+    """The type of a number from 0 to a greatest one."""
+
+    def parse(given: str) -> int:
+        if not given.isdecimal() or int(given) > most:
+            raise argparse.ArgumentTypeError(f"{given!r} is not a number from 0 to {most}")
+        return int(given)
+
+    return parse

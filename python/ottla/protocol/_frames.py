@@ -69,7 +69,7 @@ def encode_request(
     Raises:
         ProtocolError: There is no such API or version, or as for `encode`.
     """
-    return _ottla.encode_request(_key(api), version, message, correlation_id, client_id, form)
+    return _ottla.encode_request(_key(api), version, message, _int32(correlation_id), client_id, form)
 
 
 def encode_response(
@@ -90,7 +90,7 @@ def encode_response(
     Raises:
         ProtocolError: There is no such API or version, or as for `encode`.
     """
-    return _ottla.encode_response(_key(api), version, message, correlation_id, form)
+    return _ottla.encode_response(_key(api), version, message, _int32(correlation_id), form)
 
 
 def decode_frame(data: Buffer, *, response_to: tuple[str, int] | None = None, form: Form = "python") -> Frame:
@@ -129,7 +129,16 @@ def _key(api: str) -> int:
     if known is not None:
         return known.key
     nearest = get_close_matches(str(api), APIS, n=1, cutoff=0.0)
-    text = f"no API is named {api!r}; the nearest is {nearest[0]!r}"
+    raise _error(f"no API is named {api!r}; the nearest is {nearest[0]!r}")
+
+
+def _int32(correlation_id: int) -> int:
+    if not -(2**31) <= correlation_id < 2**31:
+        raise _error(f"correlation_id: {correlation_id} is not an int32, from {-(2**31)} to {2**31 - 1}")
+    return correlation_id
+
+
+def _error(text: str) -> ProtocolError:
     error = ProtocolError(text)
     error.cause = text
-    raise error
+    return error

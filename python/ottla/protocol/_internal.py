@@ -105,7 +105,8 @@ def decode_control(key: Buffer | None, value: Buffer | None, *, form: Form = "py
 
 
 def _bytes(data: Buffer | None) -> bytes | None:
-    return None if data is None else bytes(data)
+    # Not bytes(data), which makes zeros of a number.
+    return None if data is None else memoryview(data).tobytes()
 
 
 def _decoded(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ottla import _ottla
-from ottla.errors import ArgumentError
+from ottla.errors import ArgumentError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -119,8 +119,10 @@ def encode_records(
         The bytes; none for no records.
 
     Raises:
-        ArgumentError: There is no such magic, codec, level or timestamp type, or the magic has no place for something.
-        ProtocolError: A record does not fit: its type, its size, its offset. The error says which.
+        ArgumentError: There is no such magic, codec, level or timestamp type, a number is out of range, or the magic
+            has no place for something.
+        ProtocolError: A record does not fit: its type, its size, its offset, or what the magic has no place for. The
+            error says which.
     """
     if magic not in (0, 1, 2):
         raise ArgumentError(f"magic is 0, 1 or 2, and was {magic!r}")
@@ -129,7 +131,18 @@ def encode_records(
     producer = (producer_id, producer_epoch, base_sequence)
     if magic < 2 and (producer != (-1, -1, -1) or leader_epoch != -1 or transactional or control):
         raise ArgumentError(f"magic {magic} has no place for producers, epochs, transactions and control records")
+    for name, value, bits in (
+        ("base_offset", base_offset, 64),
+        ("producer_id", producer_id, 64),
+        ("producer_epoch", producer_epoch, 16),
+        ("base_sequence", base_sequence, 32),
+        ("leader_epoch", leader_epoch, 32),
+    ):
+        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            raise ArgumentError(f"{name} is an int{bits}, and was {value}")
     given = [Record(*record) for record in records]
+    if magic == 0:
+        _check_timeless(given, timestamp_type)
     return _ottla.encode_records(
         given,
         magic,
@@ -142,6 +155,15 @@ def encode_records(
         transactional,
         control,
     )
+
+
+def _check_timeless(records: list[Record], timestamp_type: str) -> None:
+    """Raise for timestamps, which would be lost in magic 0."""
+    if timestamp_type != "create":
+        raise ArgumentError("magic 0 has no place for timestamps, so that timestamp_type says nothing about them")
+    for i, record in enumerate(records):
+        if record.timestamp != -1:
+            raise ProtocolError(f"records[{i}].timestamp: magic 0 has no timestamps, magic 1 and 2 have")
 
 
 def decode_records(data: Buffer, *, check_crcs: bool = True, limit: int = DECOMPRESS_LIMIT) -> list[RecordBatch]:
@@ -158,8 +180,11 @@ def decode_records(data: Buffer, *, check_crcs: bool = True, limit: int = DECOMP
         The batches, in order.
 
     Raises:
+        ArgumentError: The limit is negative.
         CorruptRecordError: They are damaged, or decompress to more than the limit; the text names the byte.
     """
+    if limit < 0:
+        raise ArgumentError(f"limit is 0 or more bytes, and was {limit}")
     decoded = _ottla.decode_records(data, check_crcs, limit)
     return [build(fields, position) for fields, position in decoded]
 

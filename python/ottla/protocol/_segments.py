@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from ottla import _ottla
-from ottla.errors import CorruptRecordError
+from ottla.errors import ArgumentError, CorruptRecordError
 from ottla.protocol._records import DECOMPRESS_LIMIT, build
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def read_segment(
         The batches, each with its `position` in the segment.
 
     Raises:
+        ArgumentError: The limit is negative.
         CorruptRecordError: A part is damaged, and there is no `on_damage`; the text names position, size and cause.
         OSError: The file cannot be read.
 
@@ -75,6 +76,8 @@ def read_segment(
             print(record.offset, record.key, record.value)
     ```
     """
+    if limit < 0:
+        raise ArgumentError(f"limit is 0 or more bytes, and was {limit}")
     with _opened(path) as file:
         for found in _Windows(file, check_crcs, limit):
             if not isinstance(found, Damage):

@@ -66,7 +66,9 @@ def add(commands: Any) -> None:
 
     details = parser.add_argument_group("details of it")
     details.add_argument("--api", metavar="NAME", help="API of a response, by name or number")
-    details.add_argument("--version", type=int, metavar="N", help="version of a response or message")
+    details.add_argument(
+        "--version", type=arguments.number(2**15 - 1), metavar="N", help="version of a response or message"
+    )
     details.add_argument(
         "--topic", metavar="NAME", help="topic of a segment or record, where the folder's name does not say it"
     )
@@ -96,7 +98,7 @@ def add(commands: Any) -> None:
     )
     output.add_argument(
         "--max-bytes",
-        type=int,
+        type=arguments.number(2**31 - 1),
         default=200,
         metavar="N",
         help="how many bytes of a value text shows, 0 for all (default: %(default)s)",
@@ -110,6 +112,9 @@ def add(commands: Any) -> None:
 
 def _decode(options: argparse.Namespace) -> None:
     _check(options)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Whatever the terminal's encoding: JSON is UTF-8, and text says the letters that the encoding lacks by number.
+        sys.stdout.reconfigure(encoding="utf-8" if options.format == "json" else None, errors="backslashreplace")
     sys.stdout.writelines(line + "\n" for line in _lines(options))
 
 
@@ -162,7 +167,7 @@ def _lines(options: argparse.Namespace) -> Iterator[str]:
 def _read(options: argparse.Namespace, fits: Any, wanted: str) -> bytes:
     from ottla.cli.decode import source
 
-    return source.read(options.source or source.STDIN, options.encoding, fits, wanted)
+    return source.read(source.STDIN if options.source is None else options.source, options.encoding, fits, wanted)
 
 
 # --- frames and messages ---
@@ -276,7 +281,7 @@ def _segment(options: argparse.Namespace) -> Iterator[str]:
     from ottla.cli.decode import source
     from ottla.cli.progress import Progress
 
-    given = options.source or source.STDIN
+    given = source.STDIN if options.source is None else options.source
     topic = options.topic or _topic_of(given)
     if topic not in protocol.INTERNAL_TOPICS:
         topic = None

@@ -7,6 +7,7 @@ one way to read them gives what was asked for, as the lengths in a frame prove; 
 from __future__ import annotations
 
 import base64
+import os
 import re
 import sys
 from pathlib import Path
@@ -37,10 +38,10 @@ def read(given: str, encoding: str | None, fits: Callable[[bytes], bool] | None,
     """
     if given == STDIN:
         content, name, literal = sys.stdin.buffer.read(), "standard input", False
-    elif Path(given).is_file():
+    elif _is_readable(given):
         content, name, literal = Path(given).read_bytes(), given, False
     else:
-        content, name, literal = given.encode(), _short(given), True
+        content, name, literal = os.fsencode(given), _short(given), True
     ways = _ways(content, literal=literal)
     if encoding is not None:
         if encoding not in ways:
@@ -48,7 +49,7 @@ def read(given: str, encoding: str | None, fits: Callable[[bytes], bool] | None,
                 f"there is no file {name}, and it is not {encoding} either" if literal else f"{name} is not {encoding}"
             )
         return ways[encoding]
-    if list(ways) == ["raw"]:
+    if not literal and len(set(ways.values())) == 1:
         return content
     fitting = [way for way, data in ways.items() if fits is not None and fits(data)]
     if len(fitting) == 1:
@@ -68,7 +69,7 @@ def text(given: str, encoding: str | None, name: str) -> bytes:
     Raises:
         ArgumentError: It is neither, or it could be both and the encoding was not said.
     """
-    ways = _ways(given.encode(), literal=True)
+    ways = _ways(os.fsencode(given), literal=True)
     if encoding is not None:
         ways = {way: data for way, data in ways.items() if way == encoding}
     if not ways:
@@ -76,6 +77,12 @@ def text(given: str, encoding: str | None, name: str) -> bytes:
     if len(set(ways.values())) > 1:
         raise ArgumentError(f"{name} could be read in several ways: say --hex or --base64")
     return next(iter(ways.values()))
+
+
+def _is_readable(given: str) -> bool:
+    """Whether it names a file or a pipe."""
+    # Path raises for what is too long for any name, as hex may be.
+    return os.path.exists(given) and not os.path.isdir(given)  # noqa: PTH110, PTH112
 
 
 def _ways(content: bytes, *, literal: bool) -> dict[str, bytes]:
