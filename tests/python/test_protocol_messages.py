@@ -296,7 +296,7 @@ def test_base64_is_checked():
 
 
 def test_errors_of_decoding_name_the_field():
-    # The shape of the issue: a Fetch response whose last records are cut.
+    # A Fetch response whose last records are cut.
     start = protocol.encode(
         "FetchResponse", 4, {"responses": [{"topic": "t", "partitions": [{"records": bytes(812)}]}] * 4}
     )
