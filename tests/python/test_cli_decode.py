@@ -234,6 +234,21 @@ def test_a_response_with_records_and_errors(tmp_path):
     assert decode("--response", "--api", "1", "--version", "4", path)[0] == 0, "an API by its number"
 
 
+def test_records_before_damage_are_shown():
+    good = batch(b"good")
+    bad = bytearray(batch(b"bad", offset=1))
+    bad[-2] ^= 1
+    response = {"responses": [{"topic": "t", "partitions": [{"records": good + bytes(bad) + good}]}]}
+    frame = protocol.encode_response("Fetch", 4, response).hex()
+    code, out, err = decode("--response", "--api", "Fetch", "--version", 4, frame)
+    assert (code, err) == (0, "")
+    shown = [line.strip() for line in out.splitlines()]
+    assert sum(line.startswith("batch at ") for line in shown) == 1
+    assert any(line.endswith('value "good"') for line in shown)
+    left = len(bad) + len(good)
+    assert any(line.startswith(f"{left} bytes left: at byte {len(good)}: ") and "CRC" in line for line in shown)
+
+
 def test_a_message_says_times_names_and_bytes():
     data = protocol.encode(
         "ApiVersionsResponse", 0, {"errorCode": 35, "apiKeys": [{"apiKey": 3, "minVersion": 0, "maxVersion": 13}]}

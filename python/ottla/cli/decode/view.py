@@ -7,6 +7,8 @@ A view is made of dictionaries, lists, `None`, bool, numbers, `str` and `bytes`,
 from __future__ import annotations
 
 import base64
+import io
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -117,17 +119,26 @@ def _prefixed(name: str, data: bytes) -> Message | bytes:
 
 def records(data: bytes) -> Batches:
     """The view of a field of record batches, up to what is damaged in it."""
-    shown: list[BatchView] = []
-    at = 0
     try:
-        for decoded in protocol.decode_records(data):
-            shown.append(batch(decoded, at, None))
-            at += decoded.size
+        # What a fetch cut short at the end is no damage.
+        decoded, reason = protocol.decode_records(data), "cut short, as a fetch may"
     except ProtocolError as error:
-        return Batches(len(data), shown, Unread(data[at:], str(error)))
-    # What a fetch cut short at the end is no damage.
-    rest = data[at:]
-    return Batches(len(data), shown, Unread(rest, "cut short, as a fetch may") if rest else None)
+        decoded, reason = _before_damage(data), str(error)
+    rest = data[sum(found.size for found in decoded) :]
+    shown = [batch(found, found.position, None) for found in decoded]
+    return Batches(len(data), shown, Unread(rest, reason) if rest else None)
+
+
+def _before_damage(data: bytes) -> list[protocol.RecordBatch]:
+    end = 0
+    with suppress(ProtocolError):
+        for found in protocol.read_segment(io.BytesIO(data)):
+            end = found.position + found.size
+    try:
+        return protocol.decode_records(data[:end])
+    except ProtocolError:
+        # Each is whole, and together they decompress to more than the limit.
+        return []
 
 
 def batch(decoded: protocol.RecordBatch, position: int, topic: str | None) -> BatchView:
