@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.brokers import Cluster
 
-pytestmark = [REAL, pytest.mark.timeout(180)]
+pytestmark = [REAL, pytest.mark.timeout(300)]
 SEGMENT = "00000000000000000000.log"
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 DECODERS = {

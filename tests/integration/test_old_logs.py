@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [REAL, pytest.mark.timeout(180)]
+pytestmark = [REAL, pytest.mark.timeout(300)]
 
 CODECS = ("none", "gzip", "snappy", "lz4")
 STAMPED = "stamped"
