@@ -19,7 +19,8 @@ use bytes::Bytes;
 use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use ottla_protocol::messages::fetch_response::PartitionData;
 use ottla_protocol::messages::{FetchRequest, FetchResponse};
-use ottla_protocol::records;
+pub use ottla_protocol::records::AbortedTransaction as Aborted;
+use ottla_protocol::records::{self, AbortedTransactions, Entry};
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
@@ -51,14 +52,8 @@ pub enum Start {
     Reset,
 }
 
-/// A transaction that was aborted: its records are hidden from readers of committed records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Aborted {
-    /// The transaction's producer.
-    pub producer_id: i64,
-    /// Its first offset.
-    pub first_offset: i64,
-}
+/// The most bytes of a transaction's marker, which is one record of a few bytes.
+const MARKER: usize = 64 << 10;
 
 /// Records of one partition as they came.
 #[derive(Clone, Debug)]
@@ -75,7 +70,7 @@ pub struct Fetched {
     pub leader_epoch: i32,
     /// The end of what consumers may read.
     pub high_watermark: i64,
-    /// Whole record batches, a slice of the received frame.
+    /// Whole record batches, or messages of brokers before 0.11: a slice of the received frame.
     pub records: Bytes,
     /// Transactions to hide.
     pub aborted: Arc<[Aborted]>,
@@ -91,14 +86,22 @@ impl Fetched {
         Error::new(Kind::Corrupt, text).partition_is(&self.topic, self.partition)
     }
 
-    /// The same records, one batch at a time, to find the one that is broken.
+    /// The same records, one batch at a time, to find the one that is broken. Transactions to hide are told only to the
+    /// batches that belong to one: by itself, a batch does not show that its producer's aborted one has ended before it.
     pub fn split(&self) -> Vec<Fetched> {
         let mut parts = Vec::new();
         let mut from = self.fetch_offset;
+        let mut transactions = AbortedTransactions::new(self.aborted.iter().copied());
+        let none: Arc<[Aborted]> = Arc::default();
         for entry in records::entries(self.records.clone()).map_while(Result::ok) {
             let next_offset = entry.next_offset();
             let leader_epoch = entry.leader_epoch();
-            let (records, aborted) = (entry.bytes().clone(), Arc::clone(&self.aborted));
+            let hidden = match &entry {
+                Entry::Batch(batch) => transactions.hide(batch, MARKER).unwrap_or(true),
+                Entry::Message(_) => false,
+            };
+            let aborted = Arc::clone(if hidden { &self.aborted } else { &none });
+            let records = entry.bytes().clone();
             parts.push(Fetched {
                 fetch_offset: from,
                 next_offset,
@@ -1021,7 +1024,7 @@ mod tests {
         ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
     };
     use ottla_protocol::records::{
-        BatchBuilder, MessageSetBuilder, OldMagic, ProducerState, assign_offsets,
+        BatchBuilder, BatchHeader, MessageSetBuilder, OldMagic, ProducerState, assign_offsets,
     };
 
     use super::*;
@@ -1181,11 +1184,53 @@ mod tests {
                 .collect::<Vec<_>>(),
             [(10, 13), (13, 15)]
         );
-        let shared = |part: &Fetched| Arc::ptr_eq(&part.aborted, &fetched.aborted);
-        assert!(fetched.split().iter().all(shared), "no copy for each batch");
         assert_eq!(script.engine.position("t", 0), Ok(Some(10)));
         assert!(script.engine.advance("t", 0, generation, 15));
         assert_eq!(script.engine.position("t", 0), Ok(Some(15)));
+    }
+
+    #[test]
+    fn a_batch_split_off_is_hidden_only_if_its_own_transaction_was_aborted() {
+        let of_producer = |base, key: Option<&[u8]>| {
+            let mut builder = BatchBuilder::new(Compression::None, None);
+            builder.set_transactional(true);
+            builder
+                .append(1, key, Some(b"value"), std::iter::empty())
+                .unwrap();
+            let mut bytes = builder.finish(ProducerState::NONE).unwrap().to_vec();
+            let mut header = BatchHeader::parse(&bytes).unwrap();
+            (header.base_offset, header.producer_id) = (base, 7);
+            header.set_control(key.is_some());
+            header.seal(&mut bytes).unwrap();
+            bytes
+        };
+        let (abort, commit) = (Some(&[0, 0, 0, 0][..]), Some(&[0, 0, 0, 1][..]));
+        let records = [
+            of_producer(0, None),
+            of_producer(1, abort),
+            of_producer(2, None),
+            of_producer(3, commit),
+        ];
+        let fetched = Fetched {
+            topic: "t".into(),
+            partition: 0,
+            fetch_offset: 0,
+            next_offset: 4,
+            leader_epoch: -1,
+            high_watermark: 4,
+            records: records.concat().into(),
+            aborted: Arc::new([Aborted {
+                producer_id: 7,
+                first_offset: 0,
+            }]),
+        };
+        let parts = fetched.split();
+        assert!(
+            Arc::ptr_eq(&parts[0].aborted, &fetched.aborted),
+            "no copy for each batch"
+        );
+        assert!(parts[1..].iter().all(|part| part.aborted.is_empty()));
+        assert_eq!(parts.len(), 4);
     }
 
     #[test]

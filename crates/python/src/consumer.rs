@@ -44,7 +44,7 @@ impl Decode for Decoder {
             topic: Arc::clone(&fetched.topic),
             partition: fetched.partition,
             fetch_offset: fetched.fetch_offset,
-            aborted: fetched.aborted.iter().map(aborted).collect(),
+            aborted: fetched.aborted.to_vec(),
             read_committed: self.read_committed,
             check_crcs: self.check_crcs,
             decompress_limit: self.decompress_limit,
@@ -52,13 +52,6 @@ impl Decode for Decoder {
         ottla_columnar::decode(fetched.records.clone(), &source)
             .map(Decoded)
             .map_err(|error| fetched.corrupt(error))
-    }
-}
-
-fn aborted(transaction: &ottla_client::consumer::Aborted) -> ottla_columnar::Aborted {
-    ottla_columnar::Aborted {
-        producer_id: transaction.producer_id,
-        first_offset: transaction.first_offset,
     }
 }
 
