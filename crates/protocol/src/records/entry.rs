@@ -163,7 +163,8 @@ impl Entry {
     pub fn first_offset(&self, payload: &[u8]) -> Result<i64, RecordsError> {
         match self {
             Self::Batch(batch) => Ok(batch.header.base_offset),
-            Self::Message(message) => match message.records(payload)?.next() {
+            // What is asked is its place; whoever reads it checks what it holds.
+            Self::Message(message) => match message.records(payload)?.without_crcs().next() {
                 Some(first) => Ok(first?.offset),
                 None => Ok(message.offset),
             },

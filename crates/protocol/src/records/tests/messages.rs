@@ -278,6 +278,7 @@ fn wrappers_that_cannot_be_are_refused() {
     let payload = damaged.payload(LIMIT).unwrap();
     let unchecked = damaged.records(&payload).unwrap().without_crcs();
     assert_eq!(unchecked.flatten().count(), 1);
+    assert_eq!(damaged.first_offset(&payload), Ok(9));
 
     // Without a value.
     for magic in MAGICS {
