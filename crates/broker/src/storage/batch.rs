@@ -169,21 +169,24 @@ pub(crate) fn check(
 
 /// Walks the records of a batch: as many as its header says and nothing after them, at one offset after the other.
 fn check_records(batch: &Batch, needs_keys: bool) -> Result<(), Refusal> {
+    // The log numbers them anew, whatever the producer's first offset is.
+    let mut batch = batch.clone();
+    batch.header.base_offset = 0;
     let invalid = |what: String| Refusal::new(ErrorCode::INVALID_RECORD, what);
     let unreadable = |error: RecordsError| invalid(error.to_string());
     let payload = batch.payload(DECOMPRESS_LIMIT).map_err(unreadable)?;
     let records = batch.records(&payload).map_err(unreadable)?;
-    for (record, offset) in records.zip(batch.header.base_offset..) {
+    for (record, offset) in records.zip(0..) {
         let record = record.map_err(unreadable)?;
         if record.offset != offset {
             return Err(invalid(format!(
-                "a record has offset {}, {offset} is due",
+                "a record has offset {} in the batch, {offset} is due",
                 record.offset
             )));
         }
         if needs_keys && record.key.is_none() {
             return Err(invalid(format!(
-                "the record at offset {offset} has no key, and the topic is compacted (cleanup.policy)"
+                "the record at offset {offset} of the batch has no key, and the topic is compacted (cleanup.policy)"
             )));
         }
     }

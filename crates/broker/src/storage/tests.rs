@@ -96,6 +96,10 @@ fn records_are_looked_at_before_they_are_taken() {
             assert_eq!(refused.code, ErrorCode::INVALID_RECORD, "{refused:?}");
         }
     }
+    // A first offset means nothing, not even the last that there is.
+    let mut last = built(Compression::None, None).to_vec();
+    last[..8].copy_from_slice(&i64::MAX.to_be_bytes());
+    assert!(batch::check(last.into(), &config(0), true, 0).is_ok());
     // The second record's offset, behind its length, attributes and time, is that of the third.
     let mut gap = built(Compression::None, None).to_vec();
     let second = 61 + 1 + usize::from(gap[61]) / 2;
@@ -104,7 +108,7 @@ fn records_are_looked_at_before_they_are_taken() {
     records::set_producer_state(&mut gap, ProducerState::NONE).unwrap();
     let refused = batch::check(gap.into(), &config(0), true, 0).unwrap_err();
     assert!(
-        refused.message.contains("offset 2, 1 is due"),
+        refused.message.contains("offset 2 in the batch, 1 is due"),
         "{refused:?}"
     );
 }
