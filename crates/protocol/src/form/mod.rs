@@ -28,15 +28,12 @@ pub const UNKNOWN: &str = "_unknownTaggedFields";
 pub struct Name(u16);
 
 impl Name {
-    /// How many names there are.
-    pub const COUNT: usize = generated::FIELDS.len();
-
     /// Every name, in the order of [`Self::index`].
     pub fn all() -> impl ExactSizeIterator<Item = &'static str> {
         generated::FIELDS.iter().copied()
     }
 
-    /// Its place, below [`Self::COUNT`].
+    /// Its place among [`Self::all`].
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -92,20 +92,6 @@ impl BatchBuilder {
         self.transactional = yes;
     }
 
-    /// Makes room for `bytes` more of records at once, where their number is known: without it room doubles, and what is there
-    /// moves each time.
-    ///
-    /// # Errors
-    /// [`RecordsError::TooLarge`] if the batch would pass 2 GiB.
-    pub fn reserve(&mut self, bytes: usize) -> Result<(), RecordsError> {
-        let end = self.size().saturating_add(bytes);
-        if end > self.buffer.capacity() {
-            self.check_size(end)?;
-            self.buffer.reserve_exact(end - self.buffer.len());
-        }
-        Ok(())
-    }
-
     /// Sets what the timestamps of this batch are written as differences from, before its first record is added; if it is
     /// not set, that is the first record's timestamp.
     pub const fn set_base_timestamp(&mut self, timestamp: i64) {
@@ -305,21 +291,16 @@ impl BatchBuilder {
 
     #[cold]
     fn grow(&mut self, end: usize) -> Result<(), RecordsError> {
-        self.check_size(end)?;
-        let enough = end.max(2 * self.buffer.len()).max(self.last_size).max(ROOM);
-        self.buffer.reserve_exact(enough - self.buffer.len());
-        Ok(())
-    }
-
-    fn check_size(&self, end: usize) -> Result<(), RecordsError> {
-        let batch = self.size();
         if end > MOST {
+            let batch = self.size();
             return Err(RecordsError::TooLarge {
                 size: end.saturating_sub(batch),
                 batch,
                 most: MOST,
             });
         }
+        let enough = end.max(2 * self.buffer.len()).max(self.last_size).max(ROOM);
+        self.buffer.reserve_exact(enough - self.buffer.len());
         Ok(())
     }
 }

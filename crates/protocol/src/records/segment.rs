@@ -13,7 +13,7 @@ use super::{BatchHeader, Entry, RecordsError};
 /// that the broker allocated beforehand, is the end.
 ///
 /// The time is proportional to the number of bytes, whatever they are. No memory is taken until damage is met, and then
-/// less than a hundredth of the bytes.
+/// less than a thirtieth of the bytes.
 #[must_use]
 pub fn segment(bytes: Bytes) -> Segment {
     let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();

@@ -106,27 +106,6 @@ fn an_uncompressed_batch_is_not_copied_when_it_is_finished() {
 }
 
 #[test]
-fn room_that_was_asked_for_holds_the_records_where_they_are() {
-    let mut builder = BatchBuilder::new(Compression::None, None);
-    builder.reserve(200_000).unwrap();
-    let mut places = (0..190).map(|_| {
-        builder
-            .append(TIME, None, Some(&[7; 1000]), std::iter::empty())
-            .unwrap();
-        builder.bytes_so_far().as_ptr()
-    });
-    let place = places.next().unwrap();
-    assert!(places.all(|now| now == place));
-    let most = usize::MAX;
-    assert!(matches!(
-        builder.reserve(most),
-        Err(RecordsError::TooLarge { .. })
-    ));
-    let batch = validate_batch(builder.finish(ProducerState::NONE).unwrap()).unwrap();
-    assert_eq!(read(&batch).unwrap().len(), 190);
-}
-
-#[test]
 fn a_builder_is_used_again_and_again() {
     for codec in Compression::ALL {
         let mut builder = BatchBuilder::new(codec, None);
