@@ -402,10 +402,12 @@ impl Reader {
     #[cold]
     #[inline(never)]
     fn too_many<T>(&self, count: usize, least: usize) -> Result<T, DecodeError> {
-        Err(DecodeErrorKind::CountTooLarge {
-            count,
-            least,
-            left: self.remaining(),
+        let (wanted, left) = (count.saturating_mul(least), self.remaining());
+        // Of a tagged field it is the size that is wrong, if what comes after it could be the elements.
+        Err(if self.after > 0 && wanted <= left + self.after {
+            DecodeErrorKind::EndOfTag { wanted, left }
+        } else {
+            DecodeErrorKind::CountTooLarge { count, least, left }
         }
         .into())
     }
@@ -719,5 +721,25 @@ mod tests {
             kind(read(&[1, 0, 1, 7, 7])),
             DecodeErrorKind::EndOfTag { wanted: 2, left: 1 }
         );
+    }
+
+    #[test]
+    fn elements_that_pass_the_end_of_a_tag_are_told_from_a_count_too_large() {
+        let read = |bytes: &[u8]| {
+            let mut input = reader(bytes);
+            let mut tags = input.tags()?;
+            input.next_tag(&mut tags)?;
+            input.ints(true)
+        };
+        assert_eq!(
+            kind(read(&[1, 0, 2, 2, 7, 7, 7, 7])),
+            DecodeErrorKind::EndOfTag { wanted: 4, left: 1 }
+        );
+        let expected = DecodeErrorKind::CountTooLarge {
+            count: 2,
+            least: 4,
+            left: 1,
+        };
+        assert_eq!(kind(read(&[1, 0, 2, 3, 7, 7, 7, 7])), expected);
     }
 }
