@@ -107,11 +107,17 @@ fn described(entry: &Entry) -> Result<Value, RecordsError> {
         "maxTimestamp": entry.max_timestamp(),
     });
     if let Entry::Batch(Batch { header, .. }) = entry {
+        // Kafka counts on from a number that no producer sends; here it is as good as none.
+        let last_sequence = if header.base_sequence < NONE {
+            header.base_sequence.wrapping_add(header.last_offset_delta)
+        } else {
+            header.sequence(header.last_offset_delta)
+        };
         let of_batch = json!({
             "producerId": header.producer_id,
             "producerEpoch": header.producer_epoch,
             "baseSequence": header.base_sequence,
-            "lastSequence": header.sequence(header.last_offset_delta),
+            "lastSequence": last_sequence,
             "transactional": header.is_transactional(),
             "control": header.is_control(),
             "leaderEpoch": header.partition_leader_epoch,
