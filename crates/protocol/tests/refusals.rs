@@ -108,7 +108,8 @@ const DIFFERENT: &[Different] = &[
         },
     },
     Different {
-        why: "the topics as they were asked about, where Kafka collects their partitions in a hash map or set",
+        why: "the topics as they were asked about and every marker, where Kafka collects partitions in a hash map or set, \
+              of the last marker that names a producer",
         apis: &[
             ApiKey::AlterUserScramCredentials,
             ApiKey::OffsetFetch,
@@ -118,6 +119,7 @@ const DIFFERENT: &[Different] = &[
         ],
         versions: ALL,
         even: |ours, theirs| {
+            keep_last_markers(ours);
             gather(ours);
             gather(theirs);
         },
@@ -183,6 +185,17 @@ fn pairs(
             }
         }
         _ => {}
+    }
+}
+
+/// Of markers that name the same producer, keeps the last.
+fn keep_last_markers(answer: &mut Value) {
+    if let Some(markers) = answer.get_mut("markers").and_then(Value::as_array_mut) {
+        let by_producer: BTreeMap<String, Value> = markers
+            .drain(..)
+            .map(|marker| (marker["producerId"].to_string(), marker))
+            .collect();
+        markers.extend(by_producer.into_values());
     }
 }
 
