@@ -103,6 +103,14 @@ def peer(request: pytest.FixtureRequest) -> Peer:
     return {p.name: p for p in (Confluent(), AioKafka(), KafkaPython(), Java())}[request.param]
 
 
+def wait_until(happened: Callable[[], bool], what: str) -> None:
+    """Wait for what a cluster does soon after the controller has answered: a broker learns of it a little later."""
+    end = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < end, f"not within 20 s: {what}"
+        time.sleep(0.05)
+
+
 @pytest.fixture(scope="session")
 def new_topic() -> Callable[..., str]:
     """Make a topic of a name of its own, through our Admin, and return the name."""
@@ -112,6 +120,7 @@ def new_topic() -> Callable[..., str]:
         name = f"topic-{next(numbers)}"
         with ottla.Admin(bootstrap) as admin:
             admin.create_topics([ottla.NewTopic(name, partitions, 1, config=config)])
+            wait_until(lambda: name in admin.list_topics(), f"the broker knows {name}")
         return name
 
     return make

@@ -11,7 +11,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 import ottla
-from tests.integration.conftest import REAL
+from tests.integration.conftest import REAL, wait_until
 from tests.integration.peers.base import DEADLINE, until
 from tests.integration.peers.confluent import Confluent
 from tests.integration.stamps import Sent
@@ -127,8 +127,12 @@ def test_a_topic_made_anew(kafka: str, new_topic: Callable[..., str]) -> None:
     with ottla.Producer(kafka, linger_ms=0) as producer, ottla.Admin(kafka) as admin:
         for _ in range(3):
             producer.send(topic, b"old", partition=0).result(DEADLINE)
+        old = admin.describe_topics([topic])[topic].id
         admin.delete_topics([topic])
+        wait_until(lambda: topic not in admin.list_topics(), f"{topic} is gone")
         admin.create_topics([ottla.NewTopic(topic, 2, 1)])
+        wait_until(lambda: topic in admin.list_topics(), f"{topic} is back")
+        assert admin.describe_topics([topic])[topic].id != old
         assert producer.send(topic, b"new", partition=0).result(DEADLINE).offset == 0
     assert [r.value for r in read(kafka, topic, 1)] == [b"new"]
 
