@@ -26,7 +26,7 @@ test: .venv/dev.stamp  ## run everything that is checked: lint, Rust tests, Pyth
 fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each target; what is found becomes a test
 	scripts/fuzz.sh $(SECONDS)
 
-bench: .venv/dev.stamp  ## compare clients on one broker, and codecs (ONLY=codec, consume, lz4: what holds the word)
+bench: .venv/dev.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, scaling: what holds the word)
 	.venv/bin/python benches/python/run.py $(if $(ONLY),--only $(ONLY))
 
 lint: .venv/dev.stamp  ## check formats, lints, types and the rules about who may depend on whom

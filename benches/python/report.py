@@ -1,117 +1,142 @@
-"""The measurements as text and as a plot: medians, the range over repeats, and ratios to ours."""
+"""The measurements as text: a table for each scenario, and the goals with what was reached."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from scenarios import Figure, Goal, Scenario, Way
+
+Measured = dict[str, Any]
+"""What a worker printed."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Row:
-    """All repeats of one way of one client at one size.
+    """All repeats of one way in one scenario, in the order in which they were taken, unless one failed."""
 
-    Attributes:
-        rates: Records per second, one a repeat.
-        cpu: Median processor time per record in microseconds, user and system, all threads of the client's process.
-        peak: Highest resident memory over the repeats, in bytes.
-    """
+    scenario: Scenario
+    way: Way
+    repeats: list[Measured] = field(default_factory=list)
+    failure: str | None = None
 
-    kind: str
-    size: int
-    client: str
-    way: str
-    rates: list[float]
-    cpu: float
-    peak: int
+    def values(self, figure: Figure) -> list[float]:
+        """One of each repeat: per second, microseconds of processor time, seconds of latency, bytes."""
+        of = {
+            "records per second": lambda m: m["records"] / m["seconds"],
+            "CPU per record": lambda m: m["cpu_seconds"] / m["records"] * 1e6,
+            "p50": lambda m: m["p50"],
+            "p99": lambda m: m["p99"],
+            "memory": lambda m: m["peak_bytes"],
+        }[figure]
+        return [float(of(m)) for m in self.repeats]
 
-    @property
-    def name(self) -> str:
-        return f"{self.client} {self.way}"
-
-    @property
-    def rate(self) -> float:
-        return median(self.rates)
-
-
-def summarise(measurements: list[dict[str, Any]]) -> list[Row]:
-    """One row per way, in the order in which they were first measured."""
-    groups: dict[tuple[str, int, str, str], list[dict[str, Any]]] = {}
-    for m in measurements:
-        groups.setdefault((m["kind"], m["size"], m["client"], m["way"]), []).append(m)
-    return [
-        Row(
-            *key,
-            rates=[m["records"] / m["seconds"] for m in ms],
-            cpu=median(m["cpu_seconds"] / m["records"] * 1e6 for m in ms),
-            peak=max(m["peak_bytes"] for m in ms),
-        )
-        for key, ms in groups.items()
-    ]
-
-
-def _tables(rows: list[Row]) -> list[list[Row]]:
-    tables: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        tables.setdefault((row.kind, row.size), []).append(row)
-    return [tables[key] for key in sorted(tables)]
+    def median(self, figure: Figure) -> float:
+        return median(self.values(figure))
 
 
 def text(about: dict[str, Any], rows: list[Row]) -> str:
-    """The figures, and how many times as fast ours are as each of the others."""
+    """A table for each scenario."""
     lines = [", ".join(f"{k} {v}" for k, v in about.items())]
-    for table in _tables(rows):
-        ours = [r for r in table if r.client == "ottla"]
-        others = [r for r in table if r.client not in ("ottla", "socket")]
-        lines += [
-            "",
-            f"{table[0].kind}, values of {table[0].size} bytes, {len(table[0].rates)} repeats",
-            f"  {'':32}{'rec/s median':>14}{'min':>12}{'max':>12}{'MB/s':>8}{'CPU us/rec':>12}{'peak MB':>9}",
-        ]
-        lines += [
-            f"  {r.name:32}{r.rate:14,.0f}{min(r.rates):12,.0f}{max(r.rates):12,.0f}{r.rate * r.size / 1e6:8.0f}"
-            f"{r.cpu:12.2f}{r.peak / 1e6:9.0f}"
-            for r in table
-        ]
-        lines += ["", f"  ours to theirs: median (at worst) {'':6}" + "".join(f"{r.way:>19}" for r in ours)]
-        lines += [
-            f"  {other.name:40}"
-            + "".join(
-                f"{our.rate / other.rate:10.2f} ({min(our.rates) / max(other.rates):5.2f})".rjust(19) for our in ours
-            )
-            for other in others
-        ]
+    for scenario in dict.fromkeys(r.scenario for r in rows):
+        table = [r for r in rows if r.scenario == scenario]
+        lines += ["", f"{scenario.name}: {scenario.size} bytes a value, {len(table[0].repeats)} repeats"]
+        lines += _latencies(table) if scenario.kind == "latency" else _rates(table)
     return "\n".join(lines)
 
 
-def plot(about: dict[str, Any], rows: list[Row], path: Path) -> None:
-    """A bar per way, with the range over the repeats; one panel per kind and size."""
-    import matplotlib as mpl
+def _rates(table: list[Row]) -> list[str]:
+    head = f"  {'':38}{'krec/s median':>14}{'min':>9}{'max':>9}{'MB/s':>8}{'CPU s/Mrec':>12}{'memory MB':>11}"
+    return [head] + [
+        f"  {r.way.name:38}{r.median('records per second') / 1e3:14,.0f}"
+        f"{min(r.values('records per second')) / 1e3:9,.0f}{max(r.values('records per second')) / 1e3:9,.0f}"
+        f"{r.median('records per second') * r.scenario.size / 1e6:8,.0f}{r.median('CPU per record'):12.3f}"
+        f"{max(r.values('memory')) / 1e6:11,.0f}"
+        for r in table
+    ]
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
 
-    tables = _tables(rows)
-    kinds, sizes = sorted({r.kind for r in rows}), sorted({r.size for r in rows})
-    figure, axes = plt.subplots(
-        len(kinds), len(sizes), figsize=(7 * len(sizes), 4.6 * len(kinds)), squeeze=False, layout="constrained"
+def _latencies(table: list[Row]) -> list[str]:
+    head = (
+        f"  {'microseconds':38}{'p50 median':>11}{'min':>8}{'max':>8}{'p99 median':>12}{'min':>8}{'max':>8}{'CPU':>7}"
     )
-    colours = {"ottla": "#c8553d", "socket": "#999999"}
-    for axis, table in zip(axes.flat, tables, strict=True):
-        shown = table[::-1]
-        rates = [r.rate for r in shown]
-        spread = [[r.rate - min(r.rates) for r in shown], [max(r.rates) - r.rate for r in shown]]
-        names = [r.name for r in shown]
-        axis.barh(names, rates, xerr=spread, color=[colours.get(r.client, "#588b8b") for r in shown], ecolor="#333333")
-        for i, r in enumerate(shown):
-            axis.annotate(f" {r.rate / 1000:,.0f}k", (max(r.rates), i), va="center", fontsize=8)
-        axis.set_title(f"{table[0].kind}, {table[0].size}-byte values")
-        axis.set_xlabel("records per second")
-        axis.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}M")
-        axis.margins(x=0.12)
-        axis.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(f"{about['broker']}, {about['cores']} cores, Python {about['python']}; bars: median, lines: range")
-    figure.savefig(path, dpi=130)
+    return [head] + [
+        f"  {r.way.name:38}"
+        + "".join(
+            f"{median(v) * 1e6:{width}.0f}{min(v) * 1e6:8.0f}{max(v) * 1e6:8.0f}"
+            for v, width in ((r.values("p50"), 11), (r.values("p99"), 12))
+        )
+        + f"{r.median('CPU per record'):7.0f}"
+        for r in table
+    ]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a goal was met.
+
+    Attributes:
+        ours, other: Medians; no other for a bound on our figure itself.
+        reached: The median over the repeats of the ratio, each of neighbours in time, or of our figure.
+        worst: The repeat that is farthest from the goal.
+    """
+
+    goal: Goal
+    ours: float
+    other: float | None
+    reached: float
+    worst: float
+
+    @property
+    def met(self) -> bool:
+        if self.goal.figure == "records per second":
+            return self.reached >= self.goal.bound
+        return self.reached <= self.goal.bound
+
+
+def results(goals: tuple[Goal, ...] | list[Goal], rows: list[Row]) -> list[Result]:
+    """Every goal of which both sides were measured."""
+    found = {(r.scenario.name, r.way.name): r for r in rows}
+    out = []
+    for goal in goals:
+        ours = found.get((goal.scenario, f"ottla {goal.ours}"))
+        other = found.get((goal.scenario, goal.other)) if goal.other else None
+        if not ours or (goal.other and not other):
+            continue
+        figures = ours.values(goal.figure)
+        if other:
+            figures = [a / b for a, b in zip(figures, other.values(goal.figure), strict=True)]
+        worst = min(figures) if goal.figure == "records per second" else max(figures)
+        out.append(Result(goal, ours.median(goal.figure), other and other.median(goal.figure), median(figures), worst))
+    return out
+
+
+def goals_text(results: list[Result]) -> str:
+    """The goals as a Markdown table."""
+    lines = [
+        "| scenario | ours | goal | ours | theirs | reached: median | worst | met |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {r.goal.scenario} | {r.goal.ours} | {r.goal.text} | "
+        f"{_shown(r.goal.figure, r.ours)} | {'' if r.other is None else _shown(r.goal.figure, r.other)} | "
+        f"{_reached(r, r.reached)} | {_reached(r, r.worst)} | {'yes' if r.met else '**no**'} |"
+        for r in results
+    ]
+    return "\n".join(lines)
+
+
+def _shown(figure: Figure, value: float) -> str:
+    if figure == "records per second":
+        return f"{value / 1e3:,.0f} k/s"
+    if figure == "CPU per record":
+        return f"{value:.2f} us"
+    if figure == "memory":
+        return f"{value / 1e6:.0f} MB"
+    return f"{value * 1e6:.0f} us"
+
+
+def _reached(result: Result, value: float) -> str:
+    return f"{value:.2f}" if result.other is not None else _shown(result.goal.figure, value)

@@ -1,169 +1,145 @@
 #!/usr/bin/env python3
-"""Compare ottla with confluent-kafka, aiokafka and kafka-python on one broker, and its codec with others' without one.
+"""Compare ottla with other clients and with what the machine allows on one broker, and its codec with others'.
 
-    .venv/bin/python benches/python/run.py [--only WORDS] [--broker real|embedded] [--quick]
+    .venv/bin/python benches/python/run.py [--only WORDS] [--repeats N] [--broker real|embedded] [--quick]
 
 Each measurement is a process of its own; repeats are interleaved, so that a busy moment of the machine hurts all alike.
-The figures go to benches/out/ as JSON and as a plot. See benches/README.md.
+Tables go to the terminal; they, every measurement as JSON and plots go to benches/out/. See benches/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import importlib.metadata
 import json
 import os
 import platform
 import re
-import select
 import shutil
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
 import codec  # noqa: E402
+import plots  # noqa: E402
 import report  # noqa: E402
-from scenarios import BUDGET, PARTITIONS, SIZES, VARIANTS, Variant  # noqa: E402
-from tests.brokers.brokers import Cluster, listens  # noqa: E402
+from broker import KAFKA, Broker, embedded_broker, real_broker  # noqa: E402
+from clients import krafka  # noqa: E402
+from measurement import Job  # noqa: E402
+from scenarios import GOALS, SCALING, SCENARIOS, Scenario, Way  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+MEASUREMENT_TIMEOUT = 90.0
+LASTS = """
+how long it takes, about, with 5 repeats on 2 cores:
+  consume-100B, consume-1KB      2.5 minutes each
+  consume-lz4-100B and its like  1.5 minutes each, of 4
+  records-100B, async-100B       1 minute each
+  send-100B                      1.5 minutes
+  produce-100B, produce-1KB      3 minutes each
+  latency                        2.5 minutes
+  codec                          5 minutes
+  scaling                        15 minutes; only when asked for: --only scaling
+"""
 
-KAFKA = "4.4.0"
-FIRST_PORT = 31000
-MEASUREMENT_TIMEOUT = 60.0
 
+class Bench:
+    """Scenarios on one broker.
 
-@contextlib.contextmanager
-def real_broker() -> Iterator[str]:
-    """Kafka with its defaults, but that it frees the space of deleted topics at once."""
-    port = next(p for p in range(FIRST_PORT, 32000, 100) if not any(listens(p + i) for i in range(100)))
-    with tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
-        quick_delete = {"log.segment.delete.delay.ms": "100"}
-        cluster = Cluster.start(folder, version=KAFKA, port=port, config=quick_delete, heap="1g")
+    Args:
+        broker: That runs.
+        shrink: Records and budgets are divided by it, to see whether all runs.
+    """
+
+    def __init__(self, broker: Broker, shrink: int) -> None:
+        self._broker, self._shrink = broker, shrink
+        self._filled = list[str]()
+        self._made = 0
+
+    def run(self, scenarios: list[Scenario], repeats: int) -> list[report.Row]:
+        """Every way of every scenario, `repeats` times; those of one scenario in turn, after one of each that does not
+        count for ours and the limits, so that the broker is warm."""
+        rows = [report.Row(s, w) for s in scenarios for w in s.ways]
+        ahead = sum((w.role != "peer") + repeats for s in scenarios for w in s.ways)
+        with tqdm(total=ahead, desc="measure") as progress:
+            for scenario in scenarios:
+                self._broker.use_cores(scenario.cores[1])
+                its = [r for r in rows if r.scenario == scenario]
+                for repeat in range(-1, repeats):
+                    for row in its:
+                        if repeat < 0 and row.way.role == "peer":
+                            continue
+                        progress.set_postfix_str(f"{scenario.name}: {row.way.name}")
+                        if row.failure is None:
+                            self._take(row, counts=repeat >= 0)
+                        progress.update()
+        return rows
+
+    def _take(self, row: report.Row, *, counts: bool) -> None:
+        """One measurement. A way that failed is not tried again, and said at the end; the others go on."""
         try:
-            yield cluster.st["bootstrap"]["PLAINTEXT"]
+            measured = self._measure(row.scenario, row.way)
+        except (subprocess.SubprocessError, RuntimeError) as error:
+            row.failure = str(error)
+        else:
+            if counts:
+                row.repeats.append(measured)
+
+    def _measure(self, scenario: Scenario, way: Way) -> report.Measured:
+        if scenario.kind == "consume":
+            return self._work(scenario, way, self._topic(scenario))
+        self._made += 1
+        topic = self._broker.create(f"{scenario.kind}-{self._made}", scenario.partitions)
+        try:
+            return self._work(scenario, way, topic)
         finally:
-            cluster.stop(grace=2.0)
+            self._broker.delete(topic)
 
+    def _topic(self, scenario: Scenario) -> str:
+        """The scenario's topic, filled unless another scenario's is the same."""
+        what = (scenario.size, self._records(scenario), scenario.codec, scenario.batch, scenario.partitions)
+        topic = "-".join(map(str, what))
+        if topic not in self._filled:
+            size, records, codec, batch, partitions = what
+            self._broker.fill(topic, partitions, size, records, codec, batch)
+            self._filled.append(topic)
+        return topic
 
-@contextlib.contextmanager
-def embedded_broker() -> Iterator[str]:
-    """Our own, in memory, in a process of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "ottla", "broker", "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    try:
-        end = time.monotonic() + 20
-        while not listens(port):
-            if time.monotonic() > end or process.poll() is not None:
-                raise SystemExit(f"the embedded broker did not start: {_errors(process)}")
-            time.sleep(0.05)
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(20)
+    def _records(self, scenario: Scenario) -> int:
+        return scenario.records // self._shrink
 
-
-def _errors(process: subprocess.Popen[bytes]) -> str:
-    if process.stderr and select.select([process.stderr], [], [], 1)[0]:
-        return os.read(process.stderr.fileno(), 4000).decode()
-    return "it says nothing"
-
-
-def measure(bootstrap: str, variant: Variant, topic: str, size: int, total: int, budget: float) -> dict[str, Any]:
-    """The figures of one process; raises with its errors if it fails."""
-    job = {
-        "bootstrap": bootstrap,
-        "topic": topic,
-        "partitions": PARTITIONS,
-        "total": total,
-        "size": size,
-        "budget": budget,
-        "properties": dict(variant.properties),
-    }
-    order = json.dumps({"function": variant.function, "job": job})
-    done = subprocess.run(
-        [sys.executable, HERE / "worker.py", order],
-        capture_output=True,
-        text=True,
-        timeout=MEASUREMENT_TIMEOUT,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(f"{variant.name} with {size}-byte values: {done.stderr[-2000:]}")
-    figures: dict[str, Any] = json.loads(done.stdout)
-    return figures
-
-
-def fill(bootstrap: str, size: int, total: int) -> str:
-    """A topic of `total` records for consumers, in batches of up to 128 KiB, as a steady producer leaves them."""
-    from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient
-
-    topic = new_topic(AdminClient({"bootstrap.servers": bootstrap, "log_level": 3}), f"consume-{size}")
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "linger.ms": 50,
-            "batch.size": 128 << 10,
-            "queue.buffering.max.messages": 500_000,
-        }
-    )
-    value = (b"%d " % 2_654_435_761 * size)[:size]
-    for i in tqdm(range(total), f"fill {size} B", unit="rec", mininterval=0.5, leave=False):
-        while True:
-            try:
-                producer.produce(topic, value, key=b"%08d" % i, partition=i * PARTITIONS // total)
-                break
-            except BufferError:
-                producer.poll(0.05)
-    if producer.flush(60):
-        raise SystemExit(f"could not fill {topic}")
-    return topic
-
-
-def new_topic(admin: Any, name: str) -> str:
-    from confluent_kafka.admin import NewTopic
-
-    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(20)
-    return name
-
-
-def run(
-    bootstrap: str, variants: list[Variant], sizes: dict[int, int], budget: float, repeats: int
-) -> list[dict[str, Any]]:
-    """Every variant at every size, `repeats` times, interleaved."""
-    from confluent_kafka.admin import AdminClient
-
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
-    filled = {s: fill(bootstrap, s, n) for s, n in sizes.items() if any(v.kind == "consume" for v in variants)}
-    out = []
-    rounds = [(r, s, v) for r in range(repeats) for s in sizes for v in variants]
-    with tqdm(rounds, "measure") as progress:
-        for repeat, size, variant in progress:
-            progress.set_postfix_str(f"{variant.name}, {size} B")
-            if variant.kind == "consume":
-                figures = measure(bootstrap, variant, filled[size], size, sizes[size], budget)
-            else:
-                topic = new_topic(admin, f"produce-{size}-{repeat}-{VARIANTS.index(variant)}")
-                figures = measure(bootstrap, variant, topic, size, 0, budget)
-                admin.delete_topics([topic])[topic].result(20)
-            out.append({**dataclasses.asdict(variant), "size": size, "repeat": repeat, **figures})
-    return out
+    def _work(self, scenario: Scenario, way: Way, topic: str) -> report.Measured:
+        job = Job(
+            self._broker.bootstrap,
+            topic,
+            scenario.partitions,
+            self._records(scenario),
+            scenario.size,
+            scenario.budget / self._shrink,
+            scenario.codec,
+            dict(way.properties),
+        )
+        order = {"way": way.function, "cores": scenario.cores[0], "job": dataclasses.asdict(job)}
+        environment = {**os.environ, "PYTHONPATH": way.python_path} if way.python_path else None
+        done = subprocess.run(
+            [sys.executable, HERE / "worker.py", json.dumps(order)],
+            capture_output=True,
+            text=True,
+            timeout=MEASUREMENT_TIMEOUT,
+            check=False,
+            env=environment,
+        )
+        if done.returncode:
+            raise RuntimeError(done.stderr[-3000:])
+        measured: report.Measured = json.loads(done.stdout)
+        return measured
 
 
 def environment(broker: str) -> dict[str, Any]:
@@ -174,42 +150,72 @@ def environment(broker: str) -> dict[str, Any]:
         found = re.search(pattern, text)
         return found[1] if found else "unknown"
 
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    libraries = ("confluent-kafka", "aiokafka", "kafka-python", "pyarrow")
+    def says(*command: str) -> str:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return (done.stdout or done.stderr).strip()
+
+    libraries = ("confluent-kafka", "aiokafka", "kafka-python", "kafkarrow", "cramjam", "pyarrow")
     return {
         "broker": broker,
         "cpu": first(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()),
         "cores": os.cpu_count(),
+        "memory": first(r"MemTotal:\s*(.*)", Path("/proc/meminfo").read_text()),
+        "load": os.getloadavg()[0],
         "kernel": platform.release(),
         "python": platform.python_version(),
+        "java": first(r'version "([^"]*)"', says("java", "-version")) if shutil.which("java") else "none",
         "ottla": ottla.__version__,
-        "commit": commit.stdout.strip(),
+        "commit": says("git", "describe", "--always", "--dirty"),
         **{name: importlib.metadata.version(name) for name in libraries},
+        "krafka": first(r'name = "krafka"\nversion = "([^"]*)"', (krafka.CRATE / "Cargo.lock").read_text()),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 
 
+def chosen(scenarios: tuple[Scenario, ...], words: list[str], clients: list[str], other: Path | None) -> list[Scenario]:
+    """The scenarios whose names, with those of their ways, hold all words; with these ways only."""
+    out = []
+    for scenario in scenarios:
+        ways = [w for w in scenario.ways if all(word in f"{scenario.name} {w.name}" for word in words)]
+        ways = [w for w in ways if not clients or any(c in w.name for c in clients)]
+        if other:
+            path = str(other.resolve())
+            ways += [dataclasses.replace(w, client="other", python_path=path) for w in ways if w.role == "ours"]
+        if ways:
+            out.append(dataclasses.replace(scenario, ways=tuple(ways)))
+    return out
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=LASTS, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--only", default="", help="what holds this: codec, consume, produce, aiokafka, metadata/decode"
+        "--only", default="", help="what holds these words: codec, consume, consume-100B, latency, scaling"
+    )
+    parser.add_argument(
+        "--clients", default="", help="only these, by comma: ottla,socket,'confluent-kafka consume, tuned'"
+    )
+    parser.add_argument(
+        "--other", type=Path, help="the `python` folder of another build of ottla, measured in turn with this"
     )
     parser.add_argument("--broker", choices=["real", "embedded"], help="default: real Kafka where Java and Maven are")
     parser.add_argument("--quick", action="store_true", help="one short repeat: to see that it runs, not for figures")
-    parser.add_argument("--repeats", type=int, help="of each measurement; 3, and 5 for codecs")
+    parser.add_argument("--repeats", type=int, help="of each measurement; 5, and 3 for scaling")
     parser.add_argument("--out", type=Path, default=ROOT / "benches" / "out")
     args = parser.parse_args()
-    rows = [r for r in codec.ROWS if args.only in f"codec {r}"]
-    variants = [v for v in VARIANTS if args.only in f"{v.kind} {v.name}"]
-    if not rows and not variants:
+    words = args.only.split()
+    rows = [r for r in codec.ROWS if all(w in f"codec {r}" for w in words)] if not args.clients else []
+    known = SCALING if "scaling" in words else SCENARIOS
+    clients = [c for c in re.split(r",(?! )", args.clients) if c]
+    scenarios = chosen(known, words, clients, args.other)
+    if not rows and not scenarios:
         parser.error(f"nothing holds {args.only!r}")
     args.out.mkdir(parents=True, exist_ok=True)
     if rows:
         run_codecs(rows, args)
-    if variants:
-        run_clients(variants, args)
+    if scenarios:
+        run_clients(scenarios, args)
 
 
 def run_codecs(rows: list[str], args: argparse.Namespace) -> None:
@@ -225,24 +231,44 @@ def run_codecs(rows: list[str], args: argparse.Namespace) -> None:
     print(f"\n{stem}.json\n{stem}.png\n")
 
 
-def run_clients(variants: list[Variant], args: argparse.Namespace) -> None:
-    """The clients on a broker: JSON, tables and plot."""
+def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
+    """The clients on a broker: JSON, tables and plots."""
     can_be_real = bool(shutil.which("java") and shutil.which("mvn"))
-    broker = args.broker or ("real" if can_be_real else "embedded")
-    sizes, budget, repeats = SIZES, BUDGET, args.repeats or 3
-    if args.quick:
-        sizes, budget, repeats = {s: n // 10 for s, n in SIZES.items()}, BUDGET / 10, 1
+    kind = args.broker or ("real" if can_be_real else "embedded")
+    repeats = 1 if args.quick else args.repeats or (3 if scenarios[0].point else 5)
+    if any(w.client == "krafka" for s in scenarios for w in s.ways):
+        krafka.build()
 
-    about = environment(f"Apache Kafka {KAFKA}" if broker == "real" else "embedded")
-    with real_broker() if broker == "real" else embedded_broker() as bootstrap:
-        figures = run(bootstrap, variants, sizes, budget, repeats)
+    about = environment(f"Apache Kafka {KAFKA}" if kind == "real" else "embedded")
+    with real_broker() if kind == "real" else embedded_broker() as broker:
+        rows = Bench(broker, 10 if args.quick else 1).run(scenarios, repeats)
 
-    stem = args.out / f"python-{broker}"
-    stem.with_suffix(".json").write_text(json.dumps({"environment": about, "measurements": figures}, indent=1))
-    summary = report.summarise(figures)
-    print(report.text(about, summary))
-    report.plot(about, summary, stem.with_suffix(".png"))
-    print(f"\n{stem}.json\n{stem}.png")
+    failed, rows = [r for r in rows if r.failure], [r for r in rows if not r.failure]
+    reached = report.results(GOALS, rows)
+    tables = report.text(about, rows)
+    goals = report.goals_text(reached)
+    name = "scaling" if scenarios[0].point else "clients"
+    measurements = [
+        {
+            "scenario": r.scenario.name,
+            "way": r.way.name,
+            "role": r.way.role,
+            "size": r.scenario.size,
+            "repeats": r.repeats,
+        }
+        for r in rows
+    ]
+    data = {"environment": about, "measurements": measurements}
+    (args.out / f"{name}.json").write_text(json.dumps(data, indent=1))
+    (args.out / f"{name}.txt").write_text(f"{tables}\n")
+    (args.out / "goals.md").write_text(f"{goals}\n")
+    print(tables)
+    if reached:
+        print(f"\n{goals}\n\n{sum(r.met for r in reached)} of {len(reached)} goals met")
+    paths = [args.out / f"{name}.json", args.out / f"{name}.txt", *plots.save(about, rows, args.out)]
+    print("\n", *paths, sep="\n")
+    if failed:
+        raise SystemExit("\n".join(f"FAILED {r.scenario.name}: {r.way.name}: {r.failure}" for r in failed))
 
 
 if __name__ == "__main__":

@@ -1,84 +1,350 @@
-"""What is compared with what: one place, for every client."""
+"""What is compared with what, and what it is to show: one place, for every client."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
-PARTITIONS = 4
-SIZES = {100: 2_000_000, 1000: 300_000}
-"""Bytes of a value, and how many records of that size a topic is filled with for consuming."""
+Properties = tuple[tuple[str, int], ...]
+Role = Literal["ours", "peer", "limit"]
 
-BUDGET = 1.5
-"""Seconds after which a client stops; slow ones need not read or write everything to have a rate."""
+# A goal is about ours with its defaults. What is tuned is larger batches and fetches.
+OUR_FETCH: Properties = (("fetch_max_bytes", 64 << 20), ("max_partition_fetch_bytes", 8 << 20))
+OUR_BATCH: Properties = (("linger_ms", 20), ("batch_size", 1_000_000))
+# The quickest of those that were tried: larger fetches or longer queues are slower.
+RDKAFKA_FETCH: Properties = (
+    ("fetch.queue.backoff.ms", 1),
+    ("queued.min.messages", 200_000),
+    ("queued.max.messages.kbytes", 256 << 10),
+)
+RDKAFKA_BATCH: Properties = (
+    ("linger.ms", 20),
+    ("batch.size", 1_000_000),
+    ("batch.num.messages", 100_000),
+    ("queue.buffering.max.messages", 2_000_000),
+)
+JAVA_BATCH: Properties = (("linger.ms", 20), ("batch.size", 1_000_000), ("buffer.memory", 64 << 20))
+KRAFKA_FETCH: Properties = (
+    ("max_poll_records", 10_000),
+    ("max_buffered_records", 100_000),
+    ("max_partition_fetch_bytes", 8 << 20),
+)
+KRAFKA_BATCH: Properties = (("linger_ms", 20), ("batch_size", 1_000_000))
 
 
 @dataclass(frozen=True)
-class Variant:
+class Way:
     """One way of doing the work.
 
     Attributes:
-        kind: `consume` or `produce`.
-        client: The library.
-        way: The call that does the work, and how the client is set up.
-        function: The name of the function in `clients.py`.
+        client: Whose.
+        label: The call that does the work, and how the client is set up.
+        function: `module.function` in `clients/`.
         properties: What it is set up with, beyond the library's defaults.
+        role: Whether it is ours, a peer's, or what the machine allows.
+        python_path: Where Python looks first: a folder that holds another build of ottla.
     """
 
-    kind: str
     client: str
-    way: str
+    label: str
     function: str
-    properties: tuple[tuple[str, int | str | bool], ...] = ()
+    properties: Properties = ()
+    role: Role = "peer"
+    python_path: str = ""
 
     @property
     def name(self) -> str:
-        return f"{self.client} {self.way}"
-
-    @property
-    def ours(self) -> bool:
-        return self.client == "ottla"
+        return f"{self.client} {self.label}"
 
 
-def _variants() -> list[Variant]:
-    big_fetch = (("fetch_max_bytes", 64 << 20), ("max_partition_fetch_bytes", 8 << 20))
-    batched = (("linger_ms", 20), ("batch_size", 1 << 20))
-    librdkafka_fetch = (
-        ("fetch.message.max.bytes", 8 << 20),
-        ("fetch.queue.backoff.ms", 5),
-        ("queued.min.messages", 1_000_000),
-        ("queued.max.messages.kbytes", 512 << 10),
-    )
-    librdkafka_batched = (
-        ("linger.ms", 20),
-        ("batch.size", 1 << 20),
-        ("batch.num.messages", 100_000),
-        ("queue.buffering.max.messages", 2_000_000),
-    )
-    return [
-        Variant("consume", "ottla", "columns", "ottla_columns"),
-        Variant("consume", "ottla", "records", "ottla_records"),
-        Variant("consume", "ottla", "columns, tuned", "ottla_columns", big_fetch),
-        Variant("consume", "confluent-kafka", "records", "confluent_records"),
-        Variant("consume", "confluent-kafka", "records, tuned", "confluent_records", librdkafka_fetch),
-        Variant("consume", "confluent-kafka", "columns, tuned", "confluent_columns", librdkafka_fetch),
-        Variant("consume", "aiokafka", "records", "aiokafka_records"),
-        Variant("consume", "kafka-python", "records", "kafka_python_records"),
-        Variant("consume", "socket", "drain", "socket_drain"),
-        Variant("produce", "ottla", "send", "ottla_send"),
-        Variant("produce", "ottla", "send_many", "ottla_send_many"),
-        Variant("produce", "ottla", "send_arrow", "ottla_send_arrow"),
-        Variant("produce", "ottla", "send, tuned", "ottla_send", batched),
-        Variant("produce", "ottla", "send_many, tuned", "ottla_send_many", batched),
-        Variant("produce", "ottla", "send_arrow, tuned", "ottla_send_arrow", batched),
-        Variant("produce", "confluent-kafka", "send", "confluent_send"),
-        Variant("produce", "confluent-kafka", "send, tuned", "confluent_send", librdkafka_batched),
-        Variant("produce", "aiokafka", "send", "aiokafka_send"),
-        Variant(
-            "produce", "aiokafka", "send, tuned", "aiokafka_send", (("linger_ms", 20), ("max_batch_size", 1 << 20))
+@dataclass(frozen=True)
+class Point:
+    """A place in a plot of how cost grows: whether of consuming or producing, what is changed, and to what."""
+
+    kind: str
+    axis: str
+    x: float | str
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The same work for several ways, which are measured in turn.
+
+    Attributes:
+        name: What `--only` looks for, with the ways' names.
+        kind: What a measurement starts with: a filled topic, an empty one, or one that all latencies share.
+        size: Bytes of a value.
+        records: How many the topic holds, or a way writes at most; or how often a latency is taken.
+        codec: What the topic is compressed with.
+        partitions: Of the topic.
+        batch: Most bytes of a batch that the topic is filled with.
+        budget: Seconds after which a way stops; slow ones need not do everything to have a rate.
+        cores: That a client may use, and the broker; empty for all.
+        point: Its place in a plot of how cost grows.
+    """
+
+    name: str
+    kind: Literal["consume", "produce", "latency"]
+    size: int
+    records: int
+    ways: tuple[Way, ...]
+    codec: str = "none"
+    partitions: int = 4
+    batch: int = 128 << 10
+    budget: float = 1.5
+    cores: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    point: Point | None = None
+
+
+def ours(label: str, function: str, properties: Properties = ()) -> Way:
+    return Way("ottla", label, f"ottla.{function}", properties, "ours")
+
+
+COLUMNS = ours("columns", "columns")
+CONSUME = Way("confluent-kafka", "consume", "confluent.consume")
+CONSUME_TUNED = Way("confluent-kafka", "consume, tuned", "confluent.consume", RDKAFKA_FETCH)
+GETMANY = Way("aiokafka", "getmany", "aiokafka.getmany")
+JAVA_CONSUME = Way("Java", "perf consumer", "java.consume")
+KRAFKA_POLL = Way("krafka", "poll, tuned", "krafka.poll", KRAFKA_FETCH)
+DRAIN = Way("socket", "drain", "sockets.drain", role="limit")
+DECOMPRESSION = Way("one core", "decompression", "decompression.alone", role="limit")
+
+CONSUMERS = (
+    COLUMNS,
+    ours("columns, tuned", "columns", OUR_FETCH),
+    CONSUME,
+    CONSUME_TUNED,
+    Way("confluent-kafka", "columns, tuned", "confluent.columns", RDKAFKA_FETCH),
+    GETMANY,
+    Way("kafka-python", "poll", "kafka_python.poll"),
+    Way("kafkarrow", "poll", "kafkarrow.poll"),
+    JAVA_CONSUME,
+    KRAFKA_POLL,
+    DRAIN,
+)
+DECOMPRESSING = (COLUMNS, CONSUME_TUNED, GETMANY, JAVA_CONSUME, KRAFKA_POLL, DRAIN, DECOMPRESSION)
+
+PRODUCE = Way("confluent-kafka", "produce", "confluent.produce")
+PRODUCE_TUNED = Way("confluent-kafka", "produce, tuned", "confluent.produce", RDKAFKA_BATCH)
+PRODUCE_BATCH = Way("confluent-kafka", "produce_batch", "confluent.produce_batch")
+PRODUCE_BATCH_TUNED = Way("confluent-kafka", "produce_batch, tuned", "confluent.produce_batch", RDKAFKA_BATCH)
+SEND_MANY = ours("send_many", "send_many")
+SEND_ARROW = ours("send_arrow", "send_arrow")
+JAVA_PRODUCE = Way("Java", "perf producer", "java.produce")
+SENDING = Way("socket", "batches made before", "sockets.produce", role="limit")
+
+PRODUCERS = (
+    SEND_MANY,
+    SEND_ARROW,
+    ours("send_many, tuned", "send_many", OUR_BATCH),
+    PRODUCE_BATCH,
+    PRODUCE_BATCH_TUNED,
+    JAVA_PRODUCE,
+    Way("Java", "perf producer, tuned", "java.produce", JAVA_BATCH),
+    Way("krafka", "enqueue, tuned", "krafka.enqueue", KRAFKA_BATCH),
+    SENDING,
+)
+
+NO_LINGER: Properties = (("linger.ms", 0),)
+SCENARIOS = (
+    Scenario("consume-100B", "consume", 100, 5_000_000, CONSUMERS),
+    Scenario("consume-1KB", "consume", 1_000, 1_000_000, CONSUMERS),
+    *(
+        Scenario(f"consume-{codec}-{name}", "consume", size, records, DECOMPRESSING, codec)
+        for codec in ("lz4", "zstd")
+        for name, size, records in (("100B", 100, 5_000_000), ("1KB", 1_000, 1_000_000))
+    ),
+    Scenario(
+        "records-100B",
+        "consume",
+        100,
+        5_000_000,
+        (
+            ours("for record", "records"),
+            ours("record of batch", "rows_of_batches"),
+            CONSUME,
+            CONSUME_TUNED,
+            Way("kafka-python", "poll", "kafka_python.poll"),
         ),
-        Variant("produce", "kafka-python", "send", "kafka_python_send"),
-        Variant("produce", "kafka-python", "send, tuned", "kafka_python_send", batched),
+    ),
+    Scenario(
+        "async-100B",
+        "consume",
+        100,
+        5_000_000,
+        (
+            ours("async for record", "async_records"),
+            ours("async for batch", "async_batches"),
+            COLUMNS,
+            GETMANY,
+            Way("aiokafka", "async for record", "aiokafka.records"),
+        ),
+    ),
+    Scenario(
+        "send-100B",
+        "produce",
+        100,
+        3_000_000,
+        (
+            ours("send", "send"),
+            ours("async send", "async_send"),
+            PRODUCE,
+            PRODUCE_TUNED,
+            Way("aiokafka", "send", "aiokafka.send"),
+            Way("aiokafka", "send, tuned", "aiokafka.send", (("linger_ms", 20), ("max_batch_size", 1 << 20))),
+            Way("kafka-python", "send", "kafka_python.send"),
+        ),
+    ),
+    Scenario("produce-100B", "produce", 100, 5_000_000, PRODUCERS),
+    Scenario("produce-1KB", "produce", 1_000, 600_000, PRODUCERS),
+    Scenario(
+        "latency-produce",
+        "latency",
+        100,
+        2_000,
+        (
+            ours("send", "latency_produce"),
+            ours("async send", "async_latency_produce"),
+            Way("confluent-kafka", "produce", "confluent.latency_produce"),
+            Way("confluent-kafka", "produce, no linger", "confluent.latency_produce", NO_LINGER),
+            Way("aiokafka", "send_and_wait", "aiokafka.latency_produce"),
+            Way("socket", "produce", "sockets.latency_produce", role="limit"),
+        ),
+    ),
+    Scenario(
+        "latency-end-to-end",
+        "latency",
+        100,
+        2_000,
+        (
+            ours("send to poll", "latency_end_to_end"),
+            ours("async send to poll", "async_latency_end_to_end"),
+            Way("confluent-kafka", "produce to poll", "confluent.latency_end_to_end"),
+            Way("confluent-kafka", "produce to poll, no linger", "confluent.latency_end_to_end", NO_LINGER),
+            Way("aiokafka", "send to getone", "aiokafka.latency_end_to_end"),
+            Way("socket", "produce to fetch", "sockets.latency_end_to_end", role="limit"),
+        ),
+    ),
+)
+
+
+Figure = Literal["records per second", "CPU per record", "p50", "p99", "memory"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a scenario is to show: a bound on the ratio of a figure of ours to another's, or on the figure itself.
+
+    Attributes:
+        scenario: Its name.
+        text: The goal in words.
+        figure: What is compared.
+        ours: The label of our way.
+        other: The name of the other way; None for a bound on the figure itself.
+        bound: At least for records per second, else at most; bytes for memory.
+    """
+
+    scenario: str
+    text: str
+    figure: Figure
+    ours: str
+    other: str | None
+    bound: float
+
+
+def _rate(scenario: str, label: str, other: Way, bound: float, text: str) -> Goal:
+    return Goal(scenario, text, "records per second", label, other.name, bound)
+
+
+def _cpu(scenario: str, label: str, other: Way) -> Goal:
+    return Goal(scenario, "CPU per record: half of confluent's", "CPU per record", label, other.name, 0.5)
+
+
+def _goals() -> list[Goal]:
+    goals = [
+        _rate("consume-100B", "columns", DRAIN, 0.6, "60 % of the drain"),
+        _rate("consume-100B", "columns", CONSUME_TUNED, 7, "7 x confluent tuned"),
+        _rate("consume-100B", "columns", JAVA_CONSUME, 5, "5 x Java"),
+        _cpu("consume-100B", "columns", CONSUME_TUNED),
+        Goal("consume-100B", "memory under 100 MB", "memory", "columns", None, 100e6),
+        _rate("consume-1KB", "columns", DRAIN, 0.7, "70 % of the drain"),
+        _rate("consume-1KB", "columns", CONSUME_TUNED, 3, "3 x confluent tuned"),
+        _cpu("consume-1KB", "columns", CONSUME_TUNED),
     ]
+    for scenario in [f"consume-{codec}-{size}" for codec in ("lz4", "zstd") for size in ("100B", "1KB")]:
+        goals += [
+            _rate(scenario, "columns", DECOMPRESSION, 0.85, "85 % of decompression alone"),
+            _rate(scenario, "columns", CONSUME_TUNED, 2, "2 x confluent tuned"),
+            _cpu(scenario, "columns", CONSUME_TUNED),
+        ]
+    goals += [
+        _rate("records-100B", "for record", CONSUME_TUNED, 3.5, "3.5 x confluent tuned"),
+        _cpu("records-100B", "for record", CONSUME_TUNED),
+        _rate("async-100B", "async for record", GETMANY, 4, "4 x aiokafka's getmany"),
+        _rate("async-100B", "async for batch", COLUMNS, 0.9, "as columns: 90 % at least"),
+        _rate("send-100B", "send", PRODUCE, 2.5, "2.5 x confluent's produce"),
+        _rate("send-100B", "send", PRODUCE_TUNED, 2.5, "2.5 x confluent's produce, tuned"),
+        _cpu("send-100B", "send", PRODUCE_TUNED),
+    ]
+    for way in (SEND_MANY, SEND_ARROW):
+        goals += [
+            _rate("produce-100B", way.label, PRODUCE_BATCH, 5, "5 x produce_batch"),
+            _rate("produce-100B", way.label, PRODUCE_BATCH_TUNED, 5, "5 x produce_batch, tuned"),
+            _rate("produce-100B", way.label, JAVA_PRODUCE, 4, "4 x Java"),
+            _rate("produce-100B", way.label, SENDING, 0.6, "60 % of the socket"),
+            _cpu("produce-100B", way.label, PRODUCE_BATCH_TUNED),
+        ]
+    for figure in ("p50", "p99"):
+        for scenario, label, others, limit in (
+            ("latency-produce", "send", ("confluent-kafka produce, no linger", "aiokafka send_and_wait"), None),
+            (
+                "latency-end-to-end",
+                "send to poll",
+                ("confluent-kafka produce to poll, no linger", "aiokafka send to getone"),
+                "socket produce to fetch",
+            ),
+        ):
+            goals += [Goal(scenario, f"{figure} at most {o.split()[0]}'s", figure, label, o, 1) for o in others]
+            if limit:
+                goals.append(Goal(scenario, f"{figure} at most 1.3 x the socket's", figure, label, limit, 1.3))
+    return goals
 
 
-VARIANTS = _variants()
+GOALS = _goals()
+
+
+def _scaling() -> list[Scenario]:
+    """How cost grows, with one thing changed at a time."""
+    consume, produce = (COLUMNS, CONSUME_TUNED, DRAIN), (SEND_ARROW, PRODUCE_BATCH_TUNED, SENDING)
+    base = {
+        "consume": Scenario("consume", "consume", 100, 2_000_000, consume, budget=1.0),
+        "produce": Scenario("produce", "produce", 100, 2_000_000, produce, budget=1.0),
+    }
+    out = []
+    for kind, plain in base.items():
+
+        def at(axis: str, x: float | str, plain: Scenario = plain, kind: str = kind, **change: object) -> None:
+            out.append(
+                replace(plain, name=f"scaling {kind} {axis} {x}", point=Point(kind, axis, x), **change)  # type: ignore[arg-type]
+            )
+
+        for size in (10, 100, 1_000, 10_000, 100_000, 1_000_000):
+            at("record size", size, size=size, records=min(2_000_000, 400_000_000 // size))
+        for partitions in (1, 10, 100, 1_000):
+            at("partitions", partitions, partitions=partitions)
+        for batch in (4 << 10, 16 << 10, 64 << 10, 256 << 10, 1_000_000):
+            ways = consume if kind == "consume" else tuple(_with_batches(w, batch) for w in produce)
+            at("batch size", batch, batch=batch, ways=ways)
+        for codec in ("none", "lz4", "snappy", "zstd", "gzip"):
+            at("compression", codec, codec=codec)
+        for label, cores in (("one for both", ((0,), (0,))), ("one each", ((0,), (1,))), ("two for both", ((), ()))):
+            at("cores", label, cores=cores)
+    return out
+
+
+def _with_batches(way: Way, size: int) -> Way:
+    name = "batch.size" if way.client == "confluent-kafka" else "batch_size"
+    return replace(way, properties=(*(p for p in way.properties if p[0] != name), (name, size)))
+
+
+SCALING = tuple(_scaling())

@@ -1,40 +1,46 @@
 """One measurement in a process of its own: takes a job as JSON, prints the figures as JSON.
 
-Peak memory is the process's own high-water mark (VmHWM), since getrusage's would begin at that of the parent.
+pyarrow is imported first, by all alike. Memory is what comes on top: the most that was resident after that (VmHWM),
+without what was resident then.
 """
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
-import re
+import os
 import sys
 from pathlib import Path
+from statistics import quantiles
 
-import clients
-
-
-def _memory(field: str) -> int:
-    """A field of /proc/self/status in bytes."""
-    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return int(found[1]) * 1024 if found else 0
+import pyarrow.compute  # noqa: F401
+from measurement import Job, Stopwatch, memory
 
 
 def main() -> None:
     order = json.loads(sys.argv[1])
-    watch = clients.Stopwatch()
-    count, size = getattr(clients, order["function"])(clients.Job(**order["job"]), watch)
-    print(
-        json.dumps(
-            {
-                "records": count,
-                "bytes": size,
-                "seconds": watch.wall,
-                "cpu_seconds": watch.cpu,
-                "peak_bytes": _memory("VmHWM"),
-            }
-        )
-    )
+    if order["cores"]:
+        os.sched_setaffinity(0, order["cores"])
+    module, function = order["way"].split(".")
+    way = getattr(importlib.import_module(f"clients.{module}"), function)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins anew
+    before, watch = memory("VmRSS"), Stopwatch()
+    count, size = way(Job(**order["job"]), watch)
+    figures = {
+        "records": count,
+        "bytes": size,
+        "seconds": watch.wall,
+        "cpu_seconds": watch.cpu,
+        "peak_bytes": memory("VmHWM") - before if watch.peak is None else watch.peak,
+    }
+    if watch.laps:
+        cuts = quantiles(watch.laps, n=100)
+        figures |= {"p50": cuts[49], "p99": cuts[98]}
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     main()

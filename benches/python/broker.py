@@ -1,0 +1,136 @@
+"""The broker that is measured on, and its topics."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from measurement import values
+from tests.brokers.brokers import Cluster, listens
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KAFKA = "4.4.0"
+FIRST_PORT = 31000
+CHUNK = 10_000
+
+
+class Broker:
+    """A running broker.
+
+    Attributes:
+        bootstrap: host:port.
+        pid: Its process.
+    """
+
+    def __init__(self, bootstrap: str, pid: int) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self.bootstrap, self.pid = bootstrap, pid
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+    def create(self, topic: str, partitions: int) -> str:
+        from confluent_kafka.admin import NewTopic
+
+        self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
+        return topic
+
+    def delete(self, topic: str) -> None:
+        self._admin.delete_topics([topic])[topic].result(60)
+
+    def use_cores(self, cores: tuple[int, ...]) -> None:
+        """Let all its threads, and those to come, run on these cores only; none given: on all."""
+        for thread in Path(f"/proc/{self.pid}/task").iterdir():
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread.name), cores or range(os.cpu_count() or 1))
+
+    def fill(self, topic: str, partitions: int, size: int, records: int, codec: str, batch: int) -> None:
+        """Write a topic for consumers, as a steady producer that is not ours leaves it: keys of 8 digits, each
+        partition in one go."""
+        from confluent_kafka import Producer
+
+        self.create(topic, partitions)
+        some = values(size, max(1, min(CHUNK, (32 << 20) // size)))
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "linger.ms": 50,
+                "batch.size": batch,
+                "batch.num.messages": 1_000_000,
+                "compression.type": codec,
+                "message.max.bytes": 2_000_000,
+                "queue.buffering.max.messages": 1_000_000,
+                "queue.buffering.max.kbytes": 512 << 10,
+            }
+        )
+        failed = list[Any]()
+
+        def delivered(error: Any, _: Any) -> None:
+            if error:
+                failed.append(error)
+
+        with tqdm(total=records, desc=f"fill {topic}", unit="rec", mininterval=0.5, leave=False) as progress:
+            for begin in range(0, records, len(some)):
+                numbers = range(begin, min(records, begin + len(some)))
+                messages = [
+                    {"value": some[i - begin], "key": b"%08d" % i, "partition": i * partitions // records}
+                    for i in numbers
+                ]
+                while len(producer) > 500_000 or len(producer) * size > 256 << 20:
+                    producer.poll(0.05)
+                producer.produce_batch(topic, messages, on_delivery=delivered)
+                failed += [m["_error"] for m in messages if "_error" in m]
+                producer.poll(0)
+                progress.update(len(numbers))
+        if producer.flush(60) or failed:
+            raise SystemExit(f"could not fill {topic}: {failed[:1] or 'no time left'}")
+
+
+@contextlib.contextmanager
+def real_broker() -> Iterator[Broker]:
+    """Kafka with its defaults, but that it frees deleted topics' space at once, and lets a group begin at once."""
+    port = next(p for p in range(FIRST_PORT, 32000, 100) if not any(listens(p + i) for i in range(100)))
+    with tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
+        quick = {"log.segment.delete.delay.ms": "100", "group.initial.rebalance.delay.ms": "0"}
+        cluster = Cluster.start(folder, version=KAFKA, port=port, config=quick, heap="1g")
+        try:
+            [process] = [p for p in cluster.st["processes"].values() if p]
+            yield Broker(cluster.st["bootstrap"]["PLAINTEXT"], process["pid"])
+        finally:
+            cluster.stop(grace=2.0)
+
+
+@contextlib.contextmanager
+def embedded_broker() -> Iterator[Broker]:
+    """Our own, in memory, in a process of its own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "ottla", "broker", "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        end = time.monotonic() + 20
+        while not listens(port):
+            if time.monotonic() > end or process.poll() is not None:
+                raise SystemExit(f"the embedded broker did not start: {_errors(process)}")
+            time.sleep(0.05)
+        yield Broker(f"127.0.0.1:{port}", process.pid)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _errors(process: subprocess.Popen[bytes]) -> str:
+    if process.stderr and select.select([process.stderr], [], [], 1)[0]:
+        return os.read(process.stderr.fileno(), 4000).decode()
+    return "it says nothing"

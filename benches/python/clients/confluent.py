@@ -1,0 +1,159 @@
+"""confluent-kafka, which is librdkafka."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from measurement import CHUNK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from measurement import Job, Stopwatch
+
+QUEUE = "queue.buffering.max.messages"
+
+
+def consume(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`consume(10000)`, and each message's value."""
+    return _consume(job, watch, lambda messages: sum(len(m.value()) for m in messages))
+
+
+def columns(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """An Arrow table of each `consume(10000)`, made from its messages."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def look(messages: list[Any]) -> int:
+        columns = {
+            "key": pa.array([m.key() for m in messages], pa.binary()),
+            "value": pa.array([m.value() for m in messages], pa.binary()),
+            "partition": pa.array([m.partition() for m in messages], pa.int32()),
+            "offset": pa.array([m.offset() for m in messages], pa.int64()),
+            "timestamp": pa.array([m.timestamp()[1] for m in messages], pa.timestamp("ms")),
+        }
+        return pc.sum(pc.binary_length(pa.table(columns)["value"])).as_py() or 0
+
+    return _consume(job, watch, look)
+
+
+def _consume(job: Job, watch: Stopwatch, look: Callable[[list[Any]], int]) -> tuple[int, int]:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": "bench", **job.properties})
+    consumer.list_topics(job.topic, 10)
+    count = size = 0
+    watch.start()
+    consumer.assign([TopicPartition(job.topic, p, 0) for p in range(job.partitions)])
+    while job.wants_more(count, watch):
+        messages = consumer.consume(CHUNK, 0.1)
+        count, size = count + len(messages), size + look(messages)
+    watch.stop()
+    consumer.close()
+    return count, size
+
+
+class _Deliveries:
+    """Counts what was acknowledged."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, error: Any, _: Any) -> None:
+        self.count += error is None
+
+
+def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`produce`, one by one, each told of by a callback."""
+    delivered, values = _Deliveries(), job.values()
+
+    def send(producer: Any) -> None:
+        for value in values:
+            while True:
+                try:
+                    producer.produce(job.topic, value, on_delivery=delivered)
+                    break
+                except BufferError:
+                    producer.poll(0.01)
+        producer.poll(0)
+
+    return _produce(job, watch, send, delivered)
+
+
+def produce_batch(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`produce_batch` of a list of messages made beforehand, each told of by a callback."""
+    delivered, messages = _Deliveries(), [{"value": v} for v in job.values()]
+    room = job.properties.get(QUEUE, 100_000) - len(messages)
+
+    def send(producer: Any) -> None:
+        while len(producer) > room:
+            producer.poll(0.01)
+        if producer.produce_batch(job.topic, messages, on_delivery=delivered) != len(messages):
+            raise RuntimeError("not all messages were taken")
+        producer.poll(0)
+
+    return _produce(job, watch, send, delivered)
+
+
+def _produce(job: Job, watch: Stopwatch, send: Callable[[Any], None], delivered: _Deliveries) -> tuple[int, int]:
+    from confluent_kafka import Producer
+
+    codec = {} if job.codec == "none" else {"compression.type": job.codec}
+    producer = Producer({"bootstrap.servers": job.bootstrap, **codec, **job.properties})
+    producer.list_topics(job.topic, 10)
+    sent = 0
+    watch.start()
+    while job.wants_more(sent, watch):
+        send(producer)
+        sent += job.chunk
+    producer.flush(30)
+    watch.stop()
+    if delivered.count != sent:
+        raise RuntimeError(f"{sent - delivered.count} records are not acknowledged")
+    return sent, sent * job.size
+
+
+def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """From `produce` to the callback that it was acknowledged."""
+    from confluent_kafka import Producer
+
+    [value], delivered = job.values()[:1], _Deliveries()
+    producer = Producer({"bootstrap.servers": job.bootstrap, "acks": 1, **job.properties})
+    producer.list_topics(job.topic, 10)
+    watch.start()
+    for i in range(job.records):
+        begin = time.perf_counter()
+        producer.produce(job.topic, value, on_delivery=delivered)
+        while delivered.count == i:
+            producer.poll(10)
+        watch.laps.append(time.perf_counter() - begin)
+    watch.stop()
+    return job.records, job.records * job.size
+
+
+def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """From `produce` until a consumer in this process has the message."""
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    [value], delivered = job.values()[:1], _Deliveries()
+    producer = Producer({"bootstrap.servers": job.bootstrap, "acks": 1, **job.properties})
+    producer.list_topics(job.topic, 10)
+    consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": "bench", "fetch.wait.max.ms": 500})
+    partitions = [TopicPartition(job.topic, p) for p in range(job.partitions)]
+    for p in partitions:
+        p.offset = consumer.get_watermark_offsets(p, 10)[1]
+    consumer.assign(partitions)
+    consumer.poll(0.5)  # until fetches are under way
+    watch.start()
+    for _ in range(job.records):
+        begin = time.perf_counter()
+        producer.produce(job.topic, value, on_delivery=delivered)
+        if (message := consumer.poll(10)) is None or message.error():
+            raise RuntimeError("the message did not come")
+        watch.laps.append(time.perf_counter() - begin)
+        producer.poll(0)
+    watch.stop()
+    producer.flush(10)
+    consumer.close()
+    return job.records, job.records * job.size

@@ -1,0 +1,264 @@
+"""ottla, in each of its ways."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from measurement import CHUNK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from measurement import Job, Stopwatch
+
+
+def _start(job: Job) -> list[tuple[str, int, int]]:
+    import ottla
+
+    return [ottla.TopicPartition(job.topic, p, 0) for p in range(job.partitions)]
+
+
+def columns(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Each batch as an Arrow table, which is dropped once it was looked at."""
+    return _batches(job, watch, _bytes_of_column)
+
+
+def rows_of_batches(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Each record of each batch."""
+    return _batches(job, watch, lambda batch: sum(len(record.value) for record in batch))
+
+
+def _batches(job: Job, watch: Stopwatch, look: Callable[[Any], int]) -> tuple[int, int]:
+    import ottla
+
+    count = size = 0
+    with ottla.Consumer(job.bootstrap, **job.properties) as consumer:
+        consumer.partitions_for(job.topic)
+        watch.start()
+        consumer.assign(_start(job))
+        while job.wants_more(count, watch):
+            batch = consumer.poll(1.0)
+            count, size = count + len(batch), size + look(batch)
+        watch.stop()
+    return count, size
+
+
+def _bytes_of_column(batch: Any) -> int:
+    import pyarrow.compute as pc
+
+    return pc.sum(pc.binary_length(batch.to_arrow()["value"])).as_py() or 0
+
+
+def records(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`for record in consumer`."""
+    import ottla
+
+    count = size = 0
+    with ottla.Consumer(job.bootstrap, **job.properties) as consumer:
+        consumer.partitions_for(job.topic)
+        watch.start()
+        consumer.assign(_start(job))
+        everything = iter(consumer)
+        while job.wants_more(count, watch):
+            due = min(CHUNK, job.records - count)
+            size += sum(len(record.value) for record in islice(everything, due))
+            count += due
+        watch.stop()
+    return count, size
+
+
+def async_records(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`async for record in consumer`."""
+    from ottla import aio
+
+    async def run() -> tuple[int, int]:
+        count = size = 0
+        async with aio.Consumer(job.bootstrap, **job.properties) as consumer:
+            await consumer.partitions_for(job.topic)
+            watch.start()
+            consumer.assign(_start(job))
+            async for record in consumer:
+                size += len(record.value)
+                count += 1
+                if not count % CHUNK and not job.wants_more(count, watch):
+                    break
+            watch.stop()
+        return count, size
+
+    return asyncio.run(run())
+
+
+def async_batches(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`async for batch in consumer.batches()`, each as an Arrow table."""
+    from ottla import aio
+
+    async def run() -> tuple[int, int]:
+        count = size = 0
+        async with aio.Consumer(job.bootstrap, **job.properties) as consumer:
+            await consumer.partitions_for(job.topic)
+            watch.start()
+            consumer.assign(_start(job))
+            async for batch in consumer.batches():
+                count, size = count + len(batch), size + _bytes_of_column(batch)
+                if not job.wants_more(count, watch):
+                    break
+            watch.stop()
+        return count, size
+
+    return asyncio.run(run())
+
+
+def send(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`send`, one by one."""
+
+    def check(deliveries: list[list[Any]]) -> int:
+        return sum(d.exception() is None for chunk in deliveries for d in chunk)
+
+    return _produce(job, watch, job.values(), lambda producer, v: [producer.send(job.topic, x) for x in v], check)
+
+
+def send_many(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`send_many` of a list of values."""
+    return _produce(job, watch, job.values(), lambda producer, v: producer.send_many(job.topic, v), _count_columns)
+
+
+def send_arrow(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`send_arrow` of a table of values."""
+    import pyarrow as pa
+
+    table = pa.table({"value": pa.array(job.values(), pa.binary())})
+    return _produce(job, watch, table, lambda producer, t: producer.send_arrow(job.topic, t), _count_columns)
+
+
+def _count_columns(deliveries: list[Any]) -> int:
+    return sum(len(d.result(30)[1]) for d in deliveries)
+
+
+def _produce(
+    job: Job, watch: Stopwatch, chunk: Any, send: Callable[[Any, Any], Any], check: Callable[[list[Any]], int]
+) -> tuple[int, int]:
+    import ottla
+
+    deliveries = []
+    with ottla.Producer(job.bootstrap, **_codec(job), **job.properties) as producer:
+        producer.partitions_for(job.topic)
+        watch.start()
+        while job.wants_more(len(deliveries) * job.chunk, watch):
+            deliveries.append(send(producer, chunk))
+        producer.flush()
+        count = check(deliveries)
+        watch.stop()
+    if count != len(deliveries) * job.chunk:
+        raise RuntimeError(f"{len(deliveries) * job.chunk - count} records are not acknowledged")
+    return count, count * job.size
+
+
+def _codec(job: Job) -> dict[str, str]:
+    return {} if job.codec == "none" else {"compression_type": job.codec}
+
+
+def async_send(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`await producer.send(...)`, one by one, all deliveries awaited at the end."""
+    from ottla import aio
+
+    async def run() -> int:
+        values, sent = job.values(), []
+        async with aio.Producer(job.bootstrap, **_codec(job), **job.properties) as producer:
+            await producer.partitions_for(job.topic)
+            watch.start()
+            while job.wants_more(len(sent), watch):
+                sent += [await producer.send(job.topic, value) for value in values]
+            for delivery in sent:
+                await delivery
+            watch.stop()
+        return len(sent)
+
+    count = asyncio.run(run())
+    return count, count * job.size
+
+
+def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """From `send` to its acknowledgement."""
+    import ottla
+
+    [value] = job.values()[:1]
+    with ottla.Producer(job.bootstrap, acks=1, **job.properties) as producer:
+        producer.partitions_for(job.topic)
+        watch.start()
+        for _ in range(job.records):
+            begin = time.perf_counter()
+            producer.send(job.topic, value).result(10)
+            watch.laps.append(time.perf_counter() - begin)
+        watch.stop()
+    return job.records, job.records * job.size
+
+
+def async_latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """From `send` to its acknowledgement, on an event loop."""
+    from ottla import aio
+
+    async def run() -> None:
+        [value] = job.values()[:1]
+        async with aio.Producer(job.bootstrap, acks=1, **job.properties) as producer:
+            await producer.partitions_for(job.topic)
+            watch.start()
+            for _ in range(job.records):
+                begin = time.perf_counter()
+                await (await producer.send(job.topic, value))
+                watch.laps.append(time.perf_counter() - begin)
+            watch.stop()
+
+    asyncio.run(run())
+    return job.records, job.records * job.size
+
+
+def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """From `send` until a consumer in this process has the record."""
+    import ottla
+
+    [value] = job.values()[:1]
+    with ottla.Producer(job.bootstrap, acks=1) as producer, ottla.Consumer(job.bootstrap) as consumer:
+        consumer.assign([(job.topic, p) for p in producer.partitions_for(job.topic)])
+        consumer.seek_to_end()
+        for p in range(job.partitions):
+            consumer.position((job.topic, p))
+        watch.start()
+        for _ in range(job.records):
+            begin = time.perf_counter()
+            delivery = producer.send(job.topic, value)
+            while not (got := len(consumer.poll(10))):
+                pass
+            watch.laps.append(time.perf_counter() - begin)
+            assert got == 1
+            delivery.result(10)
+        watch.stop()
+    return job.records, job.records * job.size
+
+
+def async_latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """From `send` until a consumer on the same event loop has the record."""
+    from ottla import aio
+
+    async def run() -> None:
+        [value] = job.values()[:1]
+        async with aio.Producer(job.bootstrap, acks=1) as producer, aio.Consumer(job.bootstrap) as consumer:
+            consumer.assign([(job.topic, p) for p in await producer.partitions_for(job.topic)])
+            consumer.seek_to_end()
+            for p in range(job.partitions):
+                await consumer.position((job.topic, p))
+            watch.start()
+            for _ in range(job.records):
+                begin = time.perf_counter()
+                delivery = await producer.send(job.topic, value)
+                while not (got := len(await consumer.poll(10))):
+                    pass
+                watch.laps.append(time.perf_counter() - begin)
+                assert got == 1
+                await delivery
+            watch.stop()
+
+    asyncio.run(run())
+    return job.records, job.records * job.size

@@ -1,0 +1,107 @@
+"""What a client is given to do, and the watch that measures it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import resource
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CHUNK = 10_000
+"""Records of one call that takes many, and between two looks at the clock."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One measurement's work.
+
+    Attributes:
+        bootstrap: host:port of the broker.
+        topic: A filled topic to read, or an empty one to write to.
+        partitions: How many it has.
+        records: How many records to read, or at most to write; of a latency, how often it is taken.
+        size: Bytes of a value.
+        budget: Seconds after which a slow client stops.
+        codec: What the topic is compressed with, or is to be.
+        properties: What the client is set up with, beyond its defaults.
+    """
+
+    bootstrap: str
+    topic: str
+    partitions: int
+    records: int
+    size: int
+    budget: float
+    codec: str = "none"
+    properties: dict[str, Any] = field(default_factory=dict)
+
+    def wants_more(self, count: int, watch: Stopwatch) -> bool:
+        """Whether a client that has done `count` records goes on: to the end or its budget, but not without any."""
+        return count < self.records and (watch.spent() < self.budget or not count)
+
+    @property
+    def chunk(self) -> int:
+        """Records that are sent by one call: fewer where they are large."""
+        return max(1, min(CHUNK, (8 << 20) // self.size, self.records))
+
+    def values(self) -> list[bytes]:
+        """A chunk of values to send."""
+        return values(self.size, self.chunk)
+
+
+class Stopwatch:
+    """Wall and processor time between `start` and `stop`; and, where there are any, the times of single records."""
+
+    def __init__(self) -> None:
+        self.wall = self.cpu = 0.0
+        self.peak: int | None = None
+        self.laps = list[float]()
+
+    def start(self) -> None:
+        self.cpu, self.wall = _processor_time(), time.perf_counter()
+
+    def stop(self) -> None:
+        self.wall, self.cpu = time.perf_counter() - self.wall, _processor_time() - self.cpu
+
+    def spent(self) -> float:
+        return time.perf_counter() - self.wall
+
+    def reported(self, wall: float, cpu: float, peak: int) -> None:
+        """Take the figures of a client that runs, and is measured, in a process of its own."""
+        self.wall, self.cpu, self.peak = wall, cpu, peak
+
+
+def _processor_time() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def memory(name: str, process: int | str = "self") -> int:
+    """A field of /proc/PID/status in bytes, such as VmHWM, the most that was resident."""
+    found = re.search(rf"{name}:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    return int(found[1]) * 1024 if found else 0
+
+
+def values(size: int, count: int) -> list[bytes]:
+    """`count` distinct values of `size` bytes: lines of JSON as events have them, always the same."""
+    dice = random.Random(size)
+    return [_value(dice, i, size) for i in range(count)]
+
+
+def _value(dice: random.Random, number: int, size: int) -> bytes:
+    text, events = b"", 0
+    while len(text) < size:
+        event = {
+            "id": number * 2_654_435_761 % 2**32,
+            "at": 1_700_000_000_000 + number * 37 + events,
+            "user": f"user-{dice.randrange(5_000)}",
+            "event": dice.choice(("view", "search", "click", "order")),
+            "price": dice.randrange(10_000) / 100,
+            "ok": dice.random() < 0.9,
+        }
+        text, events = text + json.dumps(event).encode(), events + 1
+    return text[:size]
