@@ -443,29 +443,8 @@ impl Kind {
 fn nearest(name: &str, table: &'static [Key]) -> &'static str {
     table
         .iter()
-        .min_by_key(|key| edits(name, key.name))
+        .min_by_key(|key| strsim::levenshtein(name, key.name))
         .map_or("", |key| key.name)
-}
-
-/// Levenshtein distance in bytes.
-fn edits(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (slot, y) in row.iter_mut().skip(1).zip(b.bytes()) {
-            let above = *slot;
-            left = (diagonal + usize::from(x != y))
-                .min(above + 1)
-                .min(left + 1);
-            diagonal = above;
-            *slot = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(usize::MAX)
 }
 
 /// Who stamps records.
@@ -706,12 +685,5 @@ mod tests {
                 .unwrap_err()
                 .contains("producer")
         );
-    }
-
-    #[test]
-    fn edit_distance() {
-        assert_eq!(edits("", "abc"), 3);
-        assert_eq!(edits("kitten", "sitting"), 3);
-        assert_eq!(edits("same", "same"), 0);
     }
 }

@@ -960,7 +960,7 @@ fn find(role: Role, key: &str) -> Result<&'static Property, ConfigError> {
     let nearest = PROPERTIES
         .iter()
         .filter(|row| row.roles.contains(&role))
-        .map(|row| (distance(&dotted, row.name), row.name))
+        .map(|row| (strsim::levenshtein(&dotted, row.name), row.name))
         .min();
     Err(match nearest {
         Some((far, name)) if far <= dotted.len().max(6) / 2 => error(
@@ -972,27 +972,6 @@ fn find(role: Role, key: &str) -> Result<&'static Property, ConfigError> {
         ),
         _ => error(key, format!("is not a property of the {}", role.name())),
     })
-}
-
-/// Levenshtein's distance, by bytes.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (cell, to) in row.iter_mut().skip(1).zip(b.bytes()) {
-            let best = (diagonal + usize::from(from != to))
-                .min(left + 1)
-                .min(*cell + 1);
-            diagonal = *cell;
-            *cell = best;
-            left = best;
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 /// `host:port` pairs, separated by commas. An IPv6 address stands in brackets.
