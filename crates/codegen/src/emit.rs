@@ -154,6 +154,9 @@ pub fn errors(errors: &[ErrorCode]) -> String {
         c.line(&format!("/// Code {}{retriable}.", e.code));
         c.line(&format!("pub const {}: Self = Self({});", e.name, e.code));
     }
+    let all: Vec<String> = errors.iter().map(|e| format!("Self::{}", e.name)).collect();
+    c.line("/// Every code that is known here, ascending.");
+    c.line(&format!("pub const ALL: &[Self] = &[{}];", all.join(", ")));
     c.line("}");
     c.line("const fn name_of(code: i16) -> Option<&'static str> {");
     c.line("Some(match code {");

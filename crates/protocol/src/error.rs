@@ -57,6 +57,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn all_codes_ascend_and_have_names() {
+        assert!(ErrorCode::ALL.is_sorted_by(|a, b| a < b));
+        assert_eq!(
+            ErrorCode::ALL.first(),
+            Some(&ErrorCode::UNKNOWN_SERVER_ERROR)
+        );
+        for code in i16::MIN..=i16::MAX {
+            let known = ErrorCode(code).name() != "UNKNOWN_ERROR_CODE";
+            assert_eq!(ErrorCode::ALL.contains(&ErrorCode(code)), known, "{code}");
+        }
+    }
+
+    #[test]
     fn codes_have_names_and_retriability() {
         assert_eq!(ErrorCode::NONE, ErrorCode(0));
         assert_eq!(ErrorCode(3).name(), "UNKNOWN_TOPIC_OR_PARTITION");

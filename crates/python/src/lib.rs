@@ -62,7 +62,7 @@ mod _ottla {
     #[pymodule_export]
     use protocol::segment::SegmentWindow;
     #[pymodule_export]
-    use protocol::tables::{apis, error_codes, messages};
+    use protocol::tables::{apis, error_codes, header_versions, messages};
     #[pymodule_export]
     use protocol::writing::encode_records;
 

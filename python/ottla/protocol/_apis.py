@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ottla import _ottla
+from ottla.errors import ProtocolError
 from ottla.protocol._messages import Versions
 
 if TYPE_CHECKING:
@@ -39,13 +41,13 @@ class Api:
 
     def request_header(self, version: int) -> int:
         """The version of `RequestHeader` before a request of this version; ControlledShutdown 0 alone has 0."""
-        if self.name == "ControlledShutdown" and version == 0:
-            return 0
-        return 2 if self.is_flexible(version) else 1
+        request, _ = _ottla.header_versions(self.key, version)
+        return request
 
     def response_header(self, version: int) -> int:
         """The version of `ResponseHeader` before a response of this version; for ApiVersions always 0 (KIP-511)."""
-        return int(self.is_flexible(version) and self.name != "ApiVersions")
+        _, response = _ottla.header_versions(self.key, version)
+        return response
 
 
 def _table() -> dict[str, Api]:
@@ -57,3 +59,23 @@ def _table() -> dict[str, Api]:
 
 APIS: Mapping[str, Api] = MappingProxyType(_table())
 """Every API of Kafka 0.8 to 4.4 by its name, in the order of the keys."""
+
+
+def key_of(api: str) -> int:
+    """The number of the API of this name.
+
+    Raises:
+        ProtocolError: There is none; the error says the nearest name.
+    """
+    known = APIS.get(api)
+    if known is not None:
+        return known.key
+    nearest = get_close_matches(str(api), APIS, n=1, cutoff=0.0)
+    raise protocol_error(f"no API is named {api!r}; the nearest is {nearest[0]!r}")
+
+
+def protocol_error(text: str) -> ProtocolError:
+    """The error for what the protocol has no place for."""
+    error = ProtocolError(text)
+    error.cause = text
+    return error

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ottla import _ottla
-from ottla.errors import ProtocolError
-from ottla.protocol._apis import APIS
+from ottla.protocol._apis import key_of, protocol_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +67,7 @@ def encode_request(
     Raises:
         ProtocolError: There is no such API or version, or as for `encode`.
     """
-    return _ottla.encode_request(_key(api), version, message, _int32(correlation_id), client_id, form)
+    return _ottla.encode_request(key_of(api), version, message, _int32(correlation_id), client_id, form)
 
 
 def encode_response(
@@ -90,7 +88,7 @@ def encode_response(
     Raises:
         ProtocolError: There is no such API or version, or as for `encode`.
     """
-    return _ottla.encode_response(_key(api), version, message, _int32(correlation_id), form)
+    return _ottla.encode_response(key_of(api), version, message, _int32(correlation_id), form)
 
 
 def decode_frame(data: Buffer, *, response_to: tuple[str, int] | None = None, form: Form = "python") -> Frame:
@@ -120,25 +118,11 @@ def decode_frame(data: Buffer, *, response_to: tuple[str, int] | None = None, fo
         ProtocolError: The bytes are not one whole frame, the API or version is not known here, or the message does not
             decode; bytes left over count as well.
     """
-    expected = None if response_to is None else (_key(response_to[0]), response_to[1])
+    expected = None if response_to is None else (key_of(response_to[0]), response_to[1])
     return Frame(*_ottla.decode_frame(data, expected, form))
-
-
-def _key(api: str) -> int:
-    known = APIS.get(api)
-    if known is not None:
-        return known.key
-    nearest = get_close_matches(str(api), APIS, n=1, cutoff=0.0)
-    raise _error(f"no API is named {api!r}; the nearest is {nearest[0]!r}")
 
 
 def _int32(correlation_id: int) -> int:
     if not -(2**31) <= correlation_id < 2**31:
-        raise _error(f"correlation_id: {correlation_id} is not an int32, from {-(2**31)} to {2**31 - 1}")
+        raise protocol_error(f"correlation_id: {correlation_id} is not an int32, from {-(2**31)} to {2**31 - 1}")
     return correlation_id
-
-
-def _error(text: str) -> ProtocolError:
-    error = ProtocolError(text)
-    error.cause = text
-    return error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ottla import _ottla
-from ottla.protocol._frames import _key
+from ottla.protocol._apis import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,4 +56,4 @@ def error_response(
         ProtocolError: There is no such API or version, the request does not encode, a number is out of range, or the
             message is above 32,767 bytes.
     """
-    return _ottla.error_response(_key(api), version, request, code, message, throttle_time_ms, form)
+    return _ottla.error_response(key_of(api), version, request, code, message, throttle_time_ms, form)

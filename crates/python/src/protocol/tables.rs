@@ -1,11 +1,11 @@
 //! What there is: messages, APIs, error codes.
 
-use ottla_protocol::form::MESSAGES;
+use ottla_protocol::form::{MESSAGES, frame};
 use ottla_protocol::{ApiKey, ErrorCode};
 use pyo3::prelude::*;
 
-/// Kafka numbers its errors from -1 up, with room to grow.
-const ERROR_CODES: std::ops::RangeInclusive<i16> = -1..=1000;
+use super::messages::number;
+use crate::errors;
 
 /// Every message: its name, its lowest and highest version.
 #[pyfunction]
@@ -45,13 +45,21 @@ pub(crate) fn apis() -> Vec<Api> {
     ApiKey::ALL.iter().map(row).collect()
 }
 
+/// The versions of the headers before a request and before a response of an API's version.
+#[pyfunction]
+pub(crate) fn header_versions(key: i16, version: i64) -> PyResult<(i16, i16)> {
+    let (api, kind) = frame::request(key).map_err(|error| errors::protocol(&error))?;
+    let version = number(kind.name, version)?;
+    Ok((
+        api.request_header_version(version),
+        api.response_header_version(version),
+    ))
+}
+
 /// Every error code: the code, its name, whether the same request may succeed later.
 #[pyfunction]
 pub(crate) fn error_codes() -> Vec<(i16, &'static str, bool)> {
-    let unknown = ErrorCode(i16::MAX).name();
-    let codes = ERROR_CODES
-        .map(ErrorCode)
-        .filter(|code| code.name() != unknown);
+    let codes = ErrorCode::ALL.iter();
     codes
         .map(|code| (code.0, code.name(), code.is_retriable()))
         .collect()
