@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,6 +44,8 @@ class Log:
 
     version: str
     folder: Path
+    records: dict[str, list[tuple[int, int, str, bytes, bytes]]] = field(default_factory=dict)
+    """By topics, what the release says that it wrote: offset, timestamp, its type, key and value of each record."""
 
     @property
     def topics(self) -> list[str]:
@@ -86,12 +88,13 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
                 produce(log.version, bootstrap, topic, first)
     finally:
         cluster.stop(grace=10)
+    log.records = {topic: dumped(log, topic) for topic in log.topics}
     yield log
     shutil.rmtree(log.folder)
 
 
 def dumped(log: Log, topic: str) -> list[tuple[int, int, str, bytes, bytes]]:
-    """Offset, timestamp, its type, key and value of each record, as the old release's own tool prints them."""
+    """The records of a topic, as the old release's own tool prints them."""
     printed = java_tool(
         log.version,
         "kafka.tools.DumpLogSegments",
@@ -115,7 +118,7 @@ def test_segments_hold_what_the_old_release_says(log: Log) -> None:
             for batch in batches
             for record in batch.records
         ]
-        assert read == dumped(log, topic), topic
+        assert read == log.records[topic], topic
         assert [row[0] for row in read] == list(range(2 * RECORDS))
         assert {batch.magic for batch in batches} == {RELEASES[log.version]}
         assert {batch.compression for batch in batches} == {topic if topic in CODECS else "none"}
@@ -124,7 +127,6 @@ def test_segments_hold_what_the_old_release_says(log: Log) -> None:
 
 def test_a_newer_release_serves_the_old_log(log: Log, tmp_path: Path) -> None:
     """As after an upgrade: its Fetch answers hold the old messages as they are, and batches after them."""
-    expected = {topic: dumped(log, topic) for topic in log.topics}
     newer = Log(VERSION, tmp_path / "kafka")
     cluster = Cluster.start(newer.folder, version=newer.version, port=free_ports())
     try:
@@ -146,7 +148,7 @@ def test_a_newer_release_serves_the_old_log(log: Log, tmp_path: Path) -> None:
             for start in (0, 7, 2 * RECORDS - 1):
                 records = read_from(bootstrap, topic, start)
                 old = [(r.offset, r.timestamp, r.timestamp_type, r.key, r.value) for r in records[:-1]]
-                assert old == [(o, t, types[kind], k, v) for o, t, kind, k, v in expected[topic][start:]], topic
+                assert old == [(o, t, types[kind], k, v) for o, t, kind, k, v in log.records[topic][start:]], topic
                 assert (records[-1].key, records[-1].value) == (b"key", b"new")
     finally:
         cluster.stop(grace=10)
