@@ -27,9 +27,9 @@ MILLISECONDS = 150
 WARM_UP = 600
 """How long a row is tried before it counts: enough for Java's compiler."""
 
-RUST = ("ottla", "kafka-protocol", "krafka", "limit")
+RUST = ("ottla", "kafka-protocol", "krafka", "rskafka", "limit")
 PYTHON = ("ottla (Python)", "kafka-python")
-PEERS = ("kafka-protocol", "krafka", "Kafka's Java")
+PEERS = ("kafka-protocol", "krafka", "rskafka", "Kafka's Java")
 MESSAGES = ("metadata", "fetch", "produce", "api_versions", "join_group")
 ROWS = tuple(
     [f"{m}/{way}" for m in MESSAGES for way in ("decode", "encode")]
@@ -220,7 +220,11 @@ def plot(about: dict[str, Any], table: Sequence[Line], path: Path) -> None:
 
     figure, axis = plt.subplots(figsize=(9, 0.42 * len(table) + 1.5), layout="constrained")
     colours = dict(
-        zip((*PEERS, "kafka-python", "limit"), ("#588b8b", "#7a6c9d", "#c08a3e", "#8c8c3c", "#aaaaaa"), strict=True)
+        zip(
+            (*PEERS, "kafka-python", "limit"),
+            ("#588b8b", "#7a6c9d", "#4a7ba6", "#c08a3e", "#8c8c3c", "#aaaaaa"),
+            strict=True,
+        )
     )
     for name, colour in colours.items():
         base = PYTHON[0] if name == "kafka-python" else "ottla"

@@ -9,6 +9,7 @@ mod krafka;
 mod limit;
 mod ottla;
 mod protocol_rs;
+mod rskafka;
 mod samples;
 
 use std::hint::black_box;
@@ -26,7 +27,7 @@ pub type Work = Box<dyn FnMut() -> Result<usize>>;
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let (Some(what), Some(folder)) = (arguments.next(), arguments.next()) else {
-        bail!("usage: ottla-codec-bench make|ottla|kafka-protocol|krafka|limit FOLDER");
+        bail!("usage: ottla-codec-bench make|ottla|kafka-protocol|krafka|rskafka|limit FOLDER");
     };
     let folder = Path::new(&folder);
     if what == "make" {
@@ -37,6 +38,7 @@ fn main() -> Result<()> {
         "ottla" => ottla::work(row, &samples),
         "kafka-protocol" => protocol_rs::work(row, &samples),
         "krafka" => krafka::work(row, &samples),
+        "rskafka" => rskafka::work(row, &samples),
         "limit" => limit::work(row, &samples),
         other => bail!("no peer {other}"),
     };
