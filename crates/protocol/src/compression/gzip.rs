@@ -1,15 +1,25 @@
-//! gzip, RFC 1952. Written in one piece by libdeflate, which is quicker than zlib; read as a stream, since only that
-//! is bounded by what the bytes hold and not by what they claim. Several members in a row are read as one stream, as Java does.
+//! gzip, RFC 1952, by libdeflate, which is quicker than zlib but wants all bytes and all room at once. What does not go that
+//! way is read as a stream, which is bounded by what the bytes hold and not by what they claim.
+//!
+//! Several members in a row are read as one stream, as Java does.
 
 use std::io::Read;
 
 use flate2::bufread::MultiGzDecoder;
-use libdeflater::{CompressionLvl, Compressor};
+use libdeflater::{CompressionLvl, Compressor, Decompressor};
+use memchr::memmem;
 
 use super::Failure;
 
 /// Kafka's default, also for -1.
 const DEFAULT: i32 = 6;
+
+/// How a member begins: the magic, and the only method there is.
+const MEMBER: [u8; 3] = [0x1f, 0x8b, 8];
+/// The flags of a header without names, comments and a checksum of its own, as all clients write it.
+const PLAIN: u8 = 0;
+/// How many times as large as its bytes a member may claim to be and is believed: text seldom shrinks further.
+const BELIEVED: usize = 16;
 
 pub(super) fn level(level: i32) -> Option<CompressionLvl> {
     match level {
@@ -33,6 +43,28 @@ pub(super) fn compress(asked: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> R
 }
 
 pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+    let believed = input.len().saturating_mul(BELIEVED).min(limit);
+    if let Some(size) = claimed_size(input).filter(|size| *size <= believed) {
+        out.resize(size, 0);
+        if Decompressor::new().gzip_decompress(input, out) == Ok(size) {
+            return Ok(());
+        }
+    }
+    stream(input, limit, out)
+}
+
+/// How many bytes the input says that it holds, if it is one plain member: no other begins in it.
+fn claimed_size(input: &[u8]) -> Option<usize> {
+    let after = input.strip_prefix(&MEMBER)?;
+    if after.first() != Some(&PLAIN) || memmem::find(after, &MEMBER).is_some() {
+        return None;
+    }
+    let size = u32::from_le_bytes(*after.last_chunk()?);
+    usize::try_from(size).ok()
+}
+
+fn stream(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+    out.clear();
     out.reserve(input.len().saturating_mul(2).min(limit));
     // One byte more than may be: seeing it tells "just fits" from "too much".
     let most = (limit as u64).saturating_add(1);

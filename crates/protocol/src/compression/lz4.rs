@@ -3,14 +3,14 @@
 
 use std::ops::RangeInclusive;
 
-use ::lz4::block::{CompressionMode, compress_to_buffer};
+use ::lz4::block::{CompressionMode, compress_to_buffer, decompress_to_buffer};
 use lz4_flex::block::{
-    CompressTable, compress_into_with_table, decompress_into, decompress_into_with_dict,
+    CompressTable, DecompressError, compress_into_with_table, decompress_into_with_dict,
     get_maximum_output_size,
 };
 use xxhash_rust::xxh32::xxh32;
 
-use super::Failure;
+use super::{Failure, Output};
 
 /// What `compression.lz4.level` takes. From 12 on they are the same search, as in Kafka's library.
 pub(super) const LEVELS: RangeInclusive<i32> = 1..=17;
@@ -111,12 +111,13 @@ pub(super) fn decompress(
     limit: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Failure> {
+    let mut out = Output::new(out, limit);
     let mut rest = Input(input);
     // Frames may follow each other, also none at all.
     while !rest.0.is_empty() {
         let magic = rest.take(4)?;
         if magic == MAGIC {
-            frame(checksum, &mut rest, limit, out)?;
+            frame(checksum, &mut rest, &mut out)?;
         } else if u32::from_le_bytes(*magic.first_chunk().unwrap_or(&[0; 4])) & !15 == SKIPPABLE {
             let length = rest.length()?;
             rest.take(length as usize)?;
@@ -124,15 +125,11 @@ pub(super) fn decompress(
             return Err(Failure::corrupt("no LZ4 frame begins here"));
         }
     }
+    out.finish();
     Ok(())
 }
 
-fn frame(
-    kind: HeaderChecksum,
-    rest: &mut Input<'_>,
-    limit: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), Failure> {
+fn frame(kind: HeaderChecksum, rest: &mut Input<'_>, out: &mut Output<'_>) -> Result<(), Failure> {
     let header = rest.0;
     let [flags, sizes] = *rest.take(2)?.first_chunk().unwrap_or(&[0; 2]);
     if flags & VERSION_MASK != VERSION {
@@ -163,7 +160,7 @@ fn frame(
             "the checksum of the frame's header is wrong",
         ));
     }
-    let start = out.len();
+    let start = out.length;
     loop {
         let length = rest.length()?;
         if length == 0 {
@@ -176,20 +173,17 @@ fn frame(
         if flags & BLOCK_CHECKSUM != 0 && rest.length()? != xxh32(block, 0) {
             return Err(Failure::corrupt("the checksum of a block is wrong"));
         }
-        if length & STORED == 0 {
-            let window = if flags & INDEPENDENT == 0 {
-                out.len() - start
-            } else {
-                0
-            };
-            compressed_block(block, window.min(WINDOW), block_size, limit, out)?;
-        } else if out.len() + block.len() > limit {
-            return Err(Failure::TooLarge);
+        if length & STORED != 0 {
+            let (_, room) = out.room(block.len())?;
+            room.copy_from_slice(block);
+            out.wrote(block.len());
+        } else if flags & INDEPENDENT != 0 {
+            independent(block, block_size, out)?;
         } else {
-            out.extend_from_slice(block);
+            dependent(block, start, block_size, out)?;
         }
     }
-    let content = out.get(start..).unwrap_or_default();
+    let content = out.written().get(start..).unwrap_or_default();
     if content_size.is_some_and(|size| size != content.len() as u64) {
         return Err(Failure::corrupt(
             "the frame does not hold as many bytes as it says",
@@ -201,34 +195,42 @@ fn frame(
     Ok(())
 }
 
-/// Decompresses a block to the end of `out`, where the last `window` bytes can be pointed at.
-fn compressed_block(
+/// The most bytes that a block can hold: a byte of it makes at most 255.
+fn most(block: &[u8], block_size: usize) -> usize {
+    block_size.min(block.len().saturating_mul(255))
+}
+
+/// Decompresses a block that points to no other.
+fn independent(block: &[u8], block_size: usize, out: &mut Output<'_>) -> Result<(), Failure> {
+    let most = most(block, block_size);
+    if most > out.left() {
+        // The other library tells a block that is too large from a damaged one.
+        return dependent(block, out.length, block_size, out);
+    }
+    let (_, room) = out.room(most)?;
+    let size = i32::try_from(most).map_err(Failure::corrupt)?;
+    let written = decompress_to_buffer(block, Some(size), room).map_err(Failure::corrupt)?;
+    out.wrote(written);
+    Ok(())
+}
+
+/// Decompresses a block that may point to the blocks before it, from `start` on.
+fn dependent(
     block: &[u8],
-    window: usize,
+    start: usize,
     block_size: usize,
-    limit: usize,
-    out: &mut Vec<u8>,
+    out: &mut Output<'_>,
 ) -> Result<(), Failure> {
-    let start = out.len();
-    // A byte of a block makes at most 255, so small blocks get no more space than they can fill.
-    let fits = block_size.min(block.len().saturating_mul(255));
-    let space = fits.min(limit - start);
-    out.resize(start + space, 0);
-    let (before, space_at_end) = out.split_at_mut(start);
-    let written = if window == 0 {
-        decompress_into(block, space_at_end)
-    } else {
-        let window = before.get(start - window..).unwrap_or_default();
-        decompress_into_with_dict(block, space_at_end, window)
-    };
-    match written {
+    let most = most(block, block_size);
+    let space = most.min(out.left());
+    let (written, room) = out.room(space)?;
+    let window = written.get(start.max(written.len().saturating_sub(WINDOW))..);
+    match decompress_into_with_dict(block, room, window.unwrap_or_default()) {
         Ok(written) => {
-            out.truncate(start + written);
+            out.wrote(written);
             Ok(())
         }
-        Err(lz4_flex::block::DecompressError::OutputTooSmall { .. }) if space < fits => {
-            Err(Failure::TooLarge)
-        }
+        Err(DecompressError::OutputTooSmall { .. }) if space < most => Err(Failure::TooLarge),
         Err(error) => Err(Failure::corrupt(error)),
     }
 }

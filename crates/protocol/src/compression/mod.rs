@@ -271,10 +271,10 @@ fn decompress_as(
     limit: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), CompressionError> {
-    out.clear();
     let done = match codec {
         Compression::None if input.len() > limit => Err(Failure::TooLarge),
         Compression::None => {
+            out.clear();
             out.extend_from_slice(input);
             Ok(())
         }
@@ -289,15 +289,54 @@ fn decompress_as(
     })
 }
 
-/// Space for `more` bytes at the end of `out`, or nothing if that passes the limit.
-fn grow(out: &mut Vec<u8>, more: usize, limit: usize) -> Result<&mut [u8], Failure> {
-    let start = out.len();
-    let end = start
-        .checked_add(more)
-        .filter(|end| *end <= limit)
-        .ok_or(Failure::TooLarge)?;
-    out.resize(end, 0);
-    out.get_mut(start..).ok_or(Failure::TooLarge)
+/// What a block codec has decompressed, at the front of a buffer. What the buffer held before stays behind it as room, so that
+/// a buffer used again and again is not filled with zeros each time.
+struct Output<'a> {
+    buffer: &'a mut Vec<u8>,
+    length: usize,
+    limit: usize,
+}
+
+impl<'a> Output<'a> {
+    fn new(buffer: &'a mut Vec<u8>, limit: usize) -> Self {
+        Self {
+            buffer,
+            length: 0,
+            limit,
+        }
+    }
+
+    fn written(&self) -> &[u8] {
+        self.buffer.get(..self.length).unwrap_or_default()
+    }
+
+    /// How many bytes may follow.
+    fn left(&self) -> usize {
+        self.limit - self.length
+    }
+
+    /// What is written, and room for `more` bytes after it, or nothing if that passes the limit.
+    fn room(&mut self, more: usize) -> Result<(&[u8], &mut [u8]), Failure> {
+        if more > self.left() {
+            return Err(Failure::TooLarge);
+        }
+        let end = self.length + more;
+        if end > self.buffer.len() {
+            self.buffer.resize(end, 0);
+        }
+        let (written, room) = self.buffer.split_at_mut(self.length);
+        Ok((written, room.get_mut(..more).unwrap_or_default()))
+    }
+
+    /// So many bytes of the room were filled.
+    fn wrote(&mut self, count: usize) {
+        self.length += count;
+    }
+
+    /// Nothing follows.
+    fn finish(self) {
+        self.buffer.truncate(self.length);
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use snap::raw::{Decoder, Encoder, decompress_len, max_compress_len};
 
-use super::{Failure, grow};
+use super::{Failure, Output};
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 /// The version written, and the lowest one that can read it.
@@ -38,10 +38,18 @@ pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
 }
 
 pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
+    let mut out = Output::new(out, limit);
     let mut decoder = Decoder::new();
-    if !input.starts_with(&MAGIC) {
-        return block(&mut decoder, input, limit, out);
+    if input.starts_with(&MAGIC) {
+        framed(&mut decoder, input, &mut out)?;
+    } else {
+        block(&mut decoder, input, &mut out)?;
     }
+    out.finish();
+    Ok(())
+}
+
+fn framed(decoder: &mut Decoder, input: &[u8], out: &mut Output<'_>) -> Result<(), Failure> {
     let mut rest = input;
     while !rest.is_empty() {
         // Streams that were joined have their header again.
@@ -61,18 +69,13 @@ pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Resul
             .ok_or_else(|| {
                 Failure::Corrupt(format!("a block of {length} bytes, {} left", after.len()))
             })?;
-        block(&mut decoder, body, limit, out)?;
+        block(decoder, body, out)?;
         rest = after;
     }
     Ok(())
 }
 
-fn block(
-    decoder: &mut Decoder,
-    body: &[u8],
-    limit: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), Failure> {
+fn block(decoder: &mut Decoder, body: &[u8], out: &mut Output<'_>) -> Result<(), Failure> {
     let claimed = decompress_len(body).map_err(Failure::corrupt)?;
     if claimed > body.len().saturating_mul(MOST_GROWTH) {
         return Err(Failure::Corrupt(format!(
@@ -80,10 +83,8 @@ fn block(
             body.len()
         )));
     }
-    let start = out.len();
-    let written = decoder
-        .decompress(body, grow(out, claimed, limit)?)
-        .map_err(Failure::corrupt)?;
-    out.truncate(start + written);
+    let (_, room) = out.room(claimed)?;
+    let written = decoder.decompress(body, room).map_err(Failure::corrupt)?;
+    out.wrote(written);
     Ok(())
 }

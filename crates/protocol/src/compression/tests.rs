@@ -146,6 +146,45 @@ fn streams_in_a_row_are_one() {
     }
 }
 
+/// The end of the second says what the first holds: were it alone looked at, half would be lost.
+#[test]
+fn a_gzip_member_twice_is_read_twice() {
+    let packed = compressed(Compression::Gzip, b"again ").repeat(2);
+    assert_eq!(
+        decompress(Compression::Gzip, &packed, LIMIT).unwrap(),
+        b"again again "
+    );
+}
+
+#[test]
+fn a_buffer_used_again_holds_only_what_is_new() {
+    for codec in CODECS {
+        let mut out = Vec::new();
+        for length in [100_000, 10, 0, 70_000] {
+            let input = noise(length);
+            decompress_into(codec, &compressed(codec, &input), LIMIT, &mut out).unwrap();
+            assert_eq!(out, input, "{codec}, {length} bytes");
+        }
+        assert!(decompress_into(codec, b"damaged", LIMIT, &mut out).is_err());
+        decompress_into(codec, &compressed(codec, b"whole"), LIMIT, &mut out).unwrap();
+        assert_eq!(out, b"whole", "{codec}");
+    }
+}
+
+#[test]
+fn a_kept_context_writes_what_a_fresh_one_does() {
+    let input = [noise(1000), vec![b'x'; 100_000]].concat();
+    let packed = |level| {
+        let mut out = Vec::new();
+        compress(Compression::Zstd, level, &input, &mut out).unwrap();
+        out
+    };
+    let fresh = |level| std::thread::scope(|scope| scope.spawn(|| packed(level)).join().unwrap());
+    for level in [None, Some(19), Some(-5), None, Some(22), None] {
+        assert_eq!(packed(level), fresh(level), "{level:?}");
+    }
+}
+
 #[test]
 fn raw_snappy_is_read_too() {
     let raw = snap::raw::Encoder::new()

@@ -1,5 +1,6 @@
 //! Zstandard, RFC 8878. Several frames in a row are read as one stream.
 
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
@@ -12,12 +13,35 @@ pub(super) const LEVELS: RangeInclusive<i32> = -131_072..=22;
 
 /// Room given first, and the least to go on with.
 const ROOM: usize = 16 << 10;
+/// How many times as large as its bytes a frame may claim to be and is believed.
+const BELIEVED: usize = 16;
+
+thread_local! {
+    /// A context for the next batch: the tables of a new one take longer to get than to fill.
+    static CONTEXT: Cell<Option<CCtx<'static>>> = const { Cell::new(None) };
+}
+/// Larger contexts are not kept. Those of the levels up to 9 are smaller.
+const KEPT: usize = 16 << 20;
 
 pub(super) fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let kept = CONTEXT.take();
+    let mut context = kept.or_else(CCtx::try_create).ok_or("out of memory")?;
+    frame(&mut context, level, input, out)?;
+    if context.sizeof() <= KEPT {
+        CONTEXT.set(Some(context));
+    }
+    Ok(())
+}
+
+fn frame(
+    context: &mut CCtx<'_>,
+    level: Option<i32>,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
     let error = |code| zstd_safe::get_error_name(code).to_owned();
     let start = out.len();
     out.reserve(zstd_safe::compress_bound(input.len()));
-    let mut context = CCtx::try_create().ok_or("out of memory")?;
     let level = level.unwrap_or(zstd_safe::CLEVEL_DEFAULT);
     context
         .set_parameter(CParameter::CompressionLevel(level))
@@ -45,7 +69,15 @@ pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Resul
     let mut frame_left = 0;
     // One byte more than may be: seeing it tells "just fits" from "too much".
     let most = limit.saturating_add(1);
-    out.reserve(input.len().saturating_mul(4).max(ROOM).min(most));
+    // With room for all of it, the codec writes there and not into a window of its own first.
+    let believed = input.len().saturating_mul(BELIEVED);
+    let claimed = zstd_safe::get_frame_content_size(input).ok().flatten();
+    let room = match claimed.and_then(|size| usize::try_from(size).ok()) {
+        Some(size) if size <= believed => size,
+        _ => input.len().saturating_mul(4).max(ROOM),
+    };
+    out.clear();
+    out.reserve(room.min(most));
     while source.pos() < input.len() || frame_left > 0 {
         if out.len() == out.capacity() {
             // Doubles, as `reserve` does, but never beyond the limit.
