@@ -734,80 +734,66 @@ impl Emitter<'_> {
 
     /// The statement that fills a field; `reached` are the versions that come here.
     fn read_statement(&self, field: &Field, reached: Versions, in_tag: bool) -> String {
-        let name = &field.name;
-        match field.kind {
-            Type::Struct(_) if !field.optional => format!(
-                "w::at(self.{name}.read_at(version, input), \"{}\")?;",
-                field.json
+        let (name, shown) = (&field.name, &field.json);
+        let compact = if in_tag { "true" } else { self.compact(field) };
+        let at = |read: &str| format!("w::at({read}, \"{shown}\")?");
+        if let Type::Struct(inner) = &field.kind {
+            if !field.optional {
+                return at(&format!("self.{name}.read_at(version, input)")) + ";";
+            }
+            let fill = fill(inner);
+            let plain = format!("Some({})", at(&format!("input.of({fill})")));
+            let nullable = at(&format!("input.nullable_struct({in_tag}, {fill})"));
+            return match condition(field.nullable, reached) {
+                Condition::Always => format!("self.{name} = {nullable};"),
+                Condition::Never => format!("self.{name} = {plain};"),
+                Condition::If(text) => {
+                    format!("self.{name} = if {text} {{ {nullable} }} else {{ {plain} }};")
+                }
+            };
+        }
+        // The method of the reader, and what it takes after the field's place.
+        let (method, arguments) = match &field.kind {
+            Type::String => ("string", compact.to_owned()),
+            Type::Bytes | Type::Records => ("bytes", compact.to_owned()),
+            Type::Array(element) if is_int32(element) => ("ints", compact.to_owned()),
+            Type::Array(element) => (
+                "array",
+                format!(
+                    "{compact}, {}, {}",
+                    self.least_element(element, reached, compact),
+                    fill_element(element, compact)
+                ),
             ),
-            _ => format!(
-                "self.{name} = {};",
-                self.read_expression(field, reached, in_tag)
-            ),
+            kind => {
+                let read = at(&format!("input.{}()", primitive(kind)));
+                return format!("self.{name} = {read};");
+            }
+        };
+        let plain = |slot: &str| at(&format!("input.{method}({slot}, {arguments})")) + ";";
+        if !field.optional {
+            return plain(&format!("&mut self.{name}"));
+        }
+        let plain = plain(&format!("self.{name}.get_or_insert_default()"));
+        let nullable = at(&format!(
+            "input.nullable_{method}(&mut self.{name}, {arguments})"
+        )) + ";";
+        match condition(field.nullable, reached) {
+            Condition::Always => nullable,
+            Condition::Never => plain,
+            Condition::If(text) => format!("if {text} {{ {nullable} }} else {{ {plain} }}"),
         }
     }
 
-    /// The expression that reads a field's value; `reached` are the versions that come here.
-    fn read_expression(&self, field: &Field, reached: Versions, in_tag: bool) -> String {
-        let shown = &field.json;
-        let compact = if in_tag { "true" } else { self.compact(field) };
-        let least = |element: &Type| match element {
-            Type::Struct(name) => self.least(name, reached),
-            kind => match compact {
-                "true" => least_of(kind, true).to_string(),
-                "false" => least_of(kind, false).to_string(),
-                _ if least_of(kind, true) == least_of(kind, false) => {
-                    least_of(kind, true).to_string()
-                }
-                _ => format!(
-                    "if flexible {{ {} }} else {{ {} }}",
-                    least_of(kind, true),
-                    least_of(kind, false)
-                ),
-            },
-        };
-        let (plain, nullable) = match &field.kind {
-            Type::String => (
-                format!("input.string({compact})"),
-                format!("input.nullable_string({compact})"),
-            ),
-            Type::Bytes | Type::Records => (
-                format!("input.bytes({compact})"),
-                format!("input.nullable_bytes({compact})"),
-            ),
-            Type::Struct(name) => (
-                format!("input.of({})", fill(name)),
-                format!("input.nullable_struct({in_tag}, {})", fill(name)),
-            ),
-            Type::Array(element) if is_int32(element) => (
-                format!("input.ints({compact})"),
-                format!("input.nullable_ints({compact})"),
-            ),
-            Type::Array(element) => {
-                let fill = match element.as_ref() {
-                    Type::Struct(name) => fill(name),
-                    kind => format!(
-                        "|value, input| {{ *value = {}?; Ok(()) }}",
-                        read_primitive(kind, compact)
-                    ),
-                };
-                let least = least(element);
-                (
-                    format!("input.array({compact}, {least}, {fill})"),
-                    format!("input.nullable_array({compact}, {least}, {fill})"),
-                )
-            }
-            kind => (read_primitive(kind, compact), String::new()),
-        };
-        let plain = format!("w::at({plain}, \"{shown}\")?");
-        let nullable = format!("w::at({nullable}, \"{shown}\")?");
-        if !field.optional {
-            return plain;
-        }
-        match condition(field.nullable, reached) {
-            Condition::Always => nullable,
-            Condition::Never => format!("Some({plain})"),
-            Condition::If(text) => format!("if {text} {{ {nullable} }} else {{ Some({plain}) }}"),
+    /// The fewest bytes of an array's element, as an expression.
+    fn least_element(&self, element: &Type, reached: Versions, compact: &str) -> String {
+        let (short, long) = (least_of(element, true), least_of(element, false));
+        match (element, compact) {
+            (Type::Struct(name), _) => self.least(name, reached),
+            (_, "true") => short.to_string(),
+            (_, "false") => long.to_string(),
+            _ if short == long => short.to_string(),
+            _ => format!("if flexible {{ {short} }} else {{ {long} }}"),
         }
     }
 
@@ -838,6 +824,7 @@ impl Emitter<'_> {
             c.line("input.unknown_tags(&mut self.unknown_tagged_fields)?;");
             return;
         }
+        c.line("if input.has_tags() {");
         c.line("let mut tags = input.tags()?;");
         c.line("while let Some(tag) = input.next_tag(&mut tags)? {");
         c.line("match tag {");
@@ -869,6 +856,7 @@ impl Emitter<'_> {
         c.line("_ => self.unknown_tagged_fields.push(tag, input.rest()),");
         c.line("}");
         c.line("input.end_tag(&mut tags)?;");
+        c.line("}");
         c.line("}");
     }
 }
@@ -927,6 +915,19 @@ fn fill(name: &str) -> String {
     format!("|value: &mut {name}, input| value.read_at(version, input)")
 }
 
+/// A function that fills an element of an array.
+fn fill_element(element: &Type, compact: &str) -> String {
+    match element {
+        Type::Struct(name) => fill(name),
+        Type::String => format!("|value, input| input.string(value, {compact})"),
+        Type::Bytes | Type::Records => format!("|value, input| input.bytes(value, {compact})"),
+        kind => format!(
+            "|value, input| {{ *value = input.{}()?; Ok(()) }}",
+            primitive(kind)
+        ),
+    }
+}
+
 /// The name of the function that reads a primitive of fixed size.
 fn primitive(kind: &Type) -> String {
     match kind {
@@ -956,14 +957,6 @@ fn write_primitive(kind: &Type, reference: &str, value: &str, compact: &str) -> 
         Type::String => format!("out.string({reference}, {compact});"),
         Type::Bytes | Type::Records => format!("out.bytes({reference}, {compact});"),
         kind => format!("out.{}({value});", primitive(kind)),
-    }
-}
-
-fn read_primitive(kind: &Type, compact: &str) -> String {
-    match kind {
-        Type::String => format!("input.string({compact})"),
-        Type::Bytes | Type::Records => format!("input.bytes({compact})"),
-        kind => format!("input.{}()", primitive(kind)),
     }
 }
 

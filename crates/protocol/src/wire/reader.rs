@@ -265,71 +265,118 @@ impl Reader {
         }
     }
 
-    pub(crate) fn string(&mut self, compact: bool) -> Result<Str, DecodeError> {
-        match self.nullable_string(compact)? {
-            Some(string) => Ok(string),
+    /// Fills the string's place, as all that follow: a value that is moved waits for what was just written of it.
+    #[inline]
+    pub(crate) fn string(&mut self, slot: &mut Str, compact: bool) -> Result<(), DecodeError> {
+        match self.string_length(compact)? {
+            Some(length) => self.text(slot, length),
             None => null(),
-        }
-    }
-
-    pub(crate) fn nullable_string(&mut self, compact: bool) -> Result<Option<Str>, DecodeError> {
-        let Some(length) = self.string_length(compact)? else {
-            return Ok(None);
-        };
-        let Some(bytes) = self.bytes.get(..length) else {
-            return self.short(length);
-        };
-        match Str::from_utf8(bytes) {
-            Ok(string) => {
-                self.bytes.advance(length);
-                Ok(Some(string))
-            }
-            Err(error) => not_utf8(error),
-        }
-    }
-
-    pub(crate) fn bytes(&mut self, compact: bool) -> Result<Bytes, DecodeError> {
-        match self.nullable_bytes(compact)? {
-            Some(bytes) => Ok(bytes),
-            None => null(),
-        }
-    }
-
-    pub(crate) fn nullable_bytes(&mut self, compact: bool) -> Result<Option<Bytes>, DecodeError> {
-        match self.length(compact)? {
-            Some(length) => self.raw(length).map(Some),
-            None => Ok(None),
         }
     }
 
     #[inline]
-    pub(crate) fn array<T: Default>(
+    pub(crate) fn nullable_string(
         &mut self,
+        slot: &mut Option<Str>,
         compact: bool,
-        least: usize,
-        fill: impl FnMut(&mut T, &mut Self) -> Result<(), DecodeError>,
-    ) -> Result<Vec<T>, DecodeError> {
-        match self.nullable_array(compact, least, fill)? {
-            Some(array) => Ok(array),
+    ) -> Result<(), DecodeError> {
+        match self.string_length(compact)? {
+            Some(length) => self.text(slot.get_or_insert_default(), length),
+            None => {
+                *slot = None;
+                Ok(())
+            }
+        }
+    }
+
+    fn text(&mut self, slot: &mut Str, length: usize) -> Result<(), DecodeError> {
+        let Some(bytes) = self.bytes.get(..length) else {
+            return self.short(length);
+        };
+        match std::str::from_utf8(bytes) {
+            Ok(text) => *slot = Str::from(text),
+            Err(error) => return not_utf8(error),
+        }
+        self.bytes.advance(length);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&mut self, slot: &mut Bytes, compact: bool) -> Result<(), DecodeError> {
+        match self.length(compact)? {
+            Some(length) => self.payload(slot, length),
             None => null(),
         }
+    }
+
+    #[inline]
+    pub(crate) fn nullable_bytes(
+        &mut self,
+        slot: &mut Option<Bytes>,
+        compact: bool,
+    ) -> Result<(), DecodeError> {
+        match self.length(compact)? {
+            Some(length) => self.payload(slot.get_or_insert_default(), length),
+            None => {
+                *slot = None;
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn payload(&mut self, slot: &mut Bytes, length: usize) -> Result<(), DecodeError> {
+        if length > self.remaining() {
+            return self.short(length);
+        }
+        *slot = self.bytes.split_to(length);
+        Ok(())
     }
 
     /// An array of elements that take `least` bytes or more each; `fill` reads one into its place.
     #[inline]
-    pub(crate) fn nullable_array<T: Default>(
+    pub(crate) fn array<T: Default>(
         &mut self,
+        slot: &mut Vec<T>,
         compact: bool,
         least: usize,
+        fill: impl FnMut(&mut T, &mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        match self.length(compact)? {
+            Some(count) => self.elements(slot, count, least, fill),
+            None => null(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn nullable_array<T: Default>(
+        &mut self,
+        slot: &mut Option<Vec<T>>,
+        compact: bool,
+        least: usize,
+        fill: impl FnMut(&mut T, &mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        match self.length(compact)? {
+            Some(count) => self.elements(slot.get_or_insert_default(), count, least, fill),
+            None => {
+                *slot = None;
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn elements<T: Default>(
+        &mut self,
+        array: &mut Vec<T>,
+        count: usize,
+        least: usize,
         mut fill: impl FnMut(&mut T, &mut Self) -> Result<(), DecodeError>,
-    ) -> Result<Option<Vec<T>>, DecodeError> {
-        let Some(count) = self.length(compact)? else {
-            return Ok(None);
-        };
+    ) -> Result<(), DecodeError> {
         if count > self.remaining() / least.max(1) {
             return self.too_many(count, least);
         }
-        let mut array: Vec<T> = Vec::new();
+        array.clear();
         while array.len() < count {
             let from = array.len();
             if from == array.capacity() {
@@ -344,29 +391,61 @@ impl Reader {
                 }
             }
         }
-        Ok(Some(array))
+        Ok(())
     }
 
-    pub(crate) fn ints(&mut self, compact: bool) -> Result<Ints, DecodeError> {
-        match self.nullable_ints(compact)? {
-            Some(array) => Ok(array),
+    #[inline]
+    pub(crate) fn ints(&mut self, slot: &mut Ints, compact: bool) -> Result<(), DecodeError> {
+        match self.length(compact)? {
+            Some(count) => self.numbers(slot, count),
             None => null(),
         }
     }
 
+    #[inline]
+    pub(crate) fn nullable_ints(
+        &mut self,
+        slot: &mut Option<Ints>,
+        compact: bool,
+    ) -> Result<(), DecodeError> {
+        match self.length(compact)? {
+            Some(count) => self.numbers(slot.get_or_insert_default(), count),
+            None => {
+                *slot = None;
+                Ok(())
+            }
+        }
+    }
+
     /// An array of int32, all its bytes checked at once.
-    pub(crate) fn nullable_ints(&mut self, compact: bool) -> Result<Option<Ints>, DecodeError> {
-        let Some(count) = self.length(compact)? else {
-            return Ok(None);
-        };
+    #[inline]
+    fn numbers(&mut self, slot: &mut Ints, count: usize) -> Result<(), DecodeError> {
+        // So few stand in the message; four are read at once, whatever follows the array.
+        if let (0..=4, Some(bytes)) = (count, self.bytes.first_chunk::<16>()) {
+            let numbers = Group(bytes);
+            let four = [
+                numbers.i32::<0>(),
+                numbers.i32::<4>(),
+                numbers.i32::<8>(),
+                numbers.i32::<12>(),
+            ];
+            *slot = Ints::from_buf_and_len(four, count);
+            self.bytes.advance(4 * count);
+            return Ok(());
+        }
+        self.many_numbers(slot, count)
+    }
+
+    #[inline(never)]
+    fn many_numbers(&mut self, slot: &mut Ints, count: usize) -> Result<(), DecodeError> {
         let size = count.saturating_mul(4);
         let Some(numbers) = self.bytes.get(..size) else {
             return self.too_many(count, 4);
         };
         let number = |chunk: &[u8]| chunk.first_chunk().copied().map_or(0, i32::from_be_bytes);
-        let array = numbers.chunks_exact(4).map(number).collect();
+        *slot = numbers.chunks_exact(4).map(number).collect();
         self.bytes.advance(size);
-        Ok(Some(array))
+        Ok(())
     }
 
     /// A struct that is there.
@@ -410,6 +489,16 @@ impl Reader {
             DecodeErrorKind::CountTooLarge { count, least, left }
         }
         .into())
+    }
+
+    /// Are there tagged fields in a struct? The count of none, as nearly always, is passed over.
+    #[inline]
+    pub(crate) fn has_tags(&mut self) -> bool {
+        let none = self.bytes.first() == Some(&0);
+        if none {
+            self.bytes.advance(1);
+        }
+        !none
     }
 
     /// Begins the tagged fields of a struct.
@@ -470,12 +559,11 @@ impl Reader {
     /// The tagged fields of a struct that has none that are known.
     #[inline]
     pub(crate) fn unknown_tags(&mut self, unknown: &mut UnknownTags) -> Result<(), DecodeError> {
-        // Nearly always there are none.
-        if self.bytes.first() == Some(&0) {
-            self.bytes.advance(1);
-            return Ok(());
+        if self.has_tags() {
+            self.some_unknown_tags(unknown)
+        } else {
+            Ok(())
         }
-        self.some_unknown_tags(unknown)
     }
 
     #[cold]
@@ -514,6 +602,14 @@ mod tests {
 
     fn reader(bytes: &[u8]) -> Reader {
         Reader::new(Bytes::copy_from_slice(bytes))
+    }
+
+    /// What a method that fills a place puts there.
+    fn filled<T: Default>(
+        fill: impl FnOnce(&mut T) -> Result<(), DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let mut value = T::default();
+        fill(&mut value).map(|()| value)
     }
 
     fn kind<T: std::fmt::Debug>(result: Result<T, DecodeError>) -> DecodeErrorKind {
@@ -563,27 +659,39 @@ mod tests {
 
     #[test]
     fn lengths_below_null_are_refused() {
-        assert_eq!(reader(&[0xff; 4]).nullable_bytes(false).unwrap(), None);
-        assert_eq!(reader(&[0]).nullable_string(true).unwrap(), None);
+        assert_eq!(
+            filled(|slot| reader(&[0xff; 4]).nullable_bytes(slot, false)).unwrap(),
+            None
+        );
+        assert_eq!(
+            filled(|slot| reader(&[0]).nullable_string(slot, true)).unwrap(),
+            None
+        );
         let negative = |length| DecodeErrorKind::NegativeLength { length };
         assert_eq!(
-            kind(reader(&[0xff, 0xff, 0xff, 0xfe]).nullable_bytes(false)),
+            kind(filled(
+                |slot| reader(&[0xff, 0xff, 0xff, 0xfe]).nullable_bytes(slot, false)
+            )),
             negative(-2)
         );
         assert_eq!(
-            kind(reader(&[0x80, 0]).nullable_string(false)),
+            kind(filled(
+                |slot| reader(&[0x80, 0]).nullable_string(slot, false)
+            )),
             negative(-32768)
         );
         assert_eq!(
-            kind(reader(&[0xff, 0xff, 0xff, 0xff, 0x0f]).bytes(true)),
+            kind(filled(
+                |slot| reader(&[0xff, 0xff, 0xff, 0xff, 0x0f]).bytes(slot, true)
+            )),
             negative(-2)
         );
         assert_eq!(
-            kind(reader(&[0xff, 0xff]).string(false)),
+            kind(filled(|slot| reader(&[0xff, 0xff]).string(slot, false))),
             DecodeErrorKind::NullNotAllowed
         );
         assert_eq!(
-            kind(reader(&[0]).array(true, 1, byte)),
+            kind(filled(|slot| reader(&[0]).array(slot, true, 1, byte))),
             DecodeErrorKind::NullNotAllowed
         );
     }
@@ -592,27 +700,33 @@ mod tests {
     fn strings_are_utf8_of_32767_bytes_at_most() {
         let mut longest = vec![0x80, 0x80, 0x02];
         longest.resize(3 + MAX_STRING, b'a');
-        assert_eq!(reader(&longest).string(true).unwrap().len(), MAX_STRING);
+        assert_eq!(
+            filled(|slot| reader(&longest).string(slot, true))
+                .unwrap()
+                .len(),
+            MAX_STRING
+        );
         longest[0] = 0x81;
         longest.push(b'a');
         let length = MAX_STRING + 1;
         assert_eq!(
-            kind(reader(&longest).string(true)),
+            kind(filled(|slot| reader(&longest).string(slot, true))),
             DecodeErrorKind::StringTooLong { length }
         );
         assert_eq!(
-            kind(reader(b"\x04ab\xff").string(true)),
+            kind(filled(|slot| reader(b"\x04ab\xff").string(slot, true))),
             DecodeErrorKind::InvalidUtf8 { valid: 2 }
         );
     }
 
     #[test]
     fn a_count_is_refused_before_anything_is_allocated() {
-        let result =
-            reader(&[0x7f, 0xff, 0xff, 0xff, 0, 0]).array(false, 4, |value: &mut i32, input| {
+        let result = filled(|slot| {
+            reader(&[0x7f, 0xff, 0xff, 0xff, 0, 0]).array(slot, false, 4, |value, input| {
                 *value = input.i32()?;
                 Ok(())
-            });
+            })
+        });
         let expected = DecodeErrorKind::CountTooLarge {
             count: 0x7fff_ffff,
             least: 4,
@@ -621,14 +735,14 @@ mod tests {
         assert_eq!(kind(result), expected);
         let mut many = vec![0, 0, 0x40, 0];
         many.resize(4 + 0x4000, 0);
-        let array = reader(&many).array(false, 1, byte).unwrap();
+        let array = filled(|slot| reader(&many).array(slot, false, 1, byte)).unwrap();
         assert_eq!(array.len(), 0x4000);
     }
 
     #[test]
     fn bytes_are_slices_of_the_frame() {
         let frame = Bytes::from_static(b"\x06bytes!");
-        let bytes = Reader::new(frame.clone()).bytes(true).unwrap();
+        let bytes = filled(|slot| Reader::new(frame.clone()).bytes(slot, true)).unwrap();
         assert_eq!(bytes.as_ptr(), frame[1..].as_ptr());
     }
 
@@ -653,17 +767,33 @@ mod tests {
     #[test]
     fn numbers_are_counted_against_the_bytes() {
         let mut input = reader(&[3, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe, 7]);
-        assert_eq!(input.ints(true).unwrap()[..], [1, -2]);
+        assert_eq!(filled(|slot| input.ints(slot, true)).unwrap()[..], [1, -2]);
         assert_eq!(input.position(), 9);
-        assert_eq!(reader(&[0xff; 4]).nullable_ints(false).unwrap(), None);
+        let few: Vec<u8> = [4, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 3].into();
+        let mut input = reader(&[few, vec![0xee; 20]].concat());
+        let three = filled(|slot| input.ints(slot, true)).unwrap();
+        assert_eq!(three[..], [1, i32::MAX, 3]);
+        assert_eq!((input.position(), input.remaining()), (13, 20));
+        assert_eq!(
+            filled(|slot| reader(&[0xff; 4]).nullable_ints(slot, false)).unwrap(),
+            None
+        );
         let many: Vec<u8> = [0, 0, 0, 9].into_iter().chain([1; 36]).collect();
-        assert_eq!(reader(&many).ints(false).unwrap()[..], [0x0101_0101; 9]);
+        assert_eq!(
+            filled(|slot| reader(&many).ints(slot, false)).unwrap()[..],
+            [0x0101_0101; 9]
+        );
         let expected = DecodeErrorKind::CountTooLarge {
             count: 2,
             least: 4,
             left: 7,
         };
-        assert_eq!(kind(reader(&[3, 0, 0, 0, 1, 0, 0, 0]).ints(true)), expected);
+        assert_eq!(
+            kind(filled(
+                |slot| reader(&[3, 0, 0, 0, 1, 0, 0, 0]).ints(slot, true)
+            )),
+            expected
+        );
     }
 
     #[test]
@@ -729,7 +859,7 @@ mod tests {
             let mut input = reader(bytes);
             let mut tags = input.tags()?;
             input.next_tag(&mut tags)?;
-            input.ints(true)
+            filled(|slot| input.ints(slot, true))
         };
         assert_eq!(
             kind(read(&[1, 0, 2, 2, 7, 7, 7, 7])),

@@ -242,6 +242,21 @@ impl UnknownTags {
     }
 }
 
+// Every struct has such a field: what there is to drop stands elsewhere, so that only the look at it is repeated.
+impl Drop for UnknownTags {
+    #[inline]
+    fn drop(&mut self) {
+        #[cold]
+        #[inline(never)]
+        fn take(tags: &mut UnknownTags) {
+            tags.0 = None;
+        }
+        if self.0.is_some() {
+            take(self);
+        }
+    }
+}
+
 impl Deref for UnknownTags {
     type Target = [UnknownTag];
 
