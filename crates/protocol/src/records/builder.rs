@@ -33,6 +33,8 @@ impl Default for ProducerState {
 
 /// The least room of a new batch, in bytes.
 const ROOM: usize = 4 << 10;
+/// Room after the last record, for the zeros of [`Out::short`].
+const SHORT: usize = 32;
 /// The most that the length field of a batch can count.
 const MOST: usize = BatchHeader::PREFIX + i32::MAX as usize;
 
@@ -144,15 +146,17 @@ impl BatchBuilder {
             + nullable_size(value)
             + varint::size(wide(header_count))
             + header_bytes;
-        let size = varint::size(wide(body)) + body;
-        let mut out = Out(self.room(size)?);
-        out.varint(wide(body));
-        out.bytes(&[0]);
-        out.varint(timestamp_delta);
-        out.varint(i64::from(delta));
+        let mut out = Out(self.room(varint::size(wide(body)) + body)?);
+        // Size 5, attributes 1, timestamp 10, offset 5.
+        out.short::<21>(|short| {
+            short.varint(wide(body));
+            short.byte(0);
+            short.varint(timestamp_delta);
+            short.varint(i64::from(delta));
+        });
         out.nullable(key);
         out.nullable(value);
-        out.varint(wide(header_count));
+        out.short::<5>(|short| short.varint(wide(header_count)));
         for (key, value) in headers {
             out.nullable(Some(key.as_bytes()));
             out.nullable(value);
@@ -276,17 +280,17 @@ impl BatchBuilder {
         Ok(Some(batch))
     }
 
-    /// The next `size` bytes of the buffer.
+    /// The buffer, with a header and room for `size` bytes.
     #[inline]
-    fn room(&mut self, size: usize) -> Result<&mut [u8], RecordsError> {
-        let start = self.size();
-        let end = start.saturating_add(size);
-        if end > self.buffer.capacity() {
+    fn room(&mut self, size: usize) -> Result<&mut Vec<u8>, RecordsError> {
+        let end = self.size().saturating_add(size);
+        if end.saturating_add(SHORT) > self.buffer.capacity() {
             self.grow(end)?;
         }
-        // Zeros only to have a slice to write to: they are still in the nearest cache when the record replaces them.
-        self.buffer.resize(end, 0);
-        Ok(self.buffer.get_mut(start..).unwrap_or_default())
+        if self.buffer.is_empty() {
+            self.buffer.resize(BatchHeader::SIZE, 0);
+        }
+        Ok(&mut self.buffer)
     }
 
     #[cold]
@@ -300,7 +304,8 @@ impl BatchBuilder {
             });
         }
         let enough = end.max(2 * self.buffer.len()).max(self.last_size).max(ROOM);
-        self.buffer.reserve_exact(enough - self.buffer.len());
+        self.buffer
+            .reserve_exact(enough + SHORT - self.buffer.len());
         Ok(())
     }
 }
@@ -330,39 +335,45 @@ const fn wide(length: usize) -> i64 {
     length as i64
 }
 
-/// What is left of the room for one record.
-struct Out<'a>(&'a mut [u8]);
+/// The end of the buffer, where there is room for a record.
+struct Out<'a>(&'a mut Vec<u8>);
 
 impl Out<'_> {
+    /// Writes at most `N` bytes one by one, over zeros that take their place first.
     #[inline]
-    fn varint(&mut self, value: i64) {
-        let written = varint::write(self.0, value);
-        self.skip(written);
+    fn short<const N: usize>(&mut self, write: impl FnOnce(&mut Short<'_>)) {
+        let start = self.0.len();
+        self.0.extend_from_slice(&[0; N]);
+        let mut short = Short(self.0.get_mut(start..).unwrap_or_default());
+        write(&mut short);
+        let left = short.0.len();
+        self.0.truncate(start + N - left);
     }
 
     #[inline]
     fn nullable(&mut self, field: Option<&[u8]>) {
-        match field {
-            None => self.varint(-1),
-            Some(field) => {
-                self.varint(wide(field.len()));
-                self.bytes(field);
-            }
+        self.short::<5>(|short| short.varint(field.map_or(-1, |field| wide(field.len()))));
+        self.0.extend_from_slice(field.unwrap_or_default());
+    }
+}
+
+/// What is left of the room for a few bytes.
+struct Short<'a>(&'a mut [u8]);
+
+impl Short<'_> {
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        if let Some((room, rest)) = std::mem::take(&mut self.0).split_first_mut() {
+            *room = byte;
+            self.0 = rest;
         }
     }
 
     #[inline]
-    fn bytes(&mut self, bytes: &[u8]) {
-        if let Some(room) = self.0.get_mut(..bytes.len()) {
-            room.copy_from_slice(bytes);
-        }
-        self.skip(bytes.len());
-    }
-
-    #[inline]
-    fn skip(&mut self, count: usize) {
+    fn varint(&mut self, value: i64) {
+        let written = varint::write(self.0, value);
         self.0 = std::mem::take(&mut self.0)
-            .get_mut(count..)
+            .get_mut(written..)
             .unwrap_or_default();
     }
 }

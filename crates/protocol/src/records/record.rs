@@ -112,7 +112,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&mut self) -> Result<Record<'a>, Malformed> {
         let size = length(varint::read_i32(&mut self.rest)?)?;
         let (body, rest) = self.rest.split_at_checked(size).ok_or(Malformed::Cut)?;
@@ -160,7 +160,8 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, RecordsError>;
 
-    #[inline]
+    // A record is larger than what registers return: it is to stay where the caller looks at it.
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.index < self.header.count {
             let record = self.read().map_err(|what| self.fail(what));
@@ -214,7 +215,7 @@ fn length(value: i32) -> Result<usize, Malformed> {
 }
 
 /// A field with its length in front, where -1 stands for null.
-#[inline]
+#[inline(always)]
 fn nullable<'a>(input: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
     let size = varint::read_i32(input)?;
     if size == -1 {

@@ -3,22 +3,10 @@
 use super::Malformed;
 
 /// A varint of at most 32 bits.
-#[inline]
+#[inline(always)]
 pub(super) fn read_i32(input: &mut &[u8]) -> Result<i32, Malformed> {
-    // Nearly all are one or two bytes.
-    if let [first, rest @ ..] = *input {
-        if *first < 0x80 {
-            *input = rest;
-            return Ok(unzigzag_i32(u32::from(*first)));
-        }
-        if let [second, rest @ ..] = rest {
-            if *second < 0x80 {
-                *input = rest;
-                return Ok(unzigzag_i32(
-                    u32::from(*first & 0x7f) | u32::from(*second) << 7,
-                ));
-            }
-        }
+    if let Some(short) = read_short(input) {
+        return Ok(unzigzag_i32(short));
     }
     let wide = read_u64(input, 5)?;
     u32::try_from(wide)
@@ -27,15 +15,28 @@ pub(super) fn read_i32(input: &mut &[u8]) -> Result<i32, Malformed> {
 }
 
 /// A varint of at most 64 bits.
-#[inline]
+#[inline(always)]
 pub(super) fn read_i64(input: &mut &[u8]) -> Result<i64, Malformed> {
-    if let [first, rest @ ..] = *input {
-        if *first < 0x80 {
-            *input = rest;
-            return Ok(unzigzag_i64(u64::from(*first)));
-        }
+    if let Some(short) = read_short(input) {
+        return Ok(i64::from(unzigzag_i32(short)));
     }
     read_u64(input, 10).map(unzigzag_i64)
+}
+
+/// One or two bytes, as nearly all have.
+#[inline(always)]
+fn read_short(input: &mut &[u8]) -> Option<u32> {
+    match *input {
+        [first, rest @ ..] if *first < 0x80 => {
+            *input = rest;
+            Some(u32::from(*first))
+        }
+        [first, second, rest @ ..] if *second < 0x80 => {
+            *input = rest;
+            Some(u32::from(*first & 0x7f) | u32::from(*second) << 7)
+        }
+        _ => None,
+    }
 }
 
 #[cold]
@@ -75,9 +76,9 @@ const fn zigzag(value: i64) -> u64 {
 /// Bytes that a value takes; a value of 32 bits takes the same by either width.
 #[inline]
 pub(super) const fn size(value: i64) -> usize {
-    // One byte for each 7 bits begun, and one for 0.
-    let bits = 64 - (zigzag(value) | 1).leading_zeros() as usize;
-    bits.div_ceil(7)
+    // One byte for each 7 bits begun, and one for 0; 9/64 is as good as 1/7 up to 64 bits, and no division.
+    let bits = 63 - (zigzag(value) | 1).leading_zeros() as usize;
+    (bits * 9 + 73) / 64
 }
 
 /// Writes a value to the front of `out` and says how many bytes it took. `out` has room for it.
