@@ -1,7 +1,11 @@
 //! Waiting from a Python thread, so that Ctrl-C ends it.
 
-use std::pin::pin;
-use std::time::Duration;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use ottla_client::Error;
 use pyo3::prelude::*;
@@ -20,13 +24,18 @@ pub(crate) fn block_on<T: Send>(
 ) -> PyResult<T> {
     let handle = runtime::handle()?;
     let mut future = pin!(future);
+    let waiting = Arc::new(Waiting {
+        thread: thread::current(),
+        woken: AtomicBool::new(true),
+    });
     loop {
-        let slice = py.detach(|| {
-            handle.block_on(async { tokio::time::timeout(SLICE, future.as_mut()).await })
+        let ready = py.detach(|| {
+            let _context = handle.enter();
+            waiting.poll(future.as_mut(), Instant::now() + SLICE)
         });
-        match slice {
-            Ok(value) => return Ok(value),
-            Err(_) => py.check_signals()?,
+        match ready {
+            Some(value) => return Ok(value),
+            None => py.check_signals()?,
         }
     }
 }
@@ -37,4 +46,45 @@ pub(crate) fn result<T: Send>(
     call: impl Future<Output = Result<T, Error>> + Send,
 ) -> PyResult<T> {
     block_on(py, call)?.map_err(|error| errors::to_python(py, &error))
+}
+
+/// A thread that waits. It keeps the time of a slice itself: a timer of the runtime would wake an I/O thread for each wait.
+struct Waiting {
+    thread: Thread,
+    woken: AtomicBool,
+}
+
+impl Waiting {
+    /// What the future gives until then, if it does.
+    fn poll<F: Future>(
+        self: &Arc<Self>,
+        mut future: Pin<&mut F>,
+        end: Instant,
+    ) -> Option<F::Output> {
+        let waker = Waker::from(Arc::clone(self));
+        loop {
+            if self.woken.swap(false, Ordering::AcqRel) {
+                if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    return Some(value);
+                }
+                continue;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            thread::park_timeout(left);
+        }
+    }
+}
+
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
 }
