@@ -67,7 +67,7 @@ pub(crate) struct Driver<W: Publish> {
 }
 
 struct Shared<W: Publish> {
-    engine: Mutex<Engine<W>>,
+    locked: Mutex<Locked<W>>,
     config: Arc<Config>,
     runtime: Handle,
     links: Mutex<FxHashMap<LinkId, Connected>>,
@@ -77,7 +77,26 @@ struct Shared<W: Publish> {
     /// How many threads are handing on what they took out of the engine.
     publishing: AtomicUsize,
     timer: Notify,
-    armed: Mutex<Option<Instant>>,
+}
+
+struct Locked<W> {
+    engine: Engine<W>,
+    /// When the timer's task will look at the engine.
+    armed: Option<Instant>,
+}
+
+impl<W: Work> Locked<W> {
+    /// Notes when the engine wants to be looked at; true if the timer's task would sleep beyond that.
+    fn arm(&mut self) -> bool {
+        let Some(alarm) = self.engine.next_timeout() else {
+            return false;
+        };
+        let earlier = self.armed.is_none_or(|at| alarm < at);
+        if earlier {
+            self.armed = Some(alarm);
+        }
+        earlier
+    }
 }
 
 struct Connected {
@@ -111,7 +130,10 @@ impl<W: Publish> Driver<W> {
         }
         let config = Arc::new(config);
         let shared = Arc::new(Shared {
-            engine: Mutex::new(engine(Arc::clone(&config), seed())),
+            locked: Mutex::new(Locked {
+                engine: engine(Arc::clone(&config), seed()),
+                armed: None,
+            }),
             config,
             runtime: runtime.clone(),
             links: Mutex::new(FxHashMap::default()),
@@ -119,7 +141,6 @@ impl<W: Publish> Driver<W> {
             changed: Notify::new(),
             publishing: AtomicUsize::new(0),
             timer: Notify::new(),
-            armed: Mutex::new(None),
         });
         shared
             .tasks
@@ -225,7 +246,7 @@ fn seed() -> u64 {
 
 async fn keep_time<W: Publish>(shared: Arc<Shared<W>>) {
     loop {
-        let next = *shared.armed.lock();
+        let next = shared.locked.lock().armed;
         match next {
             Some(at) => {
                 tokio::select! {
@@ -239,7 +260,7 @@ async fn keep_time<W: Publish>(shared: Arc<Shared<W>>) {
                 continue;
             }
         }
-        *shared.armed.lock() = None;
+        shared.locked.lock().armed = None;
         shared.event(Instant::now(), |engine, now| engine.handle_timeout(now));
     }
 }
@@ -258,24 +279,24 @@ impl<W: Publish> Shared<W> {
 
     fn with_clock<R>(self: &Arc<Self>, f: impl FnOnce(&mut Engine<W>) -> R) -> R {
         let mut actions = Vec::new();
-        let (result, news, alarm) = {
-            let mut engine = self.engine.lock();
-            let result = f(&mut engine);
-            while let Some(action) = engine.poll_action() {
+        let (result, news, earlier) = {
+            let mut locked = self.locked.lock();
+            let result = f(&mut locked.engine);
+            while let Some(action) = locked.engine.poll_action() {
                 actions.push(action);
             }
-            let news = W::collect(&mut engine);
+            let news = W::collect(&mut locked.engine);
             if !news.is_empty() {
                 // While the engine is locked, so that nobody sees it emptied and this not begun.
                 self.publishing.fetch_add(1, Ordering::AcqRel);
             }
-            (result, news, engine.next_timeout())
+            (result, news, locked.arm())
         };
         for action in actions {
             self.act(action);
         }
-        if let Some(alarm) = alarm {
-            self.arm(alarm);
+        if earlier {
+            self.timer.notify_one();
         }
         if !news.is_empty() {
             for item in news {
@@ -285,14 +306,6 @@ impl<W: Publish> Shared<W> {
             self.changed.notify_waiters();
         }
         result
-    }
-
-    fn arm(&self, alarm: Instant) {
-        let mut armed = self.armed.lock();
-        if armed.is_none_or(|at| alarm < at) {
-            *armed = Some(alarm);
-            self.timer.notify_one();
-        }
     }
 
     fn act(self: &Arc<Self>, action: Action) {
@@ -343,7 +356,7 @@ impl<W: Publish> Shared<W> {
         while tasks.try_join_next().is_some() {}
         // Another thread may have closed the link, or everything, before this one came to do what the engine said. With the
         // tasks locked, whoever closes after this look finds the new one among them.
-        if !self.engine.lock().has_link(link) {
+        if !self.locked.lock().engine.has_link(link) {
             self.links.lock().remove(&link);
             return;
         }
