@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import ssl
 import subprocess
 import threading
 import time
+import weakref
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -225,6 +227,17 @@ def test_value_of_a_wrong_type(api, address, topic, part, value):
         assert type(value).__name__ in str(caught.value)
         with pytest.raises(TypeError, match=f"{part} of row 1 "):
             api(producer.send_many(topic, [b"a", b"b" if part == "key" else value], keys=[b"k", value]))
+
+
+def test_a_delivery_is_nothing_for_the_cycle_collector(api, address, topic):
+    with api.producer(address) as producer:
+        deliveries = [api(producer.send(topic, b"%d" % n)) for n in range(1000)]
+        watched = [weakref.ref(delivery) for delivery in deliveries]
+        gc.collect()
+        assert not any(gc.is_tracked(delivery) for delivery in deliveries)
+        assert [api.result(delivery).topic for delivery in deliveries] == [topic] * 1000
+        del deliveries
+        assert not any(reference() for reference in watched), "they go without the collector"
 
 
 @pytest.mark.parametrize(

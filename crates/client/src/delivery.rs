@@ -28,10 +28,42 @@ pub struct RecordMetadata {
     pub timestamp_ms: i64,
 }
 
+/// Records that failed and whose deliveries nobody asks any more: see [`Delivery::leave`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unasked {
+    /// How many.
+    pub failed: usize,
+    /// Why the first of them failed.
+    pub first: Error,
+}
+
+/// What a producer has to tell about records that nobody asks about.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<Option<Unasked>>);
+
+impl Ledger {
+    fn add(&self, failed: u32, error: &Error) {
+        if failed > 0 {
+            let mut ledger = self.0.lock();
+            let unasked = ledger.get_or_insert_with(|| Unasked {
+                failed: 0,
+                first: error.clone(),
+            });
+            unasked.failed += failed as usize;
+        }
+    }
+
+    /// The failures since the last time.
+    pub(crate) fn take(&self) -> Option<Unasked> {
+        self.0.lock().take()
+    }
+}
+
 /// The fate of one batch, shared by the deliveries of its records.
 pub(crate) struct Completion {
     topic: Arc<str>,
     partition: i32,
+    ledger: Arc<Ledger>,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -41,6 +73,8 @@ struct State {
     /// What is known: one run of records, or several if the batch had to be split.
     runs: Vec<Fate>,
     hooks: Vec<Hook>,
+    /// First and count of records that nobody asks about, left before their fate was known.
+    left: Vec<(u32, u32)>,
 }
 
 struct Fate {
@@ -54,6 +88,14 @@ struct Hook {
     first: u32,
     count: u32,
     notify: Box<dyn FnOnce() + Send>,
+}
+
+impl Fate {
+    /// How many of these records share this fate.
+    fn overlap(&self, first: u32, count: u32) -> u32 {
+        let end = (first + count).min(self.first + self.count);
+        end.saturating_sub(first.max(self.first))
+    }
 }
 
 impl State {
@@ -77,11 +119,12 @@ impl State {
 }
 
 impl Completion {
-    pub(crate) fn new(topic: &Arc<str>, partition: i32) -> Completion {
+    pub(crate) fn new(topic: &Arc<str>, partition: i32, ledger: &Arc<Ledger>) -> Completion {
         let (state, changed) = (Mutex::default(), Notify::new());
         Completion {
             topic: Arc::clone(topic),
             partition,
+            ledger: Arc::clone(ledger),
             state,
             changed,
         }
@@ -97,11 +140,17 @@ impl Completion {
         } = done;
         let due: Vec<_> = {
             let mut state = batch.state.lock();
-            state.runs.push(Fate {
+            let fate = Fate {
                 first,
                 count,
                 result,
-            });
+            };
+            if let Err(error) = &fate.result {
+                let left = state.left.iter();
+                let left = left.map(|(first, count)| fate.overlap(*first, *count));
+                batch.ledger.add(left.sum(), error);
+            }
+            state.runs.push(fate);
             let hooks = std::mem::take(&mut state.hooks);
             let (due, waiting) = hooks
                 .into_iter()
@@ -130,6 +179,24 @@ impl Completion {
                 count,
                 notify: Box::new(notify),
             });
+        }
+    }
+
+    /// Nobody asks about these records any more: their failures go into the ledger, now or when they are known.
+    fn leave(&self, first: u32, count: u32) {
+        let mut state = self.state.lock();
+        for fate in &state.runs {
+            if let Err(error) = &fate.result {
+                self.ledger.add(fate.overlap(first, count), error);
+            }
+        }
+        if state.covers(first, count) {
+            return;
+        }
+        match state.left.last_mut() {
+            // Most are left in the order in which they were sent.
+            Some((start, length)) if *start + *length == first => *length += count,
+            _ => state.left.push((first, count)),
         }
     }
 
@@ -213,6 +280,11 @@ impl Delivery {
         self.batch.hook(self.index, 1, notify);
     }
 
+    /// Nobody will ask about this record: should it fail, [`crate::Producer::take_unasked`] tells. To be said once.
+    pub fn leave(&self) {
+        self.batch.leave(self.index, 1);
+    }
+
     /// The record's topic.
     pub fn topic(&self) -> &Arc<str> {
         &self.batch.topic
@@ -274,10 +346,11 @@ struct Rows {
     batches: Vec<Arc<Completion>>,
     runs: Vec<Run>,
     len: usize,
+    ledger: Arc<Ledger>,
 }
 
 /// Collects the rows of one [`Deliveries`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct DeliveriesBuilder {
     rows: Rows,
     /// Where in `batches` the one at this address is.
@@ -285,6 +358,15 @@ pub(crate) struct DeliveriesBuilder {
 }
 
 impl DeliveriesBuilder {
+    pub(crate) fn new(ledger: &Arc<Ledger>) -> DeliveriesBuilder {
+        let rows = Rows {
+            ledger: Arc::clone(ledger),
+            ..Rows::default()
+        };
+        let known = FxHashMap::default();
+        DeliveriesBuilder { rows, known }
+    }
+
     pub(crate) fn sent(&mut self, batch: &Arc<Completion>, index: u32) {
         self.rows.len += 1;
         let rows = &mut self.rows;
@@ -414,6 +496,18 @@ impl Deliveries {
         }
         one_less();
     }
+
+    /// Nobody will ask about these records: see [`Delivery::leave`]. To be said once.
+    pub fn leave(&self) {
+        for (batch, first, count) in self.0.sent() {
+            batch.leave(first, count);
+        }
+        for run in &self.0.runs {
+            if let Run::Failed { error, count } = run {
+                self.0.ledger.add(*count, error);
+            }
+        }
+    }
 }
 
 impl Rows {
@@ -451,5 +545,74 @@ impl Report {
             at = stop;
         }
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_left_is_counted_once_before_and_after_the_fate_is_known() {
+        let ledger = Arc::default();
+        let batch = Arc::new(Completion::new(&"t".into(), 0, &ledger));
+        let resolve = |first, count, result| {
+            let batch = Arc::clone(&batch);
+            Completion::resolve(Done {
+                batch,
+                first,
+                count,
+                result,
+            });
+        };
+        let leave = |index| Delivery::new(Arc::clone(&batch), index, 0).leave();
+        let unasked = |failed, first| Some(Unasked { failed, first });
+        let (early, late) = (
+            Error::new(Kind::TooLarge, "a"),
+            Error::new(Kind::Closed, "b"),
+        );
+
+        // 2 and 5 are asked about.
+        [4, 0, 1, 3, 6].into_iter().for_each(leave);
+        resolve(
+            0,
+            2,
+            Ok(Stored {
+                base_offset: 7,
+                log_append_time_ms: None,
+            }),
+        );
+        assert_eq!(ledger.take(), None);
+        resolve(2, 2, Err(early.clone()));
+        resolve(4, 2, Err(late.clone()));
+        assert_eq!(ledger.take(), unasked(2, early));
+        resolve(6, 2, Err(late.clone()));
+        leave(7);
+        assert_eq!(ledger.take(), unasked(2, late));
+        assert_eq!(ledger.take(), None);
+    }
+
+    #[test]
+    fn rows_that_are_left_are_counted_whether_they_were_sent_or_not() {
+        let ledger = Arc::default();
+        let batch = Arc::new(Completion::new(&"t".into(), 0, &ledger));
+        let (refused, lost) = (
+            Error::new(Kind::TooLarge, "a"),
+            Error::new(Kind::Closed, "b"),
+        );
+        let mut rows = DeliveriesBuilder::new(&ledger);
+        rows.sent(&batch, 0);
+        rows.failed(refused.clone());
+        rows.sent(&batch, 1);
+        rows.finish().leave();
+        let unasked = |failed, first| Some(Unasked { failed, first });
+        assert_eq!(ledger.take(), unasked(1, refused));
+        Completion::resolve(Done {
+            batch,
+            first: 0,
+            count: 2,
+            result: Err(lost.clone()),
+        });
+        assert_eq!(ledger.take(), unasked(2, lost));
     }
 }

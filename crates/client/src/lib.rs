@@ -12,7 +12,7 @@ pub use admin::{
     Admin, ClusterDescription, Each, NewTopic, Node, OffsetSpec, TopicDescription, TopicListing,
 };
 pub use consumer::{Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp, Start};
-pub use delivery::{Deliveries, Delivery, RecordMetadata, Report};
+pub use delivery::{Deliveries, Delivery, RecordMetadata, Report, Unasked};
 pub use ottla_engine::config;
 pub use ottla_engine::{Config, ConfigError, Error, ErrorCode, Kind, Role, Written};
 pub use producer::{NoHeaders, Producer, Row, TrySendError};

@@ -9,7 +9,7 @@ use ottla_engine::{Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
 use crate::PartitionInfo;
-use crate::delivery::{Completion, Deliveries, DeliveriesBuilder, Delivery};
+use crate::delivery::{Completion, Deliveries, DeliveriesBuilder, Delivery, Ledger, Unasked};
 use crate::driver::{Driver, Publish, deadline};
 
 type Batches = Work<Arc<Completion>>;
@@ -76,6 +76,7 @@ pub enum TrySendError {
 #[derive(Clone, Debug)]
 pub struct Producer {
     driver: Arc<Driver<Batches>>,
+    ledger: Arc<Ledger>,
 }
 
 impl Producer {
@@ -87,6 +88,7 @@ impl Producer {
         let driver = Driver::start(config, Role::Producer, runtime, Engine::producer)?;
         Ok(Producer {
             driver: Arc::new(driver),
+            ledger: Arc::default(),
         })
     }
 
@@ -100,7 +102,7 @@ impl Producer {
     {
         let timestamp_ms = row.timestamp_ms.unwrap_or_else(now_ms);
         self.driver.with_clock(|engine| {
-            let appended = append(engine, Instant::now, topic, row, timestamp_ms);
+            let appended = append(engine, &self.ledger, Instant::now, topic, row, timestamp_ms);
             appended
                 .map(|(batch, index)| Delivery::new(Arc::clone(batch), index, timestamp_ms))
                 .map_err(TrySendError::from)
@@ -197,7 +199,7 @@ impl Producer {
         H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
     {
         let mut rows = rows.peekable();
-        let mut deliveries = DeliveriesBuilder::default();
+        let mut deliveries = DeliveriesBuilder::new(&self.ledger);
         while rows.peek().is_some() {
             if self.append_many(topic, &mut rows, &mut deliveries) {
                 continue;
@@ -227,7 +229,8 @@ impl Producer {
         self.driver.with(|engine, now| {
             for _ in 0..ROWS_AT_ONCE {
                 let Some(row) = rows.peek() else { return true };
-                match append(engine, || now, topic, row, row.timestamp_ms.unwrap_or(time)) {
+                let time = row.timestamp_ms.unwrap_or(time);
+                match append(engine, &self.ledger, || now, topic, row, time) {
                     Ok((batch, index)) => deliveries.sent(batch, index),
                     Err(Refusal::UnknownTopic | Refusal::Full) => return false,
                     Err(Refusal::Failed(error)) => deliveries.failed(error),
@@ -272,6 +275,12 @@ impl Producer {
         let flushed = self.flush(timeout).await;
         let joined = self.driver.close(JOIN_TIMEOUT).await;
         flushed.and(joined)
+    }
+
+    /// The failures, since the last time, of records whose deliveries were [left](Delivery::leave). After a flush, those of
+    /// all records sent before it.
+    pub fn take_unasked(&self) -> Option<Unasked> {
+        self.ledger.take()
     }
 
     /// The topic's partitions, in order.
@@ -326,6 +335,7 @@ where
 
 fn append<'e, 'a, H>(
     engine: &'e mut Engine<Batches>,
+    ledger: &Arc<Ledger>,
     clock: impl FnOnce() -> Instant,
     topic: &str,
     row: &Row<'a, H>,
@@ -334,7 +344,7 @@ fn append<'e, 'a, H>(
 where
     H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
 {
-    let open = |topic: &Arc<str>, partition| Arc::new(Completion::new(topic, partition));
+    let open = |topic: &Arc<str>, partition| Arc::new(Completion::new(topic, partition, ledger));
     let headers = row.headers.clone();
     engine
         .append(

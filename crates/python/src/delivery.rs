@@ -1,5 +1,7 @@
 //! What became of sent records: handles that wait in a thread, and twins that are awaited.
 
+#![allow(unsafe_code)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +10,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
+use pyo3::{PyClass, PyClassInitializer, ffi};
 use tokio::time::Instant;
 
 use crate::errors;
 use crate::operation::{CompletionQueue, Operation};
 use crate::runtime::Native;
-use crate::unasked::{Asked, Unasked};
+use crate::unasked::Asked;
 use crate::values::seconds;
 use crate::wait;
 
@@ -80,6 +83,19 @@ fn unpicklable(what: &str) -> PyErr {
     ))
 }
 
+/// An object that the cycle collector does not look at. PyO3 gives it all classes, and whoever keeps the deliveries of a
+/// million records would wait for it to visit each of them, again and again.
+fn untracked<T: PyClass>(
+    py: Python<'_>,
+    value: impl Into<PyClassInitializer<T>>,
+) -> PyResult<Bound<'_, T>> {
+    let object = Bound::new(py, value)?;
+    // SAFETY: the object is alive and was made with the collector's header. Classes given here hold no Python object, so
+    // that none of theirs can be part of a cycle.
+    unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
+    Ok(object)
+}
+
 /// The fate of one record. Threads may share it.
 #[pyclass(frozen, module = "ottla", weakref)]
 pub(crate) struct Delivery {
@@ -87,10 +103,9 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    pub(crate) fn new(fate: Fate, unasked: &Arc<Unasked>) -> Self {
-        Delivery {
-            fate: Native::new("Delivery", Asked::new(fate, unasked)),
-        }
+    pub(crate) fn new(py: Python<'_>, fate: Fate) -> PyResult<Bound<'_, Self>> {
+        let fate = Native::new("Delivery", Asked::new(fate));
+        untracked(py, Delivery { fate })
     }
 }
 
@@ -130,15 +145,19 @@ impl Delivery {
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         let fate = self.fate.get()?;
-        let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
-        // What the record met is returned; that the time was up first is raised.
-        match (fate.told(fate.peek().result()), waited) {
-            (Some(Err(error)), _) => Ok(Some(
-                errors::to_python(py, &error).into_value(py).into_any(),
-            )),
-            (None, Err(error)) => Err(errors::to_python(py, &error)),
-            (Some(Ok(_)), _) | (None, Ok(_)) => Ok(None),
+        let mut known = fate.peek().result();
+        if known.is_none() {
+            let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
+            known = fate.peek().result();
+            // What the record met is returned; that the time was up first is raised.
+            if let (None, Err(error)) = (&known, waited) {
+                return Err(errors::to_python(py, &error));
+            }
         }
+        Ok(fate
+            .told(known)
+            .and_then(Result::err)
+            .map(|error| errors::to_python(py, &error).into_value(py).into_any()))
     }
 
     /// Whether the fate is known.
@@ -188,10 +207,9 @@ pub(crate) struct AsyncDelivery {
 }
 
 impl AsyncDelivery {
-    pub(crate) fn new(fate: Fate, unasked: &Arc<Unasked>) -> Self {
-        AsyncDelivery {
-            fate: Native::new("Delivery", Arc::new(Asked::new(fate, unasked))),
-        }
+    pub(crate) fn new(py: Python<'_>, fate: Fate) -> PyResult<Bound<'_, Self>> {
+        let fate = Native::new("Delivery", Arc::new(Asked::new(fate)));
+        untracked(py, AsyncDelivery { fate })
     }
 }
 
@@ -286,12 +304,16 @@ impl Runs {
     }
 
     /// What became of all, once that is known.
-    pub(crate) fn report(&self) -> Option<Report> {
+    fn report(&self) -> Option<Report> {
         let mut whole = Report::default();
         for run in self.0.iter() {
             append(&mut whole, run.report()?);
         }
         Some(whole)
+    }
+
+    pub(crate) fn leave(&self) {
+        self.0.iter().for_each(Fates::leave);
     }
 
     fn on_done(&self, notify: impl FnOnce() + Send + Sync + 'static) {
@@ -384,9 +406,9 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    pub(crate) fn new(runs: Vec<Fates>, unasked: &Arc<Unasked>) -> Self {
+    pub(crate) fn new(runs: Vec<Fates>) -> Self {
         Deliveries {
-            runs: Native::new("Deliveries", Asked::new(Runs(runs.into()), unasked)),
+            runs: Native::new("Deliveries", Asked::new(Runs(runs.into()))),
         }
     }
 }
@@ -484,12 +506,9 @@ pub(crate) struct AsyncDeliveries {
 }
 
 impl AsyncDeliveries {
-    pub(crate) fn new(runs: Vec<Fates>, unasked: &Arc<Unasked>) -> Self {
+    pub(crate) fn new(runs: Vec<Fates>) -> Self {
         AsyncDeliveries {
-            runs: Native::new(
-                "Deliveries",
-                Arc::new(Asked::new(Runs(runs.into()), unasked)),
-            ),
+            runs: Native::new("Deliveries", Arc::new(Asked::new(Runs(runs.into())))),
         }
     }
 }

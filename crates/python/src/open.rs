@@ -10,8 +10,7 @@ use pyo3::exceptions::{PyResourceWarning, PyRuntimeWarning};
 use pyo3::prelude::*;
 
 use crate::runtime::{self, Native};
-use crate::unasked::Unasked;
-use crate::wait;
+use crate::{unasked, wait};
 
 /// How long the interpreter's exit waits for records of producers that were not closed.
 const EXIT: Duration = Duration::from_secs(5);
@@ -22,17 +21,15 @@ static PRODUCERS: Mutex<Vec<Open>> = Mutex::new(Vec::new());
 struct Open {
     client: Native<Producer>,
     closed: Arc<AtomicBool>,
-    unasked: Arc<Unasked>,
 }
 
 /// Remembers a producer until the flag of its `closing` is set.
-pub(crate) fn remember(producer: &Producer, closing: &Closing, unasked: &Arc<Unasked>) {
+pub(crate) fn remember(producer: &Producer, closing: &Closing) {
     let mut producers = PRODUCERS.lock();
     producers.retain(|open| !open.closed.load(Ordering::Relaxed));
     producers.push(Open {
         client: Native::new("Producer", producer.clone()),
         closed: Arc::clone(&closing.closed),
-        unasked: Arc::clone(unasked),
     });
 }
 
@@ -49,7 +46,7 @@ pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
         }
         let result = wait::block_on(py, client.close(Some(EXIT)))?;
         open.closed.store(true, Ordering::Relaxed);
-        if let Err(error) = open.unasked.after_close(py, result) {
+        if let Err(error) = unasked::after_close(py, client, result) {
             let text = format!(
                 "a Producer was not closed before exit, and not all of its records were delivered: {}",
                 error.value(py)

@@ -283,16 +283,16 @@ impl Table {
     }
 
     /// Sends all rows; a run of rows for one topic is one call of the client.
-    pub(crate) async fn send(self, client: Producer) -> Result<Vec<Deliveries>, Error> {
+    pub(crate) async fn send(&self, client: &Producer) -> Result<Vec<Deliveries>, Error> {
         match self {
             Table::Objects { topic, rows } => Ok(vec![
                 client
-                    .send_many(&topic, rows.iter().map(Outgoing::row), None)
+                    .send_many(topic, rows.iter().map(Outgoing::row), None)
                     .await?,
             ]),
             Table::Columns { runs } => {
                 let mut sent = Vec::with_capacity(runs.len());
-                for run in &runs {
+                for run in runs {
                     let rows = run.range.clone().map(|row| client_row(run.rows.get(row)));
                     sent.push(client.send_many(&run.topic, rows, None).await?);
                 }

@@ -1,6 +1,5 @@
 //! `Producer`: for each verb the call that waits and, with a leading underscore, the one that `ottla.aio` awaits.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use ottla_client::{Delivery as Fate, Error, Producer as Client, Role, TrySendError};
@@ -13,9 +12,8 @@ use crate::open::{self, Closing};
 use crate::operation::Operation;
 use crate::outgoing::{Outgoing, Table};
 use crate::runtime::{self, Native};
-use crate::unasked::Unasked;
 use crate::values::seconds;
-use crate::{errors, options, wait};
+use crate::{errors, options, unasked, wait};
 
 /// Sends records. Threads may share it.
 ///
@@ -39,7 +37,6 @@ use crate::{errors, options, wait};
 pub(crate) struct Producer {
     client: Native<Client>,
     closing: Closing,
-    unasked: Arc<Unasked>,
 }
 
 impl Producer {
@@ -53,10 +50,10 @@ impl Producer {
     }
 
     fn sending(&self, table: Table) -> PyResult<Operation> {
-        let unasked = Arc::clone(&self.unasked);
+        let client = self.client.get()?.clone();
         Ok(Operation::new(
-            table.send(self.client.get()?.clone()),
-            move |py, fates| Ok(Py::new(py, AsyncDeliveries::new(fates, &unasked))?.into_any()),
+            async move { table.send(&client).await },
+            |py, fates| Ok(Py::new(py, AsyncDeliveries::new(fates))?.into_any()),
         ))
     }
 }
@@ -75,12 +72,10 @@ impl Producer {
         let client = Client::new(config, runtime::handle()?)
             .map_err(|error| errors::to_python(py, &error))?;
         let closing = Closing::new("Producer");
-        let unasked = Arc::default();
-        open::remember(&client, &closing, &unasked);
+        open::remember(&client, &closing);
         Ok(Producer {
             client: Native::new("Producer", client),
             closing,
-            unasked,
         })
     }
 
@@ -104,22 +99,22 @@ impl Producer {
     ///     KafkaError: There was no room in time; the cause is what kept the buffer full or the topic unknown.
     #[pyo3(signature = (topic, value = None, *, key = None, partition = None, timestamp = None, headers = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the parts of a record")]
-    fn send(
+    fn send<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         topic: &str,
         value: Option<Bound<'_, PyAny>>,
         key: Option<Bound<'_, PyAny>>,
         partition: Option<i32>,
         timestamp: Option<i64>,
         headers: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Delivery> {
+    ) -> PyResult<Bound<'py, Delivery>> {
         let record = Outgoing::new(topic, value, key, partition, timestamp, headers)?;
         if let Some(fate) = self.offer(py, topic, &record)? {
-            return Ok(Delivery::new(fate, &self.unasked));
+            return Delivery::new(py, fate);
         }
         let fate = wait::result(py, self.client.get()?.send(topic, &record.row(), None))?;
-        Ok(Delivery::new(fate, &self.unasked))
+        Delivery::new(py, fate)
     }
 
     /// The delivery at once where there is room, else the operation that waits for room.
@@ -137,12 +132,12 @@ impl Producer {
     ) -> PyResult<Bound<'py, PyAny>> {
         let record = Outgoing::new(&topic, value, key, partition, timestamp, headers)?;
         if let Some(fate) = self.offer(py, &topic, &record)? {
-            return Ok(Bound::new(py, AsyncDelivery::new(fate, &self.unasked))?.into_any());
+            return Ok(AsyncDelivery::new(py, fate)?.into_any());
         }
-        let (client, unasked) = (self.client.get()?.clone(), Arc::clone(&self.unasked));
+        let client = self.client.get()?.clone();
         let operation = Operation::new(
             async move { client.send(&topic, &record.row(), None).await },
-            move |py, fate| Ok(Py::new(py, AsyncDelivery::new(fate, &unasked))?.into_any()),
+            |py, fate| Ok(AsyncDelivery::new(py, fate)?.into_any().unbind()),
         );
         Ok(Bound::new(py, operation)?.into_any())
     }
@@ -177,8 +172,8 @@ impl Producer {
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Deliveries> {
         let table = Table::new(topic, values, keys, partitions, timestamps, headers)?;
-        let fates = wait::result(py, table.send(self.client.get()?.clone()))?;
-        Ok(Deliveries::new(fates, &self.unasked))
+        let fates = wait::result(py, table.send(self.client.get()?))?;
+        Ok(Deliveries::new(fates))
     }
 
     #[pyo3(signature = (topic, values, keys, partitions, timestamps, headers))]
@@ -218,8 +213,8 @@ impl Producer {
         data: &Bound<'_, PyAny>,
     ) -> PyResult<Deliveries> {
         let table = Table::from_arrow(topic, data)?;
-        let fates = wait::result(py, table.send(self.client.get()?.clone()))?;
-        Ok(Deliveries::new(fates, &self.unasked))
+        let fates = wait::result(py, table.send(self.client.get()?))?;
+        Ok(Deliveries::new(fates))
     }
 
     fn _send_arrow(&self, topic: Option<&str>, data: &Bound<'_, PyAny>) -> PyResult<Operation> {
@@ -238,17 +233,17 @@ impl Producer {
     #[pyo3(signature = (timeout = None))]
     fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let (timeout, begun) = (seconds(timeout)?, Instant::now());
-        wait::result(py, self.client.get()?.flush(timeout))?;
+        let client = self.client.get()?;
+        wait::result(py, client.flush(timeout))?;
         settle_callbacks(py, timeout, begun)?;
-        self.unasked.raise(py)
+        unasked::raise(py, client)
     }
 
     fn _flush(&self, timeout: Option<f64>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
-        let unasked = Arc::clone(&self.unasked);
         Ok(Operation::new(
-            async move { client.flush(timeout).await },
-            move |py, ()| unasked.raise(py).map(|()| py.None()),
+            async move { client.flush(timeout).await.map(|()| client) },
+            |py, client| unasked::raise(py, &client).map(|()| py.None()),
         ))
     }
 
@@ -262,24 +257,22 @@ impl Producer {
     #[pyo3(signature = (timeout = None))]
     fn close(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let (timeout, begun) = (seconds(timeout)?, Instant::now());
-        let result = wait::block_on(py, self.client.get()?.close(timeout))?;
+        let client = self.client.get()?;
+        let result = wait::block_on(py, client.close(timeout))?;
         self.closing.done();
         settle_callbacks(py, timeout, begun)?;
-        self.unasked.after_close(py, result)
+        unasked::after_close(py, client, result)
     }
 
     fn _close(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Operation> {
         let (client, timeout) = (slf.get().client.get()?.clone(), seconds(timeout)?);
         let this = slf.clone().unbind();
-        let close = async move { Ok(client.close(timeout).await) };
+        let close = async move { Ok((client.close(timeout).await, client)) };
         Ok(Operation::new(
             close,
-            move |py, result: Result<(), Error>| {
+            move |py, (result, client): (Result<(), Error>, Client)| {
                 this.get().closing.done();
-                this.get()
-                    .unasked
-                    .after_close(py, result)
-                    .map(|()| py.None())
+                unasked::after_close(py, &client, result).map(|()| py.None())
             },
         ))
     }
