@@ -229,6 +229,22 @@ def test_value_of_a_wrong_type(api, address, topic, part, value):
             api(producer.send_many(topic, [b"a", b"b" if part == "key" else value], keys=[b"k", value]))
 
 
+@pytest.mark.parametrize(("columns", "row"), [({"partitions": [0, 2**40]}, 1), ({"timestamps": [2**70, 0]}, 0)])
+def test_a_number_too_large_names_its_row(api, address, topic, columns, row):
+    with api.producer(address) as producer, pytest.raises(OverflowError) as caught:
+        api(producer.send_many(topic, [b"a", b"b"], **columns))
+    assert caught.value.__notes__ == [f"{next(iter(columns))[:-1]} of row {row}"]
+
+
+@pytest.mark.parametrize("name", ["", "x" * 250])
+def test_a_topic_name_of_a_wrong_length(api, address, name):
+    with api.producer(address) as producer:
+        for call in (lambda: producer.send(name, b"v"), lambda: producer.send_many(name, [b"v"])):
+            with within(5), pytest.raises(errors.ArgumentError, match="1 to 249 characters") as caught:
+                api(call())
+            assert caught.value.topic == name
+
+
 def test_a_delivery_is_nothing_for_the_cycle_collector(api, address, topic):
     with api.producer(address) as producer:
         deliveries = [api(producer.send(topic, b"%d" % n)) for n in range(1000)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use ottla_engine::engine::closed_error;
-use ottla_engine::producer::{Done, Producer as Work, Refusal};
+use ottla_engine::producer::{Done, Producer as Work, Refusal, check_topic};
 use ottla_engine::{Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
@@ -112,13 +112,15 @@ impl Producer {
     /// Waits until `topic` is known and the buffer has room for `bytes` more, at most `timeout` (`None`: `max.block.ms`).
     ///
     /// # Errors
-    /// What kept it from being ready at the deadline: no broker reachable, unknown topic, buffer full.
+    /// What kept it from being ready at the deadline: no broker reachable, unknown topic, buffer full. At once, a name that
+    /// no topic can have.
     pub async fn ready(
         &self,
         topic: &str,
         bytes: usize,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
+        check_topic(topic)?;
         let timeout = timeout.unwrap_or(self.config().max_block);
         let deadline = deadline(timeout);
         let look = |engine: &mut Engine<Batches>, now: Instant| {

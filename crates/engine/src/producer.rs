@@ -67,6 +67,27 @@ pub struct Appended<'a, T> {
     pub index: u32,
 }
 
+/// The longest name that a topic can have.
+const LONGEST_NAME: usize = 249;
+
+/// Refuses a name that no topic can have because of its length.
+///
+/// # Errors
+/// `Kind::Argument`, with the rule.
+pub fn check_topic(name: &str) -> Result<(), Error> {
+    match name.chars().count() {
+        1..=LONGEST_NAME => Ok(()),
+        length => {
+            let text = format!(
+                "a topic's name has 1 to {LONGEST_NAME} characters, and this one has {length}"
+            );
+            Err(Error::new(Kind::Argument, text)
+                .topic_is(&name.into())
+                .written_is(Written::No))
+        }
+    }
+}
+
 /// The fate of records of one batch.
 #[derive(Debug)]
 pub struct Done<T> {

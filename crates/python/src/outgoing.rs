@@ -199,12 +199,12 @@ impl Table {
             )?;
             Ok(())
         })?;
-        each("partitions", partitions, &mut rows, |_, row, partition| {
-            row.partition = partition.extract()?;
+        each("partitions", partitions, &mut rows, |at, row, partition| {
+            row.partition = number("partition", at, &partition)?;
             Ok(())
         })?;
-        each("timestamps", timestamps, &mut rows, |_, row, timestamp| {
-            row.timestamp_ms = timestamp.extract()?;
+        each("timestamps", timestamps, &mut rows, |at, row, timestamp| {
+            row.timestamp_ms = number("timestamp", at, &timestamp)?;
             Ok(())
         })?;
         each("headers", headers, &mut rows, |at, row, headers| {
@@ -327,6 +327,17 @@ fn each<'py>(
         )));
     }
     Ok(())
+}
+
+/// A number of a column, or None; an error of Python's names the row.
+fn number<'py, T>(what: &str, row: usize, object: &Bound<'py, PyAny>) -> PyResult<Option<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    object.extract().inspect_err(|error: &PyErr| {
+        // Where a note cannot be added, the error is told without it.
+        let _ = errors::note(object.py(), error, &format!("{what} of row {row}"));
+    })
 }
 
 fn client_row(
