@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 
 mpl.use("svg")
-mpl.rcParams["svg.hashsalt"] = "ottla"  # the same figures make the same file
+mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "ottla"}  # small files, the same for the same figures
 import matplotlib.pyplot as plt  # noqa: E402
 
 if TYPE_CHECKING:

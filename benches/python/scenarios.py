@@ -21,6 +21,7 @@ RDKAFKA_BATCH: Properties = (
     ("linger.ms", 20),
     ("batch.size", 1_000_000),
     ("batch.num.messages", 100_000),
+    ("message.max.bytes", 1_048_576),
     ("queue.buffering.max.messages", 2_000_000),
 )
 JAVA_BATCH: Properties = (("linger.ms", 20), ("batch.size", 1_000_000), ("buffer.memory", 64 << 20))
@@ -72,7 +73,7 @@ class Scenario:
 
     Attributes:
         name: What `--only` looks for, with the ways' names.
-        kind: What a measurement starts with: a filled topic, an empty one, or one that all latencies share.
+        kind: What a measurement starts with: a filled topic, or an empty one to write to or to take latencies with.
         size: Bytes of a value.
         records: How many the topic holds, or a way writes at most; or how often a latency is taken.
         codec: What the topic is compressed with.

@@ -89,8 +89,9 @@ def produce_batch(job: Job, watch: Stopwatch) -> tuple[int, int]:
     def send(producer: Any) -> None:
         while len(producer) > room:
             producer.poll(0.01)
-        if producer.produce_batch(job.topic, messages, on_delivery=delivered) != len(messages):
-            raise RuntimeError("not all messages were taken")
+        producer.produce_batch(job.topic, messages, on_delivery=delivered)
+        if refused := [m["_error"] for m in messages if "_error" in m]:
+            raise RuntimeError(refused[0])
         producer.poll(0)
 
     return _produce(job, watch, send, delivered)

@@ -24,10 +24,10 @@ TIMEOUT = 20.0
 IN_FLIGHT = 5
 
 
-def _frame(api: int, version: int, body: bytes) -> bytes:
-    """A request with its length in front."""
+def _frame(api: int, version: int, body: bytes, to_come: int = 0) -> bytes:
+    """A request with its length in front, which counts the bytes to come."""
     frame = struct.pack(">hhi", api, version, 0) + _string("limit") + body
-    return struct.pack(">i", len(frame)) + frame
+    return struct.pack(">i", len(frame) + to_come) + frame
 
 
 def _string(text: str) -> bytes:
@@ -50,15 +50,13 @@ def fetch_request(topic: str, offsets: dict[int, int]) -> bytes:
     )
 
 
-def produce_request(topic: str, partition: int, batch: bytes, acks: int) -> bytes:
-    """One Produce of one batch."""
+def produce_request(topic: str, partition: int, size: int, acks: int) -> bytes:
+    """One Produce of one batch of so many bytes, up to where the batch begins."""
     return _frame(
         PRODUCE,
         PRODUCE_VERSION,
-        struct.pack(">hhii", -1, acks, 30_000, 1)
-        + _string(topic)
-        + struct.pack(">iii", 1, partition, len(batch))
-        + batch,
+        struct.pack(">hhii", -1, acks, 30_000, 1) + _string(topic) + struct.pack(">iii", 1, partition, size),
+        size,
     )
 
 
@@ -169,12 +167,14 @@ def drain(job: Job, watch: Stopwatch) -> tuple[int, int]:
 def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """Batches made beforehand, as large as ours are by default, to each partition in turn, five in flight."""
     per_batch, batch = _batch(job, job.properties.get("batch_size") or _default_batch_size())
-    frames = [produce_request(job.topic, p, batch, acks=-1) for p in range(job.partitions)]
+    heads = [produce_request(job.topic, p, len(batch), acks=-1) for p in range(job.partitions)]
     connection = Connection(job.bootstrap, 1 << 16)
+    _wait_for_leaders(connection, job)
     sent = answered = 0
     watch.start()
     while job.wants_more(sent * per_batch, watch):
-        connection.send(frames[sent % job.partitions])
+        connection.send(heads[sent % job.partitions], socket.MSG_MORE)
+        connection.send(batch)
         sent += 1
         if sent - answered == IN_FLIGHT:
             _check_produced(connection.receive())
@@ -202,16 +202,32 @@ def _batch(job: Job, room: int) -> tuple[int, bytes]:
     return count, encode_records(records, compression=job.codec)
 
 
+def _wait_for_leaders(connection: Connection, job: Job) -> None:
+    """A topic that was just made: send each partition a record until it takes one."""
+    end = time.monotonic() + TIMEOUT
+    for frame in _single_records(job):
+        connection.send(frame)
+        while code := _error_of_produce(connection.receive()):
+            if time.monotonic() > end:
+                raise RuntimeError(f"Produce failed with code {code}")
+            time.sleep(0.01)
+            connection.send(frame)
+
+
 def _check_produced(answer: memoryview) -> None:
+    if code := _error_of_produce(answer):
+        raise RuntimeError(f"Produce failed with code {code}")
+
+
+def _error_of_produce(answer: memoryview) -> int:
     (name,) = struct.unpack_from(">h", answer, 8)
-    (error,) = struct.unpack_from(">h", answer, 8 + 2 + name + 4 + 4)
-    if error:
-        raise RuntimeError(f"Produce failed with code {error}")
+    return int(struct.unpack_from(">h", answer, 8 + 2 + name + 4 + 4)[0])
 
 
 def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """From a Produce of one record to its answer."""
     frames, connection = _single_records(job), Connection(job.bootstrap, 1 << 16)
+    _wait_for_leaders(connection, job)
     watch.start()
     for i in range(job.records):
         begin = time.perf_counter()
@@ -225,10 +241,8 @@ def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
 def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """From a Produce of one record until a Fetch that waits for it has it."""
     frames, producing, fetching = _single_records(job), Connection(job.bootstrap), Connection(job.bootstrap)
-    # The topic may hold records of an earlier latency: read to its end first.
-    offsets = dict.fromkeys(range(job.partitions), 0)
-    while _fetch_on(fetching, job.topic, offsets):
-        pass
+    _wait_for_leaders(producing, job)
+    offsets = dict.fromkeys(range(job.partitions), 1)
     watch.start()
     for i in range(job.records):
         fetching.send(fetch_request(job.topic, offsets))
@@ -245,12 +259,7 @@ def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
 def _single_records(job: Job) -> list[bytes]:
     _, batch = _batch(job, 0)
-    return [produce_request(job.topic, p, batch, acks=1) for p in range(job.partitions)]
-
-
-def _fetch_on(connection: Connection, topic: str, offsets: dict[int, int]) -> int:
-    connection.send(fetch_request(topic, offsets))
-    return _advance(offsets, connection.receive())
+    return [produce_request(job.topic, p, len(batch), acks=1) + batch for p in range(job.partitions)]
 
 
 def _advance(offsets: dict[int, int], answer: memoryview) -> int:

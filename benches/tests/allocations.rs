@@ -1,0 +1,106 @@
+//! How often memory is asked for: not once a record, neither on the way in nor on the way out. Counts do not depend on the
+//! machine, so that this tells a loss of speed where no clock could.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test; the lint's own exception covers only functions marked as one"
+)]
+#![allow(unsafe_code, reason = "a global allocator cannot be had without")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use ottla_benches::Sample;
+use ottla_columnar::{Source, decode};
+
+const RECORDS: usize = 1_000;
+const BATCHES: usize = 20;
+const SIZE: usize = 100;
+const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
+
+/// The system's allocator, which counts how often a thread asks it.
+struct Counting;
+
+thread_local! {
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that ends has no cell any more.
+    let _ = CALLS.try_with(|c| c.set(c.get() + 1));
+}
+
+// SAFETY: every call goes on to the system's allocator with the arguments it came with.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(old, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What the work gave, and how often it asked for memory.
+fn counted<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let calls = CALLS.get();
+    let done = work();
+    (done, CALLS.get() - calls)
+}
+
+fn source() -> Source {
+    Source {
+        topic: Arc::from("topic"),
+        partition: 0,
+        fetch_offset: 0,
+        aborted: Vec::new(),
+        read_committed: false,
+        check_crcs: true,
+        decompress_limit: 64 << 20,
+    }
+}
+
+/// A fetched partition becomes columns with two or three calls for each batch.
+#[test]
+fn columns() {
+    for name in CODECS {
+        let sample = Sample::new(RECORDS, SIZE);
+        let fetched = sample.fetched(name.parse().unwrap(), BATCHES).unwrap();
+        let (columns, calls) = counted(|| decode(fetched, &source()).unwrap());
+        assert_eq!(columns.len(), RECORDS * BATCHES);
+        assert!(
+            calls < 8 * BATCHES,
+            "{name}: {calls} calls for {BATCHES} batches"
+        );
+    }
+}
+
+/// A batch is written with seven to twelve calls.
+#[test]
+fn batch() {
+    for name in CODECS {
+        let sample = Sample::new(RECORDS, SIZE);
+        let (batch, calls) = counted(|| sample.batch(name.parse().unwrap()).unwrap());
+        assert!(!batch.is_empty());
+        assert!(calls < 36, "{name}: {calls} calls for a batch");
+    }
+}
