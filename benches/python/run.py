@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -204,6 +205,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, help="of each measurement; 5, and 3 for scaling")
     parser.add_argument("--out", type=Path, default=ROOT / "benches" / "out")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # and the broker with it
     words = args.only.split()
     rows = [r for r in codec.ROWS if all(w in f"codec {r}" for w in words)] if not args.clients else []
     known = SCALING if "scaling" in words else SCENARIOS
