@@ -248,11 +248,12 @@ impl Drop for UnknownTags {
     fn drop(&mut self) {
         #[cold]
         #[inline(never)]
-        fn take(tags: &mut UnknownTags) {
-            tags.0 = None;
+        #[allow(clippy::box_collection)]
+        fn some(tags: Box<Vec<UnknownTag>>) {
+            drop(tags);
         }
-        if self.0.is_some() {
-            take(self);
+        if let Some(tags) = self.0.take() {
+            some(tags);
         }
     }
 }
