@@ -11,6 +11,7 @@ import time
 import weakref
 from contextlib import contextmanager, suppress
 
+import pyarrow as pa
 import pytest
 
 import ottla
@@ -243,6 +244,19 @@ def test_a_topic_name_of_a_wrong_length(api, address, name):
             with within(5), pytest.raises(errors.ArgumentError, match="1 to 249 characters") as caught:
                 api(call())
             assert caught.value.topic == name
+
+
+def test_rows_for_topics_after_one_that_cannot_be_are_told_by_their_deliveries(api, address, topic):
+    name = "x" * 250
+    table = pa.table({"topic": [topic, topic, name, topic], "value": [b"a", b"b", b"c", b"d"]})
+    with api.producer(address) as producer:
+        sent = api(producer.send_arrow(None, table))
+        with pytest.raises(errors.ArgumentError):
+            api.result(sent)
+        assert list(sent.errors) == [2, 3]
+        for error in sent.errors.values():
+            assert isinstance(error, errors.ArgumentError)
+            assert error.topic == name
 
 
 def test_a_delivery_is_nothing_for_the_cycle_collector(api, address, topic):

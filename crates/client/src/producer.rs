@@ -217,6 +217,13 @@ impl Producer {
         Ok(deliveries.finish())
     }
 
+    /// Deliveries of rows that were not sent, since others that came before them could not be.
+    pub fn unsent(&self, rows: usize, error: &Error) -> Deliveries {
+        let mut deliveries = DeliveriesBuilder::new(&self.ledger);
+        (0..rows).for_each(|_| deliveries.failed(error.clone()));
+        deliveries.finish()
+    }
+
     /// Appends rows under one lock; false if the next one has to wait.
     fn append_many<'a, H>(
         &self,

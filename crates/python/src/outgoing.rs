@@ -282,7 +282,8 @@ impl Table {
         Ok(Table::Columns { runs })
     }
 
-    /// Sends all rows; a run of rows for one topic is one call of the client.
+    /// Sends all rows; a run of rows for one topic is one call of the client. An error means that none was sent: if some
+    /// were, it is told by the deliveries of those that were not.
     pub(crate) async fn send(&self, client: &Producer) -> Result<Vec<Deliveries>, Error> {
         match self {
             Table::Objects { topic, rows } => Ok(vec![
@@ -292,9 +293,21 @@ impl Table {
             ]),
             Table::Columns { runs } => {
                 let mut sent = Vec::with_capacity(runs.len());
+                let mut failure = None;
                 for run in runs {
+                    if let Some(error) = &failure {
+                        sent.push(client.unsent(run.range.len(), error));
+                        continue;
+                    }
                     let rows = run.range.clone().map(|row| client_row(run.rows.get(row)));
-                    sent.push(client.send_many(&run.topic, rows, None).await?);
+                    match client.send_many(&run.topic, rows, None).await {
+                        Ok(deliveries) => sent.push(deliveries),
+                        Err(error) if sent.is_empty() => return Err(error),
+                        Err(error) => {
+                            sent.push(client.unsent(run.range.len(), &error));
+                            failure = Some(error);
+                        }
+                    }
                 }
                 Ok(sent)
             }

@@ -95,6 +95,7 @@ impl Producer {
     ///
     /// Raises:
     ///     TypeError: A value is of another type.
+    ///     ArgumentError: The topic's name is empty or longer than 249 characters.
     ///     TooLargeError: The record is larger than `max.request.size`.
     ///     KafkaError: There was no room in time; the cause is what kept the buffer full or the topic unknown.
     #[pyo3(signature = (topic, value = None, *, key = None, partition = None, timestamp = None, headers = None))]
@@ -157,7 +158,8 @@ impl Producer {
     ///
     /// Raises:
     ///     TypeError: A value is of another type; nothing was sent.
-    ///     ArgumentError: A column is longer or shorter than the values; nothing was sent.
+    ///     ArgumentError: A column is longer or shorter than the values, or the topic's name is empty or longer than 249
+    ///         characters; nothing was sent.
     ///     KafkaError: There was no room in time for any of them.
     #[pyo3(signature = (topic, values, *, keys = None, partitions = None, timestamps = None, headers = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the parts of a record")]
@@ -203,7 +205,8 @@ impl Producer {
     ///
     /// Raises:
     ///     TypeError: The data is not Arrow data, or not a table.
-    ///     ArgumentError: A column is missing or has another type; nothing was sent.
+    ///     ArgumentError: A column is missing or has another type, or a topic's name is empty or longer than 249 characters;
+    ///         nothing was sent.
     ///     KafkaError: There was no room in time for any of them.
     #[pyo3(signature = (topic, data))]
     fn send_arrow(
