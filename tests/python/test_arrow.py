@@ -200,6 +200,23 @@ except ImportError as error:
     assert "pip install 'ottla[arrow]'" in done.stdout
 
 
+def test_a_table_does_not_need_pandas(address, topic):
+    """Importing it would take longer than reading a million records."""
+    script = f"""
+import sys
+import ottla
+with ottla.Producer({address!r}) as producer:
+    producer.send({topic!r}, b"v", partition=0).result(20)
+with ottla.Consumer({address!r}) as consumer:
+    consumer.assign([ottla.TopicPartition({topic!r}, 0, 0)])
+    print(consumer.poll(20).to_arrow().column("value"))
+sys.exit("pandas" in sys.modules and "pandas was imported")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "76" in done.stdout
+
+
 class Capsules:
     """Arrow data that gives the same capsules each time."""
 

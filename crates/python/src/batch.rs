@@ -111,7 +111,9 @@ impl Batch {
     }
 
     fn __iter__(&self) -> RecordIterator {
-        RecordIterator::new(self)
+        RecordIterator {
+            cursor: Mutex::new(Cursor::new(self)),
+        }
     }
 
     fn __getitem__<'py>(
@@ -202,7 +204,11 @@ impl Batch {
             needed.set_cause(py, Some(error));
             needed
         })?;
-        pyarrow.call_method1("table", (slf,))
+        // pyarrow.table() would import pandas to see whether it was given a frame of it: a third of a second, and 50 MB.
+        pyarrow
+            .getattr("RecordBatchReader")?
+            .call_method1("from_stream", (slf,))?
+            .call_method0("read_all")
     }
 
     fn __repr__(&self) -> String {
@@ -234,44 +240,47 @@ impl Batch {
     }
 }
 
-/// Records of a batch, one after the other. Where it stands is shared by all who iterate it.
-#[pyclass(frozen, module = "ottla._ottla")]
-pub(crate) struct RecordIterator {
+/// A place in a batch: the records from it on, one after the other.
+pub(crate) struct Cursor {
     chunks: Arc<[Arc<Chunk>]>,
     /// Chunk, and row of the chunk, of the next record.
-    next: Mutex<(usize, usize)>,
+    index: usize,
+    row: usize,
 }
 
-impl RecordIterator {
+impl Cursor {
     pub(crate) fn new(batch: &Batch) -> Self {
-        RecordIterator {
+        Cursor {
             chunks: Arc::clone(&batch.chunks),
-            next: Mutex::new((0, 0)),
+            index: 0,
+            row: 0,
         }
     }
 
-    pub(crate) fn next(&self) -> Option<Record> {
-        let mut next = self.next.lock();
+    pub(crate) fn next(&mut self) -> Option<Record> {
         loop {
-            let (index, row) = *next;
-            let chunk = self.chunks.get(index)?;
+            let chunk = self.chunks.get(self.index)?;
+            let row = self.row;
             if row < chunk.columns.len() {
-                *next = (index, row + 1);
+                self.row = row + 1;
                 return Some(Record {
                     chunk: Arc::clone(chunk),
                     row,
                 });
             }
-            *next = (index + 1, 0);
+            self.index += 1;
+            self.row = 0;
         }
     }
 
     /// The next record of each run that is not read to its end: topic, partition, offset.
     pub(crate) fn unread(&self) -> Vec<(Arc<str>, i32, i64)> {
-        let (current, row) = *self.next.lock();
-        let chunks = self.chunks.iter().enumerate().skip(current);
+        let chunks = self.chunks.iter().enumerate().skip(self.index);
         chunks
-            .map(|(index, chunk)| (&chunk.columns, if index == current { row } else { 0 }))
+            .map(|(index, chunk)| {
+                let row = if index == self.index { self.row } else { 0 };
+                (&chunk.columns, row)
+            })
             .filter(|(columns, row)| *row < columns.len())
             .map(|(columns, row)| {
                 (
@@ -284,6 +293,12 @@ impl RecordIterator {
     }
 }
 
+/// Records of a batch, one after the other. Where it stands is shared by all who iterate it.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct RecordIterator {
+    cursor: Mutex<Cursor>,
+}
+
 #[pymethods]
 impl RecordIterator {
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -291,12 +306,12 @@ impl RecordIterator {
     }
 
     fn __next__(&self) -> Option<Record> {
-        self.next()
+        self.cursor.lock().next()
     }
 }
 
 /// One record of a batch. A view: key, value and headers become Python objects when they are asked for, each time.
-#[pyclass(frozen, module = "ottla", freelist = 64)]
+#[pyclass(frozen, module = "ottla")]
 pub(crate) struct Record {
     chunk: Arc<Chunk>,
     row: usize,

@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyMapping, PyString};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, timeout_at};
 
-use crate::batch::{Batch, Record, RecordIterator};
+use crate::batch::{Batch, Cursor, Record};
 use crate::open::Closing;
 use crate::operation::Operation;
 use crate::runtime::{self, Native};
@@ -76,7 +76,7 @@ struct Reader {
     /// Topics given to the constructor: their partitions are found out by the first call that waits.
     topics: Arc<Mutex<Vec<String>>>,
     /// Where iteration over records stands.
-    iteration: Arc<Mutex<Option<RecordIterator>>>,
+    iteration: Arc<Mutex<Option<Cursor>>>,
     /// Held from before a poll until its records are where they belong, so that no other poll comes between.
     turn: Turn,
 }
@@ -158,7 +158,7 @@ impl Reader {
         let Ok(turn) = timeout_at(deadline, turn).await else {
             return Ok(None);
         };
-        let unread = |iteration: &RecordIterator| !iteration.unread().is_empty();
+        let unread = |iteration: &Cursor| !iteration.unread().is_empty();
         if self.iteration.lock().as_ref().is_some_and(unread) {
             return Ok(None);
         }
@@ -168,7 +168,7 @@ impl Reader {
     /// Puts polled records where iterations take the next one from.
     fn keep(&self, py: Python<'_>, polled: Polled) {
         if let Some((_turn, chunks)) = polled {
-            *self.iteration.lock() = Some(RecordIterator::new(&batch(py, chunks)));
+            *self.iteration.lock() = Some(Cursor::new(&batch(py, chunks)));
         }
     }
 
@@ -612,8 +612,8 @@ impl Consumer {
             .get()?
             .iteration
             .lock()
-            .as_ref()
-            .and_then(RecordIterator::next))
+            .as_mut()
+            .and_then(Cursor::next))
     }
 
     /// Polls and keeps the records for `_next_record`.
