@@ -1,4 +1,5 @@
 //! Arrow columns in the making.
+#![allow(unsafe_code)] // rows are added without a look at the room for each
 
 use std::sync::Arc;
 
@@ -30,16 +31,35 @@ impl Bytes {
         self.data.reserve(bytes);
     }
 
-    #[inline]
     pub(crate) fn push(&mut self, value: Option<&[u8]>) {
+        self.reserve(1, value.map_or(0, <[u8]>::len));
+        // SAFETY: room for it was just made.
+        unsafe { self.push_within(value) }
+    }
+
+    /// Adds a row without a look at the room for it.
+    ///
+    /// # Safety
+    /// Room for the row and its bytes was made by [`Self::reserve`], and not used by others.
+    #[inline(always)]
+    pub(crate) unsafe fn push_within(&mut self, value: Option<&[u8]>) {
+        let mut length = self.data.len();
         match value {
             Some(value) => {
-                self.data.extend_from_slice(value);
+                debug_assert!(value.len() <= self.data.capacity() - length);
+                // SAFETY: there is room behind the length, as the caller promises; what is written there is counted.
+                unsafe {
+                    let end = self.data.as_mut_ptr().add(length);
+                    end.copy_from_nonoverlapping(value.as_ptr(), value.len());
+                    length += value.len();
+                    self.data.set_len(length);
+                }
                 self.nulls.append_non_null();
             }
             None => self.nulls.append_null(),
         }
-        self.offsets.push(self.data.len() as i32);
+        // SAFETY: as above.
+        unsafe { append_within(&mut self.offsets, length as i32) };
     }
 
     fn parts(mut self) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
@@ -121,7 +141,24 @@ impl Headers {
     }
 }
 
-/// Offsets that were only ever pushed in ascending order, from 0.
-fn offsets(offsets: Vec<i32>) -> OffsetBuffer<i32> {
-    OffsetBuffer::new(ScalarBuffer::from(offsets))
+/// Appends to a vector without a look at the room for it.
+///
+/// # Safety
+/// The vector has more capacity than elements.
+#[inline(always)]
+pub(crate) unsafe fn append_within<T: Copy>(to: &mut Vec<T>, value: T) {
+    let length = to.len();
+    debug_assert!(length < to.capacity());
+    // SAFETY: there is room behind the length, as the caller promises; what is written there is counted.
+    unsafe {
+        to.as_mut_ptr().add(length).write(value);
+        to.set_len(length + 1);
+    }
+}
+
+/// Offsets that ascend from 0: checking that again would read them all once more.
+pub(crate) fn offsets(offsets: Vec<i32>) -> OffsetBuffer<i32> {
+    debug_assert!(offsets.first() == Some(&0) && offsets.is_sorted());
+    // SAFETY: not empty, not negative and ascending, as all callers push them, and as tests check in debug builds.
+    unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets)) }
 }

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{Int32Builder, PrimitiveBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::TimestampMicrosecondType;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, Int32Array, Int64Array, ListArray, RecordBatch,
-    RecordBatchOptions, StringArray, StructArray,
+    RecordBatchOptions, StringArray, StructArray, TimestampMicrosecondArray,
 };
-use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{Buffer, ScalarBuffer};
 
+use crate::build;
 use crate::error::ColumnarError;
 use crate::schema::{
     HEADERS, KEY, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE, TOPIC, VALUE, header_field, schema,
@@ -234,27 +233,23 @@ impl Columns {
     }
 
     /// Times that microseconds cannot hold become the first or last that they can.
-    fn microseconds(&self) -> arrow_array::TimestampMicrosecondArray {
+    fn microseconds(&self) -> TimestampMicrosecondArray {
         let milliseconds = self.all.timestamps.slice(self.start, self.length);
-        let mut times = PrimitiveBuilder::<TimestampMicrosecondType>::with_capacity(self.length);
-        times.extend(
-            milliseconds
-                .iter()
-                .map(|time| Some(time.saturating_mul(1000))),
-        );
-        times.finish().with_timezone(utc())
+        let times: Vec<i64> = milliseconds
+            .iter()
+            .map(|time| time.saturating_mul(1000))
+            .collect();
+        TimestampMicrosecondArray::from(times).with_timezone(utc())
     }
 
     fn timestamp_types(&self) -> Int32Array {
         let end = self.start + self.length;
-        let mut types = Int32Builder::with_capacity(self.length);
-        let mut from = self.start;
+        let mut types = Vec::with_capacity(self.length);
         for run in &self.all.runs {
-            let until = run.end.clamp(from, end);
-            types.append_value_n(run.timestamp_type, until - from);
-            from = until;
+            let until = run.end.clamp(self.start, end) - self.start;
+            types.resize(until.max(types.len()), run.timestamp_type);
         }
-        types.finish()
+        Int32Array::from(types)
     }
 
     /// A row of the view as a row of all.
@@ -317,7 +312,12 @@ fn repeated(text: &str, rows: usize) -> Result<StringArray, ColumnarError> {
             format!("{rows} rows of a topic's name take more than 2 GiB; take them in slices");
         return Err(ColumnarError::Arrow(message));
     }
-    let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(text.len(), rows));
+    let offsets = (0..=rows)
+        .map(|row| (row * text.len()) as i32)
+        .collect::<Vec<_>>();
+    let offsets = build::offsets(offsets);
     let data = Buffer::from_vec(text.as_bytes().repeat(rows));
-    Ok(StringArray::try_new(offsets, data, None)?)
+    // SAFETY: the offsets ascend by the length of the text, which is UTF-8, up to the length of the data.
+    #[allow(unsafe_code)]
+    Ok(unsafe { StringArray::new_unchecked(offsets, data, None) })
 }

@@ -1,4 +1,5 @@
 //! Record batches, and the messages before them, to columns.
+#![allow(unsafe_code)] // rows are added without a look at the room for each
 
 use std::sync::Arc;
 
@@ -149,16 +150,14 @@ impl<'a> Decoder<'a> {
 
     fn rows(&mut self, batch: &Batch, payload: &[u8]) -> Result<(), RecordsError> {
         let records = batch.records(payload)?;
-        // The number was checked against the payload's bytes.
+        // The number was checked against the payload's bytes, and records come one after the other in them.
         let count = batch.header.count.unsigned_abs() as usize;
-        self.keys.reserve(count, 0);
-        self.values.reserve(count, 0);
-        self.offsets.reserve(count);
-        self.timestamps.reserve(count);
+        self.reserve(count, payload.len());
         for record in records {
             let record = record?;
             if record.offset >= self.next_offset {
-                self.row(&record);
+                // SAFETY: room was made for as many records as the iterator gives, with all their bytes.
+                unsafe { self.row(&record) };
             }
         }
         self.end_run(
@@ -223,7 +222,10 @@ impl<'a> Decoder<'a> {
             }
             due = record.offset.saturating_add(1);
             if record.offset >= self.next_offset {
-                self.row(&record);
+                let bytes = record.key.map_or(0, <[u8]>::len) + record.value.map_or(0, <[u8]>::len);
+                self.reserve(1, bytes);
+                // SAFETY: room was just made for it.
+                unsafe { self.row(&record) };
             }
         }
         let timestamp_type = message.timestamp_type().map_or(-1, TimestampType::id);
@@ -278,16 +280,31 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    #[inline]
-    fn row(&mut self, record: &Record<'_>) {
+    /// Makes room for rows with keys and values of so many bytes together.
+    fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.keys.reserve(rows, bytes);
+        self.values.reserve(rows, bytes);
+        self.offsets.reserve(rows);
+        self.timestamps.reserve(rows);
+    }
+
+    /// Adds a row.
+    ///
+    /// # Safety
+    /// Room was made for it by [`Self::reserve`].
+    #[inline(always)]
+    unsafe fn row(&mut self, record: &Record<'_>) {
         let headers = record.headers();
         if headers.len() > 0 {
             self.headers.push(self.offsets.len(), headers);
         }
-        self.keys.push(record.key);
-        self.values.push(record.value);
-        self.offsets.push(record.offset);
-        self.timestamps.push(record.timestamp);
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.keys.push_within(record.key);
+            self.values.push_within(record.value);
+            build::append_within(&mut self.offsets, record.offset);
+            build::append_within(&mut self.timestamps, record.timestamp);
+        }
     }
 
     /// The limit is that of all batches; what was left of it for this one says little.
