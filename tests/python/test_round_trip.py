@@ -62,6 +62,22 @@ def test_values_are_bytes_like_or_text_or_none(api, address, topic, given, got):
     assert (record.key, record.value) == (got, got)
 
 
+def test_large_answers_are_read_whole_and_in_order(api, address, topic):
+    """Answers of a megabyte, whose buffers are used again."""
+    values = [b"%08d" % i * 125 for i in range(12_000)]
+    with api.producer(address) as producer:
+        api.result(api(producer.send_many(topic, values, partitions=[0] * len(values))))
+    with api.consumer(address, max_partition_fetch_bytes=1 << 20, prefetch_max_bytes=4 << 20) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found = api.poll(consumer, 5000)
+        consumer.seek((topic, 0), 3000)
+        again = api.poll(consumer, 9000)
+    for records, first in (found, 0), (again, 3000):
+        assert [record.offset for record in records] == list(range(first, first + len(records)))
+        assert [record.value for record in records] == values[first : first + len(records)]
+    assert again[-1].offset == 11_999
+
+
 def test_headers_may_be_a_dict(api, address, topic):
     with api.producer(address) as producer:
         api.result(api(producer.send(topic, headers={"a": "ü", "b": None}, partition=0)))

@@ -28,6 +28,7 @@ use tokio::sync::futures::Notified;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep_until, timeout_at};
 
+use crate::buffers::{Buffers, Filling};
 use crate::socket;
 
 /// Bytes waiting for the socket at which no more requests are encoded.
@@ -77,6 +78,8 @@ struct Shared<W: Publish> {
     /// How many threads are handing on what they took out of the engine.
     publishing: AtomicUsize,
     timer: Notify,
+    /// For large answers of all connections.
+    buffers: Arc<Buffers>,
 }
 
 struct Locked<W> {
@@ -134,6 +137,7 @@ impl<W: Publish> Driver<W> {
                 engine: engine(Arc::clone(&config), seed()),
                 armed: None,
             }),
+            buffers: Buffers::new(config.prefetch_max_bytes),
             config,
             runtime: runtime.clone(),
             links: Mutex::new(FxHashMap::default()),
@@ -402,6 +406,8 @@ impl<W: Publish> Shared<W> {
             reader,
             writer,
             input: BytesMut::new(),
+            large: None,
+            buffers: Arc::clone(&self.buffers),
             output: VecDeque::new(),
             unwritten: 0,
             ready: false,
@@ -416,6 +422,9 @@ struct Traffic<R, W> {
     reader: R,
     writer: W,
     input: BytesMut,
+    /// A large answer, which goes into a buffer of its own.
+    large: Option<Filling>,
+    buffers: Arc<Buffers>,
     output: VecDeque<Bytes>,
     unwritten: usize,
     ready: bool,
@@ -428,29 +437,34 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
         link: LinkId,
         wake: &Notify,
     ) -> Result<std::convert::Infallible, Error> {
+        let mut asks = true;
         loop {
-            self.fill(shared, link);
-            let room = self.connection.room(&self.input);
-            self.input.reserve(room);
+            // In the middle of a large answer there is nothing new to say.
+            if std::mem::take(&mut asks) {
+                self.fill(shared, link);
+            }
+            if self.large.is_none() {
+                let room = self.connection.room(&self.input);
+                self.input.reserve(room);
+            }
             let timeout = self.connection.next_timeout();
             tokio::select! {
                 biased;
                 written = write(&mut self.writer, &self.output), if !self.output.is_empty() => {
+                    asks = true;
                     self.drain(written?);
                     if self.output.is_empty() {
                         self.report_written(shared, link);
                     }
                 }
-                read = self.reader.read_buf(&mut self.input) => match read {
-                    Ok(0) => return Err(self.connection.closed(&self.input)),
-                    Ok(_) => self.receive(shared, link)?,
+                read = read(&mut self.reader, &mut self.input, &mut self.large) => match read {
+                    Ok(0) => return Err(self.closed()),
+                    Ok(_) => asks |= self.receive(shared, link)?,
                     // Who refuses what it was sent may reset instead of closing, as servers that want TLS do.
-                    Err(cause) if cause.kind() == std::io::ErrorKind::ConnectionReset => {
-                        return Err(self.connection.closed(&self.input));
-                    }
+                    Err(cause) if cause.kind() == std::io::ErrorKind::ConnectionReset => return Err(self.closed()),
                     Err(cause) => return Err(Error::new(Kind::Unreachable, socket::say(&cause))),
                 },
-                () = wake.notified() => {}
+                () = wake.notified() => asks = true,
                 () = sleep_until(timeout.unwrap_or_else(Instant::now).into()), if timeout.is_some() => {
                     self.connection.handle_timeout(Instant::now())?;
                 }
@@ -508,10 +522,22 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
         }
     }
 
-    fn receive<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) -> Result<(), Error> {
+    /// Takes in what was read; false in the middle of a large answer, where nothing has changed.
+    fn receive<P: Publish>(
+        &mut self,
+        shared: &Arc<Shared<P>>,
+        link: LinkId,
+    ) -> Result<bool, Error> {
         let now = Instant::now();
-        let outcome = self.connection.handle_bytes(now, &mut self.input);
+        let was_large = self.large.is_some();
+        let outcome = match self.large.take_if(|filling| filling.is_whole()) {
+            Some(whole) => self.connection.handle_frame(now, whole.freeze()),
+            None if self.large.is_some() => return Ok(false),
+            None => self.connection.handle_bytes(now, &mut self.input),
+        };
+        let mut answered = false;
         while let Some(heard) = self.connection.poll_heard() {
+            answered = true;
             let event = match heard {
                 Heard::Ready(versions) => {
                     self.ready = true;
@@ -523,7 +549,41 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
             };
             shared.event(now, |engine, now| engine.handle(now, link, event));
         }
-        outcome
+        if let Some(length) = self.connection.large(&self.input) {
+            let begun = self.input.split().split_off(4);
+            let mut filling = self.buffers.take(length);
+            if let Some(place) = filling.rest().get_mut(..begun.len()) {
+                place.copy_from_slice(&begun);
+                filling.advance(begun.len());
+            }
+            self.large = Some(filling);
+        } else if answered && !was_large {
+            // Who gets small answers has read all there was: the memory is better used by others.
+            self.buffers.clear();
+        }
+        outcome.map(|()| true)
+    }
+
+    /// What it means that the peer closed the connection now.
+    fn closed(&self) -> Error {
+        self.connection
+            .closed(!self.input.is_empty() || self.large.is_some())
+    }
+}
+
+/// Reads into the answer's own buffer if it has one, and never past its end.
+async fn read<R: AsyncRead + Unpin>(
+    reader: &mut R,
+    input: &mut BytesMut,
+    large: &mut Option<Filling>,
+) -> std::io::Result<usize> {
+    match large {
+        Some(filling) => {
+            let read = reader.read(filling.rest()).await?;
+            filling.advance(read);
+            Ok(read)
+        }
+        None => reader.read_buf(input).await,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tokio shell around ottla-engine: sockets, timers, tasks, and the handles that callers hold.
 
 pub mod admin;
+mod buffers;
 pub mod consumer;
 pub mod delivery;
 mod driver;

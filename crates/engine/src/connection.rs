@@ -20,7 +20,7 @@ use ottla_protocol::{ApiKey, ErrorCode, Frame, header};
 
 use crate::api::{API_VERSIONS_MAX, Request, Response, Versions};
 use crate::error::{Error, Kind};
-use crate::frame::{LIMIT_AT_FIRST, next_frame, room};
+use crate::frame::{LIMIT_AT_FIRST, large, next_frame, room};
 
 /// A request on its way to the wire.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,42 +164,58 @@ impl Connection {
     /// The stream is out of step or not Kafka's: the connection must be closed.
     pub fn handle_bytes(&mut self, now: Instant, buffer: &mut BytesMut) -> Result<(), Error> {
         while let Some(frame) = next_frame(buffer, self.limit())? {
-            let correlation = header::correlation_id(&frame).map_err(|cause| {
-                Error::new(Kind::Protocol, format!("an answer has no header: {cause}"))
-            })?;
-            let Some(oldest) = self.in_flight.pop_front() else {
-                return Err(Error::new(
-                    Kind::Protocol,
-                    format!(
-                        "an answer with correlation id {correlation} came, and nothing was asked"
-                    ),
-                ));
-            };
-            if correlation != oldest.correlation {
-                return Err(Error::new(
-                    Kind::Protocol,
-                    format!(
-                        "an answer has correlation id {correlation}, expected was {}",
-                        oldest.correlation
-                    ),
-                )
-                .calling(oldest.api.name()));
-            }
-            match self.state {
-                State::Negotiating => self.handle_versions(now, &oldest, frame)?,
-                State::Ready => self.handle_answer(&oldest, frame)?,
-            }
+            self.handle_frame(now, frame)?;
         }
         Ok(())
     }
 
+    /// Takes one whole frame, without its length.
+    ///
+    /// # Errors
+    /// The stream is out of step or not Kafka's: the connection must be closed.
+    pub fn handle_frame(&mut self, now: Instant, frame: Bytes) -> Result<(), Error> {
+        let correlation = header::correlation_id(&frame).map_err(|cause| {
+            Error::new(Kind::Protocol, format!("an answer has no header: {cause}"))
+        })?;
+        let Some(oldest) = self.in_flight.pop_front() else {
+            return Err(Error::new(
+                Kind::Protocol,
+                format!("an answer with correlation id {correlation} came, and nothing was asked"),
+            ));
+        };
+        if correlation != oldest.correlation {
+            return Err(Error::new(
+                Kind::Protocol,
+                format!(
+                    "an answer has correlation id {correlation}, expected was {}",
+                    oldest.correlation
+                ),
+            )
+            .calling(oldest.api.name()));
+        }
+        match self.state {
+            State::Negotiating => self.handle_versions(now, &oldest, frame),
+            State::Ready => self.handle_answer(&oldest, frame),
+        }
+    }
+
     /// How much room to make in the read buffer before the next read.
     pub fn room(&self, buffer: &BytesMut) -> usize {
-        let expected = self
-            .in_flight
+        room(buffer, self.limit(), self.expected())
+    }
+
+    /// The size of the frame that begins in `buffer`, if it is worth a buffer of its own: it is large and not whole, and no
+    /// larger than what was asked for.
+    pub fn large(&self, buffer: &BytesMut) -> Option<usize> {
+        let length = large(buffer)?;
+        (length <= self.expected().min(self.limit())).then_some(length)
+    }
+
+    /// Bytes that were asked for of the answer that comes next.
+    fn expected(&self) -> usize {
+        self.in_flight
             .front()
-            .map_or(0, |oldest| oldest.expected_bytes);
-        room(buffer, self.limit(), expected)
+            .map_or(0, |oldest| oldest.expected_bytes)
     }
 
     /// The next bytes to write that no request asked for: negotiation.
@@ -267,15 +283,15 @@ impl Connection {
         }
     }
 
-    /// What it means that the peer closed the connection now, with `buffer` not yet taken.
-    pub fn closed(&self, buffer: &BytesMut) -> Error {
-        let text = match (&self.state, buffer.is_empty()) {
-            (State::Negotiating, true) => {
+    /// What it means that the peer closed the connection now, where an answer has begun or not.
+    pub fn closed(&self, in_answer: bool) -> Error {
+        let text = match (&self.state, in_answer) {
+            (State::Negotiating, false) => {
                 "the connection was closed at the question for versions: a broker older than 0.10, a port that wants TLS, or \
                  not a Kafka broker"
             }
-            (_, false) => "the connection was closed in the middle of an answer",
-            (State::Ready, true) => "the broker closed the connection",
+            (_, true) => "the connection was closed in the middle of an answer",
+            (State::Ready, false) => "the broker closed the connection",
         };
         Error::new(Kind::Unreachable, text)
     }
@@ -603,6 +619,30 @@ mod tests {
     }
 
     #[test]
+    fn a_large_answer_has_a_buffer_of_its_own_as_far_as_it_was_asked_for() {
+        let now = start();
+        let mut connection = ready(now);
+        let begins = BytesMut::from(&(8_i32 << 20).to_be_bytes()[..]);
+        assert_eq!(connection.large(&begins), None);
+        for (token, expected_bytes) in [(1, (8 << 20) - 1), (2, 8 << 20)] {
+            let outgoing = Outgoing {
+                expected_bytes,
+                ..metadata(token)
+            };
+            connection.send(now, outgoing).unwrap();
+        }
+        assert_eq!(connection.large(&begins), None);
+        let whole = answer(&MetadataResponse::default(), 9, 1).split_off(4);
+        connection.handle_frame(now, whole.freeze()).unwrap();
+        assert!(matches!(
+            connection.poll_heard(),
+            Some(Heard::Answer { token: 1, .. })
+        ));
+        assert_eq!(connection.large(&begins), Some(8 << 20));
+        assert_eq!(connection.large(&BytesMut::from(&[0, 0, 9][..])), None);
+    }
+
+    #[test]
     fn no_room_for_large_frames_before_the_versions_are_known() {
         let now = start();
         let mut connection = Connection::new(now, "test", SETUP, LIMIT).unwrap();
@@ -619,15 +659,10 @@ mod tests {
         let connection = Connection::new(now, "test", SETUP, LIMIT).unwrap();
         assert!(
             connection
-                .closed(&BytesMut::new())
+                .closed(false)
                 .message()
                 .contains("older than 0.10")
         );
-        assert!(
-            ready(now)
-                .closed(&BytesMut::from(&b"\0\0"[..]))
-                .message()
-                .contains("middle")
-        );
+        assert!(ready(now).closed(true).message().contains("middle"));
     }
 }

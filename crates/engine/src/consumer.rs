@@ -39,6 +39,9 @@ use crate::operation::{
 /// which is dialled only then.
 const LANES: u8 = 2;
 
+/// The most bytes that are expected around the records of an answer.
+const ENVELOPE: usize = 64 << 10;
+
 /// Where to read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
@@ -1003,7 +1006,7 @@ impl Work for Consumer {
             version,
             timeout: self.config.request_timeout + wait,
             answered: true,
-            expected_bytes: allowance,
+            expected_bytes: allowance + ENVELOPE,
         }))
     }
 

@@ -14,6 +14,9 @@ pub const LIMIT_AT_FIRST: usize = 1 << 20;
 /// How much is read at once when nothing is known about what comes.
 const READ: usize = 64 << 10;
 
+/// From this size on a frame is worth a buffer of its own.
+const LARGE: usize = 256 << 10;
+
 /// Takes the first whole frame off `buffer`, without copying it; `None` where it is not whole yet.
 ///
 /// # Errors
@@ -42,6 +45,12 @@ pub fn room(buffer: &BytesMut, limit: usize, trusted: usize) -> usize {
         }
         _ => READ,
     }
+}
+
+/// The size of the frame that begins in `buffer`, if it is large and not whole.
+pub(crate) fn large(buffer: &BytesMut) -> Option<usize> {
+    let length = usize::try_from(i32::from_be_bytes(*buffer.first_chunk()?)).ok()?;
+    (length >= LARGE && buffer.len() < 4 + length).then_some(length)
 }
 
 fn announced(buffer: &BytesMut, limit: usize) -> Result<Option<usize>, Error> {
