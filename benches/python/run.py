@@ -263,7 +263,8 @@ def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
     data = {"environment": about, "measurements": measurements}
     (args.out / f"{name}.json").write_text(json.dumps(data, indent=1))
     (args.out / f"{name}.txt").write_text(f"{tables}\n")
-    (args.out / "goals.md").write_text(f"{goals}\n")
+    if reached:
+        (args.out / "goals.md").write_text(f"{goals}\n")
     print(tables)
     if reached:
         print(f"\n{goals}\n\n{sum(r.met for r in reached)} of {len(reached)} goals met")

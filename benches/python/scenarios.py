@@ -132,6 +132,7 @@ PRODUCE_BATCH_TUNED = Way("confluent-kafka", "produce_batch, tuned", "confluent.
 SEND_MANY = ours("send_many", "send_many")
 SEND_ARROW = ours("send_arrow", "send_arrow")
 JAVA_PRODUCE = Way("Java", "perf producer", "java.produce")
+JAVA_PRODUCE_TUNED = Way("Java", "perf producer, tuned", "java.produce", JAVA_BATCH)
 SENDING = Way("socket", "batches made before", "sockets.produce", role="limit")
 
 PRODUCERS = (
@@ -141,7 +142,7 @@ PRODUCERS = (
     PRODUCE_BATCH,
     PRODUCE_BATCH_TUNED,
     JAVA_PRODUCE,
-    Way("Java", "perf producer, tuned", "java.produce", JAVA_BATCH),
+    JAVA_PRODUCE_TUNED,
     Way("krafka", "enqueue, tuned", "krafka.enqueue", KRAFKA_BATCH),
     SENDING,
 )
@@ -179,6 +180,7 @@ SCENARIOS = (
             COLUMNS,
             GETMANY,
             Way("aiokafka", "async for record", "aiokafka.records"),
+            CONSUME_TUNED,
         ),
     ),
     Scenario(
@@ -283,6 +285,8 @@ def _goals() -> list[Goal]:
         _cpu("records-100B", "for record", CONSUME_TUNED),
         _rate("async-100B", "async for record", GETMANY, 4, "4 x aiokafka's getmany"),
         _rate("async-100B", "async for batch", COLUMNS, 0.9, "as columns: 90 % at least"),
+        _cpu("async-100B", "async for record", CONSUME_TUNED),
+        _cpu("async-100B", "async for batch", CONSUME_TUNED),
         _rate("send-100B", "send", PRODUCE, 2.5, "2.5 x confluent's produce"),
         _rate("send-100B", "send", PRODUCE_TUNED, 2.5, "2.5 x confluent's produce, tuned"),
         _cpu("send-100B", "send", PRODUCE_TUNED),
@@ -292,6 +296,7 @@ def _goals() -> list[Goal]:
             _rate("produce-100B", way.label, PRODUCE_BATCH, 5, "5 x produce_batch"),
             _rate("produce-100B", way.label, PRODUCE_BATCH_TUNED, 5, "5 x produce_batch, tuned"),
             _rate("produce-100B", way.label, JAVA_PRODUCE, 4, "4 x Java"),
+            _rate("produce-100B", way.label, JAVA_PRODUCE_TUNED, 4, "4 x Java, tuned"),
             _rate("produce-100B", way.label, SENDING, 0.6, "60 % of the socket"),
             _cpu("produce-100B", way.label, PRODUCE_BATCH_TUNED),
         ]

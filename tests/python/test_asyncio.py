@@ -155,6 +155,26 @@ def test_cancelling_a_send_loses_only_that(run):
         run(main(broker))
 
 
+def test_what_a_cancelled_send_many_had_sent_is_not_lost_in_silence(run):
+    from ottla.testing import Broker
+
+    async def main(broker):
+        times = {"request_timeout_ms": 1000, "delivery_timeout_ms": 2000}
+        options = {"buffer_memory": 20_000, "batch_size": 10_000, **times}
+        async with aio.Producer(broker.bootstrap_servers, **options) as producer:
+            await (await producer.send("t", b"known"))
+            broker.ignore("Produce", count=1000)
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(producer.send_many("t", [b"x" * 1000] * 100), 0.3)
+            with pytest.raises(ottla.errors.KafkaError) as caught:
+                await producer.flush()
+            assert "nobody asked" in caught.value.__notes__[0]
+            broker.clear_faults()
+
+    with Broker(topics=["t"]) as broker:
+        run(main(broker))
+
+
 def test_tasks_share_a_consumer(run, address, topic):
     async def main():
         async with aio.Consumer(address) as consumer:

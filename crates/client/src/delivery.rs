@@ -194,8 +194,12 @@ impl Completion {
             return;
         }
         match state.left.last_mut() {
-            // Most are left in the order in which they were sent.
+            // One after the other as they were sent, or backwards, as Python lets go of a list.
             Some((start, length)) if *start + *length == first => *length += count,
+            Some((start, length)) if first + count == *start => {
+                *start = first;
+                *length += count;
+            }
             _ => state.left.push((first, count)),
         }
     }
@@ -411,8 +415,15 @@ impl DeliveriesBuilder {
         self.rows.len == 0
     }
 
-    pub(crate) fn finish(self) -> Deliveries {
-        Deliveries(Arc::new(self.rows))
+    pub(crate) fn finish(mut self) -> Deliveries {
+        Deliveries(Arc::new(std::mem::take(&mut self.rows)))
+    }
+}
+
+/// Who stops waiting for room, and so never gets the deliveries, will not ask about the rows that were sent.
+impl Drop for DeliveriesBuilder {
+    fn drop(&mut self) {
+        self.rows.leave();
     }
 }
 
@@ -499,18 +510,22 @@ impl Deliveries {
 
     /// Nobody will ask about these records: see [`Delivery::leave`]. To be said once.
     pub fn leave(&self) {
-        for (batch, first, count) in self.0.sent() {
-            batch.leave(first, count);
-        }
-        for run in &self.0.runs {
-            if let Run::Failed { error, count } = run {
-                self.0.ledger.add(*count, error);
-            }
-        }
+        self.0.leave();
     }
 }
 
 impl Rows {
+    fn leave(&self) {
+        for (batch, first, count) in self.sent() {
+            batch.leave(first, count);
+        }
+        for run in &self.runs {
+            if let Run::Failed { error, count } = run {
+                self.ledger.add(*count, error);
+            }
+        }
+    }
+
     fn sent(&self) -> impl Iterator<Item = (&Arc<Completion>, u32, u32)> {
         self.runs.iter().filter_map(|run| match run {
             Run::Sent {
@@ -600,19 +615,26 @@ mod tests {
             Error::new(Kind::TooLarge, "a"),
             Error::new(Kind::Closed, "b"),
         );
-        let mut rows = DeliveriesBuilder::new(&ledger);
-        rows.sent(&batch, 0);
-        rows.failed(refused.clone());
-        rows.sent(&batch, 1);
-        rows.finish().leave();
+        let rows = |first| {
+            let mut rows = DeliveriesBuilder::new(&ledger);
+            rows.sent(&batch, first);
+            rows.failed(refused.clone());
+            rows.sent(&batch, first + 1);
+            rows
+        };
         let unasked = |failed, first| Some(Unasked { failed, first });
-        assert_eq!(ledger.take(), unasked(1, refused));
+        rows(0).finish().leave();
+        assert_eq!(ledger.take(), unasked(1, refused.clone()));
+        drop(rows(2));
+        assert_eq!(ledger.take(), unasked(1, refused.clone()));
+        drop(rows(4).finish());
+        assert_eq!(ledger.take(), None, "these may still be asked about");
         Completion::resolve(Done {
-            batch,
+            batch: Arc::clone(&batch),
             first: 0,
-            count: 2,
+            count: 6,
             result: Err(lost.clone()),
         });
-        assert_eq!(ledger.take(), unasked(2, lost));
+        assert_eq!(ledger.take(), unasked(4, lost));
     }
 }

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BinaryArray, ListArray, StringArray, StructArray};
+use arrow_array::{Array, ArrayRef, BinaryArray, ListArray, StringArray, StructArray};
 use arrow_buffer::{Buffer, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 
 use crate::error::ColumnarError;
 use crate::schema::{header_field, header_fields};
 
-/// A column of type binary. The caller sees to it that all bytes fit 31 bits.
+/// A column of type binary.
 #[derive(Debug)]
 pub(crate) struct Bytes {
     offsets: Vec<i32>,
@@ -40,7 +40,7 @@ impl Bytes {
     /// Adds a row without a look at the room for it.
     ///
     /// # Safety
-    /// Room for the row and its bytes was made by [`Self::reserve`], and not used by others.
+    /// [`Self::reserve`] made room for this row and all that were pushed since, with their bytes.
     #[inline(always)]
     pub(crate) unsafe fn push_within(&mut self, value: Option<&[u8]>) {
         let mut length = self.data.len();
@@ -62,17 +62,27 @@ impl Bytes {
         unsafe { append_within(&mut self.offsets, length as i32) };
     }
 
-    fn parts(mut self) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
-        (offsets(self.offsets), self.data.into(), self.nulls.finish())
+    fn parts(mut self) -> Result<(OffsetBuffer<i32>, Buffer, Option<NullBuffer>), ColumnarError> {
+        if self.data.len() > i32::MAX as usize {
+            let message = "a column takes more than 2 GiB".to_owned();
+            return Err(ColumnarError::Arrow(message));
+        }
+        // Keys get room for all bytes of their records, and it would be kept as long as any view of the column.
+        if self.data.len() < self.data.capacity() / 2 {
+            self.data.shrink_to_fit();
+        }
+        // SAFETY: each is the length of the data at its time, from 0 up to the last, which fits.
+        let offsets = unsafe { offsets(self.offsets) };
+        Ok((offsets, self.data.into(), self.nulls.finish()))
     }
 
     pub(crate) fn binary(self) -> Result<BinaryArray, ColumnarError> {
-        let (offsets, data, nulls) = self.parts();
+        let (offsets, data, nulls) = self.parts()?;
         Ok(BinaryArray::try_new(offsets, data, nulls)?)
     }
 
     fn string(self) -> Result<StringArray, ColumnarError> {
-        let (offsets, data, nulls) = self.parts();
+        let (offsets, data, nulls) = self.parts()?;
         Ok(StringArray::try_new(offsets, data, nulls)?)
     }
 }
@@ -131,9 +141,14 @@ impl Headers {
             Arc::new(self.values.binary()?),
         ];
         let headers = StructArray::try_new(header_fields(), fields, None)?;
+        if headers.len() > i32::MAX as usize {
+            return Err(ColumnarError::Arrow("2^31 headers or more".to_owned()));
+        }
+        // SAFETY: each is the number of headers at its time, from 0 up to the last, which fits.
+        let offsets = unsafe { offsets(self.offsets) };
         let lists = ListArray::try_new(
             header_field(),
-            offsets(self.offsets),
+            offsets,
             Arc::new(headers),
             self.nulls.finish(),
         )?;
@@ -156,9 +171,12 @@ pub(crate) unsafe fn append_within<T: Copy>(to: &mut Vec<T>, value: T) {
     }
 }
 
-/// Offsets that ascend from 0: checking that again would read them all once more.
-pub(crate) fn offsets(offsets: Vec<i32>) -> OffsetBuffer<i32> {
+/// Offsets without a look at each, which would read them all once more.
+///
+/// # Safety
+/// They begin with 0 and ascend.
+pub(crate) unsafe fn offsets(offsets: Vec<i32>) -> OffsetBuffer<i32> {
     debug_assert!(offsets.first() == Some(&0) && offsets.is_sorted());
-    // SAFETY: not empty, not negative and ascending, as all callers push them, and as tests check in debug builds.
+    // SAFETY: as the caller promises.
     unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets)) }
 }

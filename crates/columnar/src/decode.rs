@@ -246,11 +246,10 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Counts the bytes of a payload, and makes room for what was decompressed.
+    /// Counts the bytes of a payload.
     fn take_payload(&mut self, codec: Compression, bytes: usize) -> Result<(), ColumnarError> {
         if codec != Compression::None {
             self.may_decompress -= bytes;
-            self.values.reserve(0, bytes);
         }
         self.payload_bytes = self.payload_bytes.saturating_add(bytes);
         if self.payload_bytes > i32::MAX as usize {

@@ -207,8 +207,8 @@ pub(crate) struct AsyncDelivery {
 }
 
 impl AsyncDelivery {
-    pub(crate) fn new(py: Python<'_>, fate: Fate) -> PyResult<Bound<'_, Self>> {
-        let fate = Native::new("Delivery", Arc::new(Asked::new(fate)));
+    pub(crate) fn new(py: Python<'_>, fate: Asked<Fate>) -> PyResult<Bound<'_, Self>> {
+        let fate = Native::new("Delivery", Arc::new(fate));
         untracked(py, AsyncDelivery { fate })
     }
 }
@@ -285,6 +285,10 @@ fn array<'py>(py: Python<'py>, code: char, bytes: &[u8]) -> PyResult<Bound<'py, 
 pub(crate) struct Runs(Arc<[Fates]>);
 
 impl Runs {
+    pub(crate) fn new(runs: Vec<Fates>) -> Self {
+        Runs(runs.into())
+    }
+
     fn len(&self) -> usize {
         self.0.iter().map(Fates::len).sum()
     }
@@ -406,9 +410,9 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    pub(crate) fn new(runs: Vec<Fates>) -> Self {
+    pub(crate) fn new(runs: Asked<Runs>) -> Self {
         Deliveries {
-            runs: Native::new("Deliveries", Asked::new(Runs(runs.into()))),
+            runs: Native::new("Deliveries", runs),
         }
     }
 }
@@ -506,9 +510,9 @@ pub(crate) struct AsyncDeliveries {
 }
 
 impl AsyncDeliveries {
-    pub(crate) fn new(runs: Vec<Fates>) -> Self {
+    pub(crate) fn new(runs: Asked<Runs>) -> Self {
         AsyncDeliveries {
-            runs: Native::new("Deliveries", Arc::new(Asked::new(Runs(runs.into())))),
+            runs: Native::new("Deliveries", Arc::new(runs)),
         }
     }
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
-use ottla_client::{Deliveries, Error, Producer, Row};
+use ottla_client::{Error, Producer, Row};
 use ottla_columnar::Rows;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 
+use crate::delivery::Runs;
+use crate::unasked::Asked;
 use crate::values::{Payload, Place, Text};
 use crate::{arrow, errors};
 
@@ -284,15 +286,14 @@ impl Table {
 
     /// Sends all rows; a run of rows for one topic is one call of the client. An error means that none was sent: if some
     /// were, it is told by the deliveries of those that were not.
-    pub(crate) async fn send(&self, client: &Producer) -> Result<Vec<Deliveries>, Error> {
+    pub(crate) async fn send(&self, client: &Producer) -> Result<Asked<Runs>, Error> {
+        let mut sent = Asked::new(Vec::new());
         match self {
-            Table::Objects { topic, rows } => Ok(vec![
-                client
-                    .send_many(topic, rows.iter().map(Outgoing::row), None)
-                    .await?,
-            ]),
+            Table::Objects { topic, rows } => {
+                let rows = rows.iter().map(Outgoing::row);
+                sent.push(client.send_many(topic, rows, None).await?);
+            }
             Table::Columns { runs } => {
-                let mut sent = Vec::with_capacity(runs.len());
                 let mut failure = None;
                 for run in runs {
                     if let Some(error) = &failure {
@@ -302,16 +303,16 @@ impl Table {
                     let rows = run.range.clone().map(|row| client_row(run.rows.get(row)));
                     match client.send_many(&run.topic, rows, None).await {
                         Ok(deliveries) => sent.push(deliveries),
-                        Err(error) if sent.is_empty() => return Err(error),
+                        Err(error) if sent.peek().is_empty() => return Err(error),
                         Err(error) => {
                             sent.push(client.unsent(run.range.len(), &error));
                             failure = Some(error);
                         }
                     }
                 }
-                Ok(sent)
             }
         }
+        Ok(sent.into_runs())
     }
 }
 

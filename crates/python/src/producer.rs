@@ -12,6 +12,7 @@ use crate::open::{self, Closing};
 use crate::operation::Operation;
 use crate::outgoing::{Outgoing, Table};
 use crate::runtime::{self, Native};
+use crate::unasked::Asked;
 use crate::values::seconds;
 use crate::{errors, options, unasked, wait};
 
@@ -133,11 +134,14 @@ impl Producer {
     ) -> PyResult<Bound<'py, PyAny>> {
         let record = Outgoing::new(&topic, value, key, partition, timestamp, headers)?;
         if let Some(fate) = self.offer(py, &topic, &record)? {
-            return Ok(AsyncDelivery::new(py, fate)?.into_any());
+            return Ok(AsyncDelivery::new(py, Asked::new(fate))?.into_any());
         }
         let client = self.client.get()?.clone();
         let operation = Operation::new(
-            async move { client.send(&topic, &record.row(), None).await },
+            async move {
+                let fate = client.send(&topic, &record.row(), None).await;
+                fate.map(Asked::new)
+            },
             |py, fate| Ok(AsyncDelivery::new(py, fate)?.into_any().unbind()),
         );
         Ok(Bound::new(py, operation)?.into_any())

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ottla_client::{Delivery, Error, Producer, Unasked};
+use ottla_client::{Deliveries, Delivery, Error, Producer, Unasked};
 use pyo3::prelude::*;
 
 use crate::delivery::Runs;
@@ -48,6 +48,13 @@ impl Fate for Delivery {
     }
 }
 
+/// The runs of a call that goes on.
+impl Fate for Vec<Deliveries> {
+    fn leave(&self) {
+        self.iter().for_each(Deliveries::leave);
+    }
+}
+
 impl Fate for Runs {
     fn leave(&self) {
         Runs::leave(self);
@@ -82,6 +89,17 @@ impl<F: Fate> Asked<F> {
             self.ask();
         }
         told
+    }
+}
+
+impl Asked<Vec<Deliveries>> {
+    pub(crate) fn push(&mut self, run: Deliveries) {
+        self.fate.push(run);
+    }
+
+    /// All runs, which somebody may ask about together.
+    pub(crate) fn into_runs(mut self) -> Asked<Runs> {
+        Asked::new(Runs::new(std::mem::take(&mut self.fate)))
     }
 }
 

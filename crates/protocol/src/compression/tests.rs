@@ -111,6 +111,24 @@ fn a_bomb_takes_no_more_memory_than_the_limit() {
 }
 
 #[test]
+fn room_is_not_made_by_a_claim_alone() {
+    let gzip = {
+        let mut packed = compressed(Compression::Gzip, b"small");
+        let size = packed.len() - 4;
+        packed[size..].copy_from_slice(&(1_u32 << 30).to_le_bytes());
+        packed
+    };
+    // A frame that says it holds 1 GiB, and has one empty block.
+    let zstd = [0x28, 0xb5, 0x2f, 0xfd, 0x80, 0, 0, 0, 0, 0x40, 1, 0, 0].to_vec();
+    for (codec, packed) in [(Compression::Gzip, gzip), (Compression::Zstd, zstd)] {
+        let mut out = Vec::new();
+        let error = decompress_into(codec, &packed, 2 << 30, &mut out).unwrap_err();
+        assert!(matches!(error, CompressionError::Corrupt { .. }), "{error}");
+        assert!(out.capacity() < 1 << 20, "{codec}: {}", out.capacity());
+    }
+}
+
+#[test]
 fn cut_input_is_refused_or_gives_a_prefix() {
     let input = [vec![b'a'; 70_000], noise(70_000)].concat();
     for codec in CODECS {
@@ -160,10 +178,16 @@ fn a_gzip_member_twice_is_read_twice() {
 fn a_buffer_used_again_holds_only_what_is_new() {
     for codec in CODECS {
         let mut out = Vec::new();
-        for length in [100_000, 10, 0, 70_000] {
-            let input = noise(length);
+        for input in [
+            noise(100_000),
+            vec![b'x'; 70_000],
+            b"ab".repeat(500),
+            noise(10),
+            Vec::new(),
+            [vec![b'y'; 70_000], noise(70_000)].concat(),
+        ] {
             decompress_into(codec, &compressed(codec, &input), LIMIT, &mut out).unwrap();
-            assert_eq!(out, input, "{codec}, {length} bytes");
+            assert!(out == input, "{codec}, {} bytes", input.len());
         }
         assert!(decompress_into(codec, b"damaged", LIMIT, &mut out).is_err());
         decompress_into(codec, &compressed(codec, b"whole"), LIMIT, &mut out).unwrap();

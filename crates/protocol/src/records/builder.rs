@@ -304,6 +304,8 @@ impl BatchBuilder {
             });
         }
         let enough = end.max(2 * self.buffer.len()).max(self.last_size).max(ROOM);
+        // With more room than a batch may have, nobody would come here to be told.
+        let enough = enough.min(MOST);
         self.buffer
             .reserve_exact(enough + SHORT - self.buffer.len());
         Ok(())
