@@ -118,8 +118,8 @@ fn room_is_not_made_by_a_claim_alone() {
         packed[size..].copy_from_slice(&(1_u32 << 30).to_le_bytes());
         packed
     };
-    // A frame that says it holds 1 GiB, and has one empty block.
-    let zstd = [0x28, 0xb5, 0x2f, 0xfd, 0x80, 0, 0, 0, 0, 0x40, 1, 0, 0].to_vec();
+    // A frame that says it holds 1 GiB, and has one block of a byte.
+    let zstd = b"\x28\xb5\x2f\xfd\x80\0\0\0\0\x40\x09\0\0x".to_vec();
     for (codec, packed) in [(Compression::Gzip, gzip), (Compression::Zstd, zstd)] {
         let mut out = Vec::new();
         let error = decompress_into(codec, &packed, 2 << 30, &mut out).unwrap_err();
