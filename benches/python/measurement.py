@@ -9,7 +9,10 @@ import resource
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable
 
 CHUNK = 10_000
 """Records of one call that takes many, and between two looks at the clock."""
@@ -73,6 +76,17 @@ class Stopwatch:
     def reported(self, wall: float, cpu: float, peak: int) -> None:
         """Take the figures of a client that runs, and is measured, in a process of its own."""
         self.wall, self.cpu, self.peak = wall, cpu, peak
+
+
+async def look_at_each(records: AsyncIterable[Any], job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Read records one by one, and the length of each value; how many, and their bytes."""
+    count = size = 0
+    async for record in records:
+        size += len(record.value)
+        count += 1
+        if not count % CHUNK and not job.wants_more(count, watch):
+            break
+    return count, size
 
 
 def _processor_time() -> float:

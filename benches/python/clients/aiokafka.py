@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
-from measurement import CHUNK
+from measurement import CHUNK, look_at_each
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from measurement import Job, Stopwatch
+
+
+@asynccontextmanager
+async def _reading(job: Job, watch: Stopwatch) -> AsyncIterator[Any]:
+    """A consumer at the topic's beginning, while the watch runs."""
+    from aiokafka import AIOKafkaConsumer, TopicPartition
+
+    async with AIOKafkaConsumer(bootstrap_servers=job.bootstrap, **job.properties) as consumer:
+        watch.start()
+        partitions = [TopicPartition(job.topic, p) for p in range(job.partitions)]
+        consumer.assign(partitions)
+        await consumer.seek_to_beginning(*partitions)
+        yield consumer
+        watch.stop()
 
 
 def getmany(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """`getmany`, and each record's value."""
-    from aiokafka import AIOKafkaConsumer, TopicPartition
 
     async def run() -> tuple[int, int]:
         count = size = 0
-        async with AIOKafkaConsumer(bootstrap_servers=job.bootstrap, **job.properties) as consumer:
-            watch.start()
-            partitions = [TopicPartition(job.topic, p) for p in range(job.partitions)]
-            consumer.assign(partitions)
-            await consumer.seek_to_beginning(*partitions)
+        async with _reading(job, watch) as consumer:
             while job.wants_more(count, watch):
                 for records in (await consumer.getmany(timeout_ms=1000)).values():
                     count, size = count + len(records), size + sum(len(r.value) for r in records)
-            watch.stop()
         return count, size
 
     return asyncio.run(run())
@@ -34,22 +45,10 @@ def getmany(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
 def records(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """`async for record in consumer`."""
-    from aiokafka import AIOKafkaConsumer, TopicPartition
 
     async def run() -> tuple[int, int]:
-        count = size = 0
-        async with AIOKafkaConsumer(bootstrap_servers=job.bootstrap, **job.properties) as consumer:
-            watch.start()
-            partitions = [TopicPartition(job.topic, p) for p in range(job.partitions)]
-            consumer.assign(partitions)
-            await consumer.seek_to_beginning(*partitions)
-            async for record in consumer:
-                size += len(record.value)
-                count += 1
-                if not count % CHUNK and not job.wants_more(count, watch):
-                    break
-            watch.stop()
-        return count, size
+        async with _reading(job, watch) as consumer:
+            return await look_at_each(consumer, job, watch)
 
     return asyncio.run(run())
 

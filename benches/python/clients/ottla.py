@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import asynccontextmanager, contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from measurement import CHUNK
+from measurement import CHUNK, look_at_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from measurement import Job, Stopwatch
 
@@ -19,6 +20,19 @@ def _start(job: Job) -> list[tuple[str, int, int]]:
     import ottla
 
     return [ottla.TopicPartition(job.topic, p, 0) for p in range(job.partitions)]
+
+
+@contextmanager
+def _reading(job: Job, watch: Stopwatch) -> Iterator[Any]:
+    """A consumer at the topic's beginning, while the watch runs."""
+    import ottla
+
+    with ottla.Consumer(job.bootstrap, **job.properties) as consumer:
+        consumer.partitions_for(job.topic)
+        watch.start()
+        consumer.assign(_start(job))
+        yield consumer
+        watch.stop()
 
 
 def columns(job: Job, watch: Stopwatch) -> tuple[int, int]:
@@ -32,17 +46,11 @@ def rows_of_batches(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
 
 def _batches(job: Job, watch: Stopwatch, look: Callable[[Any], int]) -> tuple[int, int]:
-    import ottla
-
     count = size = 0
-    with ottla.Consumer(job.bootstrap, **job.properties) as consumer:
-        consumer.partitions_for(job.topic)
-        watch.start()
-        consumer.assign(_start(job))
+    with _reading(job, watch) as consumer:
         while job.wants_more(count, watch):
             batch = consumer.poll(1.0)
             count, size = count + len(batch), size + look(batch)
-        watch.stop()
     return count, size
 
 
@@ -54,58 +62,49 @@ def _bytes_of_column(batch: Any) -> int:
 
 def records(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """`for record in consumer`."""
-    import ottla
-
     count = size = 0
-    with ottla.Consumer(job.bootstrap, **job.properties) as consumer:
-        consumer.partitions_for(job.topic)
-        watch.start()
-        consumer.assign(_start(job))
+    with _reading(job, watch) as consumer:
         everything = iter(consumer)
         while job.wants_more(count, watch):
             due = min(CHUNK, job.records - count)
             size += sum(len(record.value) for record in islice(everything, due))
             count += due
-        watch.stop()
     return count, size
+
+
+@asynccontextmanager
+async def _async_reading(job: Job, watch: Stopwatch) -> AsyncIterator[Any]:
+    """As `_reading`, on an event loop."""
+    from ottla import aio
+
+    async with aio.Consumer(job.bootstrap, **job.properties) as consumer:
+        await consumer.partitions_for(job.topic)
+        watch.start()
+        consumer.assign(_start(job))
+        yield consumer
+        watch.stop()
 
 
 def async_records(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """`async for record in consumer`."""
-    from ottla import aio
 
     async def run() -> tuple[int, int]:
-        count = size = 0
-        async with aio.Consumer(job.bootstrap, **job.properties) as consumer:
-            await consumer.partitions_for(job.topic)
-            watch.start()
-            consumer.assign(_start(job))
-            async for record in consumer:
-                size += len(record.value)
-                count += 1
-                if not count % CHUNK and not job.wants_more(count, watch):
-                    break
-            watch.stop()
-        return count, size
+        async with _async_reading(job, watch) as consumer:
+            return await look_at_each(consumer, job, watch)
 
     return asyncio.run(run())
 
 
 def async_batches(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """`async for batch in consumer.batches()`, each as an Arrow table."""
-    from ottla import aio
 
     async def run() -> tuple[int, int]:
         count = size = 0
-        async with aio.Consumer(job.bootstrap, **job.properties) as consumer:
-            await consumer.partitions_for(job.topic)
-            watch.start()
-            consumer.assign(_start(job))
+        async with _async_reading(job, watch) as consumer:
             async for batch in consumer.batches():
                 count, size = count + len(batch), size + _bytes_of_column(batch)
                 if not job.wants_more(count, watch):
                     break
-            watch.stop()
         return count, size
 
     return asyncio.run(run())
