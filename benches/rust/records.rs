@@ -7,7 +7,7 @@ use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use ottla_benches::Sample;
-use ottla_columnar::Source;
+use ottla_columnar::{Memory, Source};
 use ottla_protocol::compression::Compression;
 use ottla_protocol::records::batches;
 
@@ -72,11 +72,13 @@ fn columns<const SIZE: usize>(bencher: Bencher, name: &str) {
         check_crcs: true,
         decompress_limit: LIMIT,
     };
+    let memory = Memory::default();
     bencher
         .counter(BytesCount::new(bytes))
         .counter(ItemsCount::new(RECORDS * BATCHES))
         .bench(|| {
-            let columns = ottla_columnar::decode(fetched.clone(), &source).expect("columns");
+            let columns =
+                ottla_columnar::decode(fetched.clone(), &source, &memory).expect("columns");
             assert_eq!(columns.len(), RECORDS * BATCHES);
             columns
         });

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use ottla_benches::Sample;
-use ottla_columnar::{Source, decode};
+use ottla_columnar::{Memory, Source, decode};
 
 const RECORDS: usize = 1_000;
 const BATCHES: usize = 20;
@@ -85,7 +85,7 @@ fn columns() {
     for name in CODECS {
         let sample = Sample::new(RECORDS, SIZE);
         let fetched = sample.fetched(name.parse().unwrap(), BATCHES).unwrap();
-        let (columns, calls) = counted(|| decode(fetched, &source()).unwrap());
+        let (columns, calls) = counted(|| decode(fetched, &source(), &Memory::default()).unwrap());
         assert_eq!(columns.len(), RECORDS * BATCHES);
         assert!(
             calls < 8 * BATCHES,

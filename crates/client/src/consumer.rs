@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ottla_engine::consumer::{Consumer as Work, Generation, Taken};
+use ottla_engine::consumer::{Consumer as Work, Generation};
 use ottla_engine::engine::closed_error;
 use ottla_engine::operation::{Answer, EARLIEST, LATEST, Question};
 use ottla_engine::{Config, Engine, Error, Kind, Role};
@@ -14,9 +14,11 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::time::timeout_at;
 
-pub use ottla_engine::consumer::{Aborted, Fetched, Start};
+pub use ottla_engine::consumer::Start;
+pub use ottla_engine::fetched::{Aborted, Fetched};
 
 use crate::PartitionInfo;
+use crate::decoding::{Decoding, Outcome};
 use crate::driver::{Driver, deadline};
 use crate::producer::JOIN_TIMEOUT;
 use crate::questions;
@@ -26,7 +28,7 @@ pub trait Decode: Send + Sync + 'static {
     /// What `poll` returns.
     type Chunk: Chunk;
 
-    /// Decodes all batches; called outside of any lock, on the thread or task that polls.
+    /// Decodes all batches; called outside of any lock, on the thread or task that polls, or on a helper beside it.
     ///
     /// # Errors
     /// Records that do not decode; see [`Fetched::corrupt`].
@@ -49,6 +51,9 @@ pub trait Chunk: Send + 'static {
 
     /// The offset after the last one covered, gaps and control batches included.
     fn next_offset(&self) -> i64;
+
+    /// Bytes of its keys and values.
+    fn bytes(&self) -> usize;
 }
 
 /// A consumer: a cheap handle. Threads may share it, polls wait for each other.
@@ -74,7 +79,7 @@ impl<D: Decode> Clone for Consumer<D> {
 
 struct Inner<D: Decode> {
     driver: Driver<Work>,
-    decoder: D,
+    decoding: Arc<Decoding<D>>,
     /// What was decoded and not yet given out.
     decoded: Mutex<VecDeque<Decoded<D::Chunk>>>,
 }
@@ -84,13 +89,6 @@ struct Decoded<C> {
     partition: i32,
     generation: Generation,
     what: Outcome<C>,
-}
-
-enum Outcome<C> {
-    /// Records, and how many bytes they were fetched as.
-    Chunk(C, usize),
-    /// Records from this offset on do not decode.
-    Broken(i64, Error),
 }
 
 impl<D: Decode> Consumer<D> {
@@ -103,7 +101,7 @@ impl<D: Decode> Consumer<D> {
         Ok(Consumer {
             inner: Arc::new(Inner {
                 driver,
-                decoder,
+                decoding: Decoding::new(decoder),
                 decoded: Mutex::default(),
             }),
         })
@@ -366,10 +364,9 @@ impl<D: Decode> Inner<D> {
         let mut chunks = Vec::new();
         while records > 0 && bytes > 0 {
             let Some(next) = decoded.pop_front() else {
-                let Some(taken) = self.driver.with(|engine, now| engine.take(now)) else {
+                if !self.decode_next(decoded) {
                     break;
-                };
-                self.decode(taken, decoded);
+                }
                 continue;
             };
             let Decoded {
@@ -379,7 +376,7 @@ impl<D: Decode> Inner<D> {
                 what,
             } = next;
             match what {
-                Outcome::Chunk(mut chunk, size) => {
+                Outcome::Chunk(mut chunk) => {
                     let rest = (chunk.len() > records).then(|| {
                         let head = chunk.split_to(records);
                         std::mem::replace(&mut chunk, head)
@@ -391,13 +388,13 @@ impl<D: Decode> Inner<D> {
                     if !current {
                         continue;
                     }
-                    bytes = bytes.saturating_sub(size);
+                    bytes = bytes.saturating_sub(chunk.bytes());
                     if let Some(rest) = rest {
                         decoded.push_front(Decoded {
                             topic,
                             partition,
                             generation,
-                            what: Outcome::Chunk(rest, size),
+                            what: Outcome::Chunk(rest),
                         });
                     }
                     if !chunk.is_empty() {
@@ -424,33 +421,28 @@ impl<D: Decode> Inner<D> {
             .with(|engine, _| refusal(engine).or_else(|| engine.stuck().cloned()))
     }
 
-    /// Decodes records; of those that do not decode, what stands before the broken batch.
-    fn decode(&self, taken: Taken, decoded: &mut VecDeque<Decoded<D::Chunk>>) {
-        let Taken {
-            generation,
-            fetched,
-        } = taken;
-        let mut push = |what| {
-            let topic = Arc::clone(&fetched.topic);
-            decoded.push_back(Decoded {
-                topic,
-                partition: fetched.partition,
-                generation,
-                what,
-            });
-        };
-        match self.decoder.decode(&fetched) {
-            Ok(chunk) => push(Outcome::Chunk(chunk, fetched.records.len())),
-            Err(error) => {
-                for part in fetched.split() {
-                    match self.decoder.decode(&part) {
-                        Ok(chunk) => push(Outcome::Chunk(chunk, part.records.len())),
-                        Err(error) => return push(Outcome::Broken(part.fetch_offset, error)),
-                    }
-                }
-                push(Outcome::Broken(fetched.fetch_offset, error));
+    /// Decodes what comes next; false if there is nothing.
+    fn decode_next(&self, decoded: &mut VecDeque<Decoded<D::Chunk>>) -> bool {
+        // Before the last of what was taken is decoded, so that helpers do not run out of work.
+        if !self.decoding.has_waiting() {
+            if let Some(taken) = self.driver.with(|engine, now| engine.take(now)) {
+                self.decoding.push(taken);
             }
         }
+        for _ in 0..self.decoding.helpers_wanted() {
+            let decoding = Arc::clone(&self.decoding);
+            self.driver.spawn_blocking(move || decoding.help());
+        }
+        let Some(done) = self.decoding.next() else {
+            return false;
+        };
+        decoded.extend(done.outcomes.into_iter().map(|what| Decoded {
+            topic: Arc::clone(&done.topic),
+            partition: done.partition,
+            generation: done.generation,
+            what,
+        }));
+        true
     }
 }
 

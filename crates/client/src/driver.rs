@@ -199,6 +199,13 @@ impl<W: Publish> Driver<W> {
         }
     }
 
+    /// Runs work that takes processor time and no longer than a moment on another thread. Closing waits for it.
+    pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        let mut tasks = self.shared.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_blocking_on(work, &self.shared.runtime);
+    }
+
     /// Closes the engine and joins every task, within `timeout`.
     pub(crate) async fn close(&self, timeout: Duration) -> Result<(), Error> {
         let deadline = deadline(timeout);

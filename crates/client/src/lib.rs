@@ -3,6 +3,7 @@
 pub mod admin;
 mod buffers;
 pub mod consumer;
+mod decoding;
 pub mod delivery;
 mod driver;
 pub mod producer;

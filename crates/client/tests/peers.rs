@@ -618,6 +618,9 @@ impl Chunk for Counted {
     fn next_offset(&self) -> i64 {
         self.0
     }
+    fn bytes(&self) -> usize {
+        0
+    }
 }
 
 fn consumer(bootstrap: &str) -> Consumer<Count> {

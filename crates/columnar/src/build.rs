@@ -7,28 +7,29 @@ use arrow_array::{Array, ArrayRef, BinaryArray, ListArray, StringArray, StructAr
 use arrow_buffer::{Buffer, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 
 use crate::error::ColumnarError;
+use crate::memory::Column;
 use crate::schema::{header_field, header_fields};
 
 /// A column of type binary.
 #[derive(Debug)]
 pub(crate) struct Bytes {
     offsets: Vec<i32>,
-    data: Vec<u8>,
+    column: Column,
     nulls: NullBufferBuilder,
 }
 
 impl Bytes {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(column: Column) -> Self {
         Self {
             offsets: vec![0],
-            data: Vec::new(),
+            column,
             nulls: NullBufferBuilder::new(0),
         }
     }
 
     pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
         self.offsets.reserve(rows);
-        self.data.reserve(bytes);
+        self.column.data.reserve(bytes);
     }
 
     pub(crate) fn push(&mut self, value: Option<&[u8]>) {
@@ -43,16 +44,17 @@ impl Bytes {
     /// [`Self::reserve`] made room for this row and all that were pushed since, with their bytes.
     #[inline(always)]
     pub(crate) unsafe fn push_within(&mut self, value: Option<&[u8]>) {
-        let mut length = self.data.len();
+        let data = &mut self.column.data;
+        let mut length = data.len();
         match value {
             Some(value) => {
-                debug_assert!(value.len() <= self.data.capacity() - length);
+                debug_assert!(value.len() <= data.capacity() - length);
                 // SAFETY: there is room behind the length, as the caller promises; what is written there is counted.
                 unsafe {
-                    let end = self.data.as_mut_ptr().add(length);
+                    let end = data.as_mut_ptr().add(length);
                     end.copy_from_nonoverlapping(value.as_ptr(), value.len());
                     length += value.len();
-                    self.data.set_len(length);
+                    data.set_len(length);
                 }
                 self.nulls.append_non_null();
             }
@@ -63,17 +65,13 @@ impl Bytes {
     }
 
     fn parts(mut self) -> Result<(OffsetBuffer<i32>, Buffer, Option<NullBuffer>), ColumnarError> {
-        if self.data.len() > i32::MAX as usize {
+        if self.column.data.len() > i32::MAX as usize {
             let message = "a column takes more than 2 GiB".to_owned();
             return Err(ColumnarError::Arrow(message));
         }
-        // Keys get room for all bytes of their records, and it would be kept as long as any view of the column.
-        if self.data.len() < self.data.capacity() / 2 {
-            self.data.shrink_to_fit();
-        }
         // SAFETY: each is the length of the data at its time, from 0 up to the last, which fits.
         let offsets = unsafe { offsets(self.offsets) };
-        Ok((offsets, self.data.into(), self.nulls.finish()))
+        Ok((offsets, self.column.into_buffer(), self.nulls.finish()))
     }
 
     pub(crate) fn binary(self) -> Result<BinaryArray, ColumnarError> {
@@ -101,8 +99,8 @@ impl Headers {
         Self {
             offsets: vec![0],
             nulls: NullBufferBuilder::new(0),
-            keys: Bytes::new(),
-            values: Bytes::new(),
+            keys: Bytes::new(Column::default()),
+            values: Bytes::new(Column::default()),
         }
     }
 

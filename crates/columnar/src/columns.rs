@@ -102,6 +102,17 @@ impl Columns {
         }
     }
 
+    /// Bytes of all keys and values.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let of = |column: &BinaryArray| {
+            let offsets = column.value_offsets();
+            let at = |row| offsets.get(row).copied().unwrap_or_default();
+            (at(self.start + self.length) - at(self.start)).unsigned_abs() as usize
+        };
+        of(&self.all.keys) + of(&self.all.values)
+    }
+
     /// The topic.
     #[must_use]
     pub fn topic(&self) -> &Arc<str> {

@@ -14,6 +14,7 @@ use ottla_protocol::records::{
 use crate::build;
 use crate::columns::{Columns, Decoded, Run};
 use crate::error::ColumnarError;
+use crate::memory::{Column, Memory};
 
 /// Where bytes came from, and how to read them.
 #[derive(Debug, Clone)]
@@ -41,8 +42,8 @@ pub struct Source {
 /// # Errors
 /// What is wrong with the bytes, with topic, partition and offset. A first batch that is cut short is an error, as nothing
 /// could be read past it.
-pub fn decode(records: Bytes, source: &Source) -> Result<Columns, ColumnarError> {
-    let mut decoder = Decoder::new(source, records.len());
+pub fn decode(records: Bytes, source: &Source, memory: &Memory) -> Result<Columns, ColumnarError> {
+    let mut decoder = Decoder::new(source, memory, records.len());
     let mut entries = entries(records);
     for entry in entries.by_ref() {
         match entry.map_err(|cause| source.error(None, cause))? {
@@ -69,6 +70,9 @@ impl Source {
 
 struct Decoder<'a> {
     source: &'a Source,
+    memory: &'a Memory,
+    /// Bytes of all that is decoded.
+    bytes: usize,
     aborted: AbortedTransactions,
     next_offset: i64,
     /// The offset after the last batch.
@@ -87,20 +91,20 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(source: &'a Source, bytes: usize) -> Self {
-        let mut values = build::Bytes::new();
-        // What is not compressed is mostly values; the pages of what they do not need are never touched.
-        values.reserve(0, bytes);
+    fn new(source: &'a Source, memory: &'a Memory, bytes: usize) -> Self {
         Self {
             source,
+            memory,
+            bytes,
             aborted: AbortedTransactions::new(source.aborted.iter().copied()),
             next_offset: source.fetch_offset,
             end: None,
             may_decompress: source.decompress_limit,
-            scratch: Vec::new(),
+            scratch: memory.scratch(),
             payload_bytes: 0,
-            keys: build::Bytes::new(),
-            values,
+            keys: build::Bytes::new(Column::default()),
+            // What is not compressed is mostly values; the pages of what they do not need are never touched.
+            values: build::Bytes::new(memory.column(bytes)),
             headers: build::Headers::new(),
             offsets: Vec::new(),
             timestamps: Vec::new(),
@@ -152,6 +156,9 @@ impl<'a> Decoder<'a> {
         let records = batch.records(payload)?;
         // The number was checked against the payload's bytes, and records come one after the other in them.
         let count = batch.header.count.unsigned_abs() as usize;
+        if self.offsets.is_empty() {
+            self.reserve(self.rows_like(batch, count), 0);
+        }
         self.reserve(count, payload.len());
         for record in records {
             let record = record?;
@@ -279,6 +286,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// How many rows there are if all batches are like this one, and a few more. Not more than there is reason to believe.
+    fn rows_like(&self, batch: &Batch, count: usize) -> usize {
+        let rows = count.saturating_mul(self.bytes) / batch.bytes.len().max(1);
+        (rows + rows / 16).min(self.bytes / 16)
+    }
+
     /// Makes room for rows with keys and values of so many bytes together.
     fn reserve(&mut self, rows: usize, bytes: usize) {
         self.keys.reserve(rows, bytes);
@@ -320,6 +333,7 @@ impl<'a> Decoder<'a> {
 
     fn finish(self) -> Result<Columns, ColumnarError> {
         let rows = self.offsets.len();
+        self.memory.keep_scratch(self.scratch);
         Ok(Columns::new(Decoded {
             topic: Arc::clone(&self.source.topic),
             partition: self.source.partition,

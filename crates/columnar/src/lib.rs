@@ -10,12 +10,14 @@ mod build;
 mod columns;
 mod decode;
 mod error;
+mod memory;
 mod rows;
 mod schema;
 
 pub use columns::{Columns, RecordHeaders};
 pub use decode::{Source, decode};
 pub use error::ColumnarError;
+pub use memory::Memory;
 pub use ottla_protocol::records::AbortedTransaction as Aborted;
 pub use rows::{Row, RowHeaders, Rows, rows};
 pub use schema::schema;

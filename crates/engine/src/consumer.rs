@@ -15,12 +15,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use ottla_protocol::messages::fetch_response::PartitionData;
 use ottla_protocol::messages::{FetchRequest, FetchResponse};
-pub use ottla_protocol::records::AbortedTransaction as Aborted;
-use ottla_protocol::records::{self, AbortedTransactions, Entry};
+use ottla_protocol::records;
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
@@ -30,6 +28,7 @@ use crate::config::{Config, OffsetReset};
 use crate::connection::Outgoing;
 use crate::engine::{Core, Dispatch, Engine, Failed, Work, closed_error};
 use crate::error::{Error, Kind};
+use crate::fetched::{Aborted, Fetched};
 use crate::operation::{
     Answer, Asker, EARLIEST, LATEST, OperationId, Question, Unknown, why_unknown,
 };
@@ -55,72 +54,8 @@ pub enum Start {
     Reset,
 }
 
-/// The most bytes of a transaction's marker, which is one record of a few bytes.
-const MARKER: usize = 64 << 10;
-
-/// Records of one partition as they came.
-#[derive(Clone, Debug)]
-pub struct Fetched {
-    /// The topic.
-    pub topic: Arc<str>,
-    /// The partition.
-    pub partition: i32,
-    /// The offset asked for; the first batch may begin below it.
-    pub fetch_offset: i64,
-    /// The offset after the last whole batch.
-    pub next_offset: i64,
-    /// The leader's epoch of the last batch; -1 if unknown.
-    pub leader_epoch: i32,
-    /// The end of what consumers may read.
-    pub high_watermark: i64,
-    /// Whole record batches, or messages of brokers before 0.11: a slice of the received frame.
-    pub records: Bytes,
-    /// Transactions to hide.
-    pub aborted: Arc<[Aborted]>,
-}
-
-impl Fetched {
-    /// An error that says these records do not decode.
-    pub fn corrupt(&self, cause: impl std::fmt::Display) -> Error {
-        let text = format!(
-            "records from offset {} on do not decode: {cause}; seek to {} to go on behind them",
-            self.fetch_offset, self.next_offset
-        );
-        Error::new(Kind::Corrupt, text).partition_is(&self.topic, self.partition)
-    }
-
-    /// The same records, one batch at a time, to find the one that is broken. Transactions to hide are told only to the
-    /// batches that belong to one: by itself, a batch does not show that its producer's aborted one has ended before it.
-    pub fn split(&self) -> Vec<Fetched> {
-        let mut parts = Vec::new();
-        let mut from = self.fetch_offset;
-        let mut transactions = AbortedTransactions::new(self.aborted.iter().copied());
-        let none: Arc<[Aborted]> = Arc::default();
-        for entry in records::entries(self.records.clone()).map_while(Result::ok) {
-            let next_offset = entry.next_offset();
-            let leader_epoch = entry.leader_epoch();
-            let hidden = match &entry {
-                Entry::Batch(batch) => transactions.hide(batch, MARKER).unwrap_or(true),
-                Entry::Message(_) => false,
-            };
-            let aborted = Arc::clone(if hidden { &self.aborted } else { &none });
-            let records = entry.bytes().clone();
-            parts.push(Fetched {
-                fetch_offset: from,
-                next_offset,
-                leader_epoch,
-                records,
-                aborted,
-                ..self.clone()
-            });
-            from = from.max(next_offset);
-        }
-        parts
-    }
-}
-
 /// Which assignment or seek something belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generation(u64);
 
 /// Buffered records, taken out to be decoded.
@@ -1020,6 +955,7 @@ impl Work for Consumer {
 mod tests {
     use std::time::Duration;
 
+    use bytes::Bytes;
     use ottla_protocol::compression::Compression;
     use ottla_protocol::messages::ListOffsetsResponse;
     use ottla_protocol::messages::fetch_response::FetchableTopicResponse;
@@ -1027,7 +963,7 @@ mod tests {
         ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
     };
     use ottla_protocol::records::{
-        BatchBuilder, BatchHeader, MessageSetBuilder, OldMagic, ProducerState, assign_offsets,
+        BatchBuilder, MessageSetBuilder, OldMagic, ProducerState, assign_offsets,
     };
 
     use super::*;
@@ -1190,50 +1126,6 @@ mod tests {
         assert_eq!(script.engine.position("t", 0), Ok(Some(10)));
         assert!(script.engine.advance("t", 0, generation, 15));
         assert_eq!(script.engine.position("t", 0), Ok(Some(15)));
-    }
-
-    #[test]
-    fn a_batch_split_off_is_hidden_only_if_its_own_transaction_was_aborted() {
-        let of_producer = |base, key: Option<&[u8]>| {
-            let mut builder = BatchBuilder::new(Compression::None, None);
-            builder.set_transactional(true);
-            builder
-                .append(1, key, Some(b"value"), std::iter::empty())
-                .unwrap();
-            let mut bytes = builder.finish(ProducerState::NONE).unwrap().to_vec();
-            let mut header = BatchHeader::parse(&bytes).unwrap();
-            (header.base_offset, header.producer_id) = (base, 7);
-            header.set_control(key.is_some());
-            header.seal(&mut bytes).unwrap();
-            bytes
-        };
-        let (abort, commit) = (Some(&[0, 0, 0, 0][..]), Some(&[0, 0, 0, 1][..]));
-        let records = [
-            of_producer(0, None),
-            of_producer(1, abort),
-            of_producer(2, None),
-            of_producer(3, commit),
-        ];
-        let fetched = Fetched {
-            topic: "t".into(),
-            partition: 0,
-            fetch_offset: 0,
-            next_offset: 4,
-            leader_epoch: -1,
-            high_watermark: 4,
-            records: records.concat().into(),
-            aborted: Arc::new([Aborted {
-                producer_id: 7,
-                first_offset: 0,
-            }]),
-        };
-        let parts = fetched.split();
-        assert!(
-            Arc::ptr_eq(&parts[0].aborted, &fetched.aborted),
-            "no copy for each batch"
-        );
-        assert!(parts[1..].iter().all(|part| part.aborted.is_empty()));
-        assert_eq!(parts.len(), 4);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod connection;
 pub mod consumer;
 pub mod engine;
 pub mod error;
+pub mod fetched;
 pub mod frame;
 pub mod metadata;
 pub mod operation;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ottla_client::consumer::OffsetAndTimestamp;
 use ottla_client::{Chunk, Consumer as Client, Decode, Error, Fetched, Kind, Role, Start};
-use ottla_columnar::{Columns, Source};
+use ottla_columnar::{Columns, Memory, Source};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -31,6 +31,7 @@ struct Decoder {
     read_committed: bool,
     check_crcs: bool,
     decompress_limit: usize,
+    memory: Memory,
 }
 
 /// Columns, as the client hands them out.
@@ -49,7 +50,7 @@ impl Decode for Decoder {
             check_crcs: self.check_crcs,
             decompress_limit: self.decompress_limit,
         };
-        ottla_columnar::decode(fetched.records.clone(), &source)
+        ottla_columnar::decode(fetched.records.clone(), &source, &self.memory)
             .map(Decoded)
             .map_err(|error| fetched.corrupt(error))
     }
@@ -66,6 +67,10 @@ impl Chunk for Decoded {
 
     fn next_offset(&self) -> i64 {
         self.0.next_offset()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 }
 
@@ -416,6 +421,7 @@ impl Consumer {
             read_committed: config.read_committed,
             check_crcs: config.check_crcs,
             decompress_limit: config.decompress_max_bytes,
+            memory: Memory::default(),
         };
         let client = Client::new(config, decoder, runtime::handle()?)
             .map_err(|error| errors::to_python(py, &error))?;

@@ -9,7 +9,8 @@ use ottla_protocol::records::{
 };
 use proptest::prelude::*;
 
-use crate::{Aborted, ColumnarError, Columns, Source, decode, schema};
+use super::decode;
+use crate::{Aborted, ColumnarError, Columns, Source, schema};
 
 const TIME: i64 = 1_700_000_000_000;
 

@@ -1,3 +1,11 @@
+use bytes::Bytes;
+
+use crate::{ColumnarError, Columns, Memory, Source};
+
 mod decoding;
 mod old_messages;
 mod sending;
+
+fn decode(records: Bytes, source: &Source) -> Result<Columns, ColumnarError> {
+    crate::decode(records, source, &Memory::default())
+}

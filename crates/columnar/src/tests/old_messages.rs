@@ -7,7 +7,8 @@ use ottla_protocol::records::{
     assign_offsets,
 };
 
-use crate::{ColumnarError, Columns, Source, decode};
+use super::decode;
+use crate::{ColumnarError, Columns, Source};
 
 const TIME: i64 = 1_700_000_000_000;
 
