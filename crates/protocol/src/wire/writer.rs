@@ -195,7 +195,13 @@ impl Writer {
     }
 
     pub(crate) fn bytes(&mut self, value: &Bytes, compact: bool) {
-        self.count(value.len(), compact);
+        let count = value.len() as u32 + 1;
+        if compact && (0x80..0x4000).contains(&count) {
+            // As a batch of one record mostly has it: both bytes at once, without a call.
+            self.raw(&[count as u8 | 0x80, (count >> 7) as u8]);
+        } else {
+            self.count(value.len(), compact);
+        }
         if is_shared(value.len()) {
             self.shared.push((self.buffer.len(), value.clone()));
         } else {
@@ -313,6 +319,22 @@ mod tests {
         assert_eq!(whole.len(), 4 + SHARED + 4 + SHARED - 1 + 2 + SHARED);
         assert_eq!(&whole[..4], [0, 0, 16, 0]);
         assert_eq!(whole[4], 2);
+    }
+
+    #[test]
+    fn lengths_of_payloads_are_varints() {
+        for length in [0, 126, 127, 16382, 16383] {
+            let payload = Bytes::from(vec![7; length]);
+            let (mut out, mut plain) = (Writer::new(), Writer::new());
+            out.bytes(&payload, true);
+            plain.uvarint(length as u32 + 1);
+            plain.raw(&payload);
+            assert_eq!(
+                out.finish().into_bytes(),
+                plain.finish().into_bytes(),
+                "{length}"
+            );
+        }
     }
 
     #[test]
