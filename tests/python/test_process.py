@@ -225,6 +225,28 @@ def test_a_forked_child_makes_its_own_clients(outside):
         assert all(d.exception() is None for d in pending)
 
 
+def test_a_batch_that_crossed_a_fork_can_be_read_and_dropped(outside):
+    """Its memory goes back to a consumer whose threads the child does not have."""
+    with ottla.Producer(outside, compression_type="lz4") as producer:
+        for _ in range(20):
+            producer.send_many("t", [b"%06d" % i * 100 for i in range(2_000)])
+    with ottla.Consumer(outside, topics=["t"], auto_offset_reset="earliest") as consumer:
+        for _ in range(20):
+            kept = [consumer.poll(20)]
+
+            def child():
+                import gc
+
+                table = kept.pop().to_arrow()
+                values = table["value"].to_pylist()
+                del table
+                gc.collect()
+                return len(values)
+
+            assert in_child(child) == len(kept[0]) > 0
+            consumer.seek_to_beginning()
+
+
 def test_a_child_of_a_fork_exits_cleanly(outside):
     script = """
 import os, sys, ottla

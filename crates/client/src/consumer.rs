@@ -33,6 +33,9 @@ pub trait Decode: Send + Sync + 'static {
     /// # Errors
     /// Records that do not decode; see [`Fetched::corrupt`].
     fn decode(&self, fetched: &Fetched) -> Result<Self::Chunk, Error>;
+
+    /// There is nothing to decode for a while: what is only kept to be quicker may go.
+    fn rest(&self) {}
 }
 
 /// Decoded records of one partition, in order.
@@ -52,7 +55,7 @@ pub trait Chunk: Send + 'static {
     /// The offset after the last one covered, gaps and control batches included.
     fn next_offset(&self) -> i64;
 
-    /// Bytes of its keys and values.
+    /// Bytes of its keys, values and headers.
     fn bytes(&self) -> usize;
 }
 
@@ -197,7 +200,7 @@ impl<D: Decode> Consumer<D> {
         })
     }
 
-    /// Records if some are there now, else an empty vector. Never waits, decodes on this thread.
+    /// Records if some are there now, else an empty vector. Never waits for a broker; decodes.
     ///
     /// # Errors
     /// As [`Consumer::poll`], but for what only time can tell.
@@ -236,6 +239,7 @@ impl<D: Decode> Consumer<D> {
                 if !chunks.is_empty() {
                     return Ok(chunks);
                 }
+                self.inner.decoding.rest();
                 return self.inner.driver.with(|engine, now| match engine.delay() {
                     Some(error) if !engine.is_starting(now) => Err(error),
                     _ => Ok(Vec::new()),
@@ -323,6 +327,7 @@ impl<D: Decode> Consumer<D> {
     /// # Errors
     /// `Kind::Timeout` if tasks did not end in time.
     pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
+        self.inner.decoding.rest();
         self.inner
             .driver
             .close(timeout.unwrap_or(JOIN_TIMEOUT))
@@ -357,6 +362,8 @@ impl<D: Decode> Inner<D> {
         if let Some(error) = self.obstacle() {
             return Err(error);
         }
+        // Before any position moves on: to start a thread can fail.
+        self.decode_ahead();
         let config = self.driver.config();
         let mut records = max_records.unwrap_or(config.max_poll_records);
         // As many bytes as one partition may bring are enough for one poll; more would only be held longer.
@@ -421,18 +428,32 @@ impl<D: Decode> Inner<D> {
             .with(|engine, _| refusal(engine).or_else(|| engine.stuck().cloned()))
     }
 
-    /// Decodes what comes next; false if there is nothing.
-    fn decode_next(&self, decoded: &mut VecDeque<Decoded<D::Chunk>>) -> bool {
-        // Before the last of what was taken is decoded, so that helpers do not run out of work.
-        if !self.decoding.has_waiting() {
-            if let Some(taken) = self.driver.with(|engine, now| engine.take(now)) {
-                self.decoding.push(taken);
+    /// Takes from the engine what is to be decoded soon.
+    fn take(&self) {
+        while self.decoding.wants_more() {
+            match self.driver.with(|engine, now| engine.take(now)) {
+                Some(taken) => self.decoding.push(taken),
+                None => return,
             }
         }
-        for _ in 0..self.decoding.helpers_wanted() {
-            let decoding = Arc::clone(&self.decoding);
-            self.driver.spawn_blocking(move || decoding.help());
+    }
+
+    /// Lets other threads begin with what will be asked for.
+    fn decode_ahead(&self) {
+        self.driver.with(|engine, _| {
+            self.decoding.drop_stale(|fetched, generation| {
+                engine.is_current(&fetched.topic, fetched.partition, generation)
+            });
+        });
+        self.take();
+        for helper in self.decoding.helpers() {
+            self.driver.spawn_blocking(|| helper.run());
         }
+    }
+
+    /// Decodes what comes next; false if there is nothing.
+    fn decode_next(&self, decoded: &mut VecDeque<Decoded<D::Chunk>>) -> bool {
+        self.take();
         let Some(done) = self.decoding.next() else {
             return false;
         };

@@ -12,14 +12,17 @@ use std::sync::Arc;
 use ottla_engine::Error;
 use ottla_engine::consumer::{Generation, Taken};
 use ottla_engine::fetched::Fetched;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
 use crate::consumer::{Chunk, Decode};
 
 /// Compressed bytes of a piece: enough that handing it over costs nothing, few enough that its records stay in the cache.
 const PIECE: usize = 256 << 10;
-/// Bytes of keys and values that helpers decode ahead of the polls. Two polls' worth, by the default of what a poll returns.
+/// Bytes that are decoded ahead of the polls: two polls' worth, by the default of what a poll returns. What is being decoded at
+/// the time comes on top, for each thread at most `decompress.max.bytes`.
 const AHEAD: usize = 8 << 20;
+/// What a record takes beside its key and value, about.
+const ROW: usize = 32;
 /// Threads that decode for one consumer, that of the poll included. More decompress faster than one process receives.
 const MOST_THREADS: usize = 4;
 
@@ -52,6 +55,10 @@ struct Line<C> {
     pieces: VecDeque<Piece<C>>,
     /// The number of the first piece; the others count on.
     first: u64,
+    /// The number before which no piece waits.
+    waiting: u64,
+    /// Bytes of all pieces that are done.
+    ahead: usize,
     helpers: usize,
 }
 
@@ -65,50 +72,53 @@ struct Piece<C> {
 enum Stage<C> {
     Waiting,
     Running,
-    Done(Vec<Outcome<C>>),
+    /// With the bytes that it holds.
+    Done(Vec<Outcome<C>>, usize),
 }
 
-impl<C: Chunk> Line<C> {
-    /// Takes the first piece that waits; helpers only take what is compressed, and leave the rest if enough is done.
-    fn claim(&mut self, helper: bool) -> Option<(u64, Fetched)> {
-        let index = self.waiting()?;
-        if helper && !self.is_for_helpers(index) {
-            return None;
+impl<C> Line<C> {
+    /// The place of the first piece that waits.
+    fn waiting(&mut self) -> Option<usize> {
+        loop {
+            let index = self.index(self.waiting);
+            match self.pieces.get(index)?.stage {
+                Stage::Waiting => return Some(index),
+                Stage::Running | Stage::Done(..) => self.waiting += 1,
+            }
         }
+    }
+
+    /// How many pieces wait, or a few more: those that were put back are not alone.
+    fn number_waiting(&mut self) -> usize {
+        self.waiting().map_or(0, |index| self.pieces.len() - index)
+    }
+
+    /// Takes the first piece that waits.
+    fn claim(&mut self) -> Option<(u64, Fetched)> {
+        let index = self.waiting()?;
         let piece = self.pieces.get_mut(index)?;
         piece.stage = Stage::Running;
         Some((self.first + index as u64, piece.fetched.clone()))
     }
 
-    fn waiting(&self) -> Option<usize> {
-        let waits = |piece: &Piece<C>| matches!(piece.stage, Stage::Waiting);
-        self.pieces.iter().position(waits)
+    /// Takes the first piece that waits if it is worth a helper, unless enough is done.
+    fn claim_ahead(&mut self) -> Option<(u64, Fetched)> {
+        self.wants_help().then(|| self.claim())?
     }
 
-    fn is_for_helpers(&self, index: usize) -> bool {
-        self.pieces.get(index).is_some_and(|piece| piece.compressed) && self.ahead() < AHEAD
+    fn wants_help(&mut self) -> bool {
+        let waiting = self.waiting();
+        let next = waiting.and_then(|index| self.pieces.get(index));
+        next.is_some_and(|piece| piece.compressed) && self.ahead < AHEAD
     }
 
-    /// Bytes that are decoded and were not asked for yet.
-    fn ahead(&self) -> usize {
-        let outcomes = self.pieces.iter().filter_map(|piece| match &piece.stage {
-            Stage::Done(outcomes) => Some(outcomes),
-            _ => None,
-        });
-        outcomes
-            .flatten()
-            .map(|outcome| match outcome {
-                Outcome::Chunk(chunk) => chunk.bytes(),
-                Outcome::Broken(..) => 0,
-            })
-            .sum()
+    fn index(&self, number: u64) -> usize {
+        number.saturating_sub(self.first) as usize
     }
 
-    fn set(&mut self, number: u64, stage: Stage<C>) {
-        let index = number.checked_sub(self.first).map(|index| index as usize);
-        if let Some(piece) = index.and_then(|index| self.pieces.get_mut(index)) {
-            piece.stage = stage;
-        }
+    fn piece(&mut self, number: u64) -> Option<&mut Piece<C>> {
+        let index = self.index(number);
+        self.pieces.get_mut(index)
     }
 }
 
@@ -124,6 +134,8 @@ impl<D: Decode> Decoding<D> {
             line: Mutex::new(Line {
                 pieces: VecDeque::new(),
                 first: 0,
+                waiting: 0,
+                ahead: 0,
                 helpers: 0,
             }),
             changed: Condvar::new(),
@@ -151,93 +163,112 @@ impl<D: Decode> Decoding<D> {
         self.line.lock().pieces.extend(pieces);
     }
 
-    /// Whether there are records that nobody began to decode.
-    pub(crate) fn has_waiting(&self) -> bool {
-        self.line.lock().waiting().is_some()
+    /// Nothing comes for a while.
+    pub(crate) fn rest(&self) {
+        self.decoder.rest();
     }
 
-    /// How many more threads should call [`Self::help`] now; each must.
-    pub(crate) fn helpers_wanted(&self) -> usize {
+    /// Whether there should be more records in line: nobody waits for a thread, or fewer than there could be helpers.
+    pub(crate) fn wants_more(&self) -> bool {
         let mut line = self.line.lock();
+        match line.number_waiting() {
+            0 => true,
+            some => some <= self.most_helpers && line.wants_help(),
+        }
+    }
+
+    /// Passes over what nobody will ask for, because of a seek or another assignment.
+    pub(crate) fn drop_stale(&self, mut is_current: impl FnMut(&Fetched, Generation) -> bool) {
+        let mut line = self.line.lock();
+        let Some(waiting) = line.waiting() else {
+            return;
+        };
+        for piece in line.pieces.iter_mut().skip(waiting) {
+            let waits = matches!(piece.stage, Stage::Waiting);
+            if waits && !is_current(&piece.fetched, piece.generation) {
+                piece.stage = Stage::Done(Vec::new(), 0);
+            }
+        }
+    }
+
+    /// Helpers that are worth a thread now, each to be run on one.
+    pub(crate) fn helpers(self: &Arc<Self>) -> Vec<Helper<D>> {
+        let mut line = self.line.lock();
+        if !line.wants_help() {
+            return Vec::new();
+        }
         // The first piece is for who asks.
-        let waiting = line.waiting().filter(|_| line.pieces.len() > 1);
-        if !waiting.is_some_and(|index| line.is_for_helpers(index)) {
-            return 0;
-        }
-        let more = self.most_helpers - line.helpers;
-        line.helpers = self.most_helpers;
-        more
+        let useful = line.number_waiting() - 1;
+        let more = useful.min(self.most_helpers.saturating_sub(line.helpers));
+        line.helpers += more;
+        (0..more).map(|_| Helper(Arc::clone(self))).collect()
     }
 
-    /// Decodes until there is nothing more to help with.
-    pub(crate) fn help(&self) {
-        let leaving = Leaving(self);
-        let mut line = self.line.lock();
-        while let Some((number, fetched)) = line.claim(true) {
-            drop(line);
-            self.run(number, &fetched);
-            line = self.line.lock();
-        }
-        leaving.leave(line);
-    }
-
-    /// The next piece in order, decoded here if nobody has; while another thread is at it, further ones are. `None` if the line
-    /// is empty.
+    /// The next piece in order, decoded here if nobody has. While another thread is at it, further ones are, unless enough is
+    /// done; then this waits, for no longer than one piece takes. `None` if the line is empty.
     pub(crate) fn next(&self) -> Option<Done<D::Chunk>> {
         let mut line = self.line.lock();
         loop {
-            if let Stage::Done(_) = line.pieces.front()?.stage {
-                let piece = line.pieces.pop_front()?;
-                line.first += 1;
-                let Stage::Done(outcomes) = piece.stage else {
-                    continue;
-                };
-                return Some(Done {
-                    topic: piece.fetched.topic,
-                    partition: piece.fetched.partition,
-                    generation: piece.generation,
-                    outcomes,
-                });
-            }
-            match line.claim(false) {
+            let claimed = match line.pieces.front()?.stage {
+                Stage::Done(..) => break,
+                Stage::Waiting => line.claim(),
+                Stage::Running => line.claim_ahead(),
+            };
+            match claimed {
                 Some((number, fetched)) => {
                     drop(line);
-                    self.run(number, &fetched);
+                    self.run(number, fetched);
                     line = self.line.lock();
                 }
                 None => self.changed.wait(&mut line),
             }
         }
+        let piece = line.pieces.pop_front()?;
+        line.first += 1;
+        let (outcomes, bytes) = match piece.stage {
+            Stage::Done(outcomes, bytes) => (outcomes, bytes),
+            Stage::Waiting | Stage::Running => unreachable!("the piece was done under this lock"),
+        };
+        line.ahead -= bytes;
+        Some(Done {
+            topic: piece.fetched.topic,
+            partition: piece.fetched.partition,
+            generation: piece.generation,
+            outcomes,
+        })
     }
 
-    fn run(&self, number: u64, fetched: &Fetched) {
+    fn run(&self, number: u64, fetched: Fetched) {
         let running = Running {
             decoding: self,
             number,
         };
-        let outcomes = outcomes(&self.decoder, fetched);
+        let outcomes = outcomes(&self.decoder, &fetched);
+        drop(fetched);
         running.done(outcomes);
     }
 }
 
-/// Decodes records; of those that do not decode, what stands before the broken batch.
-fn outcomes<D: Decode>(decoder: &D, fetched: &Fetched) -> Vec<Outcome<D::Chunk>> {
-    let whole = match decoder.decode(fetched) {
-        Ok(chunk) => return vec![Outcome::Chunk(chunk)],
-        Err(error) => error,
-    };
-    let mut outcomes = Vec::new();
-    for part in fetched.split() {
-        match decoder.decode(&part) {
-            Ok(chunk) => outcomes.push(Outcome::Chunk(chunk)),
-            Err(error) => {
-                outcomes.push(Outcome::Broken(part.fetch_offset, error));
-                return outcomes;
+/// A thread's turn to decode ahead of the polls. It is counted until it is dropped.
+pub(crate) struct Helper<D: Decode>(Arc<Decoding<D>>);
+
+impl<D: Decode> Helper<D> {
+    /// Decodes until there is nothing more to help with.
+    pub(crate) fn run(self) {
+        loop {
+            let claimed = self.0.line.lock().claim_ahead();
+            match claimed {
+                Some((number, fetched)) => self.0.run(number, fetched),
+                None => return,
             }
         }
     }
-    outcomes.push(Outcome::Broken(fetched.fetch_offset, whole));
-    outcomes
+}
+
+impl<D: Decode> Drop for Helper<D> {
+    fn drop(&mut self) {
+        self.0.line.lock().helpers -= 1;
+    }
 }
 
 /// A piece that a thread decodes. Should it panic, the piece waits again, so that nobody waits for it in vain.
@@ -248,37 +279,69 @@ struct Running<'a, D: Decode> {
 
 impl<D: Decode> Running<'_, D> {
     fn done(self, outcomes: Vec<Outcome<D::Chunk>>) {
-        self.end(Stage::Done(outcomes));
-        std::mem::forget(self);
-    }
-
-    fn end(&self, stage: Stage<D::Chunk>) {
-        self.decoding.line.lock().set(self.number, stage);
+        let bytes = outcomes.iter().map(Outcome::bytes).sum();
+        let mut line = self.decoding.line.lock();
+        line.ahead += bytes;
+        // The received bytes go home as soon as nobody needs them, and not with the line locked.
+        let received = line.piece(self.number).map(|piece| {
+            piece.stage = Stage::Done(outcomes, bytes);
+            std::mem::take(&mut piece.fetched.records)
+        });
+        drop(line);
+        drop(received);
         self.decoding.changed.notify_all();
+        std::mem::forget(self);
     }
 }
 
 impl<D: Decode> Drop for Running<'_, D> {
     fn drop(&mut self) {
-        self.end(Stage::Waiting);
+        let mut line = self.decoding.line.lock();
+        line.waiting = line.waiting.min(self.number);
+        if let Some(piece) = line.piece(self.number) {
+            piece.stage = Stage::Waiting;
+        }
+        drop(line);
+        self.decoding.changed.notify_all();
     }
 }
 
-/// A helper, which is counted until it has looked for work in vain.
-struct Leaving<'a, D: Decode>(&'a Decoding<D>);
-
-impl<D: Decode> Leaving<'_, D> {
-    /// With the line locked, so that nobody who brings work afterwards still counts on this helper.
-    fn leave(self, mut line: MutexGuard<'_, Line<D::Chunk>>) {
-        line.helpers -= 1;
-        std::mem::forget(self);
+impl<C: Chunk> Outcome<C> {
+    fn bytes(&self) -> usize {
+        match self {
+            Outcome::Chunk(chunk) => chunk.bytes() + chunk.len() * ROW,
+            Outcome::Broken(..) => 0,
+        }
     }
 }
 
-impl<D: Decode> Drop for Leaving<'_, D> {
-    fn drop(&mut self) {
-        self.0.line.lock().helpers -= 1;
+/// Decodes records; of those that do not decode, what stands before the broken batch.
+fn outcomes<D: Decode>(decoder: &D, fetched: &Fetched) -> Vec<Outcome<D::Chunk>> {
+    let whole = match decoder.decode(fetched) {
+        Ok(chunk) => return vec![Outcome::Chunk(chunk)],
+        Err(error) => error,
+    };
+    let mut outcomes = Vec::new();
+    let (mut end, mut left) = (fetched.fetch_offset, fetched.records.len());
+    for part in fetched.split() {
+        if !outcomes.is_empty() && !part.begins_in_order() {
+            break;
+        }
+        match decoder.decode(&part) {
+            Ok(chunk) => outcomes.push(Outcome::Chunk(chunk)),
+            Err(error) => {
+                outcomes.push(Outcome::Broken(part.fetch_offset, error));
+                return outcomes;
+            }
+        }
+        end = end.max(part.next_offset);
+        left -= part.records.len();
     }
+    // All may be well with each, where it is too much for one decode.
+    if left > 0 {
+        outcomes.push(Outcome::Broken(end, whole));
+    }
+    outcomes
 }
 
 #[cfg(test)]
@@ -296,16 +359,30 @@ mod tests {
     const BATCH: usize = PIECE / 4 + 1;
 
     /// Notes who decodes, and how far.
-    #[derive(Default)]
     struct Notes {
         /// What each chunk says that it holds.
         bytes: usize,
+        /// More are refused.
+        most_bytes: usize,
         threads: Mutex<Vec<thread::ThreadId>>,
         /// The first piece is done when all others were begun.
         first_is_last: bool,
         helpers_panic: bool,
         /// The thread of the test.
         owner: Option<thread::ThreadId>,
+    }
+
+    impl Default for Notes {
+        fn default() -> Self {
+            Notes {
+                bytes: 0,
+                most_bytes: usize::MAX,
+                threads: Mutex::default(),
+                first_is_last: false,
+                helpers_panic: false,
+                owner: None,
+            }
+        }
     }
 
     impl Decode for Notes {
@@ -324,8 +401,9 @@ mod tests {
                 }
                 thread::sleep(Duration::from_millis(1));
             }
-            if fetched.records.windows(6).any(|bytes| bytes == b"broken") {
-                return Err(Error::new(Kind::Corrupt, "broken"));
+            let broken = fetched.records.windows(6).any(|bytes| bytes == b"broken");
+            if broken || fetched.records.len() > self.most_bytes {
+                return Err(Error::new(Kind::Corrupt, "broken, or too large"));
             }
             Ok(Offsets(
                 fetched.fetch_offset,
@@ -405,10 +483,10 @@ mod tests {
             .collect()
     }
 
-    fn with_helpers<R>(decoding: &Decoding<Notes>, work: impl FnOnce() -> R) -> R {
+    fn with_helpers<R>(decoding: &Arc<Decoding<Notes>>, work: impl FnOnce() -> R) -> R {
         thread::scope(|scope| {
-            for _ in 0..decoding.helpers_wanted() {
-                scope.spawn(|| decoding.help());
+            for helper in decoding.helpers() {
+                scope.spawn(|| helper.run());
             }
             work()
         })
@@ -435,13 +513,13 @@ mod tests {
     fn alone_it_goes_as_well_and_what_is_not_compressed_is_left_whole() {
         let decoding = Decoding::with_helpers(0, Notes::default());
         decoding.push(taken(Compression::Lz4, 18, None));
-        assert_eq!(decoding.helpers_wanted(), 0);
+        assert!(decoding.helpers().is_empty());
         assert_eq!(ranges(&decoding), PIECES);
         let decoding = Decoding::with_helpers(3, Notes::default());
         for _ in 0..2 {
             decoding.push(taken(Compression::None, 18, None));
         }
-        assert_eq!(decoding.helpers_wanted(), 0);
+        assert!(decoding.helpers().is_empty());
         assert_eq!(ranges(&decoding), [(0, 18), (0, 18)]);
     }
 
@@ -456,6 +534,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_much_at_once_is_given_out_batch_by_batch() {
+        let notes = Notes {
+            most_bytes: 2 * BATCH,
+            ..Notes::default()
+        };
+        let decoding = Decoding::with_helpers(0, notes);
+        decoding.push(taken(Compression::None, 3, None));
+        assert_eq!(ranges(&decoding), [(0, 1), (1, 2), (2, 3)]);
+        // What stands behind them is no batch.
+        let mut taken = taken(Compression::None, 2, None);
+        taken.fetched.records = [&taken.fetched.records[..], &[0xff; BATCH]].concat().into();
+        decoding.push(taken);
+        assert_eq!(ranges(&decoding), [(0, 1), (1, 2), (2, -1)]);
+    }
+
+    #[test]
+    fn what_became_stale_is_not_decoded() {
+        let decoding = Decoding::with_helpers(1, Notes::default());
+        decoding.push(taken(Compression::Lz4, 18, None));
+        assert!(decoding.next().is_some());
+        decoding.drop_stale(|fetched, _| fetched.fetch_offset >= 12);
+        assert_eq!(ranges(&decoding), PIECES[3..]);
+        assert_eq!(decoding.decoder.threads.lock().len(), 3);
+        assert!(decoding.wants_more() && decoding.helpers().is_empty());
+    }
+
+    #[test]
     fn what_a_helper_fails_at_is_decoded_by_who_asks() {
         let notes = Notes {
             helpers_panic: true,
@@ -464,9 +569,8 @@ mod tests {
         };
         let decoding = Decoding::with_helpers(1, notes);
         decoding.push(taken(Compression::Lz4, 18, None));
-        assert_eq!(decoding.helpers_wanted(), 1);
-        let helper = thread::scope(|scope| scope.spawn(|| decoding.help()).join());
-        assert!(helper.is_err());
+        let helper = decoding.helpers().pop().unwrap();
+        assert!(thread::spawn(|| helper.run()).join().is_err());
         assert_eq!(decoding.line.lock().helpers, 0);
         assert_eq!(ranges(&decoding), PIECES);
     }
@@ -481,9 +585,8 @@ mod tests {
         decoding.push(taken(Compression::Lz4, 18, None));
         let done = || decoding.decoder.threads.lock().len();
         for expected in [2, 3, 4] {
-            assert_eq!(decoding.helpers_wanted(), 1);
-            decoding.help();
-            assert_eq!((done(), decoding.helpers_wanted()), (expected, 0));
+            decoding.helpers().pop().unwrap().run();
+            assert_eq!((done(), decoding.helpers().len()), (expected, 0));
             assert!(decoding.next().is_some());
         }
         assert_eq!(ranges(&decoding), PIECES[3..]);

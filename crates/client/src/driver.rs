@@ -3,25 +3,25 @@
 //!
 //! ```text
 //!   handle ──▶ engine (locked) ◀── connection tasks ◀─▶ sockets
-//!                  ▲   └─ actions: dial, wake, close ──▶ connection tasks
+//!                  ▲   └─ actions: dial, wake, close ──▶ connection tasks, or sending at once
 //!                  └── timer task
 //! ```
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::io::IoSlice;
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::BytesMut;
 use ottla_engine::connection::{Connection, Heard};
 use ottla_engine::engine::{Event, Work, closed_error};
-use ottla_engine::{Action, Config, Engine, Error, Frame, Kind, LinkId, Role};
+use ottla_engine::{Action, Config, Engine, Error, Kind, LinkId, Role};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -29,12 +29,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep_until, timeout_at};
 
 use crate::buffers::{Buffers, Filling};
+use crate::sending::Sending;
 use crate::socket;
-
-/// Bytes waiting for the socket at which no more requests are encoded.
-const ENOUGH_TO_WRITE: usize = 4 << 20;
-/// Segments given to one write.
-const SEGMENTS: usize = 64;
 
 /// Work whose results must be handed on outside of the engine's lock.
 pub(crate) trait Publish: Work + Sized {
@@ -67,7 +63,7 @@ pub(crate) struct Driver<W: Publish> {
     shared: Arc<Shared<W>>,
 }
 
-struct Shared<W: Publish> {
+pub(crate) struct Shared<W: Publish> {
     locked: Mutex<Locked<W>>,
     config: Arc<Config>,
     runtime: Handle,
@@ -105,6 +101,8 @@ impl<W: Work> Locked<W> {
 struct Connected {
     wake: Arc<Notify>,
     task: Option<AbortHandle>,
+    /// There from the moment the socket is connected.
+    sending: Option<Arc<Mutex<Sending<OwnedWriteHalf>>>>,
 }
 
 impl<W: Publish> fmt::Debug for Driver<W> {
@@ -199,11 +197,15 @@ impl<W: Publish> Driver<W> {
         }
     }
 
-    /// Runs work that takes processor time and no longer than a moment on another thread. Closing waits for it.
+    /// Runs work that takes processor time, but no longer than a moment, on another thread, unless this is closed. Closing
+    /// waits for it.
     pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
         let mut tasks = self.shared.tasks.lock();
         while tasks.try_join_next().is_some() {}
-        tasks.spawn_blocking_on(work, &self.shared.runtime);
+        // With the tasks locked, so that whoever closes afterwards finds it among them.
+        if self.shared.locked.lock().engine.closed().is_none() {
+            tasks.spawn_blocking_on(work, &self.shared.runtime);
+        }
     }
 
     /// Closes the engine and joins every task, within `timeout`.
@@ -278,13 +280,21 @@ async fn keep_time<W: Publish>(shared: Arc<Shared<W>>) {
 
 impl<W: Publish> Shared<W> {
     /// Something happened to the engine from outside: waiting calls look again.
-    fn event<R>(self: &Arc<Self>, now: Instant, f: impl FnOnce(&mut Engine<W>, Instant) -> R) -> R {
+    pub(crate) fn event<R>(
+        self: &Arc<Self>,
+        now: Instant,
+        f: impl FnOnce(&mut Engine<W>, Instant) -> R,
+    ) -> R {
         let result = self.with(now, f);
         self.changed.notify_waiters();
         result
     }
 
-    fn with<R>(self: &Arc<Self>, now: Instant, f: impl FnOnce(&mut Engine<W>, Instant) -> R) -> R {
+    pub(crate) fn with<R>(
+        self: &Arc<Self>,
+        now: Instant,
+        f: impl FnOnce(&mut Engine<W>, Instant) -> R,
+    ) -> R {
         self.with_clock(|engine| f(engine, now))
     }
 
@@ -327,11 +337,7 @@ impl<W: Publish> Shared<W> {
                 port,
                 timeout,
             } => self.dial(link, host, port, timeout),
-            Action::Wake(link) => {
-                if let Some(connected) = self.links.lock().get(&link) {
-                    connected.wake.notify_one();
-                }
-            }
+            Action::Wake(link) => self.wake(link),
             Action::Close(link) => {
                 if let Some(task) = self
                     .links
@@ -342,6 +348,22 @@ impl<W: Publish> Shared<W> {
                     task.abort();
                 }
             }
+        }
+    }
+
+    /// Has something sent on a connection: here and now if it is idle, else by its task.
+    fn wake(self: &Arc<Self>, link: LinkId) {
+        let (sending, wake) = match self.links.lock().get(&link) {
+            Some(connected) => (connected.sending.clone(), Arc::clone(&connected.wake)),
+            None => return,
+        };
+        let sent = sending.and_then(|sending| {
+            // Whoever has it locked is about to ask for more, or is this thread, further down its stack.
+            let mut sending = sending.try_lock()?;
+            Some(sending.send_now(self, link))
+        });
+        if sent != Some(true) {
+            wake.notify_one();
         }
     }
 
@@ -360,9 +382,14 @@ impl<W: Publish> Shared<W> {
                 });
             }
         };
-        self.links
-            .lock()
-            .insert(link, Connected { wake, task: None });
+        self.links.lock().insert(
+            link,
+            Connected {
+                wake,
+                task: None,
+                sending: None,
+            },
+        );
         let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
         // Another thread may have closed the link, or everything, before this one came to do what the engine said. With the
@@ -408,33 +435,29 @@ impl<W: Publish> Shared<W> {
             deadline.saturating_duration_since(now),
             self.config.receive_message_max,
         )?;
+        let sending = Arc::new(Mutex::new(Sending::new(connection, writer)));
+        if let Some(connected) = self.links.lock().get_mut(&link) {
+            connected.sending = Some(Arc::clone(&sending));
+        }
         let mut traffic = Traffic {
-            connection,
+            sending,
             reader,
-            writer,
             input: BytesMut::new(),
             large: None,
             buffers: Arc::clone(&self.buffers),
-            output: VecDeque::new(),
-            unwritten: 0,
-            ready: false,
         };
         traffic.run(self, link, wake).await
     }
 }
 
-/// The bytes of one connection, both ways.
+/// One connection: what its task reads, and what it shares with those who send.
 struct Traffic<R, W> {
-    connection: Connection,
+    sending: Arc<Mutex<Sending<W>>>,
     reader: R,
-    writer: W,
     input: BytesMut,
     /// A large answer, which goes into a buffer of its own.
     large: Option<Filling>,
     buffers: Arc<Buffers>,
-    output: VecDeque<Bytes>,
-    unwritten: usize,
-    ready: bool,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
@@ -446,22 +469,24 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
     ) -> Result<std::convert::Infallible, Error> {
         let mut asks = true;
         loop {
-            // In the middle of a large answer there is nothing new to say.
-            if std::mem::take(&mut asks) {
-                self.fill(shared, link);
-            }
-            if self.large.is_none() {
-                let room = self.connection.room(&self.input);
-                self.input.reserve(room);
-            }
-            let timeout = self.connection.next_timeout();
+            let (writes, look) = {
+                let mut sending = self.sending.lock();
+                // In the middle of a large answer there is nothing new to say.
+                if std::mem::take(&mut asks) {
+                    sending.fill(shared, link);
+                }
+                if self.large.is_none() {
+                    self.input.reserve(sending.connection.room(&self.input));
+                }
+                let look = sending.next_look(shared.config.request_timeout);
+                (sending.has_output(), look)
+            };
             tokio::select! {
                 biased;
-                written = write(&mut self.writer, &self.output), if !self.output.is_empty() => {
+                emptied = poll_fn(|context| self.sending.lock().poll_write(context)), if writes => {
                     asks = true;
-                    self.drain(written?);
-                    if self.output.is_empty() {
-                        self.report_written(shared, link);
+                    if emptied? {
+                        self.sending.lock().report_written(shared, link);
                     }
                 }
                 read = read(&mut self.reader, &mut self.input, &mut self.large) => match read {
@@ -472,60 +497,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
                     Err(cause) => return Err(Error::new(Kind::Unreachable, socket::say(&cause))),
                 },
                 () = wake.notified() => asks = true,
-                () = sleep_until(timeout.unwrap_or_else(Instant::now).into()), if timeout.is_some() => {
-                    self.connection.handle_timeout(Instant::now())?;
+                () = sleep_until(look.into()) => {
+                    self.sending.lock().connection.handle_timeout(Instant::now())?;
                 }
             }
-        }
-    }
-
-    /// Encodes what there is to send, as long as the socket keeps up.
-    fn fill<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) {
-        while let Some(frame) = self.connection.poll_transmit() {
-            self.push(&frame);
-        }
-        while self.ready && self.unwritten < ENOUGH_TO_WRITE {
-            let now = Instant::now();
-            let Some(dispatch) = shared.with(now, |engine, now| engine.poll_send(now, link)) else {
-                return;
-            };
-            let token = dispatch.token();
-            let frame = dispatch
-                .into_outgoing()
-                .and_then(|outgoing| self.connection.send(now, outgoing));
-            match frame {
-                Ok(frame) => self.push(&frame),
-                Err(error) => {
-                    shared.event(now, |engine, now| {
-                        engine.handle(now, link, Event::Unsendable { token, error })
-                    });
-                }
-            }
-        }
-    }
-
-    fn push(&mut self, frame: &Frame) {
-        self.unwritten += frame.len();
-        self.output.extend(frame.segments().iter().cloned());
-    }
-
-    fn drain(&mut self, mut written: usize) {
-        self.unwritten = self.unwritten.saturating_sub(written);
-        while let Some(first) = self.output.front_mut() {
-            if first.len() > written {
-                first.advance(written);
-                return;
-            }
-            written -= first.len();
-            self.output.pop_front();
-        }
-    }
-
-    fn report_written<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) {
-        for token in self.connection.handle_written() {
-            shared.event(Instant::now(), |engine, now| {
-                engine.handle(now, link, Event::Written { token })
-            });
         }
     }
 
@@ -537,17 +512,23 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
     ) -> Result<bool, Error> {
         let now = Instant::now();
         let was_large = self.large.is_some();
-        let outcome = match self.large.take_if(|filling| filling.is_whole()) {
-            Some(whole) => self.connection.handle_frame(now, whole.freeze()),
-            None if self.large.is_some() => return Ok(false),
-            None => self.connection.handle_bytes(now, &mut self.input),
+        let whole = self.large.take_if(|filling| filling.is_whole());
+        if whole.is_none() && was_large {
+            return Ok(false);
+        }
+        let outcome = {
+            let connection = &mut self.sending.lock().connection;
+            match whole {
+                Some(whole) => connection.handle_frame(now, whole.freeze()),
+                None => connection.handle_bytes(now, &mut self.input),
+            }
         };
         let mut answered = false;
-        while let Some(heard) = self.connection.poll_heard() {
+        while let Some(heard) = self.heard() {
             answered = true;
             let event = match heard {
                 Heard::Ready(versions) => {
-                    self.ready = true;
+                    self.sending.lock().set_ready();
                     Event::Up(versions)
                 }
                 Heard::Answer {
@@ -556,7 +537,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
             };
             shared.event(now, |engine, now| engine.handle(now, link, event));
         }
-        if let Some(length) = self.connection.large(&self.input) {
+        let large = self.sending.lock().connection.large(&self.input);
+        if let Some(length) = large {
             let begun = self.input.split().split_off(4);
             let mut filling = self.buffers.take(length);
             if let Some(place) = filling.rest().get_mut(..begun.len()) {
@@ -571,10 +553,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
         outcome.map(|()| true)
     }
 
+    fn heard(&self) -> Option<Heard> {
+        self.sending.lock().connection.poll_heard()
+    }
+
     /// What it means that the peer closed the connection now.
     fn closed(&self) -> Error {
-        self.connection
-            .closed(!self.input.is_empty() || self.large.is_some())
+        let in_answer = !self.input.is_empty() || self.large.is_some();
+        self.sending.lock().connection.closed(in_answer)
     }
 }
 
@@ -591,26 +577,5 @@ async fn read<R: AsyncRead + Unpin>(
             Ok(read)
         }
         None => reader.read_buf(input).await,
-    }
-}
-
-async fn write<W: AsyncWrite + Unpin>(
-    writer: &mut W,
-    output: &VecDeque<Bytes>,
-) -> Result<usize, Error> {
-    let mut slices = [IoSlice::new(&[]); SEGMENTS];
-    let mut count = 0;
-    for (slice, segment) in slices.iter_mut().zip(output) {
-        *slice = IoSlice::new(segment);
-        count += 1;
-    }
-    let slices = slices.get(..count).unwrap_or_default();
-    match writer.write_vectored(slices).await {
-        Ok(0) => Err(Error::new(
-            Kind::Unreachable,
-            "the connection takes no more bytes",
-        )),
-        Ok(written) => Ok(written),
-        Err(cause) => Err(Error::new(Kind::Unreachable, socket::say(&cause))),
     }
 }

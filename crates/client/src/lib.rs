@@ -8,6 +8,7 @@ pub mod delivery;
 mod driver;
 pub mod producer;
 mod questions;
+mod sending;
 mod socket;
 
 pub use admin::{

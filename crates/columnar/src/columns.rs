@@ -1,5 +1,6 @@
 //! Consumed records, as columns.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -102,15 +103,28 @@ impl Columns {
         }
     }
 
-    /// Bytes of all keys and values.
+    /// Bytes of all keys, values and headers.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let of = |column: &BinaryArray| {
-            let offsets = column.value_offsets();
-            let at = |row| offsets.get(row).copied().unwrap_or_default();
-            (at(self.start + self.length) - at(self.start)).unsigned_abs() as usize
-        };
-        of(&self.all.keys) + of(&self.all.values)
+        let rows = self.start..self.start + self.length;
+        let headers = self.all.headers.as_ref().map_or(0, |lists| {
+            let rows = span(lists.value_offsets(), &rows);
+            let Some(headers) = lists.values().as_struct_opt() else {
+                return 0;
+            };
+            let [keys, values] = headers.columns() else {
+                return 0;
+            };
+            let keys = keys
+                .as_string_opt::<i32>()
+                .map(|keys| span(keys.value_offsets(), &rows));
+            let values = values
+                .as_binary_opt::<i32>()
+                .map(|values| span(values.value_offsets(), &rows));
+            keys.map_or(0, |keys| keys.len()) + values.map_or(0, |values| values.len())
+        });
+        let of = |column: &BinaryArray| span(column.value_offsets(), &rows).len();
+        of(&self.all.keys) + of(&self.all.values) + headers
     }
 
     /// The topic.
@@ -311,6 +325,15 @@ impl<'a> Iterator for RecordHeaders<'a> {
 }
 
 impl ExactSizeIterator for RecordHeaders<'_> {}
+
+/// What rows of a list or of bytes cover of that which the list or the bytes are in.
+fn span(offsets: &[i32], rows: &Range<usize>) -> Range<usize> {
+    let at = |row: usize| {
+        let offset = offsets.get(row).copied();
+        offset.map_or(0, |offset| offset.unsigned_abs() as usize)
+    };
+    at(rows.start)..at(rows.end)
+}
 
 fn bytes(column: &BinaryArray, row: usize) -> Option<&[u8]> {
     column.is_valid(row).then(|| column.value(row))

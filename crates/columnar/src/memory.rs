@@ -1,45 +1,58 @@
 //! Memory that is used again: fresh memory costs a page fault for every 4 KiB, more than decompressing into it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use arrow_buffer::Buffer;
 use parking_lot::Mutex;
 
 /// Smaller columns are left to the allocator, which has such memory at hand.
 const SMALL: usize = 128 << 10;
-/// Bytes that are kept of each kind.
-const MOST: usize = 32 << 20;
 /// After so many small columns in a row all there was has been read, and the memory is better used by others.
 const CALM: usize = 16;
 
 /// What [`decode`](crate::decode()) keeps from one call to the next: the memory of columns that were dropped, and that in which
-/// batches were decompressed. At most 64 MiB, until only little comes. Clones share it.
-#[derive(Debug, Clone, Default)]
+/// batches were decompressed. Only while much comes.
+#[derive(Debug)]
 pub struct Memory {
     columns: Arc<Free>,
-    scratch: Arc<Free>,
-    small_in_a_row: Arc<AtomicUsize>,
+    scratch: Free,
+    small_in_a_row: AtomicUsize,
 }
 
 impl Memory {
+    /// Keeps up to `most` bytes, half of them of each kind.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self {
+            columns: Arc::new(Free::new(most / 2)),
+            scratch: Free::new(most / 2),
+            small_in_a_row: AtomicUsize::new(0),
+        }
+    }
+
+    /// Gives what is kept back to the system.
+    pub fn clear(&self) {
+        self.columns.clear();
+        self.scratch.clear();
+    }
+
     /// Room for a column that may take so many bytes, or more.
     pub(crate) fn column(&self, bytes: usize) -> Column {
-        let data = if bytes < SMALL {
-            if self.small_in_a_row.fetch_add(1, Ordering::Relaxed) == CALM {
-                self.columns.clear();
-                self.scratch.clear();
+        if bytes < SMALL {
+            if self.small_in_a_row.fetch_add(1, Ordering::Relaxed) >= CALM {
+                self.clear();
             }
-            Vec::with_capacity(bytes)
-        } else {
-            self.small_in_a_row.store(0, Ordering::Relaxed);
-            self.columns
-                .take()
-                .unwrap_or_else(|| Vec::with_capacity(bytes))
-        };
+            return Column {
+                data: Vec::with_capacity(bytes),
+                home: Weak::new(),
+            };
+        }
+        self.small_in_a_row.store(0, Ordering::Relaxed);
+        let free = self.columns.take();
         Column {
-            data,
-            home: Some(Arc::clone(&self.columns)),
+            data: free.unwrap_or_else(|| Vec::with_capacity(bytes)),
+            home: Arc::downgrade(&self.columns),
         }
     }
 
@@ -53,26 +66,40 @@ impl Memory {
     }
 }
 
-#[derive(Debug, Default)]
-struct Free(Mutex<Vec<Vec<u8>>>);
+/// Memory that nobody uses.
+#[derive(Debug)]
+struct Free {
+    kept: Mutex<Vec<Vec<u8>>>,
+    most: usize,
+}
 
 impl Free {
+    const fn new(most: usize) -> Self {
+        Self {
+            kept: Mutex::new(Vec::new()),
+            most,
+        }
+    }
+
     /// The one that came last, which is the likeliest to be in the processor's cache.
     fn take(&self) -> Option<Vec<u8>> {
-        self.0.lock().pop()
+        self.kept.lock().pop()
     }
 
     fn keep(&self, memory: Vec<u8>) {
-        let mut free = self.0.lock();
-        let kept: usize = free.iter().map(Vec::capacity).sum();
-        if memory.capacity() >= SMALL && kept + memory.capacity() <= MOST {
-            free.push(memory);
+        // Never waits: a column may be dropped in a forked child, where another thread of the parent holds the lock for ever.
+        let Some(mut kept) = self.kept.try_lock() else {
+            return;
+        };
+        let bytes: usize = kept.iter().map(Vec::capacity).sum();
+        if memory.capacity() >= SMALL && bytes + memory.capacity() <= self.most {
+            kept.push(memory);
         }
     }
 
     fn clear(&self) {
-        let free = std::mem::take(&mut *self.0.lock());
-        drop(free);
+        let kept = std::mem::take(&mut *self.kept.lock());
+        drop(kept);
     }
 }
 
@@ -81,14 +108,17 @@ impl Free {
 #[derive(Debug, Default)]
 pub(crate) struct Column {
     pub(crate) data: Vec<u8>,
-    home: Option<Arc<Free>>,
+    home: Weak<Free>,
 }
 
 impl Column {
-    pub(crate) fn into_buffer(self) -> Buffer {
+    pub(crate) fn into_buffer(mut self) -> Buffer {
         // Who keeps a column of few bytes must not keep much memory.
         if self.data.len() < self.data.capacity() / 2 {
-            return Buffer::from_slice_ref(&self.data);
+            if self.data.len() < SMALL {
+                return Buffer::from_slice_ref(&self.data);
+            }
+            self.data.shrink_to_fit();
         }
         Buffer::from(bytes::Bytes::from_owner(self))
     }
@@ -102,7 +132,7 @@ impl AsRef<[u8]> for Column {
 
 impl Drop for Column {
     fn drop(&mut self) {
-        if let Some(home) = &self.home {
+        if let Some(home) = self.home.upgrade() {
             let mut data = std::mem::take(&mut self.data);
             data.clear();
             home.keep(data);
@@ -114,8 +144,10 @@ impl Drop for Column {
 mod tests {
     use super::*;
 
+    const MOST: usize = 16 * SMALL;
+
     fn kept(free: &Free) -> Vec<usize> {
-        free.0.lock().iter().map(Vec::capacity).collect()
+        free.kept.lock().iter().map(Vec::capacity).collect()
     }
 
     fn filled(memory: &Memory, bytes: usize) -> Buffer {
@@ -126,7 +158,7 @@ mod tests {
 
     #[test]
     fn memory_goes_home_with_the_last_view_and_is_used_again() {
-        let memory = Memory::default();
+        let memory = Memory::new(MOST);
         let buffer = filled(&memory, SMALL);
         let (place, view) = (buffer.as_ptr(), buffer.slice(10));
         drop(buffer);
@@ -136,29 +168,58 @@ mod tests {
         assert_eq!(kept(&memory.columns), [SMALL]);
         let again = filled(&memory, SMALL);
         assert_eq!((again.as_ptr(), again.len()), (place, SMALL));
+        // Its home is gone, and it goes as well.
+        drop(memory);
+        drop(again);
     }
 
     #[test]
-    fn few_bytes_keep_little_memory_and_many_small_columns_free_the_rest() {
-        let memory = Memory::default();
-        let mut column = memory.column(8 * SMALL);
-        column.data.extend_from_slice(&[7; 10]);
-        assert!(column.into_buffer().capacity() < 100);
+    fn few_bytes_keep_little_memory() {
+        let memory = Memory::new(MOST);
+        let part = |bytes| {
+            let mut column = memory.column(4 * SMALL);
+            column.data.resize(bytes, 7);
+            column.into_buffer()
+        };
+        assert!(part(10).capacity() < 100);
+        assert_eq!(kept(&memory.columns), [4 * SMALL]);
+        let half = part(2 * SMALL - 1);
+        assert!(kept(&memory.columns).is_empty());
+        drop(half);
+        assert_eq!(kept(&memory.columns), [2 * SMALL - 1]);
+    }
+
+    #[test]
+    fn nothing_is_kept_while_little_comes() {
+        let memory = Memory::new(MOST);
         memory.keep_scratch(vec![0; SMALL]);
-        assert_eq!(kept(&memory.columns), [8 * SMALL]);
-        for _ in 0..CALM {
+        let late = filled(&memory, SMALL);
+        let mut grown = memory.column(10);
+        grown.data.resize(SMALL, 7);
+        drop(grown.into_buffer());
+        assert!(kept(&memory.columns).is_empty());
+        for _ in 1..CALM {
             drop(filled(&memory, 10));
         }
         assert_eq!(kept(&memory.scratch), [SMALL]);
         drop(filled(&memory, 10));
-        assert!(kept(&memory.columns).is_empty() && kept(&memory.scratch).is_empty());
+        assert!(kept(&memory.scratch).is_empty());
+        drop(late);
+        assert_eq!(kept(&memory.columns), [SMALL]);
+        drop(filled(&memory, 10));
+        assert!(kept(&memory.columns).is_empty());
     }
 
     #[test]
-    fn no_more_is_kept_than_allowed() {
-        let memory = Memory::default();
-        let all: Vec<_> = (0..5).map(|_| filled(&memory, MOST / 4)).collect();
+    fn no_more_is_kept_than_allowed_and_nobody_waits_to_give_back() {
+        let memory = Memory::new(MOST);
+        let all: Vec<_> = (0..5).map(|_| filled(&memory, MOST / 8)).collect();
         drop(all);
-        assert_eq!(kept(&memory.columns), [MOST / 4; 4]);
+        assert_eq!(kept(&memory.columns), [MOST / 8; 4]);
+        let one = filled(&memory, SMALL);
+        let locked = memory.columns.kept.lock();
+        drop(one);
+        drop(locked);
+        assert_eq!(kept(&memory.columns), [MOST / 8; 3]);
     }
 }

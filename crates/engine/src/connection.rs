@@ -233,6 +233,11 @@ impl Connection {
         self.passed_over
     }
 
+    /// Whether no request is under way.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.unwritten.is_empty()
+    }
+
     /// Every frame was written: the tokens of the requests that have no answer.
     pub fn handle_written(&mut self) -> Vec<u64> {
         self.unwritten

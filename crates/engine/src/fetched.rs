@@ -43,89 +43,99 @@ impl Fetched {
         Error::new(Kind::Corrupt, text).partition_is(&self.topic, self.partition)
     }
 
-    /// Whether its first batch is compressed; a partition's batches mostly are alike.
+    /// Whether its first batch with records is compressed; a partition's batches mostly are alike.
     pub fn is_compressed(&self) -> bool {
-        let codec = self.first().map(|entry| entry.compression());
+        let codec = self
+            .entries()
+            .find(|entry| !matches!(entry, Entry::Batch(batch) if batch.header.is_control()))
+            .map(|entry| entry.compression());
         codec.is_some_and(|codec| codec != Ok(Compression::None))
     }
 
-    /// The same records, one batch at a time, to find the one that is broken.
+    /// The same records, one batch at a time, to find the one that is broken. Transactions to hide are told only to the
+    /// batches that belong to one: by itself, a batch does not show that its producer's aborted one has ended before it.
     pub fn split(&self) -> Vec<Fetched> {
-        self.cut(0)
-    }
-
-    /// The same records in pieces that decode apart from each other, most of at least so many bytes. All bytes are in one of
-    /// them, also those that are no batch.
-    pub fn pieces(&self, least: usize) -> Vec<Fetched> {
-        let mut pieces = self.cut(least);
-        // Who decodes all of them can tell that they are out of order.
-        let ordered = pieces.iter().skip(1).all(Fetched::begins_in_order);
-        let Some(mut last) = pieces.pop().filter(|_| ordered) else {
-            return vec![self.clone()];
-        };
-        let before: usize = pieces.iter().map(|piece| piece.records.len()).sum();
-        last.records = self.records.slice(before..);
-        last.next_offset = self.next_offset;
-        last.leader_epoch = self.leader_epoch;
-        pieces.push(last);
-        pieces
-    }
-
-    fn begins_in_order(&self) -> bool {
-        self.first()
-            .is_some_and(|entry| entry.base_offset() >= self.fetch_offset)
-    }
-
-    fn first(&self) -> Option<Entry> {
-        records::entries(self.records.clone()).next()?.ok()
-    }
-
-    /// Cuts behind batches, as soon as a piece has the least number of bytes. Transactions to hide are told only to
-    /// pieces of batches that belong to one: by itself, a batch does not show that its producer's aborted one has ended before
-    /// it.
-    fn cut(&self, least: usize) -> Vec<Fetched> {
-        let mut pieces: Vec<Fetched> = Vec::new();
-        let (mut start, mut end) = (0, 0);
+        let mut parts = Vec::new();
         let mut from = self.fetch_offset;
         let mut transactions = AbortedTransactions::new(self.aborted.iter().copied());
         let none: Arc<[Aborted]> = Arc::default();
-        for entry in records::entries(self.records.clone()).map_while(Result::ok) {
+        for entry in self.entries() {
             let hidden = match &entry {
                 Entry::Batch(batch) => transactions.hide(batch, MARKER).unwrap_or(true),
                 Entry::Message(_) => false,
             };
-            let aborted = if hidden { &self.aborted } else { &none };
-            let begin = end;
-            end += entry.size();
-            match pieces.last_mut() {
-                Some(piece)
-                    if piece.records.len() < least && Arc::ptr_eq(&piece.aborted, aborted) =>
-                {
-                    piece.records = self.records.slice(start..end);
-                    piece.next_offset = piece.next_offset.max(entry.next_offset());
-                    piece.leader_epoch = entry.leader_epoch();
-                }
-                _ => {
-                    start = begin;
-                    pieces.push(Fetched {
-                        fetch_offset: from,
-                        next_offset: entry.next_offset(),
-                        leader_epoch: entry.leader_epoch(),
-                        records: self.records.slice(start..end),
-                        aborted: Arc::clone(aborted),
-                        ..self.clone()
-                    });
-                }
-            }
+            let aborted = Arc::clone(if hidden { &self.aborted } else { &none });
+            parts.push(Fetched {
+                fetch_offset: from,
+                next_offset: entry.next_offset(),
+                leader_epoch: entry.leader_epoch(),
+                records: entry.bytes().clone(),
+                aborted,
+                ..self.clone()
+            });
             from = from.max(entry.next_offset());
         }
+        parts
+    }
+
+    /// The same records in pieces that decode apart from each other, all but the last of at least so many bytes. All bytes are
+    /// in one of them, also those that are no batch. What only the decoder of all can judge is one piece: batches that are
+    /// out of order, markers that do not decode, and messages of brokers before 0.11, whose wrappers tell their first offset
+    /// only inside.
+    pub fn pieces(&self, least: usize) -> Vec<Fetched> {
+        let mut cuts = Vec::new();
+        let (mut begin, mut end) = (0, 0);
+        let mut from = self.fetch_offset;
+        let mut transactions = AbortedTransactions::new(self.aborted.iter().copied());
+        for entry in self.entries() {
+            let Entry::Batch(batch) = entry else {
+                return vec![self.clone()];
+            };
+            if end - begin >= least {
+                if batch.header.base_offset < from {
+                    return vec![self.clone()];
+                }
+                cuts.push((end, from, transactions.unended().collect()));
+                begin = end;
+            }
+            if transactions.hide(&batch, MARKER).is_err() {
+                return vec![self.clone()];
+            }
+            end += batch.bytes.len();
+            from = from.max(batch.header.next_offset());
+        }
+        let mut pieces = Vec::with_capacity(cuts.len() + 1);
+        let mut rest = self.clone();
+        let mut taken = 0;
+        for (cut, offset, aborted) in cuts {
+            let mut piece = rest.clone();
+            piece.records = rest.records.split_to(cut - taken);
+            piece.next_offset = offset;
+            pieces.push(piece);
+            rest.fetch_offset = offset;
+            rest.aborted = aborted;
+            taken = cut;
+        }
+        pieces.push(rest);
         pieces
+    }
+
+    /// Whether its first batch does not begin before its offset, as no batch does that follows another.
+    pub fn begins_in_order(&self) -> bool {
+        let first = self.entries().next();
+        first.is_some_and(|entry| entry.base_offset() >= self.fetch_offset)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = Entry> {
+        records::entries(self.records.clone()).map_while(Result::ok)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ottla_protocol::records::{BatchBuilder, BatchHeader, ProducerState, assign_offsets};
+    use ottla_protocol::records::{
+        BatchBuilder, BatchHeader, MessageSetBuilder, OldMagic, ProducerState, assign_offsets,
+    };
 
     use super::*;
 
@@ -186,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_holds_batches_that_are_hidden_alike() {
+    fn a_piece_knows_which_transactions_go_on_in_it() {
         let batches = [
             of_transaction(0, None),
             of_transaction(1, None),
@@ -194,12 +204,20 @@ mod tests {
             of_transaction(3, None),
             of_transaction(4, COMMIT),
         ];
-        let fetched = fetched(&batches, aborted());
-        let pieces = fetched.pieces(1 << 20);
-        let told = |piece: &Fetched| (piece.fetch_offset, piece.next_offset, piece.aborted.len());
+        let later = Aborted {
+            producer_id: 8,
+            first_offset: 100,
+        };
+        let mut fetched = fetched(&batches, aborted());
+        fetched.aborted = Arc::new([fetched.aborted[0], later]);
+        let told = |piece: &Fetched| {
+            let producers: Vec<_> = piece.aborted.iter().map(|it| it.producer_id).collect();
+            (piece.fetch_offset, piece.next_offset, producers)
+        };
+        let pieces = fetched.pieces(batches[2].len() + 1);
         assert_eq!(
             pieces.iter().map(told).collect::<Vec<_>>(),
-            [(0, 2, 1), (2, 5, 0)]
+            [(0, 2, vec![7, 8]), (2, 4, vec![7, 8]), (4, 5, vec![8])]
         );
     }
 
@@ -249,6 +267,13 @@ mod tests {
         let garbage = fetched(&[vec![0xff; 99]], Arc::default());
         assert_eq!(garbage.pieces(1).len(), 1);
         assert!(!garbage.is_compressed());
+        let mut old = MessageSetBuilder::new(OldMagic::One, Compression::Gzip, None, 0).unwrap();
+        old.append(1, None, Some(b"value")).unwrap();
+        let old = fetched(
+            &[old.finish().unwrap().to_vec(), plain(1, Compression::Lz4)],
+            Arc::default(),
+        );
+        assert_eq!((old.pieces(1).len(), old.is_compressed()), (1, true));
         let batches = [5, 4].map(|base| plain(base, Compression::None));
         let disorder = fetched(&batches, Arc::default());
         assert_eq!(disorder.pieces(1).len(), 1);

@@ -54,6 +54,10 @@ impl Decode for Decoder {
             .map(Decoded)
             .map_err(|error| fetched.corrupt(error))
     }
+
+    fn rest(&self) {
+        self.memory.clear();
+    }
 }
 
 impl Chunk for Decoded {
@@ -421,7 +425,7 @@ impl Consumer {
             read_committed: config.read_committed,
             check_crcs: config.check_crcs,
             decompress_limit: config.decompress_max_bytes,
-            memory: Memory::default(),
+            memory: Memory::new(config.prefetch_max_bytes),
         };
         let client = Client::new(config, decoder, runtime::handle()?)
             .map_err(|error| errors::to_python(py, &error))?;

@@ -243,6 +243,14 @@ fn all_columns_of_a_slice() {
     assert_eq!(rows.leader_epoch(2), 7);
     assert_eq!(rows.headers(0).len(), 3);
     assert_eq!(rows.headers(1).len(), 0);
+    let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+    let bytes = |row| {
+        let headers = rows
+            .headers(row)
+            .map(|(key, value)| key.len() + length(value));
+        length(rows.key(row)) + length(rows.value(row)) + headers.sum::<usize>()
+    };
+    assert_eq!(rows.bytes(), (0..rows.len()).map(bytes).sum::<usize>());
     assert_eq!(
         rows.value(3),
         None,

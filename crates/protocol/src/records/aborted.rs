@@ -37,6 +37,15 @@ impl AbortedTransactions {
         }
     }
 
+    /// What the reader of the batches from here on has to be told, if it is another one.
+    pub fn unended(&self) -> impl Iterator<Item = AbortedTransaction> + '_ {
+        let open = self.open.iter().map(|producer_id| AbortedTransaction {
+            producer_id: *producer_id,
+            first_offset: 0,
+        });
+        open.chain(self.to_come.iter().copied())
+    }
+
     /// Takes note of the next batch and says whether its records belong to an aborted transaction. A control batch never
     /// does; an abort marker, which may come more than once, ends its producer's transaction. Control batches decompress to at
     /// most `limit` bytes.

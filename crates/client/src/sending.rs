@@ -1,0 +1,164 @@
+//! What is on its way to a broker on one connection.
+//!
+//! The connection's task sends. But where nothing is under way, whoever gives the engine something to send does so at once, on
+//! its own thread: to wake the task first takes about as long as the broker takes to answer.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::{Buf, Bytes};
+use ottla_engine::connection::Connection;
+use ottla_engine::engine::Event;
+use ottla_engine::{Error, Frame, Kind, LinkId};
+use tokio::io::AsyncWrite;
+
+use crate::driver::{Publish, Shared};
+use crate::socket;
+
+/// Bytes waiting for the socket at which no more requests are encoded.
+const ENOUGH_TO_WRITE: usize = 4 << 20;
+/// Segments given to one write.
+const SEGMENTS: usize = 64;
+
+/// A connection's requests and its socket. What the engine gives is encoded and written with this locked, so that requests stay
+/// in the order in which they came from it.
+pub(crate) struct Sending<W> {
+    pub(crate) connection: Connection,
+    writer: W,
+    output: VecDeque<Bytes>,
+    unwritten: usize,
+    ready: bool,
+    /// When the connection's task looks at the clock, if nothing happens before.
+    looks_at: Instant,
+}
+
+impl<W: AsyncWrite + Unpin> Sending<W> {
+    pub(crate) fn new(connection: Connection, writer: W) -> Self {
+        Sending {
+            connection,
+            writer,
+            output: VecDeque::new(),
+            unwritten: 0,
+            ready: false,
+            looks_at: Instant::now(),
+        }
+    }
+
+    /// The broker's versions are known: requests may be sent.
+    pub(crate) fn set_ready(&mut self) {
+        self.ready = true;
+    }
+
+    /// Whether there are bytes that the socket did not take.
+    pub(crate) fn has_output(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// When the connection's task has to look at the clock; `timeout` from now if nothing is under way, in case that
+    /// [`Self::send_now`] changes that.
+    pub(crate) fn next_look(&mut self, timeout: Duration) -> Instant {
+        self.looks_at = self
+            .connection
+            .next_timeout()
+            .unwrap_or_else(|| Instant::now() + timeout);
+        self.looks_at
+    }
+
+    /// Encodes what there is to send, as long as the socket keeps up.
+    pub(crate) fn fill<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) {
+        while let Some(frame) = self.connection.poll_transmit() {
+            self.push(&frame);
+        }
+        while self.ready && self.unwritten < ENOUGH_TO_WRITE {
+            let now = Instant::now();
+            let Some(dispatch) = shared.with(now, |engine, now| engine.poll_send(now, link)) else {
+                return;
+            };
+            let token = dispatch.token();
+            let frame = dispatch
+                .into_outgoing()
+                .and_then(|outgoing| self.connection.send(now, outgoing));
+            match frame {
+                Ok(frame) => self.push(&frame),
+                Err(error) => {
+                    shared.event(now, |engine, now| {
+                        engine.handle(now, link, Event::Unsendable { token, error })
+                    });
+                }
+            }
+        }
+    }
+
+    /// Sends what there is, if nothing is under way; false if the connection's task has to look after it.
+    pub(crate) fn send_now<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) -> bool {
+        if !self.ready || self.has_output() || !self.connection.is_idle() {
+            return false;
+        }
+        self.fill(shared, link);
+        let mut context = Context::from_waker(Waker::noop());
+        while self.has_output() {
+            // What the socket does not take now, or says is wrong, is for the task to meet.
+            let Poll::Ready(Ok(_)) = self.poll_write(&mut context) else {
+                return false;
+            };
+        }
+        self.report_written(shared, link);
+        let timeout = self.connection.next_timeout();
+        timeout.is_none_or(|at| at >= self.looks_at)
+    }
+
+    /// All bytes were written: requests without an answer are done.
+    pub(crate) fn report_written<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) {
+        for token in self.connection.handle_written() {
+            shared.event(Instant::now(), |engine, now| {
+                engine.handle(now, link, Event::Written { token })
+            });
+        }
+    }
+
+    fn push(&mut self, frame: &Frame) {
+        self.unwritten += frame.len();
+        self.output.extend(frame.segments().iter().cloned());
+    }
+
+    /// Writes as much as the socket takes at once; says whether that was all.
+    pub(crate) fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Result<bool, Error>> {
+        let mut slices = [IoSlice::new(&[]); SEGMENTS];
+        let mut count = 0;
+        for (slice, segment) in slices.iter_mut().zip(&self.output) {
+            *slice = IoSlice::new(segment);
+            count += 1;
+        }
+        let slices = slices.get(..count).unwrap_or_default();
+        if slices.is_empty() {
+            return Poll::Ready(Ok(true));
+        }
+        let unreachable = |text: String| Error::new(Kind::Unreachable, text);
+        Pin::new(&mut self.writer)
+            .poll_write_vectored(context, slices)
+            .map(|written| match written {
+                Ok(0) => Err(unreachable("the connection takes no more bytes".to_owned())),
+                Ok(written) => {
+                    self.drain(written);
+                    Ok(self.output.is_empty())
+                }
+                Err(cause) => Err(unreachable(socket::say(&cause))),
+            })
+    }
+
+    fn drain(&mut self, mut written: usize) {
+        self.unwritten = self.unwritten.saturating_sub(written);
+        while let Some(first) = self.output.front_mut() {
+            if first.len() > written {
+                first.advance(written);
+                return;
+            }
+            written -= first.len();
+            self.output.pop_front();
+        }
+    }
+}
