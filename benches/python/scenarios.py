@@ -279,6 +279,7 @@ def _goals() -> list[Goal]:
             _rate(scenario, "columns", DECOMPRESSION, 0.85, "85 % of decompression alone"),
             _rate(scenario, "columns", CONSUME_TUNED, 2, "2 x confluent tuned"),
             _cpu(scenario, "columns", CONSUME_TUNED),
+            Goal(scenario, "memory under 100 MB", "memory", "columns", None, 100e6),
         ]
     goals += [
         _rate("records-100B", "for record", CONSUME_TUNED, 3.5, "3.5 x confluent tuned"),

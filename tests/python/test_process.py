@@ -234,7 +234,7 @@ def test_a_batch_that_crossed_a_fork_can_be_read_and_dropped(outside):
         for _ in range(20):
             kept = [consumer.poll(20)]
 
-            def child():
+            def child(kept=kept):
                 import gc
 
                 table = kept.pop().to_arrow()

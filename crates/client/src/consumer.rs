@@ -327,11 +327,13 @@ impl<D: Decode> Consumer<D> {
     /// # Errors
     /// `Kind::Timeout` if tasks did not end in time.
     pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        self.inner.decoding.rest();
-        self.inner
+        let closed = self
+            .inner
             .driver
             .close(timeout.unwrap_or(JOIN_TIMEOUT))
-            .await
+            .await;
+        self.inner.decoding.rest();
+        closed
     }
 
     /// The settings.

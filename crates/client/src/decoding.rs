@@ -230,6 +230,7 @@ impl<D: Decode> Decoding<D> {
             Stage::Waiting | Stage::Running => unreachable!("the piece was done under this lock"),
         };
         line.ahead -= bytes;
+        drop(line);
         Some(Done {
             topic: piece.fetched.topic,
             partition: piece.fetched.partition,

@@ -1,5 +1,6 @@
 //! Moves bytes and keeps time for an engine: a task per connection, one for the timer, and a lock that is never held
-//! across an await, a system call, compression or a caller's code.
+//! across an await, a system call, compression or a caller's code. What is sent on a connection has a lock of its own, which
+//! callers only try ([`crate::sending`]).
 //!
 //! ```text
 //!   handle ──▶ engine (locked) ◀── connection tasks ◀─▶ sockets
@@ -74,6 +75,9 @@ pub(crate) struct Shared<W: Publish> {
     /// How many threads are handing on what they took out of the engine.
     publishing: AtomicUsize,
     timer: Notify,
+    /// Whether a caller's thread may send. Not what has to be compressed first, which takes its time, and not where nobody
+    /// waits for an answer.
+    sends_at_once: bool,
     /// For large answers of all connections.
     buffers: Arc<Buffers>,
 }
@@ -135,6 +139,7 @@ impl<W: Publish> Driver<W> {
                 engine: engine(Arc::clone(&config), seed()),
                 armed: None,
             }),
+            sends_at_once: !config.compresses() && config.acks != 0,
             buffers: Buffers::new(config.prefetch_max_bytes),
             config,
             runtime: runtime.clone(),
@@ -157,12 +162,13 @@ impl<W: Publish> Driver<W> {
 
     /// Runs `f` on the engine and does what follows from it.
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Engine<W>, Instant) -> R) -> R {
-        self.shared.with(Instant::now(), f)
+        let now = Instant::now();
+        self.shared.work(true, |engine| f(engine, now))
     }
 
     /// Runs `f` on the engine; `f` asks the clock itself, if it needs to.
     pub(crate) fn with_clock<R>(&self, f: impl FnOnce(&mut Engine<W>) -> R) -> R {
-        self.shared.with_clock(f)
+        self.shared.work(true, f)
     }
 
     /// Whether everything that left the engine has been handed on.
@@ -295,10 +301,12 @@ impl<W: Publish> Shared<W> {
         now: Instant,
         f: impl FnOnce(&mut Engine<W>, Instant) -> R,
     ) -> R {
-        self.with_clock(|engine| f(engine, now))
+        self.work(false, |engine| f(engine, now))
     }
 
-    fn with_clock<R>(self: &Arc<Self>, f: impl FnOnce(&mut Engine<W>) -> R) -> R {
+    /// Runs `f` on the engine and does what follows from it. What there is to send is sent `at_once`, if that may be, by a
+    /// caller's thread: tasks have others to look after.
+    fn work<R>(self: &Arc<Self>, at_once: bool, f: impl FnOnce(&mut Engine<W>) -> R) -> R {
         let mut actions = Vec::new();
         let (result, news, earlier) = {
             let mut locked = self.locked.lock();
@@ -313,8 +321,12 @@ impl<W: Publish> Shared<W> {
             }
             (result, news, locked.arm())
         };
-        for action in actions {
-            self.act(action);
+        // What may take longer comes last.
+        let (sends, others): (Vec<_>, Vec<_>) = actions
+            .into_iter()
+            .partition(|action| at_once && matches!(action, Action::Wake(_)));
+        for action in others {
+            self.act(action, false);
         }
         if earlier {
             self.timer.notify_one();
@@ -326,10 +338,13 @@ impl<W: Publish> Shared<W> {
             self.publishing.fetch_sub(1, Ordering::AcqRel);
             self.changed.notify_waiters();
         }
+        for action in sends {
+            self.act(action, true);
+        }
         result
     }
 
-    fn act(self: &Arc<Self>, action: Action) {
+    fn act(self: &Arc<Self>, action: Action, at_once: bool) {
         match action {
             Action::Dial {
                 link,
@@ -337,32 +352,30 @@ impl<W: Publish> Shared<W> {
                 port,
                 timeout,
             } => self.dial(link, host, port, timeout),
-            Action::Wake(link) => self.wake(link),
+            Action::Wake(link) => self.wake(link, at_once),
             Action::Close(link) => {
-                if let Some(task) = self
-                    .links
-                    .lock()
-                    .remove(&link)
-                    .and_then(|connected| connected.task)
-                {
+                let gone = self.links.lock().remove(&link);
+                if let Some(task) = gone.and_then(|connected| connected.task) {
                     task.abort();
                 }
             }
         }
     }
 
-    /// Has something sent on a connection: here and now if it is idle, else by its task.
-    fn wake(self: &Arc<Self>, link: LinkId) {
+    /// Has something sent on a connection: here and now if that may be and the connection is idle, else by its task.
+    fn wake(self: &Arc<Self>, link: LinkId, at_once: bool) {
         let (sending, wake) = match self.links.lock().get(&link) {
             Some(connected) => (connected.sending.clone(), Arc::clone(&connected.wake)),
             None => return,
         };
-        let sent = sending.and_then(|sending| {
-            // Whoever has it locked is about to ask for more, or is this thread, further down its stack.
-            let mut sending = sending.try_lock()?;
-            Some(sending.send_now(self, link))
-        });
-        if sent != Some(true) {
+        let sent = sending
+            .filter(|_| at_once && self.sends_at_once)
+            .is_some_and(|sending| match sending.try_lock() {
+                Some(mut sending) => sending.send_now(self, link),
+                // Whoever has it locked is told as well, and looks again.
+                None => false,
+            });
+        if !sent {
             wake.notify_one();
         }
     }
@@ -376,7 +389,8 @@ impl<W: Publish> Shared<W> {
                     Ok(never) => match never {},
                     Err(cause) => cause,
                 };
-                shared.links.lock().remove(&link);
+                let gone = shared.links.lock().remove(&link);
+                drop(gone);
                 shared.event(Instant::now(), |engine, now| {
                     engine.handle(now, link, Event::Down(cause))
                 });
@@ -446,7 +460,9 @@ impl<W: Publish> Shared<W> {
             large: None,
             buffers: Arc::clone(&self.buffers),
         };
-        traffic.run(self, link, wake).await
+        let ended = traffic.run(self, link, wake).await;
+        traffic.sending.lock().stop();
+        ended
     }
 }
 
@@ -517,11 +533,15 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
             return Ok(false);
         }
         let outcome = {
-            let connection = &mut self.sending.lock().connection;
-            match whole {
-                Some(whole) => connection.handle_frame(now, whole.freeze()),
-                None => connection.handle_bytes(now, &mut self.input),
+            let mut sending = self.sending.lock();
+            let outcome = match whole {
+                Some(whole) => sending.connection.handle_frame(now, whole.freeze()),
+                None => sending.connection.handle_bytes(now, &mut self.input),
+            };
+            if outcome.is_err() {
+                sending.stop();
             }
+            outcome
         };
         let mut answered = false;
         while let Some(heard) = self.heard() {

@@ -19,8 +19,10 @@ use tokio::io::AsyncWrite;
 use crate::driver::{Publish, Shared};
 use crate::socket;
 
-/// Bytes waiting for the socket at which no more requests are encoded.
+/// Bytes waiting for the socket at which no more requests are encoded, by the connection's task.
 const ENOUGH_TO_WRITE: usize = 4 << 20;
+/// The same by who has more to do than to send.
+const ENOUGH_AT_ONCE: usize = 64 << 10;
 /// Segments given to one write.
 const SEGMENTS: usize = 64;
 
@@ -32,6 +34,8 @@ pub(crate) struct Sending<W> {
     output: VecDeque<Bytes>,
     unwritten: usize,
     ready: bool,
+    /// Nothing is sent any more: the connection is at its end, and its requests are no longer its own.
+    stopped: bool,
     /// When the connection's task looks at the clock, if nothing happens before.
     looks_at: Instant,
 }
@@ -44,6 +48,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
             output: VecDeque::new(),
             unwritten: 0,
             ready: false,
+            stopped: false,
             looks_at: Instant::now(),
         }
     }
@@ -68,15 +73,28 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         self.looks_at
     }
 
+    /// The connection ends.
+    pub(crate) fn stop(&mut self) {
+        self.stopped = true;
+    }
+
     /// Encodes what there is to send, as long as the socket keeps up.
     pub(crate) fn fill<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) {
         while let Some(frame) = self.connection.poll_transmit() {
             self.push(&frame);
         }
-        while self.ready && self.unwritten < ENOUGH_TO_WRITE {
+        self.encode(shared, link, ENOUGH_TO_WRITE);
+    }
+
+    /// Encodes requests until so many bytes wait for the socket; false if there may be more.
+    fn encode<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId, enough: usize) -> bool {
+        while self.ready && !self.stopped {
+            if self.unwritten >= enough {
+                return false;
+            }
             let now = Instant::now();
             let Some(dispatch) = shared.with(now, |engine, now| engine.poll_send(now, link)) else {
-                return;
+                return true;
             };
             let token = dispatch.token();
             let frame = dispatch
@@ -91,6 +109,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
                 }
             }
         }
+        false
     }
 
     /// Sends what there is, if nothing is under way; false if the connection's task has to look after it.
@@ -98,7 +117,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         if !self.ready || self.has_output() || !self.connection.is_idle() {
             return false;
         }
-        self.fill(shared, link);
+        let all = self.encode(shared, link, ENOUGH_AT_ONCE);
         let mut context = Context::from_waker(Waker::noop());
         while self.has_output() {
             // What the socket does not take now, or says is wrong, is for the task to meet.
@@ -106,9 +125,8 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
                 return false;
             };
         }
-        self.report_written(shared, link);
         let timeout = self.connection.next_timeout();
-        timeout.is_none_or(|at| at >= self.looks_at)
+        all && timeout.is_none_or(|at| at >= self.looks_at)
     }
 
     /// All bytes were written: requests without an answer are done.

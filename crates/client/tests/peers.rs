@@ -6,7 +6,7 @@
 )]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -593,6 +593,74 @@ async fn after_a_flush_every_fate_is_told() {
     producer.flush(SOON).await.unwrap();
     assert!(first.is_done() && second.is_done());
     closing.await.unwrap().unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_caller_sent_on_an_idle_connection_is_missed_in_time() {
+    let silent = |frame: &mut Frame, _: &mut Option<Vec<u8>>| {
+        let slow = frame.api == Some(ApiKey::Produce);
+        if slow { 60 * SECOND } else { Duration::ZERO }
+    };
+    let peer = Peer::start(move |stream, _, port| broker(stream, port, silent)).await;
+    let pairs = [
+        ("request.timeout.ms", "600"),
+        ("delivery.timeout.ms", "20000"),
+        ("retries", "0"),
+        ("enable.idempotence", "false"),
+    ];
+    let producer = producer(&peer.address, &pairs);
+    producer.partitions_for("t", SOON).await.unwrap();
+    tokio::time::sleep(SECOND / 3).await;
+    let begin = Instant::now();
+    let delivery = producer.send("t", &row(b"1"), SOON).await.unwrap();
+    producer.flush(Some(10 * SECOND)).await.unwrap();
+    let error = delivery.result().unwrap().unwrap_err();
+    assert!(error.message().contains("request.timeout.ms"), "{error}");
+    let took = begin.elapsed();
+    assert!(SECOND / 2 < took && took < 5 * SECOND, "{took:?}");
+    producer.close(SOON).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_sent_on_a_connection_that_is_out_of_step() {
+    let produced = Arc::new(Mutex::new(Vec::new()));
+    let peer = Peer::start({
+        let produced = Arc::clone(&produced);
+        move |stream, number, port| {
+            let produced = Arc::clone(&produced);
+            broker(stream, port, move |frame, answer| {
+                if frame.api == Some(ApiKey::Produce) {
+                    let mut produced = produced.lock().unwrap();
+                    let first = produced.is_empty();
+                    produced.push(number);
+                    if first {
+                        // An answer that nobody asked for, in the same write.
+                        let stray = [&8_i32.to_be_bytes()[..], &[0x7f; 8]].concat();
+                        answer.as_mut().unwrap().extend(stray);
+                    }
+                }
+                Duration::ZERO
+            })
+        }
+    })
+    .await;
+    let pairs = [("max.in.flight.requests.per.connection", "1")];
+    let producer = producer(&peer.address, &pairs);
+    let mut deliveries = Vec::new();
+    for _ in 0..50 {
+        deliveries.push(producer.send("t", &row(b"1"), SOON).await.unwrap());
+        tokio::time::sleep(Duration::from_micros(100)).await;
+    }
+    producer.flush(SOON).await.unwrap();
+    for delivery in deliveries {
+        delivery.result().unwrap().unwrap();
+    }
+    let produced = produced.lock().unwrap();
+    let broken = produced[0];
+    assert_eq!(
+        produced.iter().filter(|number| **number == broken).count(),
+        1
+    );
 }
 
 /// Counts bytes instead of decoding.

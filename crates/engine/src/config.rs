@@ -783,6 +783,11 @@ static ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 impl Config {
+    /// Whether records are compressed before they are sent.
+    pub fn compresses(&self) -> bool {
+        self.compression != Compression::None
+    }
+
     /// Settings for `role` from pairs of a property's name and its text. Names may be written with underscores.
     ///
     /// # Errors
