@@ -42,7 +42,9 @@ def text(about: dict[str, Any], rows: list[Row]) -> str:
     lines = [", ".join(f"{k} {v}" for k, v in about.items())]
     for scenario in dict.fromkeys(r.scenario for r in rows):
         table = [r for r in rows if r.scenario == scenario]
-        lines += ["", f"{scenario.name}: {scenario.size} bytes a value, {len(table[0].repeats)} repeats"]
+        stolen = max((m["stolen"] for r in table for m in r.repeats), default=0)
+        about_it = f"{len(table[0].repeats)} repeats, of which other machines took up to {stolen:.0%}"
+        lines += ["", f"{scenario.name}: {scenario.size} bytes a value, {about_it}"]
         lines += _latencies(table) if scenario.kind == "latency" else _rates(table)
     return "\n".join(lines)
 

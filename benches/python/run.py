@@ -38,6 +38,8 @@ from scenarios import GOALS, SCALING, SCENARIOS, Scenario, Way  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 MEASUREMENT_TIMEOUT = 90.0
+MOST_STOLEN, TRIES = 0.05, 3
+"""A measurement during which other virtual machines took a larger part of the processor is taken again, so often."""
 LASTS = """
 how long it takes, about, with 5 repeats on 2 cores:
   consume-100B, consume-1KB      2.5 minutes each
@@ -85,13 +87,17 @@ class Bench:
 
     def _take(self, row: report.Row, *, counts: bool) -> None:
         """One measurement. A way that failed is not tried again, and said at the end; the others go on."""
+        tries = list[report.Measured]()
         try:
-            measured = self._measure(row.scenario, row.way)
+            while len(tries) < TRIES and (counts or not tries):
+                tries.append(self._measure(row.scenario, row.way))
+                if tries[-1]["stolen"] <= MOST_STOLEN:
+                    break
         except (subprocess.SubprocessError, RuntimeError) as error:
             row.failure = str(error)
         else:
             if counts:
-                row.repeats.append(measured)
+                row.repeats.append(min(tries, key=lambda m: m["stolen"]))
 
     def _measure(self, scenario: Scenario, way: Way) -> report.Measured:
         if scenario.kind == "consume":
@@ -129,6 +135,7 @@ class Bench:
         )
         order = {"way": way.function, "cores": scenario.cores[0], "job": dataclasses.asdict(job)}
         environment = {**os.environ, "PYTHONPATH": way.python_path} if way.python_path else None
+        begin = stolen_time()
         done = subprocess.run(
             [sys.executable, HERE / "worker.py", json.dumps(order)],
             capture_output=True,
@@ -140,7 +147,14 @@ class Bench:
         if done.returncode:
             raise RuntimeError(done.stderr[-3000:])
         measured: report.Measured = json.loads(done.stdout)
-        return measured
+        taken, passed = (now - then for now, then in zip(stolen_time(), begin, strict=True))
+        return {**measured, "stolen": taken / passed}
+
+
+def stolen_time() -> tuple[float, float]:
+    """Processor time that other virtual machines took from this one, and time that passed on all its cores; seconds."""
+    total = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu "))
+    return int(total.split()[8]) / os.sysconf("SC_CLK_TCK"), time.monotonic() * (os.cpu_count() or 1)
 
 
 def environment(broker: str) -> dict[str, Any]:

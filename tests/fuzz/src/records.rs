@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ottla_columnar::{Aborted, Source};
+use ottla_columnar::{Aborted, Memory, Source};
 use ottla_protocol::compression::{self, Compression};
 use ottla_protocol::internal::{self, Identified, Part, Topic};
 use ottla_protocol::records::{
@@ -235,7 +235,9 @@ pub fn read(bytes: &[u8]) {
             check_crcs: true,
             decompress_limit: LIMIT,
         };
-        let (columns, held) = memory::peak(|| ottla_columnar::decode(shared.clone(), &source));
+        let fresh = Memory::new(0);
+        let (columns, held) =
+            memory::peak(|| ottla_columnar::decode(shared.clone(), &source, &fresh));
         drop(columns);
         within_bounds(held, bytes.len(), "columns");
     }
