@@ -92,7 +92,8 @@ impl Producer {
         })
     }
 
-    /// Encodes one record into the open batch of its partition. Takes one lock, never waits.
+    /// Encodes one record into the open batch of its partition. Never waits; where the connection is idle it writes to the socket
+    /// what that takes at once.
     ///
     /// # Errors
     /// [`TrySendError::NotReady`]: await [`Producer::ready`] for the same topic and size, then try again.
