@@ -57,9 +57,12 @@ impl<'a> Headers<'a> {
 
     fn step(&mut self) -> Result<(&'a str, Option<&'a [u8]>), Malformed> {
         self.left -= 1;
-        let key = nullable(&mut self.rest)?.ok_or(Malformed::NegativeLength)?;
+        let (key, rest) = nullable(self.rest)?;
+        let key = key.ok_or(Malformed::NegativeLength)?;
         let key = std::str::from_utf8(key).map_err(|_| Malformed::HeaderKey)?;
-        Ok((key, nullable(&mut self.rest)?))
+        let (value, rest) = nullable(rest)?;
+        self.rest = rest;
+        Ok((key, value))
     }
 }
 
@@ -114,23 +117,25 @@ impl<'a> Records<'a> {
 
     #[inline(always)]
     fn read(&mut self) -> Result<Record<'a>, Malformed> {
-        let size = length(varint::read_i32(&mut self.rest)?)?;
-        let (body, rest) = self.rest.split_at_checked(size).ok_or(Malformed::Cut)?;
+        let (size, rest) = varint::read_i32(self.rest)?;
+        let (body, rest) = rest
+            .split_at_checked(length(size)?)
+            .ok_or(Malformed::Cut)?;
         self.rest = rest;
         // Attributes: no bit has a meaning so far.
-        let (_, mut body) = body.split_first().ok_or(Malformed::Cut)?;
-        let timestamp_delta = varint::read_i64(&mut body)?;
-        let delta = varint::read_i32(&mut body)?;
+        let (_, body) = body.split_first().ok_or(Malformed::Cut)?;
+        let (timestamp_delta, body) = varint::read_i64(body)?;
+        let (delta, body) = varint::read_i32(body)?;
         if delta <= self.last_delta || delta > self.header.last_offset_delta {
             return Err(Malformed::Offset);
         }
         self.last_delta = delta;
-        let key = nullable(&mut body)?;
-        let value = nullable(&mut body)?;
-        let headers = match varint::read_i32(&mut body)? {
-            0 if body.is_empty() => Headers::default(),
-            0 => return Err(Malformed::Size),
-            count => Headers::read(count, body)?,
+        let (key, body) = nullable(body)?;
+        let (value, body) = nullable(body)?;
+        let headers = match varint::read_i32(body)? {
+            (0, []) => Headers::default(),
+            (0, _) => return Err(Malformed::Size),
+            (count, body) => Headers::read(count, body)?,
         };
         let timestamp = match self.header.timestamp_type() {
             TimestampType::Create => self.header.base_timestamp.wrapping_add(timestamp_delta),
@@ -144,17 +149,6 @@ impl<'a> Records<'a> {
             headers,
         })
     }
-
-    #[cold]
-    fn fail(&mut self, what: Malformed) -> RecordsError {
-        let failed = std::mem::replace(&mut self.index, self.header.count);
-        self.rest = &[];
-        RecordsError::Record {
-            base_offset: self.header.base_offset,
-            index: failed,
-            what,
-        }
-    }
 }
 
 impl<'a> Iterator for Records<'a> {
@@ -164,9 +158,16 @@ impl<'a> Iterator for Records<'a> {
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.index < self.header.count {
-            let record = self.read().map_err(|what| self.fail(what));
-            self.index = self.index.saturating_add(1);
-            return Some(record);
+            let index = self.index;
+            self.index = index.saturating_add(1);
+            return Some(self.read().map_err(|what| {
+                (self.index, self.rest) = (self.header.count, &[]);
+                RecordsError::Record {
+                    base_offset: self.header.base_offset,
+                    index,
+                    what,
+                }
+            }));
         }
         let left = std::mem::take(&mut self.rest).len();
         (left > 0).then_some(Err(RecordsError::Left {
@@ -214,16 +215,15 @@ fn length(value: i32) -> Result<usize, Malformed> {
     usize::try_from(value).map_err(|_| Malformed::NegativeLength)
 }
 
-/// A field with its length in front, where -1 stands for null.
+/// A field with its length in front, where -1 stands for null, and what follows it.
 #[inline(always)]
-fn nullable<'a>(input: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
-    let size = varint::read_i32(input)?;
+fn nullable(input: &[u8]) -> Result<(Option<&[u8]>, &[u8]), Malformed> {
+    let (size, rest) = varint::read_i32(input)?;
     if size == -1 {
-        return Ok(None);
+        return Ok((None, rest));
     }
-    let (field, rest) = input
+    let (field, rest) = rest
         .split_at_checked(length(size)?)
         .ok_or(Malformed::Cut)?;
-    *input = rest;
-    Ok(Some(field))
+    Ok((Some(field), rest))
 }

@@ -1,46 +1,46 @@
 //! Zigzag varints, as records use them for lengths and differences.
+//!
+//! Readers take the input and give back what follows: the fields of a record stand one behind the other, and an input behind a
+//! reference would be stored and loaded again between any two.
 
 use super::Malformed;
 
-/// A varint of at most 32 bits.
+/// A varint of at most 32 bits, and what follows it.
 #[inline(always)]
-pub(super) fn read_i32(input: &mut &[u8]) -> Result<i32, Malformed> {
-    if let Some(short) = read_short(input) {
-        return Ok(unzigzag_i32(short));
+pub(super) fn read_i32(input: &[u8]) -> Result<(i32, &[u8]), Malformed> {
+    if let Some((short, rest)) = read_short(input) {
+        return Ok((unzigzag_i32(short), rest));
     }
-    let wide = read_u64(input, 5)?;
-    u32::try_from(wide)
-        .map(unzigzag_i32)
-        .map_err(|_| Malformed::Varint)
+    let (wide, rest) = read_u64(input, 5)?;
+    let value = u32::try_from(wide).map_err(|_| Malformed::Varint)?;
+    Ok((unzigzag_i32(value), rest))
 }
 
-/// A varint of at most 64 bits.
+/// A varint of at most 64 bits, and what follows it.
 #[inline(always)]
-pub(super) fn read_i64(input: &mut &[u8]) -> Result<i64, Malformed> {
-    if let Some(short) = read_short(input) {
-        return Ok(i64::from(unzigzag_i32(short)));
+pub(super) fn read_i64(input: &[u8]) -> Result<(i64, &[u8]), Malformed> {
+    if let Some((short, rest)) = read_short(input) {
+        return Ok((i64::from(unzigzag_i32(short)), rest));
     }
-    read_u64(input, 10).map(unzigzag_i64)
+    let (wide, rest) = read_u64(input, 10)?;
+    Ok((unzigzag_i64(wide), rest))
 }
 
 /// One or two bytes, as nearly all have.
 #[inline(always)]
-fn read_short(input: &mut &[u8]) -> Option<u32> {
-    match *input {
-        [first, rest @ ..] if *first < 0x80 => {
-            *input = rest;
-            Some(u32::from(*first))
-        }
+fn read_short(input: &[u8]) -> Option<(u32, &[u8])> {
+    match input {
+        [first, rest @ ..] if *first < 0x80 => Some((u32::from(*first), rest)),
         [first, second, rest @ ..] if *second < 0x80 => {
-            *input = rest;
-            Some(u32::from(*first & 0x7f) | u32::from(*second) << 7)
+            let value = u32::from(*first & 0x7f) | u32::from(*second) << 7;
+            Some((value, rest))
         }
         _ => None,
     }
 }
 
 #[cold]
-fn read_u64(input: &mut &[u8], most_bytes: usize) -> Result<u64, Malformed> {
+fn read_u64(input: &[u8], most_bytes: usize) -> Result<(u64, &[u8]), Malformed> {
     let mut value = 0_u64;
     for (index, byte) in input.iter().take(most_bytes).enumerate() {
         let bits = u64::from(byte & 0x7f);
@@ -50,8 +50,7 @@ fn read_u64(input: &mut &[u8], most_bytes: usize) -> Result<u64, Malformed> {
         }
         value |= bits << (7 * index);
         if byte & 0x80 == 0 {
-            *input = input.get(index + 1..).unwrap_or_default();
-            return Ok(value);
+            return Ok((value, input.get(index + 1..).unwrap_or_default()));
         }
     }
     Err(if input.len() < most_bytes {
@@ -123,29 +122,32 @@ mod tests {
             let mut out = [0; 10];
             let written = write(&mut out, value);
             assert_eq!(&out[..written], bytes);
-            assert_eq!(read_i64(&mut &*bytes), Ok(value));
+            assert_eq!(read_i64(bytes), Ok((value, &[][..])));
         }
     }
 
     #[test]
     fn longer_than_needed_is_legal_and_too_long_is_not() {
-        assert_eq!(read_i32(&mut &[0x82, 0x80, 0x80, 0x80, 0][..]), Ok(1));
         assert_eq!(
-            read_i32(&mut &[0x82, 0x80, 0x80, 0x80, 0x80, 0][..]),
+            read_i32(&[0x82, 0x80, 0x80, 0x80, 0, 7]),
+            Ok((1, &[7][..]))
+        );
+        assert_eq!(
+            read_i32(&[0x82, 0x80, 0x80, 0x80, 0x80, 0]),
             Err(Malformed::Varint)
         );
         // 2^32 is 33 bits.
         assert_eq!(
-            read_i32(&mut &[0x80, 0x80, 0x80, 0x80, 0x10][..]),
+            read_i32(&[0x80, 0x80, 0x80, 0x80, 0x10]),
             Err(Malformed::Varint)
         );
         assert_eq!(
-            read_i64(&mut &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2][..]),
+            read_i64(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2]),
             Err(Malformed::Varint)
         );
-        assert_eq!(read_i64(&mut &[0xff; 11][..]), Err(Malformed::Varint));
-        assert_eq!(read_i32(&mut &[0xff; 4][..]), Err(Malformed::Cut));
-        assert_eq!(read_i64(&mut &[][..]), Err(Malformed::Cut));
+        assert_eq!(read_i64(&[0xff; 11]), Err(Malformed::Varint));
+        assert_eq!(read_i32(&[0xff; 4]), Err(Malformed::Cut));
+        assert_eq!(read_i64(&[]), Err(Malformed::Cut));
     }
 
     proptest! {
@@ -155,13 +157,12 @@ mod tests {
             let mut out = [0; 10];
             let written = write(&mut out, value);
             prop_assert_eq!(written, size(value));
-            let mut input = &out[..written];
-            prop_assert_eq!(read_i64(&mut input), Ok(value));
-            prop_assert!(input.is_empty());
-            let mut input = &out[..written];
+            let input = &out[..written];
+            let nothing = &[][..];
+            prop_assert_eq!(read_i64(input), Ok((value, nothing)));
             match i32::try_from(value) {
-                Ok(narrow) => prop_assert_eq!(read_i32(&mut input), Ok(narrow)),
-                Err(_) => prop_assert_eq!(read_i32(&mut input), Err(Malformed::Varint)),
+                Ok(narrow) => prop_assert_eq!(read_i32(input), Ok((narrow, nothing))),
+                Err(_) => prop_assert_eq!(read_i32(input), Err(Malformed::Varint)),
             }
         }
     }
