@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
-use ottla_protocol::messages::fetch_response::PartitionData;
+use ottla_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use ottla_protocol::messages::{FetchRequest, FetchResponse};
 use ottla_protocol::records;
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::api::{Request, Response};
 use crate::cluster::{Cluster, Lane, LinkId};
@@ -252,9 +252,14 @@ impl Engine<Consumer> {
 
     /// The oldest buffered records. Makes room for the next fetch.
     pub fn take(&mut self, now: Instant) -> Option<Taken> {
-        let taken = self.work.buffer.pop_front()?;
-        self.work.buffered -= taken.fetched.records.len();
-        self.work.wake_links(now, &mut self.core.cluster);
+        let work = &mut self.work;
+        let taken = work.buffer.pop_front()?;
+        let was_full = work.allowance() == 0;
+        work.buffered -= taken.fetched.records.len();
+        // Else there was room before, and whoever has something to ask for has asked.
+        if was_full && work.allowance() > 0 {
+            work.wake_links(now, &mut self.core.cluster);
+        }
         Some(taken)
     }
 
@@ -534,8 +539,8 @@ impl Consumer {
         &mut self,
         now: Instant,
         core: &mut Core,
-        asked: Asked,
-        mut answer: FetchResponse,
+        asked: &Asked,
+        answer: FetchResponse,
     ) {
         let whole = ErrorCode(answer.error_code);
         let broker = core.cluster.address_of(asked.link);
@@ -545,24 +550,9 @@ impl Consumer {
                 .as_ref()
                 .map_or(error.clone(), |address| error.at(address))
         };
-        for part in asked.parts {
-            let row = answer
-                .responses
-                .iter_mut()
-                .find(|topic| {
-                    if topic.topic_id == Uuid::ZERO {
-                        *topic.topic == *part.topic
-                    } else {
-                        topic.topic_id == part.id
-                    }
-                })
-                .and_then(|topic| {
-                    topic
-                        .partitions
-                        .iter_mut()
-                        .find(|row| row.partition_index == part.partition)
-                })
-                .map(std::mem::take);
+        let mut rows = rows_of(&asked.parts, answer.responses);
+        for part in &asked.parts {
+            let row = rows.remove(&(&*part.topic, part.partition));
             let Some(entry) = self
                 .parts
                 .get_mut(&part.topic)
@@ -576,7 +566,7 @@ impl Consumer {
             entry.in_flight = false;
             let code = row.as_ref().map_or(whole, |row| ErrorCode(row.error_code));
             match row {
-                Some(row) if !code.is_error() => self.handle_records(&part, row),
+                Some(row) if !code.is_error() => self.handle_records(part, row),
                 _ => {
                     let leader = row.as_ref().map(|row| {
                         (
@@ -593,7 +583,7 @@ impl Consumer {
                     } else {
                         Error::new(Kind::Protocol, "the answer leaves out a partition")
                     };
-                    self.handle_error(now, core, &part, code, named(error));
+                    self.handle_error(now, core, part, code, named(error));
                 }
             }
         }
@@ -717,6 +707,27 @@ impl Consumer {
     }
 }
 
+/// What an answer says of each partition that was asked for, by topic and partition; where it says two things, the first.
+fn rows_of(
+    asked: &[AskedPart],
+    answers: Vec<FetchableTopicResponse>,
+) -> FxHashMap<(&str, i32), PartitionData> {
+    let by_id: FxHashMap<_, &str> = asked.iter().map(|part| (part.id, &*part.topic)).collect();
+    let by_name: FxHashSet<&str> = asked.iter().map(|part| &*part.topic).collect();
+    let mut rows = FxHashMap::default();
+    for topic in answers {
+        let name = match topic.topic_id {
+            Uuid::ZERO => by_name.get(&*topic.topic),
+            id => by_id.get(&id),
+        };
+        let Some(name) = name else { continue };
+        for row in topic.partitions {
+            rows.entry((*name, row.partition_index)).or_insert(row);
+        }
+    }
+    rows
+}
+
 /// Whether the same question may be answered later, or over another connection.
 fn heals(error: &Error) -> bool {
     error.is_retriable()
@@ -748,7 +759,7 @@ impl Work for Consumer {
         };
         self.busy.remove(&link);
         if let Response::Fetch(answer) = response {
-            self.handle_fetch(now, core, asked, answer);
+            self.handle_fetch(now, core, &asked, answer);
         }
     }
 

@@ -760,46 +760,37 @@ impl<T: Clone> Producer<T> {
         sent: &SentRequest,
         answer: &ProduceResponse,
     ) {
-        let mut open: Vec<_> = sent
-            .batches
-            .iter()
-            .map(|(index, id)| Some((*index, *id)))
+        let mut open: FxHashMap<usize, BatchId> = sent.batches.iter().copied().collect();
+        let by_id: FxHashMap<Uuid, Arc<str>> = open
+            .keys()
+            .filter_map(|index| {
+                let name = &self.queues.get(*index)?.topic;
+                Some((self.topics.get(name)?.id, Arc::clone(name)))
+            })
             .collect();
         for topic in &answer.responses {
-            let name = core.cluster.view().name_of(topic.topic_id).cloned();
+            let name = match topic.topic_id {
+                Uuid::ZERO => Some(Arc::from(&*topic.name)),
+                id => by_id
+                    .get(&id)
+                    .or_else(|| core.cluster.view().name_of(id))
+                    .cloned(),
+            };
+            let Some(name) = name else { continue };
             for row in &topic.partition_responses {
-                let found = open.iter_mut().find(|slot| {
-                    let queue = slot.and_then(|(index, _)| self.queues.get(index));
-                    queue.is_some_and(|queue| {
-                        let same = if topic.topic_id == Uuid::ZERO {
-                            *queue.topic == *topic.name
-                        } else {
-                            self.topics
-                                .get(&queue.topic)
-                                .is_some_and(|state| state.id == topic.topic_id)
-                                || name.as_ref() == Some(&queue.topic)
-                        };
-                        same && queue.partition == row.index
-                    })
-                });
-                let Some((index, id)) = found.and_then(Option::take) else {
+                let index = self.by_partition.get(&(Arc::clone(&name), row.index));
+                let Some((index, id)) = index.and_then(|index| open.remove_entry(index)) else {
                     continue;
                 };
                 let leader = &row.current_leader;
                 if leader.leader_id >= 0 {
-                    if let Some(queue) = self.queues.get(index) {
-                        core.cluster.hint(
-                            &queue.topic,
-                            row.index,
-                            leader.leader_id,
-                            leader.leader_epoch,
-                        );
-                    }
+                    core.cluster
+                        .hint(&name, row.index, leader.leader_id, leader.leader_epoch);
                 }
                 self.decide(now, &mut core.cluster, sent.link, index, id, row);
             }
         }
-        for (index, id) in open.into_iter().flatten() {
+        for (index, id) in open {
             let error =
                 Error::new(Kind::Protocol, "the answer leaves out a partition").calling("Produce");
             self.retry(now, &mut core.cluster, index, id, error, true);

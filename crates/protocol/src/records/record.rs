@@ -118,9 +118,7 @@ impl<'a> Records<'a> {
     #[inline(always)]
     fn read(&mut self) -> Result<Record<'a>, Malformed> {
         let (size, rest) = varint::read_i32(self.rest)?;
-        let (body, rest) = rest
-            .split_at_checked(length(size)?)
-            .ok_or(Malformed::Cut)?;
+        let (body, rest) = rest.split_at_checked(length(size)?).ok_or(Malformed::Cut)?;
         self.rest = rest;
         // Attributes: no bit has a meaning so far.
         let (_, body) = body.split_first().ok_or(Malformed::Cut)?;
@@ -222,8 +220,6 @@ fn nullable(input: &[u8]) -> Result<(Option<&[u8]>, &[u8]), Malformed> {
     if size == -1 {
         return Ok((None, rest));
     }
-    let (field, rest) = rest
-        .split_at_checked(length(size)?)
-        .ok_or(Malformed::Cut)?;
+    let (field, rest) = rest.split_at_checked(length(size)?).ok_or(Malformed::Cut)?;
     Ok((Some(field), rest))
 }
