@@ -560,7 +560,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
         let large = self.sending.lock().connection.large(&self.input);
         if let Some(length) = large {
             let begun = self.input.split().split_off(4);
-            let mut filling = self.buffers.take(length);
+            let mut filling = self.buffers.take(length)?;
             if let Some(place) = filling.rest().get_mut(..begun.len()) {
                 place.copy_from_slice(&begun);
                 filling.advance(begun.len());

@@ -1,5 +1,8 @@
 //! Memory that is used again: fresh memory costs a page fault for every 4 KiB, more than decompressing into it.
+#![allow(unsafe_code)] // the system is told how memory will be used
 
+#[cfg(target_os = "linux")]
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -8,6 +11,12 @@ use parking_lot::Mutex;
 
 /// Smaller columns are left to the allocator, which has such memory at hand.
 const SMALL: usize = 128 << 10;
+/// The sizes of pages on most machines; on others the advice is not taken.
+#[cfg(target_os = "linux")]
+const PAGE: usize = 4 << 10;
+const HUGE_PAGE: usize = 2 << 20;
+/// What an allocator writes in front of large memory, at most.
+const FRONT: usize = 32;
 /// After so many small columns in a row all there was has been read, and the memory is better used by others.
 const CALM: usize = 16;
 
@@ -49,9 +58,10 @@ impl Memory {
             };
         }
         self.small_in_a_row.store(0, Ordering::Relaxed);
-        let free = self.columns.take();
+        // What is too small would be moved as it grows.
+        let free = self.columns.take().filter(|free| free.capacity() >= bytes);
         Column {
-            data: free.unwrap_or_else(|| Vec::with_capacity(bytes)),
+            data: free.unwrap_or_else(|| fresh(bytes)),
             home: Arc::downgrade(&self.columns),
         }
     }
@@ -64,6 +74,36 @@ impl Memory {
     pub(crate) fn keep_scratch(&self, scratch: Vec<u8>) {
         self.scratch.keep(scratch);
     }
+}
+
+/// Memory for so many bytes. In huge pages, if those are not much more and the system has them: to look up where each 4 KiB
+/// are takes longer than the advice.
+fn fresh(bytes: usize) -> Vec<u8> {
+    // What the allocator maps is then whole huge pages, which begin where one may.
+    let huge = (bytes + FRONT).next_multiple_of(HUGE_PAGE) - FRONT;
+    if !cfg!(target_os = "linux") || huge > bytes + bytes / 4 {
+        return Vec::with_capacity(bytes);
+    }
+    let mut memory = Vec::with_capacity(huge);
+    #[cfg(target_os = "linux")]
+    advise_huge(memory.spare_capacity_mut());
+    memory
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge(room: &mut [MaybeUninit<u8>]) {
+    use rustix::mm::{Advice, madvise};
+    // The whole mapping: its first page holds the allocator's bytes too.
+    let before = room.as_ptr().addr() % PAGE;
+    // SAFETY: the advice changes neither what the pages hold nor whether they are there, so that it does no harm to what
+    // else is in the first and the last.
+    let _ = unsafe {
+        madvise(
+            room.as_mut_ptr().wrapping_sub(before).cast(),
+            before + room.len(),
+            Advice::LinuxHugepage,
+        )
+    };
 }
 
 /// Memory that nobody uses.
@@ -171,6 +211,19 @@ mod tests {
         // Its home is gone, and it goes as well.
         drop(memory);
         drop(again);
+    }
+
+    #[test]
+    fn large_memory_is_whole_huge_pages_where_that_is_not_much_more() {
+        let mut memory = fresh(2 * HUGE_PAGE - 1000);
+        if cfg!(target_os = "linux") {
+            assert_eq!(memory.capacity(), 2 * HUGE_PAGE - FRONT);
+        }
+        memory.resize(memory.capacity(), 7);
+        assert!(memory.iter().all(|byte| *byte == 7));
+        for bytes in [SMALL, HUGE_PAGE, HUGE_PAGE + HUGE_PAGE / 2] {
+            assert_eq!(fresh(bytes).capacity(), bytes);
+        }
     }
 
     #[test]
