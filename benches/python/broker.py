@@ -45,6 +45,16 @@ class Broker:
         self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
         return topic
 
+    def warm(self, topic: str, partitions: int) -> None:
+        """Write one record to each partition of a new topic, so that no client waits for its leader and files."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for partition in range(partitions):
+            producer.produce(topic, b"first", partition=partition)
+        if producer.flush(60):
+            raise SystemExit(f"{topic} does not take records")
+
     def delete(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result(60)
 

@@ -105,6 +105,7 @@ class Bench:
         self._made += 1
         topic = self._broker.create(f"{scenario.kind}-{self._made}", scenario.partitions)
         try:
+            self._broker.warm(topic, scenario.partitions)
             return self._work(scenario, way, topic)
         finally:
             self._broker.delete(topic)

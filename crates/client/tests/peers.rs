@@ -233,6 +233,15 @@ async fn stranger(bytes: &'static [u8]) -> Peer {
     .await
 }
 
+/// A broker that answers everything but Produce.
+async fn silent_at_produce() -> Peer {
+    let slow = |frame: &mut Frame, _: &mut Option<Vec<u8>>| match frame.api {
+        Some(ApiKey::Produce) => 60 * SECOND,
+        _ => Duration::ZERO,
+    };
+    Peer::start(move |stream, _, port| broker(stream, port, slow)).await
+}
+
 /// An address where nothing listens.
 async fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -545,16 +554,7 @@ async fn an_unknown_topic_is_said_at_the_deadline() {
 
 #[tokio::test]
 async fn closing_does_not_wait_for_a_broker_that_is_silent() {
-    let peer = Peer::start(|stream, _, port| {
-        broker(stream, port, |frame, _| {
-            if frame.api == Some(ApiKey::Produce) {
-                60 * SECOND
-            } else {
-                Duration::ZERO
-            }
-        })
-    })
-    .await;
+    let peer = silent_at_produce().await;
     let producer = producer(&peer.address, &[]);
     let delivery = producer.send("t", &row(b"v"), SOON).await.unwrap();
     let begin = Instant::now();
@@ -572,11 +572,7 @@ async fn closing_does_not_wait_for_a_broker_that_is_silent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_flush_every_fate_is_told() {
-    let silent = |frame: &mut Frame, _: &mut Option<Vec<u8>>| {
-        let slow = frame.api == Some(ApiKey::Produce);
-        if slow { 60 * SECOND } else { Duration::ZERO }
-    };
-    let peer = Peer::start(move |stream, _, port| broker(stream, port, silent)).await;
+    let peer = silent_at_produce().await;
     let producer = producer(&peer.address, &[("batch.size", "1")]);
     let first = producer.send("t", &row(b"1"), SOON).await.unwrap();
     let second = producer.send("t", &row(b"2"), SOON).await.unwrap();
@@ -597,11 +593,7 @@ async fn after_a_flush_every_fate_is_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_caller_sent_on_an_idle_connection_is_missed_in_time() {
-    let silent = |frame: &mut Frame, _: &mut Option<Vec<u8>>| {
-        let slow = frame.api == Some(ApiKey::Produce);
-        if slow { 60 * SECOND } else { Duration::ZERO }
-    };
-    let peer = Peer::start(move |stream, _, port| broker(stream, port, silent)).await;
+    let peer = silent_at_produce().await;
     let pairs = [
         ("request.timeout.ms", "600"),
         ("delivery.timeout.ms", "20000"),
