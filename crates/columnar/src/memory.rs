@@ -1,7 +1,7 @@
 //! Memory that is used again: fresh memory costs a page fault for every 4 KiB, more than decompressing into it.
 #![allow(unsafe_code)] // the system is told how memory will be used
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 /// Smaller columns are left to the allocator, which has such memory at hand.
 const SMALL: usize = 128 << 10;
 /// The sizes of pages on most machines; on others the advice is not taken.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 const PAGE: usize = 4 << 10;
 const HUGE_PAGE: usize = 2 << 20;
 /// What an allocator writes in front of large memory, at most.
@@ -76,34 +76,32 @@ impl Memory {
     }
 }
 
-/// Memory for so many bytes. In huge pages, if those are not much more and the system has them: to look up where each 4 KiB
-/// are takes longer than the advice.
+/// Memory for so many bytes. In huge pages, if those are not much more and the system has them: a fault, and looking up where
+/// memory is, for each 4 KiB takes longer than the advice. How to get them is known for the allocator of GNU's C library.
 fn fresh(bytes: usize) -> Vec<u8> {
     // What the allocator maps is then whole huge pages, which begin where one may.
     let huge = (bytes + FRONT).next_multiple_of(HUGE_PAGE) - FRONT;
-    if !cfg!(target_os = "linux") || huge > bytes + bytes / 4 {
+    if !cfg!(all(target_os = "linux", target_env = "gnu")) || huge > bytes + bytes / 4 {
         return Vec::with_capacity(bytes);
     }
     let mut memory = Vec::with_capacity(huge);
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     advise_huge(memory.spare_capacity_mut());
     memory
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn advise_huge(room: &mut [MaybeUninit<u8>]) {
-    use rustix::mm::{Advice, madvise};
     // The whole mapping: its first page holds the allocator's bytes too.
     let before = room.as_ptr().addr() % PAGE;
+    let mapping = room.as_mut_ptr().wrapping_sub(before).cast();
     // SAFETY: the advice changes neither what the pages hold nor whether they are there, so that it does no harm to what
     // else is in the first and the last.
-    let _ = unsafe {
-        madvise(
-            room.as_mut_ptr().wrapping_sub(before).cast(),
-            before + room.len(),
-            Advice::LinuxHugepage,
-        )
-    };
+    unsafe {
+        libc::madvise(mapping, before + room.len(), libc::MADV_HUGEPAGE);
+        // The allocator has written there already: the first of them is a small page by now.
+        libc::madvise(mapping, HUGE_PAGE, libc::MADV_COLLAPSE);
+    }
 }
 
 /// Memory that nobody uses.
@@ -216,7 +214,7 @@ mod tests {
     #[test]
     fn large_memory_is_whole_huge_pages_where_that_is_not_much_more() {
         let mut memory = fresh(2 * HUGE_PAGE - 1000);
-        if cfg!(target_os = "linux") {
+        if cfg!(all(target_os = "linux", target_env = "gnu")) {
             assert_eq!(memory.capacity(), 2 * HUGE_PAGE - FRONT);
         }
         memory.resize(memory.capacity(), 7);
