@@ -72,7 +72,7 @@ fn columns<const SIZE: usize>(bencher: Bencher, name: &str) {
         check_crcs: true,
         decompress_limit: LIMIT,
     };
-    let memory = Memory::new(32 << 20);
+    let memory = Memory::new(32 << 20, Vec::with_capacity);
     bencher
         .counter(BytesCount::new(bytes))
         .counter(ItemsCount::new(RECORDS * BATCHES))

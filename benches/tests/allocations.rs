@@ -85,7 +85,8 @@ fn columns() {
     for name in CODECS {
         let sample = Sample::new(RECORDS, SIZE);
         let fetched = sample.fetched(name.parse().unwrap(), BATCHES).unwrap();
-        let (columns, calls) = counted(|| decode(fetched, &source(), &Memory::new(0)).unwrap());
+        let (columns, calls) =
+            counted(|| decode(fetched, &source(), &Memory::new(0, Vec::with_capacity)).unwrap());
         assert_eq!(columns.len(), RECORDS * BATCHES);
         assert!(
             calls < 8 * BATCHES,

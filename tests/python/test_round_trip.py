@@ -62,12 +62,14 @@ def test_values_are_bytes_like_or_text_or_none(api, address, topic, given, got):
     assert (record.key, record.value) == (got, got)
 
 
-def test_large_answers_are_read_whole_and_in_order(api, address, topic):
-    """Answers of a megabyte, whose buffers are used again."""
+@pytest.mark.parametrize("megabytes", [1, 4], ids=["small pages", "huge pages"])
+def test_large_answers_are_read_whole_and_in_order(api, address, topic, megabytes):
+    """Answers of some megabytes, whose buffers are used again."""
     values = [b"%08d" % i * 125 for i in range(12_000)]
     with api.producer(address) as producer:
         api.result(api(producer.send_many(topic, values, partitions=[0] * len(values))))
-    with api.consumer(address, max_partition_fetch_bytes=1 << 20, prefetch_max_bytes=4 << 20) as consumer:
+    limits = {"max_partition_fetch_bytes": megabytes << 20, "prefetch_max_bytes": megabytes << 22}
+    with api.consumer(address, **limits) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])
         found = api.poll(consumer, 5000)
         consumer.seek((topic, 0), 3000)

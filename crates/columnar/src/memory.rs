@@ -1,8 +1,5 @@
 //! Memory that is used again: fresh memory costs a page fault for every 4 KiB, more than decompressing into it.
-#![allow(unsafe_code)] // the system is told how memory will be used
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -11,12 +8,6 @@ use parking_lot::Mutex;
 
 /// Smaller columns are left to the allocator, which has such memory at hand.
 const SMALL: usize = 128 << 10;
-/// The sizes of pages on most machines; on others the advice is not taken.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const PAGE: usize = 4 << 10;
-const HUGE_PAGE: usize = 2 << 20;
-/// What an allocator writes in front of large memory, at most.
-const FRONT: usize = 32;
 /// After so many small columns in a row all there was has been read, and the memory is better used by others.
 const CALM: usize = 16;
 
@@ -26,16 +17,19 @@ const CALM: usize = 16;
 pub struct Memory {
     columns: Arc<Free>,
     scratch: Free,
+    fresh: fn(usize) -> Vec<u8>,
     small_in_a_row: AtomicUsize,
 }
 
 impl Memory {
-    /// Keeps up to `most` bytes, half of them of each kind.
+    /// Keeps up to `most` bytes, half of them of each kind. `fresh` gives memory for a large column of so many bytes, as
+    /// `Vec::with_capacity` does; who knows the system may know better memory than that.
     #[must_use]
-    pub fn new(most: usize) -> Self {
+    pub fn new(most: usize, fresh: fn(usize) -> Vec<u8>) -> Self {
         Self {
             columns: Arc::new(Free::new(most / 2)),
             scratch: Free::new(most / 2),
+            fresh,
             small_in_a_row: AtomicUsize::new(0),
         }
     }
@@ -61,7 +55,7 @@ impl Memory {
         // What is too small would be moved as it grows.
         let free = self.columns.take().filter(|free| free.capacity() >= bytes);
         Column {
-            data: free.unwrap_or_else(|| fresh(bytes)),
+            data: free.unwrap_or_else(|| (self.fresh)(bytes)),
             home: Arc::downgrade(&self.columns),
         }
     }
@@ -73,34 +67,6 @@ impl Memory {
 
     pub(crate) fn keep_scratch(&self, scratch: Vec<u8>) {
         self.scratch.keep(scratch);
-    }
-}
-
-/// Memory for so many bytes. In huge pages, if those are not much more and the system has them: a fault, and looking up where
-/// memory is, for each 4 KiB takes longer than the advice. How to get them is known for the allocator of GNU's C library.
-fn fresh(bytes: usize) -> Vec<u8> {
-    // What the allocator maps is then whole huge pages, which begin where one may.
-    let huge = (bytes + FRONT).next_multiple_of(HUGE_PAGE) - FRONT;
-    if !cfg!(all(target_os = "linux", target_env = "gnu")) || huge > bytes + bytes / 4 {
-        return Vec::with_capacity(bytes);
-    }
-    let mut memory = Vec::with_capacity(huge);
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    advise_huge(memory.spare_capacity_mut());
-    memory
-}
-
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn advise_huge(room: &mut [MaybeUninit<u8>]) {
-    // The whole mapping: its first page holds the allocator's bytes too.
-    let before = room.as_ptr().addr() % PAGE;
-    let mapping = room.as_mut_ptr().wrapping_sub(before).cast();
-    // SAFETY: the advice changes neither what the pages hold nor whether they are there, so that it does no harm to what
-    // else is in the first and the last.
-    unsafe {
-        libc::madvise(mapping, before + room.len(), libc::MADV_HUGEPAGE);
-        // The allocator has written there already: the first of them is a small page by now.
-        libc::madvise(mapping, HUGE_PAGE, libc::MADV_COLLAPSE);
     }
 }
 
@@ -196,7 +162,7 @@ mod tests {
 
     #[test]
     fn memory_goes_home_with_the_last_view_and_is_used_again() {
-        let memory = Memory::new(MOST);
+        let memory = Memory::new(MOST, Vec::with_capacity);
         let buffer = filled(&memory, SMALL);
         let (place, view) = (buffer.as_ptr(), buffer.slice(10));
         drop(buffer);
@@ -212,21 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn large_memory_is_whole_huge_pages_where_that_is_not_much_more() {
-        let mut memory = fresh(2 * HUGE_PAGE - 1000);
-        if cfg!(all(target_os = "linux", target_env = "gnu")) {
-            assert_eq!(memory.capacity(), 2 * HUGE_PAGE - FRONT);
-        }
-        memory.resize(memory.capacity(), 7);
-        assert!(memory.iter().all(|byte| *byte == 7));
-        for bytes in [SMALL, HUGE_PAGE, HUGE_PAGE + HUGE_PAGE / 2] {
-            assert_eq!(fresh(bytes).capacity(), bytes);
-        }
-    }
-
-    #[test]
     fn few_bytes_keep_little_memory() {
-        let memory = Memory::new(MOST);
+        let memory = Memory::new(MOST, Vec::with_capacity);
         let part = |bytes| {
             let mut column = memory.column(4 * SMALL);
             column.data.resize(bytes, 7);
@@ -242,7 +195,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_while_little_comes() {
-        let memory = Memory::new(MOST);
+        let memory = Memory::new(MOST, Vec::with_capacity);
         memory.keep_scratch(vec![0; SMALL]);
         let late = filled(&memory, SMALL);
         let mut grown = memory.column(10);
@@ -263,7 +216,7 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_allowed_and_nobody_waits_to_give_back() {
-        let memory = Memory::new(MOST);
+        let memory = Memory::new(MOST, Vec::with_capacity);
         let all: Vec<_> = (0..5).map(|_| filled(&memory, MOST / 8)).collect();
         drop(all);
         assert_eq!(kept(&memory.columns), [MOST / 8; 4]);

@@ -19,7 +19,7 @@ use crate::open::Closing;
 use crate::operation::Operation;
 use crate::runtime::{self, Native};
 use crate::values::seconds;
-use crate::{errors, options, wait};
+use crate::{errors, memory, options, wait};
 
 type Partition = (Arc<str>, i32);
 
@@ -425,7 +425,7 @@ impl Consumer {
             read_committed: config.read_committed,
             check_crcs: config.check_crcs,
             decompress_limit: config.decompress_max_bytes,
-            memory: Memory::new(config.prefetch_max_bytes),
+            memory: Memory::new(config.prefetch_max_bytes, memory::fresh),
         };
         let client = Client::new(config, decoder, runtime::handle()?)
             .map_err(|error| errors::to_python(py, &error))?;

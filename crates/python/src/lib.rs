@@ -13,6 +13,7 @@ mod broker;
 mod consumer;
 mod delivery;
 mod errors;
+mod memory;
 mod open;
 mod operation;
 mod options;

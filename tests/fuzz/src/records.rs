@@ -235,7 +235,7 @@ pub fn read(bytes: &[u8]) {
             check_crcs: true,
             decompress_limit: LIMIT,
         };
-        let fresh = Memory::new(0);
+        let fresh = Memory::new(0, Vec::with_capacity);
         let (columns, held) =
             memory::peak(|| ottla_columnar::decode(shared.clone(), &source, &fresh));
         drop(columns);

@@ -7,5 +7,5 @@ mod old_messages;
 mod sending;
 
 fn decode(records: Bytes, source: &Source) -> Result<Columns, ColumnarError> {
-    crate::decode(records, source, &Memory::new(1 << 20))
+    crate::decode(records, source, &Memory::new(1 << 20, Vec::with_capacity))
 }
