@@ -1,6 +1,7 @@
 // Prints what Kafka answers when it refuses a request, one JSON line a request. tests/conformance/refusals.py runs it against
 // the jars of one release, with lines "api version hex" on the standard input. In place of the hex "made" asks for a request
-// made here: Kafka does not parse one about ACLs whose numbers mean nothing, as those of random samples do.
+// made here: Kafka does not parse one about ACLs whose numbers mean nothing, as those of random samples do, and does not
+// answer a Produce that has null records or wants no acknowledgement, as all samples of a version may.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -21,6 +22,10 @@ import org.apache.kafka.common.message.CreateAclsRequestData.AclCreation;
 import org.apache.kafka.common.message.DeleteAclsRequestData;
 import org.apache.kafka.common.message.DeleteAclsRequestData.DeleteAclsFilter;
 import org.apache.kafka.common.message.DescribeAclsRequestData;
+import org.apache.kafka.common.message.ProduceRequestData;
+import org.apache.kafka.common.message.ProduceRequestData.PartitionProduceData;
+import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
+import org.apache.kafka.common.message.ProduceRequestData.TopicProduceDataCollection;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
@@ -98,11 +103,16 @@ public class ErrorResponses {
         return out.array();
     }
 
-    /** A request that Kafka parses: may the user `u` read and write the topic `t`? */
-    static ApiMessage made(ApiKeys api) {
+    /** A request that Kafka parses: nothing for two partitions of the topic `t`, or may the user `u` read and write it? */
+    static ApiMessage made(ApiKeys api) throws ReflectiveOperationException {
         byte topic = ResourceType.TOPIC.code(), allow = AclPermissionType.ALLOW.code();
         byte read = AclOperation.READ.code(), write = AclOperation.WRITE.code();
         switch (api) {
+            case PRODUCE:
+                TopicProduceData topicData = new TopicProduceData().setName("t")
+                    .setPartitionData(List.of(nothing(0), nothing(1)));
+                return new ProduceRequestData().setAcks((short) -1).setTimeoutMs(1000)
+                    .setTopicData(new TopicProduceDataCollection(List.of(topicData).iterator()));
             case DESCRIBE_ACLS:
                 return new DescribeAclsRequestData().setResourceTypeFilter(topic).setResourceNameFilter("t")
                     .setPrincipalFilter("User:u").setHostFilter("*").setOperation(read).setPermissionType(allow);
@@ -121,6 +131,19 @@ public class ErrorResponses {
             default:
                 throw new IllegalArgumentException("no request is made for " + api);
         }
+    }
+
+    /** No records for a partition, whose class has moved from one package to another between 3.9 and 4.x. */
+    static PartitionProduceData nothing(int partition) throws ReflectiveOperationException {
+        PartitionProduceData data = new PartitionProduceData().setIndex(partition);
+        for (Method method : PartitionProduceData.class.getMethods()) {
+            if (method.getName().equals("setRecords")) {
+                String records = method.getParameterTypes()[0].getPackageName() + ".MemoryRecords";
+                method.invoke(data, Class.forName(records).getField("EMPTY").get(null));
+                return data;
+            }
+        }
+        throw new NoSuchMethodException("PartitionProduceData.setRecords");
     }
 
     /** The error's own exception, with this message: `Errors.exception` would put a text of Kafka's in for none. */
