@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::connection::Outgoing;
 use crate::error::{Error, Kind};
 use crate::metadata::Metadata;
+use crate::observe::Observer;
 use crate::random::Random;
 
 /// Names one connection, from its dialling to its end. Never used twice.
@@ -141,6 +142,7 @@ struct Failure {
 pub(crate) struct Cluster {
     pub(crate) config: Arc<Config>,
     pub(crate) random: Random,
+    pub(crate) observer: Observer,
     view: Metadata,
     view_version: u64,
     links: BTreeMap<LinkId, Link>,
@@ -173,6 +175,7 @@ impl Cluster {
         Cluster {
             config,
             random,
+            observer: Observer::default(),
             view: Metadata::default(),
             view_version: 0,
             links: BTreeMap::new(),

@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::connection::Outgoing;
 use crate::error::{Error, Kind};
 use crate::metadata::{Metadata, Topic};
+use crate::observe::Observer;
 use crate::operation::{Answer, Asker, OperationId, Operations, Question};
 use crate::producer::Parcel;
 
@@ -313,6 +314,11 @@ impl<W: Work> Engine<W> {
         } else {
             None
         }
+    }
+
+    /// What happened since it was last drained.
+    pub fn observer(&mut self) -> &mut Observer {
+        &mut self.core.cluster.observer
     }
 
     /// The settings.

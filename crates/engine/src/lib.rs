@@ -17,6 +17,7 @@ pub mod error;
 pub mod fetched;
 pub mod frame;
 pub mod metadata;
+pub mod observe;
 pub mod operation;
 mod partitioner;
 pub mod producer;

@@ -1,0 +1,419 @@
+//! What happened, as typed events: the one place from which logs, metrics and traces come.
+//!
+//! The parts of an engine report here, the shell drains it. Rare events (a connection, a retry, a moved leader) are always
+//! kept; an event of each request is made only while somebody listens at [`Level::Debug`].
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Error;
+
+/// How much an event matters to a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Each request and batch.
+    Debug,
+    /// Changes that a healthy cluster goes through.
+    Info,
+    /// What somebody should look at: unreachable brokers, records passed over, records lost.
+    Warning,
+}
+
+/// Something that happened in a client.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Observed {
+    /// A connection is ready for requests.
+    Connected {
+        /// `host:port`.
+        broker: String,
+        /// The broker's id, where it is known to be one of the cluster.
+        node: Option<i32>,
+        /// From dialling to ready.
+        took: Duration,
+    },
+    /// A broker could not be connected to.
+    ConnectFailed {
+        /// `host:port`.
+        broker: String,
+        /// Why.
+        cause: Error,
+        /// Failures in a row.
+        failures: u32,
+        /// Until the next attempt.
+        pause: Duration,
+    },
+    /// A connection that was ready broke.
+    Disconnected {
+        /// `host:port`.
+        broker: String,
+        /// Why.
+        cause: Error,
+    },
+    /// A request was answered.
+    Answered {
+        /// `host:port`.
+        broker: String,
+        /// The API's name in the protocol.
+        api: &'static str,
+        /// From sending to the answer.
+        took: Duration,
+    },
+    /// A broker asked for a pause, which is kept (KIP-219).
+    Throttled {
+        /// `host:port`.
+        broker: String,
+        /// The API's name in the protocol.
+        api: &'static str,
+        /// The pause.
+        pause: Duration,
+    },
+    /// A request or a batch is sent again after a pause.
+    Retried {
+        /// What failed, with the API, the broker and the partition where known.
+        cause: Error,
+        /// Attempts so far.
+        attempts: u32,
+        /// Until the next attempt.
+        pause: Duration,
+    },
+    /// A partition has another leader.
+    LeaderMoved {
+        /// The topic.
+        topic: Arc<str>,
+        /// The partition.
+        partition: i32,
+        /// The leader's id before; -1 if there was none.
+        from: i32,
+        /// The leader's id now; -1 if there is none.
+        to: i32,
+        /// The epoch of the leader now; -1 if unknown.
+        epoch: i32,
+    },
+    /// A topic in use has more partitions than before.
+    PartitionsAdded {
+        /// The topic.
+        topic: Arc<str>,
+        /// Partitions before.
+        before: usize,
+        /// Partitions now.
+        now: usize,
+    },
+    /// A topic in use was deleted and made anew: its id changed.
+    TopicRecreated {
+        /// The topic.
+        topic: Arc<str>,
+    },
+    /// A topic in use is not there.
+    TopicMissing {
+        /// The topic.
+        topic: Arc<str>,
+        /// What the broker said.
+        cause: Error,
+    },
+    /// A consumer goes on elsewhere than it would have: `auto.offset.reset`, or a topic made anew.
+    OffsetReset {
+        /// The topic.
+        topic: Arc<str>,
+        /// The partition.
+        partition: i32,
+        /// The offset it would have read next; -1 if there was none.
+        from: i64,
+        /// The offset it reads next.
+        to: i64,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A partition cannot be read until a seek.
+    PartitionStuck {
+        /// The topic.
+        topic: Arc<str>,
+        /// The partition.
+        partition: i32,
+        /// Why.
+        cause: Error,
+    },
+    /// A batch was given to a connection.
+    BatchSent {
+        /// The topic.
+        topic: Arc<str>,
+        /// The partition.
+        partition: i32,
+        /// Its records.
+        records: u32,
+        /// Its size before compression.
+        bytes: usize,
+        /// Attempts, this one included.
+        attempt: u32,
+    },
+    /// The records of a batch were given up.
+    BatchFailed {
+        /// Its records.
+        records: u32,
+        /// Why, with topic and partition, and whether they may have been written.
+        cause: Error,
+    },
+    /// The producer has an identity (KIP-98) or a new epoch of it (KIP-360).
+    ProducerIdentified {
+        /// The producer id.
+        id: i64,
+        /// The epoch.
+        epoch: i16,
+    },
+}
+
+impl Observed {
+    /// How much it matters.
+    pub fn level(&self) -> Level {
+        match self {
+            Observed::Answered { .. } | Observed::BatchSent { .. } => Level::Debug,
+            Observed::Connected { .. }
+            | Observed::Disconnected { .. }
+            | Observed::Throttled { .. }
+            | Observed::Retried { .. }
+            | Observed::LeaderMoved { .. }
+            | Observed::PartitionsAdded { .. }
+            | Observed::ProducerIdentified { .. } => Level::Info,
+            Observed::ConnectFailed { .. }
+            | Observed::TopicRecreated { .. }
+            | Observed::TopicMissing { .. }
+            | Observed::OffsetReset { .. }
+            | Observed::PartitionStuck { .. }
+            | Observed::BatchFailed { .. } => Level::Warning,
+        }
+    }
+
+    /// The logger it belongs to, below `ottla`.
+    pub fn logger(&self) -> &'static str {
+        match self {
+            Observed::Connected { .. }
+            | Observed::ConnectFailed { .. }
+            | Observed::Disconnected { .. }
+            | Observed::Answered { .. }
+            | Observed::Throttled { .. }
+            | Observed::Retried { .. } => "connection",
+            Observed::LeaderMoved { .. }
+            | Observed::PartitionsAdded { .. }
+            | Observed::TopicRecreated { .. }
+            | Observed::TopicMissing { .. } => "cluster",
+            Observed::OffsetReset { .. } | Observed::PartitionStuck { .. } => "consumer",
+            Observed::BatchSent { .. }
+            | Observed::BatchFailed { .. }
+            | Observed::ProducerIdentified { .. } => "producer",
+        }
+    }
+}
+
+impl fmt::Display for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Observed::Connected { broker, node, took } => {
+                write!(f, "connected to {broker}")?;
+                if let Some(node) = node {
+                    write!(f, " (broker {node})")?;
+                }
+                write!(f, " in {} ms", took.as_millis())
+            }
+            Observed::ConnectFailed {
+                broker,
+                cause,
+                failures,
+                pause,
+            } => write!(
+                f,
+                "cannot connect to {broker}: {}; attempt {failures}, the next in {} ms",
+                cause.message(),
+                pause.as_millis()
+            ),
+            Observed::Disconnected { broker, cause } => {
+                write!(f, "disconnected from {broker}: {}", cause.message())
+            }
+            Observed::Answered { broker, api, took } => {
+                write!(f, "{broker} answered {api} in {} us", took.as_micros())
+            }
+            Observed::Throttled { broker, api, pause } => write!(
+                f,
+                "{broker} asked for a pause of {} ms after {api} (quota)",
+                pause.as_millis()
+            ),
+            Observed::Retried {
+                cause,
+                attempts,
+                pause,
+            } => write!(
+                f,
+                "retry in {} ms after attempt {attempts}: {cause}",
+                pause.as_millis()
+            ),
+            Observed::LeaderMoved {
+                topic,
+                partition,
+                from,
+                to,
+                epoch,
+            } => {
+                write!(f, "leader of {topic}-{partition} moved from ")?;
+                node(f, *from)?;
+                f.write_str(" to ")?;
+                node(f, *to)?;
+                write!(f, " (epoch {epoch})")
+            }
+            Observed::PartitionsAdded { topic, before, now } => {
+                write!(f, "topic {topic} has {now} partitions, and had {before}")
+            }
+            Observed::TopicRecreated { topic } => {
+                write!(f, "topic {topic} was deleted and created again")
+            }
+            Observed::TopicMissing { topic, cause } => {
+                write!(f, "topic {topic} is not there: {}", cause.message())
+            }
+            Observed::OffsetReset {
+                topic,
+                partition,
+                from,
+                to,
+                reason,
+            } => {
+                write!(f, "offset of {topic}-{partition} was reset ")?;
+                if *from >= 0 {
+                    write!(f, "from {from} ")?;
+                }
+                write!(f, "to {to}: {reason}")
+            }
+            Observed::PartitionStuck {
+                topic,
+                partition,
+                cause,
+            } => write!(
+                f,
+                "{topic}-{partition} cannot be read until a seek: {}",
+                cause.message()
+            ),
+            Observed::BatchSent {
+                topic,
+                partition,
+                records,
+                bytes,
+                attempt,
+            } => write!(
+                f,
+                "batch of {records} records ({bytes} bytes) sent to {topic}-{partition}, attempt {attempt}"
+            ),
+            Observed::BatchFailed { records, cause } => {
+                write!(f, "batch of {records} records was given up: {cause}")
+            }
+            Observed::ProducerIdentified { id, epoch } => {
+                write!(f, "producer id {id}, epoch {epoch}")
+            }
+        }
+    }
+}
+
+fn node(f: &mut fmt::Formatter<'_>, id: i32) -> fmt::Result {
+    if id < 0 {
+        f.write_str("none")
+    } else {
+        write!(f, "broker {id}")
+    }
+}
+
+/// The most events that wait to be drained; above it the oldest go, counted.
+const MOST: usize = 1000;
+
+/// Collects events until the shell drains them.
+#[derive(Debug)]
+pub struct Observer {
+    level: Level,
+    events: VecDeque<Observed>,
+    dropped: u64,
+}
+
+impl Default for Observer {
+    fn default() -> Observer {
+        Observer {
+            level: Level::Info,
+            events: VecDeque::new(),
+            dropped: 0,
+        }
+    }
+}
+
+impl Observer {
+    /// Events below `level` are not even made.
+    pub fn listen(&mut self, level: Level) {
+        self.level = level;
+    }
+
+    /// Whether events of `level` are kept. To be asked before one is made for each request or batch.
+    pub fn wants(&self, level: Level) -> bool {
+        level >= self.level
+    }
+
+    /// Keeps an event, unless nobody listens at its level.
+    pub fn tell(&mut self, event: Observed) {
+        if !self.wants(event.level()) {
+            return;
+        }
+        if self.events.len() == MOST {
+            self.events.pop_front();
+            self.dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// The oldest event that was not drained yet.
+    pub fn poll(&mut self) -> Option<Observed> {
+        self.events.pop_front()
+    }
+
+    /// How many events were lost since the last call, because nobody drained them.
+    pub fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(partition: i32) -> Observed {
+        Observed::LeaderMoved {
+            topic: "t".into(),
+            partition,
+            from: 1,
+            to: -1,
+            epoch: 3,
+        }
+    }
+
+    #[test]
+    fn keeps_the_newest_and_counts_what_it_lost() {
+        let mut observer = Observer::default();
+        for partition in 0..1005 {
+            observer.tell(moved(partition));
+        }
+        assert_eq!(observer.take_dropped(), 5);
+        assert_eq!(observer.poll(), Some(moved(5)));
+        assert_eq!(
+            moved(5).to_string(),
+            "leader of t-5 moved from broker 1 to none (epoch 3)"
+        );
+    }
+
+    #[test]
+    fn keeps_what_somebody_listens_to() {
+        let mut observer = Observer::default();
+        let answered = Observed::Answered {
+            broker: "b:1".into(),
+            api: "Fetch",
+            took: Duration::from_millis(2),
+        };
+        observer.tell(answered.clone());
+        assert_eq!(observer.poll(), None);
+        observer.listen(Level::Debug);
+        observer.tell(answered.clone());
+        assert_eq!(observer.poll(), Some(answered));
+    }
+}
