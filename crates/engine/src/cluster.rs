@@ -203,7 +203,8 @@ impl Cluster {
     }
 
     pub(crate) fn hint(&mut self, topic: &str, partition: i32, leader: i32, epoch: i32) {
-        self.view.hint(topic, partition, leader, epoch);
+        self.view
+            .hint(topic, partition, leader, epoch, &mut self.observer);
         self.view_version += 1;
     }
 
@@ -726,7 +727,8 @@ impl Cluster {
         }
         self.refresh_error = None;
         self.fresh_as_of = self.refresh_asked;
-        self.view.update(answer);
+        let version = self.version(link, ApiKey::Metadata, i16::MAX).unwrap_or(0);
+        self.view.update(answer, version, &mut self.observer);
         self.view.keep(|name| self.wanted.contains_key(name));
         self.view_version += 1;
         self.settle_links(link);

@@ -8,6 +8,13 @@ use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
 use ottla_protocol::{ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
+use crate::error::Error;
+use crate::observe::{Observed, Observer};
+
+/// The first version of Metadata whose leader epochs can be relied on: before it, a broker tells old ones for as long as
+/// replicas are being reassigned, and a Fetch that carries one is fenced.
+const RELIABLE_EPOCHS: i16 = 9;
+
 /// A broker as the cluster advertises it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -26,7 +33,7 @@ pub struct Node {
 pub struct Partition {
     /// Its leader's id; -1 if it has none.
     pub leader: i32,
-    /// The leader's epoch; -1 if the broker does not tell.
+    /// The leader's epoch; -1 if the broker does not tell, or not reliably (before version 9 of Metadata).
     pub leader_epoch: i32,
     /// Brokers that hold a replica.
     pub replicas: Vec<i32>,
@@ -51,8 +58,16 @@ pub struct Metadata {
     nodes: BTreeMap<i32, Node>,
     topics: FxHashMap<Arc<str>, Topic>,
     names: FxHashMap<Uuid, Arc<str>>,
-    problems: FxHashMap<Arc<str>, ErrorCode>,
+    problems: FxHashMap<Arc<str>, Problem>,
     controller: i32,
+}
+
+/// Why a topic is not known.
+#[derive(Clone, Copy, Debug)]
+struct Problem {
+    code: ErrorCode,
+    /// The topic's id when it was last known; zero if it never was, or had none.
+    last_id: Uuid,
 }
 
 impl Metadata {
@@ -83,7 +98,7 @@ impl Metadata {
 
     /// Why the topic with this name is not known.
     pub fn problem(&self, name: &str) -> Option<ErrorCode> {
-        self.problems.get(name).copied()
+        self.problems.get(name).map(|problem| problem.code)
     }
 
     /// The partition, if it is known to exist.
@@ -99,8 +114,14 @@ impl Metadata {
             .then_some((partition.leader, partition.leader_epoch))
     }
 
-    /// Takes in an answer. Brokers are replaced; topics only where the answer names them.
-    pub(crate) fn update(&mut self, answer: &MetadataResponse) {
+    /// Takes in an answer that came in this `version` of Metadata, and tells `observer` what changed.
+    /// Brokers are replaced; topics only where the answer names them.
+    pub(crate) fn update(
+        &mut self,
+        answer: &MetadataResponse,
+        version: i16,
+        observer: &mut Observer,
+    ) {
         self.nodes = answer
             .brokers
             .iter()
@@ -121,27 +142,28 @@ impl Metadata {
             .collect();
         self.controller = answer.controller_id;
         for topic in &answer.topics {
-            self.update_topic(topic);
+            self.update_topic(topic, version >= RELIABLE_EPOCHS, observer);
         }
     }
 
-    fn update_topic(&mut self, answer: &MetadataResponseTopic) {
+    fn update_topic(
+        &mut self,
+        answer: &MetadataResponseTopic,
+        reliable_epochs: bool,
+        observer: &mut Observer,
+    ) {
         let Some(name) = answer.name.as_deref() else {
             return;
         };
         let code = ErrorCode(answer.error_code);
         if code.is_error() {
-            self.forget(name);
-            self.problems.insert(name.into(), code);
+            self.lose(name, code, observer);
             return;
         }
-        self.problems.remove(name);
-        let before = self.topics.remove(name);
-        // A topic that was deleted and made anew begins with epoch 0 again, under another id.
-        let before = before.filter(|topic| topic.id == answer.topic_id);
         let mut topic = Topic {
-            name: before
-                .as_ref()
+            name: self
+                .topics
+                .get(name)
                 .map_or_else(|| name.into(), |topic| Arc::clone(&topic.name)),
             id: answer.topic_id,
             partitions: BTreeMap::new(),
@@ -151,22 +173,32 @@ impl Metadata {
             .iter()
             .filter(|row| row.partition_index >= 0)
         {
-            let fresh = Partition {
-                leader: row.leader_id,
-                leader_epoch: row.leader_epoch,
-                replicas: row.replica_nodes.to_vec(),
-                in_sync: row.isr_nodes.to_vec(),
-            };
-            let known = before
-                .as_ref()
-                .and_then(|topic| topic.partitions.get(&row.partition_index));
-            // A broker that lags behind tells of a leader of the past.
-            let kept = known
-                .filter(|known| fresh.leader_epoch >= 0 && known.leader_epoch > fresh.leader_epoch);
             topic
                 .partitions
                 .entry(row.partition_index)
-                .or_insert_with(|| kept.cloned().unwrap_or(fresh));
+                .or_insert_with(|| Partition {
+                    leader: row.leader_id,
+                    leader_epoch: if reliable_epochs {
+                        row.leader_epoch
+                    } else {
+                        -1
+                    },
+                    replicas: row.replica_nodes.to_vec(),
+                    in_sync: row.isr_nodes.to_vec(),
+                });
+        }
+        let before = self.topics.remove(name);
+        let lost = self.problems.remove(name);
+        let last_id = before
+            .as_ref()
+            .map(|topic| topic.id)
+            .or_else(|| lost.map(|problem| problem.last_id));
+        if last_id.is_some_and(|id| id != Uuid::ZERO && topic.id != Uuid::ZERO && id != topic.id) {
+            observer.tell(Observed::TopicRecreated {
+                topic: Arc::clone(&topic.name),
+            });
+        } else if let Some(before) = before {
+            topic.follow(before, observer);
         }
         if topic.id != Uuid::ZERO {
             self.names.insert(topic.id, Arc::clone(&topic.name));
@@ -174,16 +206,57 @@ impl Metadata {
         self.topics.insert(Arc::clone(&topic.name), topic);
     }
 
+    /// The topic is not known any more, or still not. Its id is kept, to recognize it when it comes back.
+    fn lose(&mut self, name: &str, code: ErrorCode, observer: &mut Observer) {
+        let before = self.topics.remove(name);
+        let known = self.problems.get(name).copied();
+        if let Some(topic) = &before {
+            self.names.remove(&topic.id);
+        }
+        let last_id = before
+            .as_ref()
+            .map(|topic| topic.id)
+            .or_else(|| known.map(|problem| problem.last_id))
+            .unwrap_or(Uuid::ZERO);
+        let name: Arc<str> = before.map_or_else(|| name.into(), |topic| topic.name);
+        // Without a leader it is there all the same.
+        let is_news = known.is_none_or(|problem| problem.code != code);
+        if is_news && code != ErrorCode::LEADER_NOT_AVAILABLE {
+            observer.tell(Observed::TopicMissing {
+                topic: Arc::clone(&name),
+                cause: Error::from_code(code, None).topic_is(&name),
+            });
+        }
+        self.problems.insert(name, Problem { code, last_id });
+    }
+
     /// Takes in a leader that a Produce or Fetch answer hinted at (KIP-951); only news count.
-    pub(crate) fn hint(&mut self, topic: &str, partition: i32, leader: i32, epoch: i32) {
+    pub(crate) fn hint(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        leader: i32,
+        epoch: i32,
+        observer: &mut Observer,
+    ) {
         let known = self.nodes.contains_key(&leader);
-        let entry = self
-            .topics
-            .get_mut(topic)
-            .and_then(|topic| topic.partitions.get_mut(&partition));
-        if let Some(entry) = entry.filter(|entry| known && epoch > entry.leader_epoch) {
-            entry.leader = leader;
-            entry.leader_epoch = epoch;
+        let Some(topic) = self.topics.get_mut(topic) else {
+            return;
+        };
+        let entry = topic.partitions.get_mut(&partition);
+        let Some(entry) = entry.filter(|entry| known && epoch > entry.leader_epoch) else {
+            return;
+        };
+        entry.leader_epoch = epoch;
+        let from = std::mem::replace(&mut entry.leader, leader);
+        if from != leader {
+            observer.tell(Observed::LeaderMoved {
+                topic: Arc::clone(&topic.name),
+                partition,
+                from,
+                to: leader,
+                epoch,
+            });
         }
     }
 
@@ -195,10 +268,36 @@ impl Metadata {
         self.names
             .retain(|id, name| topics.get(name).is_some_and(|topic| topic.id == *id));
     }
+}
 
-    fn forget(&mut self, name: &str) {
-        if let Some(topic) = self.topics.remove(name) {
-            self.names.remove(&topic.id);
+impl Topic {
+    /// Takes the place of what was known of the same topic, and keeps of that what is newer.
+    fn follow(&mut self, before: Topic, observer: &mut Observer) {
+        // Without an id, a lower epoch may as well be that of a topic made anew; a leader of the past only costs a retry.
+        let is_same = self.id != Uuid::ZERO && before.id == self.id;
+        if self.partitions.len() > before.partitions.len() {
+            observer.tell(Observed::PartitionsAdded {
+                topic: Arc::clone(&self.name),
+                before: before.partitions.len(),
+                now: self.partitions.len(),
+            });
+        }
+        for (number, known) in before.partitions {
+            let Some(fresh) = self.partitions.get_mut(&number) else {
+                continue;
+            };
+            // A broker that lags behind tells of a leader of the past.
+            if is_same && fresh.leader_epoch >= 0 && known.leader_epoch > fresh.leader_epoch {
+                *fresh = known;
+            } else if known.leader != fresh.leader {
+                observer.tell(Observed::LeaderMoved {
+                    topic: Arc::clone(&self.name),
+                    partition: number,
+                    from: known.leader,
+                    to: fresh.leader,
+                    epoch: fresh.leader_epoch,
+                });
+            }
         }
     }
 }
@@ -247,40 +346,152 @@ pub(crate) mod tests {
         }
     }
 
+    /// Versions of Metadata: the newest; the newest without topic ids; one whose leader epochs cannot be relied on.
+    const NEWEST: i16 = 13;
+    const WITHOUT_IDS: i16 = 9;
+    const UNRELIABLE: i16 = 8;
+
+    /// A view and what it told.
+    #[derive(Default)]
+    struct Watched {
+        view: Metadata,
+        observer: Observer,
+    }
+
+    impl Watched {
+        fn update(&mut self, answer: &MetadataResponse, version: i16) {
+            self.view.update(answer, version, &mut self.observer);
+        }
+
+        fn hint(&mut self, partition: i32, leader: i32, epoch: i32) {
+            self.view
+                .hint("t", partition, leader, epoch, &mut self.observer);
+        }
+
+        fn leader(&self, partition: i32) -> Option<(i32, i32)> {
+            self.view.leader("t", partition)
+        }
+
+        fn told(&mut self) -> Vec<String> {
+            std::iter::from_fn(|| self.observer.poll())
+                .map(|event| event.to_string())
+                .collect()
+        }
+    }
+
+    /// Topic `t`, with leaders and their epochs, under an id.
+    fn topic(id: Uuid, leaders: &[(i32, i32)]) -> MetadataResponse {
+        let nodes: Vec<_> = leaders.iter().map(|(leader, _)| *leader).collect();
+        let mut response = answer(3, &[("t", &nodes)]);
+        response.topics[0].topic_id = id;
+        for (row, (_, epoch)) in response.topics[0].partitions.iter_mut().zip(leaders) {
+            row.leader_epoch = *epoch;
+        }
+        response
+    }
+
+    fn refused(code: ErrorCode) -> MetadataResponse {
+        let mut response = topic(Uuid::ZERO, &[]);
+        response.topics[0].error_code = code.0;
+        response
+    }
+
+    const ID: Uuid = Uuid([1; 16]);
+    const OTHER: Uuid = Uuid([9; 16]);
+
     #[test]
     fn an_older_epoch_does_not_bring_back_a_leader() {
-        let mut view = Metadata::default();
-        view.update(&answer(3, &[("t", &[1, 2])]));
-        assert_eq!(view.leader("t", 1), Some((2, 1)));
-        view.hint("t", 1, 3, 4);
-        view.hint("t", 0, 9, 4);
-        view.update(&answer(3, &[("t", &[1, 2])]));
-        assert_eq!(view.leader("t", 1), Some((3, 4)));
-        assert_eq!(view.leader("t", 0), Some((1, 1)));
-        let mut anew = answer(3, &[("t", &[2, 2])]);
-        anew.topics[0].topic_id = Uuid([9; 16]);
-        view.update(&anew);
-        assert_eq!(view.leader("t", 1), Some((2, 1)));
+        let mut view = Watched::default();
+        view.update(&topic(ID, &[(1, 1), (2, 1)]), NEWEST);
+        assert_eq!(view.leader(1), Some((2, 1)));
+        view.hint(1, 3, 4);
+        view.hint(0, 9, 4);
+        view.update(&topic(ID, &[(1, 1), (2, 1)]), NEWEST);
+        assert_eq!(view.leader(1), Some((3, 4)));
+        assert_eq!(view.leader(0), Some((1, 1)));
+        assert_eq!(
+            view.told(),
+            ["leader of t-1 moved from broker 2 to broker 3 (epoch 4)"]
+        );
+        view.update(&topic(OTHER, &[(2, 1), (2, 1)]), NEWEST);
+        assert_eq!(view.leader(1), Some((2, 1)));
+        assert_eq!(view.told(), ["topic t was deleted and created again"]);
+    }
+
+    #[test]
+    fn without_ids_a_lower_epoch_may_be_that_of_a_topic_made_anew() {
+        let mut view = Watched::default();
+        view.update(&topic(Uuid::ZERO, &[(1, 5)]), WITHOUT_IDS);
+        view.update(&topic(Uuid::ZERO, &[(2, 0)]), WITHOUT_IDS);
+        assert_eq!(view.leader(0), Some((2, 0)));
+        assert_eq!(
+            view.told(),
+            ["leader of t-0 moved from broker 1 to broker 2 (epoch 0)"]
+        );
+    }
+
+    #[test]
+    fn epochs_of_old_versions_are_not_passed_on() {
+        let mut view = Watched::default();
+        view.update(&topic(Uuid::ZERO, &[(1, 5)]), UNRELIABLE);
+        assert_eq!(view.leader(0), Some((1, -1)));
+        view.update(&topic(Uuid::ZERO, &[(2, 4)]), UNRELIABLE);
+        assert_eq!(view.leader(0), Some((2, -1)));
+    }
+
+    #[test]
+    fn tells_each_change_once() {
+        let mut view = Watched::default();
+        view.update(&topic(ID, &[(1, 1)]), NEWEST);
+        assert!(view.told().is_empty(), "nothing was known before");
+        for _ in 0..2 {
+            view.update(&topic(ID, &[(-1, 2), (3, 0)]), NEWEST);
+        }
+        assert_eq!(
+            view.told(),
+            [
+                "topic t has 2 partitions, and had 1",
+                "leader of t-0 moved from broker 1 to none (epoch 2)"
+            ]
+        );
+        view.update(&refused(ErrorCode::LEADER_NOT_AVAILABLE), NEWEST);
+        for _ in 0..2 {
+            view.update(&refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION), NEWEST);
+        }
+        assert_eq!(
+            view.told(),
+            ["topic t is not there: UNKNOWN_TOPIC_OR_PARTITION"]
+        );
+        view.update(&topic(OTHER, &[(1, 0)]), NEWEST);
+        assert_eq!(view.told(), ["topic t was deleted and created again"]);
+    }
+
+    #[test]
+    fn a_topic_that_was_not_there_for_a_moment_is_the_same() {
+        let mut view = Watched::default();
+        view.update(&topic(ID, &[(1, 1)]), NEWEST);
+        view.update(&refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION), NEWEST);
+        view.told();
+        view.update(&topic(ID, &[(1, 1)]), NEWEST);
+        assert!(view.told().is_empty());
     }
 
     #[test]
     fn a_topic_with_an_error_is_unknown() {
-        let mut view = Metadata::default();
-        view.update(&answer(1, &[("t", &[1])]));
-        let mut gone = answer(1, &[("t", &[])]);
-        gone.topics[0].error_code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0;
-        view.update(&gone);
-        assert!(view.topic("t").is_none());
+        let mut view = Watched::default();
+        view.update(&topic(ID, &[(1, 1)]), NEWEST);
+        view.update(&refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION), NEWEST);
+        assert!(view.view.topic("t").is_none() && view.view.name_of(ID).is_none());
         assert_eq!(
-            view.problem("t"),
+            view.view.problem("t"),
             Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
         );
     }
 
     #[test]
     fn a_leader_must_be_a_known_broker() {
-        let mut view = Metadata::default();
-        view.update(&answer(1, &[("t", &[-1, 7])]));
-        assert_eq!((view.leader("t", 0), view.leader("t", 1)), (None, None));
+        let mut view = Watched::default();
+        view.update(&topic(ID, &[(-1, 1), (7, 1)]), NEWEST);
+        assert_eq!((view.leader(0), view.leader(1)), (None, None));
     }
 }
