@@ -1,0 +1,62 @@
+//! What to ask one broker for.
+
+use std::sync::Arc;
+
+use ottla_protocol::Uuid;
+use ottla_protocol::messages::FetchRequest;
+use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+
+use crate::cluster::LinkId;
+use crate::config::Config;
+use crate::fetch::position::Generation;
+
+/// A Fetch that was sent.
+#[derive(Debug)]
+pub(super) struct SentFetch {
+    pub(super) link: LinkId,
+    pub(super) spans: Vec<Span>,
+}
+
+/// What a Fetch asks of one partition: records from an offset on.
+#[derive(Debug)]
+pub(super) struct Span {
+    pub(super) topic: Arc<str>,
+    pub(super) topic_id: Uuid,
+    pub(super) partition: i32,
+    pub(super) generation: Generation,
+    pub(super) offset: i64,
+    pub(super) leader_epoch: i32,
+}
+
+/// A Fetch for `spans`, in this order, of at most `allowance` bytes.
+pub(super) fn fetch(config: &Config, spans: &[Span], allowance: usize) -> FetchRequest {
+    let max_bytes = i32::try_from(allowance).unwrap_or(i32::MAX);
+    let partition_max_bytes = config.max_partition_fetch_bytes.min(max_bytes);
+    let mut topics: Vec<FetchTopic> = Vec::new();
+    for span in spans {
+        let row = FetchPartition {
+            partition: span.partition,
+            current_leader_epoch: span.leader_epoch,
+            fetch_offset: span.offset,
+            partition_max_bytes,
+            ..Default::default()
+        };
+        match topics.iter_mut().find(|topic| *topic.topic == *span.topic) {
+            Some(topic) => topic.partitions.push(row),
+            None => topics.push(FetchTopic {
+                topic: (&*span.topic).into(),
+                topic_id: span.topic_id,
+                partitions: vec![row],
+                ..Default::default()
+            }),
+        }
+    }
+    FetchRequest {
+        max_wait_ms: i32::try_from(config.fetch_max_wait.as_millis()).unwrap_or(i32::MAX),
+        min_bytes: config.fetch_min_bytes,
+        max_bytes,
+        isolation_level: i8::from(config.read_committed),
+        topics,
+        ..Default::default()
+    }
+}
