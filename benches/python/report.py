@@ -130,6 +130,41 @@ def goals_text(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
+def comparison(rows: list[Row]) -> str:
+    """This build against another as a Markdown table; empty where no other was measured.
+
+    Speed is records per second, or one divided by the median latency. This build is faster where its ratio is above 1,
+    and takes less processor time where that ratio is below 1.
+    """
+    other = {(r.scenario.name, r.way.label): r for r in rows if r.way.client == "other"}
+    pairs = [
+        (r, other[key])
+        for r in rows
+        if r.way.role == "ours" and r.way.client != "other" and (key := (r.scenario.name, r.way.label)) in other
+    ]
+    if not pairs:
+        return ""
+    columns = ["this build / other", "pairs", "speed: median", "worst pair", "of the fastest"]
+    columns += ["CPU per record: median", "of the least", "this build", "other"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    return "\n".join(lines + [_compared(*pair) for pair in pairs])
+
+
+def _compared(ours: Row, other: Row) -> str:
+    latency = ours.scenario.kind == "latency"
+    figure: Figure = "p50" if latency else "records per second"
+    power = -1 if latency else 1
+    mine, theirs = ([v**power for v in row.values(figure)] for row in (ours, other))
+    speed = [a / b for a, b in zip(mine, theirs, strict=True)]
+    used, their_used = ours.values("CPU per record"), other.values("CPU per record")
+    cpu = median(a / b for a, b in zip(used, their_used, strict=True))
+    shown = " | ".join(_shown(figure, row.median(figure)) for row in (ours, other))
+    return (
+        f"| {ours.scenario.name}: {ours.way.label} | {len(speed)} | {median(speed):.3f} | {min(speed):.2f} | "
+        f"{max(mine) / max(theirs):.3f} | {cpu:.3f} | {min(used) / min(their_used):.3f} | {shown} |"
+    )
+
+
 def _shown(figure: Figure, value: float) -> str:
     if figure == "records per second":
         return f"{value / 1e3:,.0f} k/s"

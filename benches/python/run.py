@@ -50,6 +50,11 @@ how long it takes, about, with 5 repeats on 2 cores:
   latency                        2.5 minutes
   codec                          5 minutes
   scaling                        15 minutes; only when asked for: --only scaling
+  --other ../before              15 minutes for all of our ways; consume-100B 1.5
+
+old against new:
+  git worktree add ../before main && make -C ../before setup
+  .venv/bin/python benches/python/run.py --other ../before --only produce-100B
 """
 
 
@@ -67,8 +72,11 @@ class Bench:
         self._made = 0
 
     def run(self, scenarios: list[Scenario], repeats: int) -> list[report.Row]:
-        """Every way of every scenario, `repeats` times; those of one scenario in turn, after one of each that does not
-        count for ours and the limits, so that the broker is warm."""
+        """Every way of every scenario, `repeats` times.
+
+        The ways of one scenario are measured in turn, every second time in reverse, so that none always goes first.
+        One measurement of ours and of the limits goes ahead and does not count: it warms the broker.
+        """
         rows = [report.Row(s, w) for s in scenarios for w in s.ways]
         ahead = sum((w.role != "peer") + repeats for s in scenarios for w in s.ways)
         with tqdm(total=ahead, desc="measure") as progress:
@@ -76,7 +84,7 @@ class Bench:
                 self._broker.use_cores(scenario.cores[1])
                 its = [r for r in rows if r.scenario == scenario]
                 for repeat in range(-1, repeats):
-                    for row in its:
+                    for row in its if repeat % 2 else its[::-1]:
                         if repeat < 0 and row.way.role == "peer":
                             continue
                         progress.set_postfix_str(f"{scenario.name}: {row.way.name}")
@@ -148,6 +156,8 @@ class Bench:
         if done.returncode:
             raise RuntimeError(done.stderr[-3000:])
         measured: report.Measured = json.loads(done.stdout)
+        if not str(measured["build"]).startswith(way.python_path):
+            raise RuntimeError(f"measured {measured['build']}, not the build in {way.python_path}")
         taken, passed = (now - then for now, then in zip(stolen_time(), begin, strict=True))
         return {**measured, "stolen": taken / passed}
 
@@ -158,6 +168,12 @@ def stolen_time() -> tuple[float, float]:
     return int(total.split()[8]) / os.sysconf("SC_CLK_TCK"), time.monotonic() * (os.cpu_count() or 1)
 
 
+def says(*command: str, folder: Path = ROOT) -> str:
+    """What a command prints in a folder."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return (done.stdout or done.stderr).strip()
+
+
 def environment(broker: str) -> dict[str, Any]:
     """What the figures were made with and on."""
     import ottla
@@ -165,10 +181,6 @@ def environment(broker: str) -> dict[str, Any]:
     def first(pattern: str, text: str) -> str:
         found = re.search(pattern, text)
         return found[1] if found else "unknown"
-
-    def says(*command: str) -> str:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        return (done.stdout or done.stderr).strip()
 
     libraries = ("confluent-kafka", "aiokafka", "kafka-python", "kafkarrow", "cramjam", "pyarrow")
     return {
@@ -189,17 +201,34 @@ def environment(broker: str) -> dict[str, Any]:
 
 
 def chosen(scenarios: tuple[Scenario, ...], words: list[str], clients: list[str], other: Path | None) -> list[Scenario]:
-    """The scenarios whose names, with those of their ways, hold all words; with these ways only."""
+    """The scenarios whose names, with those of their ways, hold all words; with these ways only.
+
+    With another build only our ways stay, unless clients are named; each is followed by the same way of that build.
+    """
+    if other and not clients:
+        clients = ["ottla"]
     out = []
     for scenario in scenarios:
         ways = [w for w in scenario.ways if all(word in f"{scenario.name} {w.name}" for word in words)]
         ways = [w for w in ways if not clients or any(c in w.name for c in clients)]
         if other:
-            path = str(other.resolve())
-            ways += [dataclasses.replace(w, client="other", python_path=path) for w in ways if w.role == "ours"]
+            ways = [each for way in ways for each in (way, *of_other_build(way, other))]
         if ways:
             out.append(dataclasses.replace(scenario, ways=tuple(ways)))
     return out
+
+
+def of_other_build(way: Way, other: Path) -> list[Way]:
+    """The same way of the build in another checkout; none for a peer or a limit."""
+    return [dataclasses.replace(way, client="other", python_path=f"{other}/python")] if way.role == "ours" else []
+
+
+def built_checkout(text: str) -> Path:
+    """A checkout of ottla that holds its compiled extension, as an argument of the command line."""
+    path = Path(text).resolve()
+    if not any(path.glob("python/ottla/_ottla*.so")):
+        raise argparse.ArgumentTypeError(f"{path}/python/ottla holds no compiled extension: run `make setup` in {path}")
+    return path
 
 
 def main() -> None:
@@ -213,7 +242,10 @@ def main() -> None:
         "--clients", default="", help="only these, by comma: ottla,socket,'confluent-kafka consume, tuned'"
     )
     parser.add_argument(
-        "--other", type=Path, help="the `python` folder of another build of ottla, measured in turn with this"
+        "--other",
+        type=built_checkout,
+        metavar="CHECKOUT",
+        help="another checkout, built: its ottla and this one are measured in turn; a table of the ratios comes last",
     )
     parser.add_argument("--broker", choices=["real", "embedded"], help="default: real Kafka where Java and Maven are")
     parser.add_argument("--quick", action="store_true", help="one short repeat: to see that it runs, not for figures")
@@ -222,7 +254,8 @@ def main() -> None:
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # and the broker with it
     words = args.only.split()
-    rows = [r for r in codec.ROWS if all(w in f"codec {r}" for w in words)] if not args.clients else []
+    of_clients_alone = args.clients or args.other
+    rows = [] if of_clients_alone else [r for r in codec.ROWS if all(w in f"codec {r}" for w in words)]
     known = SCALING if "scaling" in words else SCENARIOS
     clients = [c for c in re.split(r",(?! )", args.clients) if c]
     scenarios = chosen(known, words, clients, args.other)
@@ -257,6 +290,8 @@ def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
         krafka.build()
 
     about = environment(f"Apache Kafka {KAFKA}" if kind == "real" else "embedded")
+    if args.other:
+        about["other"] = says("git", "describe", "--always", "--dirty", folder=args.other)
     with real_broker() if kind == "real" else embedded_broker() as broker:
         rows = Bench(broker, 10 if args.quick else 1).run(scenarios, repeats)
 
@@ -264,6 +299,7 @@ def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
     reached = report.results(GOALS, rows)
     tables = report.text(about, rows)
     goals = report.goals_text(reached)
+    compared = report.comparison(rows)
     name = "scaling" if scenarios[0].point else "clients"
     measurements = [
         {
@@ -283,6 +319,9 @@ def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
     print(tables)
     if reached:
         print(f"\n{goals}\n\n{sum(r.met for r in reached)} of {len(reached)} goals met")
+    if compared:
+        (args.out / "other.md").write_text(f"{compared}\n")
+        print(f"\n{compared}")
     paths = [args.out / f"{name}.json", args.out / f"{name}.txt", *plots.save(about, rows, args.out)]
     print("\n", *paths, sep="\n")
     if failed:

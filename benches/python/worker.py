@@ -34,6 +34,7 @@ def main() -> None:
         "seconds": watch.wall,
         "cpu_seconds": watch.cpu,
         "peak_bytes": memory("VmHWM") - before if watch.peak is None else watch.peak,
+        "build": getattr(sys.modules.get("ottla"), "__file__", ""),
     }
     if watch.laps:
         cuts = quantiles(watch.laps, n=100)
