@@ -1,8 +1,10 @@
-"""What must not stand in the tree: places of one machine, marks of unfinished work."""
+"""What must not stand in the tree: places of one machine, marks of unfinished work, files and subjects that are too long."""
 
 import re
 import subprocess
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,6 +15,13 @@ PLACES = re.compile(
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b|\bto" r"do!\(|\bunimpl" r"emented!\(")
 # Data, where such letters are chance.
 DATA = {".gz", ".png", ".jar", ".bin", ".lock", ".jsonl"}
+
+MOST_LINES = 1000
+"""Of a source file, without its tests."""
+TESTS_AT_THE_END = re.compile(r"^#\[cfg\(test\)\]\nmod tests \{\n(?:.|\n)*\n\}\n\Z", re.MULTILINE)
+MOST_OF_A_SUBJECT = 72
+SUBJECTS_SINCE = "cd7815e"
+"""The rule about subjects came after this commit."""
 
 
 def text_files():
@@ -44,3 +53,21 @@ def test_no_place_of_one_machine():
 
 def test_nothing_marked_unfinished():
     assert found(UNFINISHED) == []
+
+
+def test_no_source_file_is_too_long():
+    sources = [p for p in text_files() if p.suffix in {".rs", ".py"}]
+    sources = [p for p in sources if "tests" not in p.relative_to(ROOT).with_suffix("").parts]
+    lines = {str(p.relative_to(ROOT)): TESTS_AT_THE_END.sub("", p.read_text()).count("\n") for p in sources}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+
+
+def git(*arguments):
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=False, capture_output=True, text=True, timeout=60)
+
+
+def test_commit_subjects_are_short():
+    if git("merge-base", "--is-ancestor", SUBJECTS_SINCE, "HEAD").returncode:
+        pytest.skip(f"the history does not reach back to {SUBJECTS_SINCE}")
+    subjects = git("log", "--format=%s", f"{SUBJECTS_SINCE}..HEAD").stdout.splitlines()
+    assert [subject for subject in subjects if len(subject) > MOST_OF_A_SUBJECT] == []
