@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use ottla_engine::engine::closed_error;
-use ottla_engine::producer::{Done, Producer as Work, Refusal, check_topic};
+use ottla_engine::producer::{Done, NotAppended, Producer as Work, check_topic};
 use ottla_engine::{Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
@@ -242,8 +242,8 @@ impl Producer {
                 let time = row.timestamp_ms.unwrap_or(time);
                 match append(engine, &self.ledger, || now, topic, row, time) {
                     Ok((batch, index)) => deliveries.sent(batch, index),
-                    Err(Refusal::UnknownTopic | Refusal::Full) => return false,
-                    Err(Refusal::Failed(error)) => deliveries.failed(error),
+                    Err(NotAppended::UnknownTopic | NotAppended::Full) => return false,
+                    Err(NotAppended::Failed(error)) => deliveries.failed(error),
                 }
                 rows.next();
             }
@@ -350,7 +350,7 @@ fn append<'e, 'a, H>(
     topic: &str,
     row: &Row<'a, H>,
     timestamp_ms: i64,
-) -> Result<(&'e Arc<Completion>, u32), Refusal>
+) -> Result<(&'e Arc<Completion>, u32), NotAppended>
 where
     H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
 {
@@ -370,11 +370,11 @@ where
         .map(|appended| (appended.batch, appended.index))
 }
 
-impl From<Refusal> for TrySendError {
-    fn from(refusal: Refusal) -> TrySendError {
-        match refusal {
-            Refusal::UnknownTopic | Refusal::Full => TrySendError::NotReady,
-            Refusal::Failed(error) => TrySendError::Failed(error),
+impl From<NotAppended> for TrySendError {
+    fn from(not_appended: NotAppended) -> TrySendError {
+        match not_appended {
+            NotAppended::UnknownTopic | NotAppended::Full => TrySendError::NotReady,
+            NotAppended::Failed(error) => TrySendError::Failed(error),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{Error, Kind};
 use crate::metadata::{Metadata, Topic};
 use crate::observe::Observer;
 use crate::operation::{Answer, Asker, OperationId, Operations, Question};
-use crate::producer::Parcel;
+use crate::produce::request::Parcel;
 
 /// What happened to a link.
 #[derive(Debug)]

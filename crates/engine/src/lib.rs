@@ -19,7 +19,7 @@ pub mod frame;
 pub mod metadata;
 pub mod observe;
 pub mod operation;
-mod partitioner;
+pub mod produce;
 pub mod producer;
 mod random;
 #[cfg(test)]

@@ -1,0 +1,196 @@
+//! The state of all batches, and what every step of theirs needs of it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ottla_protocol::ErrorCode;
+use rustc_hash::FxHashMap;
+
+use crate::cluster::{Cluster, Lane, LinkId};
+use crate::config::Config;
+use crate::error::{Error, Kind};
+use crate::produce::batch::Done;
+use crate::produce::fates::Fates;
+use crate::produce::queue::Queue;
+use crate::produce::request::SentRequest;
+use crate::produce::stamp::Identity;
+use crate::produce::topics::Topics;
+
+/// Batches from their first record to their fate. `T` is what each batch is opened with, and comes back with its fate.
+#[derive(Debug)]
+pub struct Accumulator<T> {
+    pub(super) config: Arc<Config>,
+    pub(super) topics: Topics,
+    pub(super) queues: Vec<Queue<T>>,
+    pub(super) by_partition: FxHashMap<(Arc<str>, i32), usize>,
+    /// The queues with something to do, in the order of their turns.
+    pub(super) listed: VecDeque<usize>,
+    pub(super) fates: Fates<T>,
+    pub(super) requests: FxHashMap<u64, SentRequest>,
+    pub(super) in_flight: FxHashMap<LinkId, usize>,
+    pub(super) next_number: u64,
+    pub(super) identity: Option<Identity>,
+    /// An identity that can number nothing new, until somebody takes note of it.
+    pub(super) spent: Option<Identity>,
+    /// Why there is no identity.
+    identity_trouble: Option<Error>,
+}
+
+impl<T: Clone> Accumulator<T> {
+    pub(crate) fn new(config: Arc<Config>) -> Accumulator<T> {
+        Accumulator {
+            config,
+            topics: Topics::default(),
+            queues: Vec::new(),
+            by_partition: FxHashMap::default(),
+            listed: VecDeque::new(),
+            fates: Fates::default(),
+            requests: FxHashMap::default(),
+            in_flight: FxHashMap::default(),
+            next_number: 0,
+            identity: None,
+            spent: None,
+            identity_trouble: None,
+        }
+    }
+
+    // --- identity: facts that whoever composes this carries to and fro
+
+    /// Whether something waits to be sent that needs an identity first.
+    pub(crate) fn wants_identity(&self) -> bool {
+        !self.is_identified() && !self.listed.is_empty()
+    }
+
+    /// The identity that new batches get. Those that have one keep theirs.
+    pub(crate) fn set_identity(&mut self, identity: Option<Identity>) {
+        self.identity = identity;
+    }
+
+    /// Why there is no identity, to be told of batches that wait for it.
+    pub(crate) fn set_identity_trouble(&mut self, trouble: Option<&Error>) {
+        self.identity_trouble = trouble.cloned();
+    }
+
+    /// The identity that can number nothing new any more, once.
+    pub(crate) fn take_spent_identity(&mut self) -> Option<Identity> {
+        self.spent.take()
+    }
+
+    pub(super) fn is_identified(&self) -> bool {
+        !self.config.idempotence || self.identity.is_some()
+    }
+
+    // --- what callers ask
+
+    /// The next fate that became known.
+    pub(crate) fn poll_done(&mut self) -> Option<Done<T>> {
+        self.fates.poll()
+    }
+
+    /// Bytes of records that have no fate yet, or that a request still owns.
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        self.fates.used()
+    }
+
+    /// Closes every open batch. The mark stands for all records appended so far.
+    pub(crate) fn close_all(&mut self) -> u64 {
+        for queue in &mut self.queues {
+            queue.close_open();
+        }
+        self.next_number
+    }
+
+    /// Whether all records up to a mark have their fate.
+    pub(crate) fn is_decided(&self, mark: u64) -> bool {
+        self.fates.is_decided(mark)
+    }
+
+    /// Why records are still without a fate, as far as known; else whose they are.
+    pub(crate) fn delay(&self, cluster: &Cluster) -> Option<Error> {
+        if let Some(trouble) = cluster.trouble() {
+            return Some(trouble);
+        }
+        let mut waiting = self
+            .queues
+            .iter()
+            .filter(|queue| queue.oldest_undecided().is_some());
+        let first = waiting.clone().next()?;
+        let known = waiting.find_map(|queue| {
+            let cause = self.why_waiting(cluster, queue)?;
+            Some(queue.name(cause))
+        });
+        Some(known.unwrap_or_else(|| {
+            first.name(Error::new(Kind::Timeout, "the broker has not answered yet"))
+        }))
+    }
+
+    pub(super) fn why_waiting(&self, cluster: &Cluster, queue: &Queue<T>) -> Option<Error> {
+        if let Some(trouble) = cluster.trouble() {
+            return Some(trouble);
+        }
+        let Some(leader) = queue.leader else {
+            let text = "the partition has no leader";
+            let code = cluster
+                .view()
+                .problem(&queue.topic)
+                .unwrap_or(ErrorCode::LEADER_NOT_AVAILABLE);
+            return Some(Error::from_code(code, Some(text)));
+        };
+        cluster
+            .failure_of(leader, Lane::Control)
+            .or(queue.last_error.as_ref())
+            .or(self.identity_trouble.as_ref())
+            .cloned()
+    }
+
+    // --- what several steps share
+
+    /// Notes that a queue has something to do.
+    pub(super) fn list(&mut self, index: usize) {
+        if let Some(queue) = self.queues.get_mut(index) {
+            if !queue.listed {
+                queue.listed = true;
+                self.listed.push_back(index);
+            }
+        }
+    }
+
+    pub(super) fn in_flight_on(&self, link: LinkId) -> usize {
+        self.in_flight.get(&link).copied().unwrap_or(0)
+    }
+
+    /// Wakes the link if this queue has something for it now, or sets the alarm for when it will have.
+    pub(super) fn nudge(&self, now: Instant, cluster: &mut Cluster, link: LinkId, index: usize) {
+        let Some(queue) = self.queues.get(index) else {
+            return;
+        };
+        let in_flight = self.in_flight_on(link);
+        if in_flight >= self.config.max_in_flight || !queue.may_send_on(link) {
+            return;
+        }
+        match queue.due(&self.config, in_flight == 0) {
+            Some(at) if at > now => cluster.set_alarm(at),
+            Some(_) => cluster.wake(link),
+            None => {}
+        }
+    }
+
+    /// Fails everything that was not sent yet.
+    pub(crate) fn fail_all_unsent(&mut self, error: &Error) {
+        for index in self.listed.clone() {
+            self.fail_unsent(index, error);
+        }
+    }
+
+    /// Fails what a queue has not sent yet.
+    pub(super) fn fail_unsent(&mut self, index: usize, error: &Error) {
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        queue.close_open();
+        for batch in std::mem::take(&mut queue.ready) {
+            self.fates.failed(&batch, queue.name(error.clone()));
+        }
+    }
+}

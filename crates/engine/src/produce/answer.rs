@@ -1,0 +1,377 @@
+//! What the answer to a Produce request means for each batch in it, and what happens to the batch then.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ottla_protocol::messages::ProduceResponse;
+use ottla_protocol::messages::produce_response::PartitionProduceResponse;
+use ottla_protocol::{ErrorCode, Uuid};
+use rustc_hash::FxHashMap;
+
+use crate::cluster::{Cluster, LinkId, Orphan};
+use crate::error::{Error, Kind};
+use crate::produce::accumulator::Accumulator;
+use crate::produce::batch::{BatchId, Stored};
+use crate::produce::queue::Renumber;
+use crate::produce::request::SentRequest;
+
+/// What a broker's code means for a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// It is in the log.
+    Delivered,
+    /// It is larger than the topic allows, and has records enough for two.
+    Split,
+    /// Its only record is larger than the topic allows.
+    RecordTooLarge,
+    /// A batch before it failed, so this one could not be next.
+    Behind,
+    /// It is surely not in the log, but it needs another number: so does all that waits behind it.
+    Renumber,
+    /// Its number is of no use any more, and an earlier attempt may have written it.
+    Forgotten,
+    /// It can be sent again; `unsure` says that this attempt may have written it.
+    Retry { unsure: bool },
+    /// It can never be written.
+    Refused,
+}
+
+/// What is known of a batch when its answer comes.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    records: u32,
+    /// No batch before it is without a fate at the broker.
+    first: bool,
+    maybe_written: bool,
+}
+
+fn verdict(code: ErrorCode, batch: Known) -> Verdict {
+    match code {
+        ErrorCode::NONE | ErrorCode::DUPLICATE_SEQUENCE_NUMBER => Verdict::Delivered,
+        ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE if batch.records > 1 => {
+            Verdict::Split
+        }
+        ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE => Verdict::RecordTooLarge,
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if !batch.first => Verdict::Behind,
+        // The broker remembers the last five batches and this is not one of them: it is surely not written.
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER => Verdict::Renumber,
+        ErrorCode::UNKNOWN_PRODUCER_ID
+        | ErrorCode::INVALID_PRODUCER_EPOCH
+        | ErrorCode::INVALID_PRODUCER_ID_MAPPING
+        | ErrorCode::PRODUCER_FENCED
+            if batch.maybe_written =>
+        {
+            Verdict::Forgotten
+        }
+        ErrorCode::UNKNOWN_PRODUCER_ID
+        | ErrorCode::INVALID_PRODUCER_EPOCH
+        | ErrorCode::INVALID_PRODUCER_ID_MAPPING
+        | ErrorCode::PRODUCER_FENCED => Verdict::Renumber,
+        ErrorCode::REQUEST_TIMED_OUT
+        | ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        | ErrorCode::NETWORK_EXCEPTION => Verdict::Retry { unsure: true },
+        _ if code.is_retriable() => Verdict::Retry { unsure: false },
+        _ => Verdict::Refused,
+    }
+}
+
+/// Whether an error means that the view of who leads is old.
+fn is_about_leader(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::NOT_LEADER_OR_FOLLOWER
+            | ErrorCode::LEADER_NOT_AVAILABLE
+            | ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+            | ErrorCode::UNKNOWN_TOPIC_ID
+            | ErrorCode::FENCED_LEADER_EPOCH
+            | ErrorCode::KAFKA_STORAGE_ERROR
+    )
+}
+
+impl<T: Clone> Accumulator<T> {
+    /// A request was answered.
+    pub(crate) fn handle_answer(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        token: u64,
+        answer: &ProduceResponse,
+    ) {
+        let Some(sent) = self.finish_request(token) else {
+            return;
+        };
+        let mut open: FxHashMap<usize, BatchId> = sent.batches.iter().copied().collect();
+        let names = self.names_by_id(open.keys());
+        for topic in &answer.responses {
+            let name = match topic.topic_id {
+                Uuid::ZERO => Some(Arc::from(&*topic.name)),
+                id => names
+                    .get(&id)
+                    .or_else(|| cluster.view().name_of(id))
+                    .cloned(),
+            };
+            let Some(name) = name else { continue };
+            for row in &topic.partition_responses {
+                let index = self.by_partition.get(&(Arc::clone(&name), row.index));
+                let Some((index, id)) = index.and_then(|index| open.remove_entry(index)) else {
+                    continue;
+                };
+                let leader = &row.current_leader;
+                if leader.leader_id >= 0 {
+                    cluster.hint(&name, row.index, leader.leader_id, leader.leader_epoch);
+                }
+                self.decide(now, cluster, sent.link, index, id, row);
+            }
+        }
+        for (index, id) in open {
+            let error =
+                Error::new(Kind::Protocol, "the answer leaves out a partition").calling("Produce");
+            self.retry(now, cluster, index, id, error, true);
+        }
+    }
+
+    /// A request will not be answered.
+    pub(crate) fn handle_orphan(&mut self, now: Instant, cluster: &mut Cluster, orphan: &Orphan) {
+        let Some(sent) = self.finish_request(orphan.token) else {
+            return;
+        };
+        for (index, id) in sent.batches {
+            let error = orphan.error.clone();
+            if orphan.may_be_repeated() {
+                self.retry(now, cluster, index, id, error, orphan.sent);
+                continue;
+            }
+            let queue = self.queues.get_mut(index);
+            if let Some(batch) = queue.and_then(|queue| queue.sent_batch(id)) {
+                batch.maybe_written |= orphan.sent;
+            }
+            self.fail(index, id, error);
+        }
+    }
+
+    /// A request that has no answer was written to the socket: more is not to be known.
+    pub(crate) fn handle_written(&mut self, now: Instant, cluster: &mut Cluster, token: u64) {
+        let Some(sent) = self.finish_request(token) else {
+            return;
+        };
+        let row = PartitionProduceResponse {
+            base_offset: -1,
+            ..Default::default()
+        };
+        for (index, id) in &sent.batches {
+            self.decide(now, cluster, sent.link, *index, *id, &row);
+        }
+        cluster.wake(sent.link);
+    }
+
+    /// Takes a request out of those under way.
+    fn finish_request(&mut self, token: u64) -> Option<SentRequest> {
+        let sent = self.requests.remove(&token)?;
+        if let Some(count) = self.in_flight.get_mut(&sent.link) {
+            *count -= 1;
+            if *count == 0 {
+                self.in_flight.remove(&sent.link);
+            }
+        }
+        Some(sent)
+    }
+
+    fn names_by_id<'a>(
+        &self,
+        indexes: impl Iterator<Item = &'a usize>,
+    ) -> FxHashMap<Uuid, Arc<str>> {
+        indexes
+            .filter_map(|index| {
+                let name = &self.queues.get(*index)?.topic;
+                Some((self.topics.id(name), Arc::clone(name)))
+            })
+            .collect()
+    }
+
+    /// One partition's answer.
+    fn decide(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        link: LinkId,
+        index: usize,
+        id: BatchId,
+        row: &PartitionProduceResponse,
+    ) {
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        let first = queue.is_first(id);
+        let Some(batch) = queue.sent_batch(id) else {
+            return;
+        };
+        let code = ErrorCode(row.error_code);
+        let known = Known {
+            records: batch.count,
+            first,
+            maybe_written: batch.maybe_written,
+        };
+        let verdict = verdict(code, known);
+        if verdict == Verdict::Delivered {
+            return self.delivered(index, id, row);
+        }
+        let mut error = Error::from_code(code, row.error_message.as_deref()).calling("Produce");
+        if let Some(address) = cluster.address_of(link) {
+            error = error.at(address);
+        }
+        match verdict {
+            Verdict::Delivered => {}
+            Verdict::Split => self.split(index, id, error),
+            Verdict::RecordTooLarge => {
+                let text = "the broker's limit for the topic (max.message.bytes) is smaller than this record";
+                self.fail(index, id, error.wrap(Kind::TooLarge, text));
+            }
+            Verdict::Behind => self.retry(now, cluster, index, id, error, false),
+            Verdict::Renumber => {
+                batch.maybe_written = false;
+                queue.renumber_all();
+                self.retry(now, cluster, index, id, error, false);
+            }
+            Verdict::Forgotten => {
+                // Nor is anything known of the batches behind it that were sent before.
+                queue.renumber = Renumber::Unwritten(error.clone());
+                self.fail(index, id, error);
+            }
+            Verdict::Retry { unsure } => {
+                if is_about_leader(code) {
+                    // Not before the next view says who leads.
+                    queue.leader = None;
+                }
+                cluster.refresh(now);
+                self.retry(now, cluster, index, id, error, unsure);
+            }
+            Verdict::Refused => self.fail(index, id, error),
+        }
+    }
+
+    fn delivered(&mut self, index: usize, id: BatchId, row: &PartitionProduceResponse) {
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        let Some(batch) = queue.remove_sent(id) else {
+            return;
+        };
+        queue.failures = 0;
+        queue.retry_at = None;
+        queue.last_error = None;
+        queue.numbering.acknowledged(batch.stamp);
+        let stored = Stored {
+            base_offset: row.base_offset,
+            log_append_time_ms: (row.log_append_time_ms >= 0).then_some(row.log_append_time_ms),
+        };
+        self.fates.delivered(&batch, stored);
+        self.sent_shrank(index);
+    }
+
+    /// Puts a sent batch back in its place, or fails it if it has no attempt left.
+    fn retry(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        index: usize,
+        id: BatchId,
+        error: Error,
+        unsure: bool,
+    ) {
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        let Some(batch) = queue.sent_batch(id) else {
+            return;
+        };
+        batch.maybe_written |= unsure;
+        let spent = batch.attempts > self.config.retries;
+        if batch.decided || spent || batch.created + self.config.delivery_timeout <= now {
+            return self.fail(index, id, error);
+        }
+        if let Some(batch) = queue.remove_sent(id) {
+            queue.put_back(batch);
+        }
+        queue.hold = true;
+        queue.failures = queue.failures.saturating_add(1);
+        queue.last_error = Some(error);
+        let at = now + cluster.retry_pause(queue.failures);
+        queue.retry_at = Some(at);
+        cluster.set_alarm(at);
+        self.list(index);
+        self.sent_shrank(index);
+    }
+
+    fn fail(&mut self, index: usize, id: BatchId, error: Error) {
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        if let Some(batch) = queue.remove_sent(id) {
+            self.fates.failed(&batch, queue.name(error));
+        }
+        self.sent_shrank(index);
+    }
+
+    /// Makes two batches of one that the broker found too large, and smaller ones from now on.
+    fn split(&mut self, index: usize, id: BatchId, error: Error) {
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        let Some(batch) = queue.remove_sent(id) else {
+            return;
+        };
+        if batch.decided {
+            self.fates.failed(&batch, error);
+            return self.sent_shrank(index);
+        }
+        queue.batch_limit = queue.batch_limit.min(batch.bytes / 2).max(1);
+        match batch.halves(&self.config) {
+            Ok(halves) => {
+                self.fates.split(&batch, &halves);
+                for half in halves {
+                    queue.put_back(half);
+                }
+                queue.hold = true;
+                self.list(index);
+            }
+            Err(cause) => {
+                let error = queue.name(error.wrap(Kind::TooLarge, cause));
+                self.fates.failed(&batch, error);
+            }
+        }
+        self.sent_shrank(index);
+    }
+
+    /// Once no batch of a partition is under way, what failed may be sent again, with new numbers if need be.
+    fn sent_shrank(&mut self, index: usize) {
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        if !queue.sent.is_empty() {
+            return;
+        }
+        queue.hold = false;
+        queue.link = None;
+        match std::mem::replace(&mut queue.renumber, Renumber::None) {
+            Renumber::None => return,
+            Renumber::All => {}
+            Renumber::Unwritten(error) => {
+                let (unsure, unwritten) = std::mem::take(&mut queue.ready)
+                    .into_iter()
+                    .partition::<VecDeque<_>, _>(|batch| batch.maybe_written);
+                queue.ready = unwritten;
+                for batch in unsure {
+                    self.fates.failed(&batch, queue.name(error.clone()));
+                }
+            }
+        }
+        for batch in &mut queue.ready {
+            batch.stamp = None;
+        }
+        let ended = queue.numbering.end();
+        if ended.is_some() && ended == self.identity {
+            self.spent = ended;
+        }
+    }
+}

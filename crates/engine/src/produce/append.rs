@@ -1,0 +1,201 @@
+//! From a caller's record to the open batch of its partition.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ottla_protocol::records::{BatchBuilder, BatchHeader};
+
+use crate::cluster::{Cluster, Lane};
+use crate::config::Config;
+use crate::error::{Error, Kind, Written};
+use crate::produce::accumulator::Accumulator;
+use crate::produce::batch::Open;
+
+/// The longest name that a topic can have.
+const LONGEST_NAME: usize = 249;
+
+/// Why a record was not appended.
+#[derive(Debug)]
+pub enum NotAppended {
+    /// The topic's partitions are not known yet.
+    UnknownTopic,
+    /// The buffer is full until batches are delivered.
+    Full,
+    /// The record can never be sent.
+    Failed(Error),
+}
+
+/// Where an appended record stands.
+#[derive(Debug)]
+pub struct Appended<'a, T> {
+    /// What the batch was opened with.
+    pub batch: &'a T,
+    /// The record's index in the batch.
+    pub index: u32,
+}
+
+/// A record to be appended.
+#[derive(Debug)]
+pub(crate) struct NewRecord<'a, H> {
+    /// The partition; `None` lets the key decide, or the partitioner if there is no key.
+    pub(crate) partition: Option<i32>,
+    pub(crate) timestamp_ms: i64,
+    pub(crate) key: Option<&'a [u8]>,
+    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) headers: H,
+}
+
+/// Where a record went.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    queue: usize,
+    /// A batch was opened or closed that only a look at everything gets on its way.
+    pub(crate) settle_at: Option<Instant>,
+}
+
+/// Refuses a name that no topic can have because of its length.
+///
+/// # Errors
+/// `Kind::Argument`, with the rule.
+pub fn check_topic(name: &str) -> Result<(), Error> {
+    match name.chars().count() {
+        1..=LONGEST_NAME => Ok(()),
+        length => {
+            let text = format!(
+                "a topic's name has 1 to {LONGEST_NAME} characters, and this one has {length}"
+            );
+            Err(Error::new(Kind::Argument, text)
+                .topic_is(&name.into())
+                .written_is(Written::No))
+        }
+    }
+}
+
+impl<T: Clone> Accumulator<T> {
+    /// Encodes a record into the open batch of its partition. `make` gives what a new batch is opened with; `clock` is
+    /// asked only where a batch is opened or closed.
+    ///
+    /// # Errors
+    /// See [`NotAppended`]; no record was added.
+    pub(crate) fn append<'a, H>(
+        &mut self,
+        cluster: &mut Cluster,
+        clock: impl FnOnce() -> Instant,
+        topic: &str,
+        record: NewRecord<'_, H>,
+        make: impl FnOnce(&Arc<str>, i32) -> T,
+    ) -> Result<Placed, NotAppended>
+    where
+        H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
+    {
+        let Some(topic) = self.topics.get_mut(topic) else {
+            return Err(NotAppended::UnknownTopic);
+        };
+        let chosen = topic
+            .partitions
+            .choose(&self.queues, record.partition, record.key)
+            .map_err(NotAppended::Failed)?;
+        let size =
+            BatchBuilder::record_size_bound(record.key, record.value, record.headers.clone());
+        let alone = size + BatchHeader::SIZE;
+        if let Some(error) = too_large(&self.config, alone) {
+            let queue = self.queues.get(chosen);
+            let error = queue.map_or(error.clone(), |queue| queue.name(error));
+            return Err(NotAppended::Failed(error));
+        }
+        if self.fates.used() + alone > self.config.buffer_memory {
+            return Err(NotAppended::Full);
+        }
+
+        let unkeyed = record.partition.is_none() && record.key.is_none();
+        let partitioner = self.config.partitioner;
+        let (index, closed) =
+            topic
+                .partitions
+                .place(&mut self.queues, chosen, size, unkeyed, partitioner);
+        let Some(queue) = self.queues.get_mut(index) else {
+            return Err(NotAppended::UnknownTopic);
+        };
+        let now = (queue.open.is_none() || closed.is_some()).then(clock);
+        if let (None, Some(now)) = (&queue.open, now) {
+            self.next_number += 1;
+            let user = make(&queue.topic, queue.partition);
+            let open = Open::new(now, self.next_number, &self.config, user);
+            self.fates.opened(self.next_number);
+            self.fates.take(open.bytes);
+            queue.open = Some(open);
+        }
+        let Some(open) = &mut queue.open else {
+            return Err(NotAppended::Full);
+        };
+        open.builder
+            .append(
+                record.timestamp_ms,
+                record.key,
+                record.value,
+                record.headers,
+            )
+            .map_err(|cause| NotAppended::Failed(Error::new(Kind::Argument, cause.to_string())))?;
+        open.bytes += size;
+        open.count += 1;
+        self.fates.take(size);
+        let settle_at = now.filter(|now| {
+            let closed_waits = closed.is_some_and(|closed| self.stir(*now, cluster, closed));
+            self.stir(*now, cluster, index) || closed_waits
+        });
+        Ok(Placed {
+            queue: index,
+            settle_at,
+        })
+    }
+
+    /// The last record of the batch that [`Accumulator::append`] put a record into.
+    pub(crate) fn appended(&self, placed: &Placed) -> Option<Appended<'_, T>> {
+        let open = self.queues.get(placed.queue)?.open.as_ref()?;
+        Some(Appended {
+            batch: &open.user,
+            index: open.count - 1,
+        })
+    }
+
+    /// Whether a record of `bytes` would be taken now.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let used = self.fates.used();
+        used == 0 || used + bytes + BatchHeader::SIZE <= self.config.buffer_memory
+    }
+
+    /// A batch was opened or closed: makes sure that somebody sends it. True if that takes a look at everything.
+    fn stir(&mut self, now: Instant, cluster: &mut Cluster, index: usize) -> bool {
+        self.list(index);
+        let Some(queue) = self.queues.get(index) else {
+            return false;
+        };
+        let link = queue
+            .leader
+            .and_then(|leader| cluster.up_link(leader, Lane::Control));
+        match link {
+            Some(link) if self.is_identified() => {
+                self.nudge(now, cluster, link, index);
+                false
+            }
+            _ => true,
+        }
+    }
+}
+
+/// What to say of a record that needs `size` bytes, if that is more than any record may have.
+fn too_large(config: &Config, size: usize) -> Option<Error> {
+    let limit = config.max_request_size.min(config.buffer_memory);
+    if size <= limit {
+        return None;
+    }
+    let name = if limit == config.max_request_size {
+        "max.request.size"
+    } else {
+        "buffer.memory"
+    };
+    let text = format!(
+        "a record of {size} bytes is larger than {name} ({limit}): raise it, or send less at once"
+    );
+    Some(Error::new(Kind::TooLarge, text).written_is(Written::No))
+}

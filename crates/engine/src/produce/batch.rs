@@ -1,0 +1,236 @@
+//! One batch of records, from its first record to its fate, and what it is measured and finished by.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use ottla_protocol::records::{self, BatchBuilder, BatchHeader, ProducerState};
+
+use crate::config::Config;
+use crate::error::{Error, Kind, Written};
+use crate::produce::stamp::Stamp;
+
+/// Orders the batches of a partition: the pieces of a split batch share its number and differ in their first record.
+pub(super) type BatchId = (u64, u32);
+
+/// The fate of records of one batch.
+#[derive(Debug)]
+pub struct Done<T> {
+    /// What the batch was opened with.
+    pub batch: T,
+    /// The first record's index in the batch.
+    pub first: u32,
+    /// How many records share this fate.
+    pub count: u32,
+    /// Where they are, or why not.
+    pub result: Result<Stored, Error>,
+}
+
+/// Where a run of records was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The first record's offset; -1 if the broker did not say.
+    pub base_offset: i64,
+    /// The broker's time if the topic stamps records on append.
+    pub log_append_time_ms: Option<i64>,
+}
+
+/// A batch that still takes records.
+#[derive(Debug)]
+pub(super) struct Open<T> {
+    number: u64,
+    pub(super) builder: BatchBuilder,
+    pub(super) user: T,
+    pub(super) created: Instant,
+    /// Counted against `buffer.memory`.
+    pub(super) bytes: usize,
+    pub(super) count: u32,
+}
+
+impl<T> Open<T> {
+    pub(super) fn new(now: Instant, number: u64, config: &Config, user: T) -> Open<T> {
+        Open {
+            number,
+            builder: BatchBuilder::new(config.compression, config.compression_level),
+            user,
+            created: now,
+            bytes: BatchHeader::SIZE,
+            count: 0,
+        }
+    }
+
+    pub(super) fn close(self) -> Batch<T> {
+        Batch {
+            id: (self.number, 0),
+            data: Data::Building(self.builder),
+            user: self.user,
+            count: self.count,
+            created: self.created,
+            bytes: self.bytes,
+            attempts: 0,
+            stamp: None,
+            maybe_written: false,
+            decided: false,
+        }
+    }
+}
+
+/// A batch that takes no more records.
+#[derive(Debug)]
+pub(super) struct Batch<T> {
+    pub(super) id: BatchId,
+    data: Data,
+    user: T,
+    pub(super) count: u32,
+    pub(super) created: Instant,
+    /// Counted against `buffer.memory` until no request holds the batch any more.
+    pub(super) bytes: usize,
+    pub(super) attempts: u32,
+    pub(super) stamp: Option<Stamp>,
+    /// An attempt was made whose outcome is not known.
+    pub(super) maybe_written: bool,
+    /// The fate was reported already; what is left is the request that owns the bytes.
+    pub(super) decided: bool,
+}
+
+#[derive(Debug)]
+enum Data {
+    Building(BatchBuilder),
+    /// Bytes with the stamp they were made with; set once the request was encoded.
+    Built(Arc<OnceLock<Bytes>>, Option<Stamp>),
+}
+
+impl<T: Clone> Batch<T> {
+    pub(super) fn fate(&self, result: Result<Stored, Error>) -> Done<T> {
+        Done {
+            batch: self.user.clone(),
+            first: self.id.1,
+            count: self.count,
+            result,
+        }
+    }
+
+    /// What is told of a batch that failed with `error`.
+    pub(super) fn failure(&self, error: Error) -> Error {
+        let written = if self.maybe_written {
+            Written::Unknown
+        } else {
+            Written::No
+        };
+        error.after(self.attempts).written_is(written)
+    }
+
+    /// The bytes to send, or how to make them; from now on they are kept for a repeat.
+    pub(super) fn load(&mut self) -> Load {
+        let cell = Arc::new(OnceLock::new());
+        let built = Data::Built(Arc::clone(&cell), self.stamp);
+        let contents = match std::mem::replace(&mut self.data, built) {
+            Data::Building(builder) => Contents::New(builder),
+            Data::Built(before, stamp) if stamp == self.stamp => {
+                self.data = Data::Built(Arc::clone(&before), stamp);
+                return Load {
+                    contents: Contents::Same(before.get().cloned()),
+                    cell: before,
+                    stamp: self.stamp,
+                };
+            }
+            Data::Built(before, _) => Contents::Restamped(before.get().cloned()),
+        };
+        Load {
+            contents,
+            cell,
+            stamp: self.stamp,
+        }
+    }
+
+    /// Two batches with half of the records each.
+    pub(super) fn halves(&self, config: &Config) -> Result<[Batch<T>; 2], String> {
+        let half = self.count / 2;
+        let [first, second] = self.rebuilt(config, half)?;
+        let piece = |builder: BatchBuilder, skip: u32, count: u32| Batch {
+            id: (self.id.0, self.id.1 + skip),
+            bytes: builder.size(),
+            data: Data::Building(builder),
+            user: self.user.clone(),
+            count,
+            created: self.created,
+            attempts: self.attempts,
+            // The records keep their numbers.
+            stamp: self.stamp.map(|stamp| stamp.after(skip)),
+            maybe_written: self.maybe_written,
+            decided: false,
+        };
+        Ok([
+            piece(first, 0, half),
+            piece(second, half, self.count - half),
+        ])
+    }
+
+    /// Two builders: the first with the first `half` records, the second with all others.
+    fn rebuilt(&self, config: &Config, half: u32) -> Result<[BatchBuilder; 2], String> {
+        let Data::Built(cell, _) = &self.data else {
+            return Err("the batch was never sent".to_owned());
+        };
+        let say = |cause: records::RecordsError| cause.to_string();
+        let bytes = cell.get().cloned().ok_or("the batch was never sent")?;
+        let batch = records::batches(bytes)
+            .next()
+            .ok_or("the batch is empty")?
+            .map_err(say)?;
+        let new_builder = || BatchBuilder::new(config.compression, config.compression_level);
+        let mut builders = [new_builder(), new_builder()];
+        let payload = batch.payload(usize::MAX).map_err(say)?;
+        for (record, index) in batch.records(&payload).map_err(say)?.zip(0..) {
+            let record = record.map_err(say)?;
+            let [first, second] = &mut builders;
+            let builder = if index < half { first } else { second };
+            builder
+                .append(record.timestamp, record.key, record.value, record.headers())
+                .map_err(say)?;
+        }
+        Ok(builders)
+    }
+}
+
+/// The bytes of a batch, as far as they are made: the rest takes time and needs no lock.
+#[derive(Debug)]
+pub(super) struct Load {
+    contents: Contents,
+    cell: Arc<OnceLock<Bytes>>,
+    stamp: Option<Stamp>,
+}
+
+#[derive(Debug)]
+enum Contents {
+    /// Records that were never sent.
+    New(BatchBuilder),
+    /// The bytes of an earlier attempt.
+    Same(Option<Bytes>),
+    /// The bytes of an earlier attempt, whose numbers have to be replaced.
+    Restamped(Option<Bytes>),
+}
+
+impl Load {
+    pub(super) fn finish(self) -> Result<Bytes, Error> {
+        let state = self.stamp.map_or(ProducerState::NONE, Stamp::state);
+        let lost = || {
+            let text = "an earlier attempt to encode the batch failed";
+            Error::new(Kind::Argument, text)
+        };
+        let refused = |cause: records::RecordsError| {
+            let text = format!("the batch does not encode: {cause}");
+            Error::new(Kind::Argument, text)
+        };
+        let bytes = match self.contents {
+            Contents::New(mut builder) => builder.finish(state).map_err(refused)?,
+            Contents::Same(bytes) => return bytes.ok_or_else(lost),
+            Contents::Restamped(bytes) => {
+                let mut bytes = BytesMut::from(&bytes.ok_or_else(lost)?[..]);
+                records::set_producer_state(&mut bytes, state).map_err(refused)?;
+                bytes.freeze()
+            }
+        };
+        // The cell is fresh: nobody else has set it.
+        Ok(self.cell.get_or_init(|| bytes).clone())
+    }
+}

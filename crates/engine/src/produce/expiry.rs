@@ -1,0 +1,79 @@
+//! Which batches are given up: those older than `delivery.timeout.ms`, and all at the end of the client.
+
+use std::time::Instant;
+
+use crate::cluster::Cluster;
+use crate::error::{Error, Kind};
+use crate::produce::accumulator::Accumulator;
+
+impl<T: Clone> Accumulator<T> {
+    /// Fails batches that are older than `delivery.timeout.ms`, and asks to be called when the next one is.
+    pub(super) fn expire(&mut self, now: Instant, cluster: &mut Cluster, index: usize) {
+        let timeout = self.config.delivery_timeout;
+        let Some(queue) = self.queues.get(index) else {
+            return;
+        };
+        let Some(oldest) = queue.oldest_undecided() else {
+            return;
+        };
+        if oldest + timeout > now {
+            cluster.set_alarm(oldest + timeout);
+            return;
+        }
+        let cause = self.why_waiting(cluster, queue);
+        let error = self.late(cause);
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        let is_late = |created: Instant| created + timeout <= now;
+        let open = queue.open.as_ref();
+        if open.is_some_and(|open| is_late(open.created)) {
+            queue.close_open();
+        }
+        while queue
+            .ready
+            .front()
+            .is_some_and(|batch| is_late(batch.created))
+        {
+            let Some(batch) = queue.ready.pop_front() else {
+                break;
+            };
+            self.fates.failed(&batch, queue.name(error.clone()));
+        }
+        for batch in &mut queue.sent {
+            if !batch.decided && is_late(batch.created) {
+                let error = Error::clone(&error).partition_is(&queue.topic, queue.partition);
+                self.fates.abandoned(batch, error);
+            }
+        }
+        if let Some(oldest) = queue.oldest_undecided() {
+            cluster.set_alarm(oldest + timeout);
+        }
+    }
+
+    fn late(&self, cause: Option<Error>) -> Error {
+        let text = format!(
+            "not delivered within delivery.timeout.ms ({} ms)",
+            self.config.delivery_timeout.as_millis()
+        );
+        match cause {
+            Some(cause) if cause.kind() == Kind::Broker => cause.wrap(Kind::Broker, text),
+            Some(cause) => cause.wrap(Kind::Timeout, text),
+            None => Error::new(Kind::Timeout, text),
+        }
+    }
+
+    /// The client closes: every batch fails with `cause`.
+    pub(crate) fn abort(&mut self, cause: &Error) {
+        for index in 0..self.queues.len() {
+            self.fail_unsent(index, cause);
+            let Some(queue) = self.queues.get_mut(index) else {
+                continue;
+            };
+            for batch in queue.sent.iter_mut().filter(|batch| !batch.decided) {
+                let error = cause.clone().partition_is(&queue.topic, queue.partition);
+                self.fates.abandoned(batch, error);
+            }
+        }
+    }
+}

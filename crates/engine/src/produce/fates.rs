@@ -1,0 +1,91 @@
+//! What is counted over all batches: bytes in use, which batches have no fate yet, the fates that nobody has taken.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::error::{Error, Written};
+use crate::produce::batch::{Batch, BatchId, Done, Stored};
+
+#[derive(Debug)]
+pub(super) struct Fates<T> {
+    used: usize,
+    undecided: BTreeSet<BatchId>,
+    done: VecDeque<Done<T>>,
+}
+
+impl<T> Default for Fates<T> {
+    fn default() -> Fates<T> {
+        Fates {
+            used: 0,
+            undecided: BTreeSet::new(),
+            done: VecDeque::new(),
+        }
+    }
+}
+
+impl<T: Clone> Fates<T> {
+    /// Bytes of records that have no fate yet, or that a request still owns.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// A batch was opened.
+    pub(super) fn opened(&mut self, number: u64) {
+        self.undecided.insert((number, 0));
+    }
+
+    /// An open batch takes more bytes.
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.used += bytes;
+    }
+
+    /// Whether all batches up to `mark` have their fate.
+    pub(super) fn is_decided(&self, mark: u64) -> bool {
+        let first = self.undecided.first();
+        first.is_none_or(|(number, _)| *number > mark)
+    }
+
+    /// The next fate that became known.
+    pub(super) fn poll(&mut self) -> Option<Done<T>> {
+        self.done.pop_front()
+    }
+
+    /// A batch that no request holds any more was written.
+    pub(super) fn delivered(&mut self, batch: &Batch<T>, stored: Stored) {
+        self.release(batch);
+        if !batch.decided {
+            self.done.push_back(batch.fate(Ok(stored)));
+        }
+    }
+
+    /// A batch that no request holds any more is given up. `error` names the partition.
+    pub(super) fn failed(&mut self, batch: &Batch<T>, error: Error) {
+        self.release(batch);
+        if !batch.decided {
+            let error = batch.failure(error);
+            self.done.push_back(batch.fate(Err(error)));
+        }
+    }
+
+    /// A batch is given up while a request still owns its bytes. `error` names the partition.
+    pub(super) fn abandoned(&mut self, batch: &mut Batch<T>, error: Error) {
+        batch.decided = true;
+        batch.maybe_written = true;
+        self.undecided.remove(&batch.id);
+        let error = error.after(batch.attempts).written_is(Written::Unknown);
+        self.done.push_back(batch.fate(Err(error)));
+    }
+
+    /// A batch gave way to two.
+    pub(super) fn split(&mut self, batch: &Batch<T>, halves: &[Batch<T>; 2]) {
+        self.release(batch);
+        for half in halves {
+            self.used += half.bytes;
+            self.undecided.insert(half.id);
+        }
+    }
+
+    fn release(&mut self, batch: &Batch<T>) {
+        self.used -= batch.bytes;
+        self.undecided.remove(&batch.id);
+    }
+}

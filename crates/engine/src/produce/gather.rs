@@ -1,0 +1,166 @@
+//! Which batches the next request to a broker takes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ottla_protocol::compression::Compression;
+use ottla_protocol::{ApiKey, Uuid};
+
+use crate::cluster::{Cluster, Lane, LinkId};
+use crate::error::{Error, Kind};
+use crate::produce::accumulator::Accumulator;
+use crate::produce::request::{Parcel, ParcelTopic, SentRequest};
+
+impl<T: Clone> Accumulator<T> {
+    /// The request to send on `link` now, if there is something to send and its broker may have one more.
+    pub(crate) fn next_request(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        link: LinkId,
+    ) -> Option<Parcel> {
+        let (node, Lane::Control) = cluster.node_of(link)? else {
+            return None;
+        };
+        if self.in_flight_on(link) >= self.config.max_in_flight || !self.is_identified() {
+            return None;
+        }
+        let chosen = self.choose(now, cluster, link, node);
+        if chosen.is_empty() {
+            return None;
+        }
+        match self.version(cluster, link, &chosen) {
+            Ok(version) => Some(self.parcel(cluster, link, version, &chosen)),
+            Err(error) => {
+                for index in chosen {
+                    self.fail_unsent(index, &error);
+                }
+                None
+            }
+        }
+    }
+
+    /// The queues whose first batch goes into the next request, as many as it holds, each in its turn.
+    fn choose(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        link: LinkId,
+        node: i32,
+    ) -> Vec<usize> {
+        let idle = self.in_flight_on(link) == 0;
+        let most = self.config.max_request_size;
+        let mut chosen = Vec::new();
+        let mut bytes = 0;
+        let mut rest = self.listed.len();
+        while rest > 0 && bytes < most {
+            rest -= 1;
+            let Some(index) = self.listed.pop_front() else {
+                break;
+            };
+            self.listed.push_back(index);
+            let Some(size) = self.size_due(now, cluster, link, node, idle, index) else {
+                continue;
+            };
+            if bytes > 0 && bytes + size > most {
+                // It was this one's turn: it keeps it.
+                self.listed.pop_back();
+                self.listed.push_front(index);
+                break;
+            }
+            bytes += size;
+            chosen.push(index);
+        }
+        chosen
+    }
+
+    /// The size of the batch that a queue has to send now over `link`; an open batch is closed for it.
+    fn size_due(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        link: LinkId,
+        node: i32,
+        idle: bool,
+        index: usize,
+    ) -> Option<usize> {
+        let queue = self.queues.get_mut(index)?;
+        if queue.leader != Some(node) || !queue.may_send_on(link) {
+            return None;
+        }
+        let at = queue.due(&self.config, idle)?;
+        if at > now {
+            cluster.set_alarm(at);
+            return None;
+        }
+        if queue.ready.is_empty() {
+            queue.close_open();
+            if let Some(topic) = self.topics.get_mut(&queue.topic) {
+                topic.partitions.leave(&self.queues, index);
+            }
+        }
+        let first = self.queues.get(index)?.ready.front()?;
+        Some(first.bytes)
+    }
+
+    /// The version for a request with a batch of each queue.
+    fn version(&self, cluster: &Cluster, link: LinkId, chosen: &[usize]) -> Result<i16, Error> {
+        let has_ids = chosen.iter().all(|index| {
+            let queue = self.queues.get(*index);
+            queue.is_some_and(|queue| self.topics.id(&queue.topic) != Uuid::ZERO)
+        });
+        // From 13 on topics have ids instead of names.
+        let cap = if has_ids { i16::MAX } else { 12 };
+        let version = cluster.version(link, ApiKey::Produce, cap)?;
+        if version < 7 && self.config.compression == Compression::Zstd {
+            let text = format!(
+                "compression.type=zstd needs a broker of 2.1 or newer (Produce 7; it speaks {version})"
+            );
+            return Err(Error::new(Kind::Unsupported, text));
+        }
+        Ok(version)
+    }
+
+    /// Takes the first ready batch of each queue into one request.
+    fn parcel(
+        &mut self,
+        cluster: &mut Cluster,
+        link: LinkId,
+        version: i16,
+        chosen: &[usize],
+    ) -> Parcel {
+        let token = cluster.token();
+        let identity = self.identity.filter(|_| self.config.idempotence);
+        let mut topics: Vec<ParcelTopic> = Vec::new();
+        let mut batches = Vec::with_capacity(chosen.len());
+        for index in chosen {
+            let Some(queue) = self.queues.get_mut(*index) else {
+                continue;
+            };
+            let Some(mut batch) = queue.next_attempt(identity) else {
+                continue;
+            };
+            let part = (queue.partition, batch.load());
+            batches.push((*index, batch.id));
+            queue.sent.push_back(batch);
+            queue.link = Some(link);
+            match topics.iter_mut().find(|topic| topic.name == queue.topic) {
+                Some(topic) => topic.partitions.push(part),
+                None => topics.push(ParcelTopic {
+                    name: Arc::clone(&queue.topic),
+                    id: self.topics.id(&queue.topic),
+                    partitions: vec![part],
+                }),
+            }
+        }
+        self.requests.insert(token, SentRequest { link, batches });
+        *self.in_flight.entry(link).or_insert(0) += 1;
+        Parcel {
+            token,
+            version,
+            acks: self.config.acks,
+            timeout: self.config.request_timeout,
+            topics,
+        }
+    }
+}

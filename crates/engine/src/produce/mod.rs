@@ -1,0 +1,65 @@
+//! Batches on their way to the partitions' leaders.
+//!
+//! ```text
+//!            full, lingered, or its broker is idle          an answer is awaited
+//!  append ─▶ open ─────────────────────────▶ ready ───────────────▶ sent ──▶ delivered
+//!                                              ▲                     │ └────▶ failed
+//!                                              └── in order, after ◀─┘
+//!                                                  a pause: retry
+//! ```
+//!
+//! Rules that keep records in order and single:
+//! * A partition's batches are sent in the order of their first append, over one connection at a time. After a failure
+//!   nothing more of the partition is sent until every batch under way has its answer; then all go again in order.
+//! * With idempotence (KIP-98) a batch gets producer id, epoch and sequence when it is first sent and keeps them in every
+//!   retry, so the broker can tell a repeat. Five requests in flight are what it remembers.
+//! * A broker that has no record of a producer in a partition takes any sequence number. So until the first batch under an
+//!   identity is acknowledged there, no second one is sent: were the first refused, the second would overtake it.
+//! * A batch that was given up leaves a gap in the sequence. The broker answers the next one with
+//!   OUT_OF_ORDER_SEQUENCE_NUMBER, which proves that it is not in the log; then the epoch is bumped (KIP-360) and what waits
+//!   is numbered anew from 0. Nothing is ever numbered anew without such a proof.
+//! * A request owns its batches' bytes until its answer or its connection's end, even if the batches were given up before.
+//!
+//! Each file has one reason, and imports only files that stand above it:
+//!
+//! | file | what it decides or keeps |
+//! |---|---|
+//! | `stamp` | a batch's identity and sequence number, and how far a partition's numbers are |
+//! | `batch` | one batch: open, closed, split, what it is measured by, and the bytes still to be made of it |
+//! | `fates` | what is counted over all batches: bytes in use, who has no fate yet, the fates to tell |
+//! | `queue` | one partition's batches: which may go, and when |
+//! | `partitioner` | which partition a record goes to |
+//! | `topics` | which topics are in use |
+//! | `request` | a Produce request whose batches still must be finished, and what is kept of one that was sent |
+//! | `identity` | how far the producer is with getting its producer id; knows nothing of batches |
+//! | `accumulator` | the state of all this, and what every step needs of it |
+//! | `append` | from a record to the open batch of its partition |
+//! | `gather` | which batches the next request to a broker takes |
+//! | `answer` | what an answer means for each batch |
+//! | `expiry` | which batches are given up |
+//! | `pump` | what follows when anything may have happened |
+//!
+//! The last five are steps of [`Accumulator`], which the client calls; they do not import each other.
+
+pub(crate) mod accumulator;
+mod answer;
+pub(crate) mod append;
+pub(crate) mod batch;
+mod expiry;
+mod fates;
+mod gather;
+pub(crate) mod identity;
+mod partitioner;
+mod pump;
+mod queue;
+pub(crate) mod request;
+mod stamp;
+mod topics;
+
+#[cfg(test)]
+mod tests;
+
+pub use accumulator::Accumulator;
+pub use append::{Appended, NotAppended, check_topic};
+pub use batch::{Done, Stored};
+pub use request::Parcel;

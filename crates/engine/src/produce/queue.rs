@@ -1,0 +1,167 @@
+//! The batches of one partition, in the order of their first append.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::cluster::LinkId;
+use crate::config::Config;
+use crate::error::Error;
+use crate::produce::batch::{Batch, BatchId, Open};
+use crate::produce::stamp::{Identity, Numbering};
+
+/// How long a batch waits for more records while its broker is busy, if `linger.ms` is not given.
+const ADAPTIVE_LINGER: Duration = Duration::from_millis(5);
+
+/// What must be numbered anew once nothing of a partition is under way.
+#[derive(Debug)]
+pub(super) enum Renumber {
+    None,
+    /// All that waits: it is surely not in the log.
+    All,
+    /// What was surely not written; the rest fails with this.
+    Unwritten(Error),
+}
+
+/// What is kept for one partition.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    pub(super) topic: Arc<str>,
+    pub(super) partition: i32,
+    pub(super) leader: Option<i32>,
+    pub(super) open: Option<Open<T>>,
+    pub(super) ready: VecDeque<Batch<T>>,
+    pub(super) sent: VecDeque<Batch<T>>,
+    /// The connection that carries what is in `sent`.
+    pub(super) link: Option<LinkId>,
+    /// A sent batch failed: nothing more is sent until `sent` is empty.
+    pub(super) hold: bool,
+    pub(super) renumber: Renumber,
+    pub(super) retry_at: Option<Instant>,
+    pub(super) failures: u32,
+    pub(super) last_error: Option<Error>,
+    pub(super) numbering: Numbering,
+    /// Smaller than `batch.size` after the broker found a batch too large.
+    pub(super) batch_limit: usize,
+    /// Whether it is in the list of queues with something to do.
+    pub(super) listed: bool,
+}
+
+impl<T> Queue<T> {
+    pub(super) fn new(topic: Arc<str>, partition: i32, batch_limit: usize) -> Queue<T> {
+        Queue {
+            topic,
+            partition,
+            leader: None,
+            open: None,
+            ready: VecDeque::new(),
+            sent: VecDeque::new(),
+            link: None,
+            hold: false,
+            renumber: Renumber::None,
+            retry_at: None,
+            failures: 0,
+            last_error: None,
+            numbering: Numbering::default(),
+            batch_limit,
+            listed: false,
+        }
+    }
+
+    /// The error with the partition's name.
+    pub(super) fn name(&self, error: Error) -> Error {
+        error.partition_is(&self.topic, self.partition)
+    }
+
+    /// Whether no batch is here, not even one that a request still owns.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_none() && self.ready.is_empty() && self.sent.is_empty()
+    }
+
+    pub(super) fn renumber_all(&mut self) {
+        if let Renumber::None = self.renumber {
+            self.renumber = Renumber::All;
+        }
+    }
+
+    pub(super) fn close_if_full(&mut self, more: usize) -> bool {
+        let full = self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.builder.size() + more > self.batch_limit);
+        if full {
+            self.close_open();
+        }
+        full
+    }
+
+    pub(super) fn close_open(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.ready.push_back(open.close());
+        }
+    }
+
+    /// Whether a batch sent over `link` now would keep its place.
+    pub(super) fn may_send_on(&self, link: LinkId) -> bool {
+        let alone = self.sent.is_empty();
+        let follows = self.numbering.is_established() && self.link == Some(link);
+        !self.hold && (alone || follows)
+    }
+
+    /// When the next batch may go; `idle` says that its broker owes no answer.
+    pub(super) fn due(&self, config: &Config, idle: bool) -> Option<Instant> {
+        if let Some(batch) = self.ready.front() {
+            return Some(self.retry_at.unwrap_or(batch.created));
+        }
+        let open = self.open.as_ref()?;
+        Some(match config.linger {
+            Some(linger) => open.created + linger,
+            None if idle => open.created,
+            None => open.created + ADAPTIVE_LINGER,
+        })
+    }
+
+    pub(super) fn oldest_undecided(&self) -> Option<Instant> {
+        let sent = self
+            .sent
+            .iter()
+            .find(|batch| !batch.decided)
+            .map(|batch| batch.created);
+        let ready = self.ready.front().map(|batch| batch.created);
+        let open = self.open.as_ref().map(|open| open.created);
+        [sent, ready, open].into_iter().flatten().min()
+    }
+
+    /// Whether no batch before this one is without a fate at the broker.
+    pub(super) fn is_first(&self, id: BatchId) -> bool {
+        self.sent.front().is_some_and(|batch| batch.id == id)
+            && self.ready.front().is_none_or(|batch| batch.id > id)
+    }
+
+    pub(super) fn sent_batch(&mut self, id: BatchId) -> Option<&mut Batch<T>> {
+        self.sent.iter_mut().find(|batch| batch.id == id)
+    }
+
+    /// Takes a batch out of those that are under way.
+    pub(super) fn remove_sent(&mut self, id: BatchId) -> Option<Batch<T>> {
+        let at = self.sent.iter().position(|batch| batch.id == id)?;
+        self.sent.remove(at)
+    }
+
+    /// Puts a batch that was under way among those that wait, in its place.
+    pub(super) fn put_back(&mut self, batch: Batch<T>) {
+        let at = self.ready.partition_point(|other| other.id < batch.id);
+        self.ready.insert(at, batch);
+    }
+
+    /// The first batch that waits, with its number, counted as one more attempt.
+    pub(super) fn next_attempt(&mut self, identity: Option<Identity>) -> Option<Batch<T>> {
+        let mut batch = self.ready.pop_front()?;
+        if let (None, Some(identity)) = (batch.stamp, identity) {
+            let settled = self.sent.is_empty() && self.ready.iter().all(|b| b.stamp.is_none());
+            batch.stamp = Some(self.numbering.stamp(identity, batch.count, settled));
+        }
+        batch.attempts += 1;
+        Some(batch)
+    }
+}

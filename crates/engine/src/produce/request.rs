@@ -1,0 +1,100 @@
+//! A Produce request: one whose batches still must be finished, and what is kept of one that was sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ottla_protocol::Uuid;
+use ottla_protocol::messages::ProduceRequest;
+use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+
+use crate::api::Request;
+use crate::cluster::LinkId;
+use crate::connection::Outgoing;
+use crate::error::Error;
+use crate::produce::batch::{BatchId, Load};
+
+/// A Produce request whose batches still have to be finished, which takes time and needs no engine.
+#[derive(Debug)]
+pub struct Parcel {
+    pub(super) token: u64,
+    pub(super) version: i16,
+    pub(super) acks: i16,
+    pub(super) timeout: Duration,
+    pub(super) topics: Vec<ParcelTopic>,
+}
+
+#[derive(Debug)]
+pub(super) struct ParcelTopic {
+    pub(super) name: Arc<str>,
+    pub(super) id: Uuid,
+    pub(super) partitions: Vec<(i32, Load)>,
+}
+
+/// What a request carries, until its answer or its connection's end: the batches by the index of their queue.
+#[derive(Debug)]
+pub(super) struct SentRequest {
+    pub(super) link: LinkId,
+    pub(super) batches: Vec<(usize, BatchId)>,
+}
+
+impl Parcel {
+    pub(crate) fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Compresses and sums what is new, and makes the request.
+    pub(crate) fn finish(self) -> Result<Outgoing, Error> {
+        let Parcel {
+            token,
+            version,
+            acks,
+            timeout,
+            topics,
+        } = self;
+        let topic_data = topics
+            .into_iter()
+            .map(ParcelTopic::finish)
+            .collect::<Result<_, Error>>()?;
+        let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        let request = Request::Produce(ProduceRequest {
+            acks,
+            timeout_ms,
+            topic_data,
+            ..Default::default()
+        });
+        Ok(Outgoing {
+            token,
+            request,
+            version,
+            timeout,
+            answered: acks != 0,
+            expected_bytes: 0,
+        })
+    }
+}
+
+impl ParcelTopic {
+    fn finish(self) -> Result<TopicProduceData, Error> {
+        let name = self.name;
+        let partition_data = self
+            .partitions
+            .into_iter()
+            .map(|(index, load)| {
+                let records = load
+                    .finish()
+                    .map_err(|error| error.partition_is(&name, index))?;
+                Ok(PartitionProduceData {
+                    index,
+                    records: Some(records),
+                    ..Default::default()
+                })
+            })
+            .collect::<Result<_, Error>>()?;
+        Ok(TopicProduceData {
+            name: (&*name).into(),
+            topic_id: self.id,
+            partition_data,
+            ..Default::default()
+        })
+    }
+}

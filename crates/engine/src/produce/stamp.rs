@@ -1,0 +1,122 @@
+//! How a batch is numbered, so that a broker can tell a repeat (KIP-98).
+//!
+//! The sequence numbers of a partition go on from batch to batch under one identity, and begin anew with 0 under the next
+//! one. A partition changes its identity only when none of its batches carries the old one.
+
+use ottla_protocol::records::ProducerState;
+
+/// A producer id and its epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) id: i64,
+    pub(crate) epoch: i16,
+}
+
+impl Identity {
+    /// The same id in the next epoch (KIP-360); `None` after the last epoch.
+    pub(super) fn bumped(self) -> Option<Identity> {
+        let epoch = self.epoch.checked_add(1)?;
+        Some(Identity { epoch, ..self })
+    }
+}
+
+/// Producer id, epoch and first sequence number of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) identity: Identity,
+    pub(super) sequence: i32,
+}
+
+impl Stamp {
+    /// The stamp of what follows `records` records later.
+    pub(super) fn after(self, records: u32) -> Stamp {
+        Stamp {
+            sequence: plus(self.sequence, records),
+            ..self
+        }
+    }
+
+    /// As it stands in the header of a batch.
+    pub(super) fn state(self) -> ProducerState {
+        ProducerState {
+            producer_id: self.identity.id,
+            epoch: self.identity.epoch,
+            base_sequence: self.sequence,
+        }
+    }
+}
+
+/// How far the numbers of one partition are.
+#[derive(Debug, Default)]
+pub(super) struct Numbering {
+    identity: Option<Identity>,
+    /// The broker has acknowledged a batch under this identity.
+    established: bool,
+    next_sequence: i32,
+}
+
+impl Numbering {
+    /// Numbers the next `records` records. `settled` says that no batch of the partition carries a number.
+    pub(super) fn stamp(&mut self, identity: Identity, records: u32, settled: bool) -> Stamp {
+        if self.identity.is_none() || (settled && self.identity != Some(identity)) {
+            *self = Numbering {
+                identity: Some(identity),
+                established: false,
+                next_sequence: 0,
+            };
+        }
+        let stamp = Stamp {
+            identity: self.identity.unwrap_or(identity),
+            sequence: self.next_sequence,
+        };
+        self.next_sequence = plus(self.next_sequence, records);
+        stamp
+    }
+
+    /// The broker acknowledged a batch with this stamp.
+    pub(super) fn acknowledged(&mut self, stamp: Option<Stamp>) {
+        self.established =
+            self.identity.is_none() || stamp.map(|stamp| stamp.identity) == self.identity;
+    }
+
+    /// Whether several batches may be under way: a broker that has no record of a producer takes any sequence number, so
+    /// the first batch goes alone.
+    pub(super) fn is_established(&self) -> bool {
+        self.established || self.identity.is_none()
+    }
+
+    /// Ends the use of an identity, and gives it: the next batch begins with another one.
+    pub(super) fn end(&mut self) -> Option<Identity> {
+        self.identity.take()
+    }
+}
+
+/// Sequence numbers go from 0 to the largest int32, and then from 0 again.
+fn plus(sequence: i32, records: u32) -> i32 {
+    let sum = (i64::from(sequence) + i64::from(records)) % (i64::from(i32::MAX) + 1);
+    i32::try_from(sum).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_wrap() {
+        assert_eq!(plus(i32::MAX, 1), 0);
+        assert_eq!(plus(i32::MAX - 1, 1), i32::MAX);
+        assert_eq!(plus(i32::MAX - 1, 5), 3);
+    }
+
+    #[test]
+    fn an_identity_changes_only_when_nothing_carries_the_old_one() {
+        let old = Identity { id: 1, epoch: 0 };
+        let new = Identity { id: 1, epoch: 1 };
+        let mut numbering = Numbering::default();
+        assert_eq!(numbering.stamp(old, 3, true).sequence, 0);
+        let kept = numbering.stamp(new, 2, false);
+        assert_eq!((kept.identity, kept.sequence), (old, 3));
+        let begun = numbering.stamp(new, 2, true);
+        assert_eq!((begun.identity, begun.sequence), (new, 0));
+    }
+}
