@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ottla_engine::engine::Questions;
+use ottla_engine::admin::Admin as Composition;
+use ottla_engine::call::{
+    CreateTopics, DeleteTopics, DescribeCluster, DescribeTopics, EARLIEST, LATEST, ListOffsets,
+    ListTopics,
+};
 use ottla_engine::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
-use ottla_engine::messages::delete_topics_request::DeleteTopicState;
 use ottla_engine::messages::metadata_response::MetadataResponseTopic;
-use ottla_engine::messages::{CreateTopicsRequest, DeleteTopicsRequest, MetadataResponse};
-use ottla_engine::operation::{Answer, EARLIEST, LATEST, Question};
-use ottla_engine::{Config, Engine, Error, ErrorCode, Role};
+use ottla_engine::{Config, Engine, Error, Role};
 use tokio::runtime::Handle;
 
 use crate::PartitionInfo;
+use crate::calls::{ask, unexpected};
 use crate::consumer::OffsetAndTimestamp;
 use crate::driver::Driver;
 use crate::producer::JOIN_TIMEOUT;
-use crate::questions::{ask, unexpected};
 
 /// A topic to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +94,7 @@ pub type Each<K, V> = Vec<(K, Result<V, Error>)>;
 /// An admin client: a cheap handle, to be cloned and shared. The outer error of each call means that no answer came at all.
 #[derive(Clone, Debug)]
 pub struct Admin {
-    driver: Arc<Driver<Questions>>,
+    driver: Arc<Driver<Composition>>,
 }
 
 impl Admin {
@@ -102,7 +103,7 @@ impl Admin {
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
     pub fn new(config: Config, runtime: &Handle) -> Result<Admin, Error> {
-        let driver = Driver::start(config, Role::Admin, runtime, Engine::new)?;
+        let driver = Driver::start(config, Role::Admin, runtime, Engine::admin)?;
         Ok(Admin {
             driver: Arc::new(driver),
         })
@@ -136,28 +137,16 @@ impl Admin {
                 ..Default::default()
             })
             .collect();
-        let request = CreateTopicsRequest {
+        let call = CreateTopics {
             topics: rows,
             timeout_ms: self.millis(timeout),
             validate_only,
-            ..Default::default()
         };
-        let Answer::CreateTopics(answer) =
-            ask(&self.driver, Question::CreateTopics(request), timeout).await?
-        else {
-            return Err(unexpected());
-        };
-        let result = |name: &str| {
-            let row = answer.topics.iter().find(|row| *row.name == *name);
-            verdict(
-                "CreateTopics",
-                name,
-                row.map(|row| (row.error_code, row.error_message.as_deref())),
-            )
-        };
+        let found = ask(&self.driver, call, timeout).await?;
         Ok(topics
             .iter()
-            .map(|topic| (topic.name.clone(), result(&topic.name)))
+            .map(|topic| topic.name.clone())
+            .zip(found)
             .collect())
     }
 
@@ -170,38 +159,12 @@ impl Admin {
         names: &[String],
         timeout: Option<Duration>,
     ) -> Result<Each<String, ()>, Error> {
-        let topics = names
-            .iter()
-            .map(|name| DeleteTopicState {
-                name: Some(name.as_str().into()),
-                ..Default::default()
-            })
-            .collect();
-        let request = DeleteTopicsRequest {
-            topics,
+        let call = DeleteTopics {
+            names: names.to_vec(),
             timeout_ms: self.millis(timeout),
-            ..Default::default()
         };
-        let Answer::DeleteTopics(answer) =
-            ask(&self.driver, Question::DeleteTopics(request), timeout).await?
-        else {
-            return Err(unexpected());
-        };
-        let result = |name: &str| {
-            let row = answer
-                .responses
-                .iter()
-                .find(|row| row.name.as_deref() == Some(name));
-            verdict(
-                "DeleteTopics",
-                name,
-                row.map(|row| (row.error_code, row.error_message.as_deref())),
-            )
-        };
-        Ok(names
-            .iter()
-            .map(|name| (name.clone(), result(name)))
-            .collect())
+        let found = ask(&self.driver, call, timeout).await?;
+        Ok(names.iter().cloned().zip(found).collect())
     }
 
     /// All topics, sorted by name; with Kafka's own if `internal`.
@@ -213,7 +176,7 @@ impl Admin {
         internal: bool,
         timeout: Option<Duration>,
     ) -> Result<Vec<TopicListing>, Error> {
-        let answer = self.metadata(None, timeout).await?;
+        let answer = ask(&self.driver, ListTopics, timeout).await?;
         let mut topics: Vec<_> = answer
             .topics
             .iter()
@@ -236,25 +199,19 @@ impl Admin {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let answer = self.metadata(Some(names.to_vec()), timeout).await?;
-        let result = |name: &str| {
-            let row = answer
-                .topics
-                .iter()
-                .find(|row| row.name.as_deref() == Some(name));
-            verdict("Metadata", name, row.map(|row| (row.error_code, None)))?;
-            let listing = row
-                .and_then(TopicListing::answered)
-                .ok_or_else(unexpected)?;
-            let partitions = row.map(PartitionInfo::answered).unwrap_or_default();
+        let call = DescribeTopics::at_once(names.to_vec());
+        let found = ask(&self.driver, call, timeout).await?;
+        let described = |row: Result<MetadataResponseTopic, Error>| {
+            let row = row?;
             Ok(TopicDescription {
-                listing,
-                partitions,
+                listing: TopicListing::answered(&row).ok_or_else(unexpected)?,
+                partitions: PartitionInfo::answered(&row),
             })
         };
         Ok(names
             .iter()
-            .map(|name| (name.clone(), result(name)))
+            .cloned()
+            .zip(found.into_iter().map(described))
             .collect())
     }
 
@@ -278,10 +235,7 @@ impl Admin {
                 (Arc::clone(topic), *partition, time)
             })
             .collect();
-        let Answer::Offsets(found) = ask(&self.driver, Question::Offsets(wanted), timeout).await?
-        else {
-            return Err(unexpected());
-        };
+        let found = ask(&self.driver, ListOffsets { wanted }, timeout).await?;
         Ok(found
             .into_iter()
             .map(|result| result.map(OffsetAndTimestamp::of))
@@ -296,7 +250,7 @@ impl Admin {
         &self,
         timeout: Option<Duration>,
     ) -> Result<ClusterDescription, Error> {
-        let answer = self.metadata(Some(Vec::new()), timeout).await?;
+        let answer = ask(&self.driver, DescribeCluster, timeout).await?;
         let mut nodes: Vec<_> = answer
             .brokers
             .iter()
@@ -329,26 +283,6 @@ impl Admin {
         self.driver.config()
     }
 
-    async fn metadata(
-        &self,
-        topics: Option<Vec<String>>,
-        timeout: Option<Duration>,
-    ) -> Result<MetadataResponse, Error> {
-        match ask(
-            &self.driver,
-            Question::Metadata {
-                topics,
-                auto_create: false,
-            },
-            timeout,
-        )
-        .await?
-        {
-            Answer::Metadata(answer) => Ok(answer),
-            _ => Err(unexpected()),
-        }
-    }
-
     /// What the broker is told: how long it may take itself.
     fn millis(&self, timeout: Option<Duration>) -> i32 {
         let config = self.config();
@@ -356,23 +290,6 @@ impl Admin {
             .unwrap_or(config.default_api_timeout)
             .min(config.request_timeout);
         i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX)
-    }
-}
-
-/// One topic's result: the error code, and the broker's text about it.
-fn verdict(
-    api: &'static str,
-    topic: &str,
-    answer: Option<(i16, Option<&str>)>,
-) -> Result<(), Error> {
-    let (code, text) = answer.ok_or_else(|| unexpected().calling(api).topic_is(&topic.into()))?;
-    let code = ErrorCode(code);
-    if code.is_error() {
-        Err(Error::from_code(code, text)
-            .calling(api)
-            .topic_is(&topic.into()))
-    } else {
-        Ok(())
     }
 }
 

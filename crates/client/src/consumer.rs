@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ottla_engine::call::{EARLIEST, FoundOffset, LATEST, ListOffsets};
 use ottla_engine::consumer::{Consumer as Work, Generation};
 use ottla_engine::engine::closed_error;
-use ottla_engine::operation::{Answer, EARLIEST, LATEST, Question};
 use ottla_engine::{Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
@@ -18,10 +18,10 @@ pub use ottla_engine::consumer::Start;
 pub use ottla_engine::fetched::{Aborted, Fetched};
 
 use crate::PartitionInfo;
+use crate::calls;
 use crate::decoding::{Decoding, Outcome};
 use crate::driver::{Driver, deadline};
 use crate::producer::JOIN_TIMEOUT;
-use crate::questions;
 
 /// Makes what `poll` returns from records as they came.
 pub trait Decode: Send + Sync + 'static {
@@ -318,8 +318,7 @@ impl<D: Decode> Consumer<D> {
         topic: &str,
         timeout: Option<Duration>,
     ) -> Result<Vec<PartitionInfo>, Error> {
-        let auto_create = self.config().allow_auto_create_topics;
-        questions::partitions_for(&self.inner.driver, topic, auto_create, timeout).await
+        calls::partitions_for(&self.inner.driver, topic, timeout).await
     }
 
     /// Wakes polls with `Kind::Closed`, joins every task within `timeout`. Idempotent.
@@ -347,11 +346,8 @@ impl<D: Decode> Inner<D> {
         &self,
         wanted: Vec<(Arc<str>, i32, i64)>,
         timeout: Option<Duration>,
-    ) -> Result<Vec<Result<ottla_engine::operation::FoundOffset, Error>>, Error> {
-        match questions::ask(&self.driver, Question::Offsets(wanted), timeout).await? {
-            Answer::Offsets(found) => Ok(found),
-            _ => Err(questions::unexpected()),
-        }
+    ) -> Result<Vec<Result<FoundOffset, Error>>, Error> {
+        calls::ask(&self.driver, ListOffsets { wanted }, timeout).await
     }
 
     /// Takes what is there, decodes it, and gives out as much as one poll may return.
@@ -502,7 +498,7 @@ pub struct OffsetAndTimestamp {
 }
 
 impl OffsetAndTimestamp {
-    pub(crate) fn of(found: ottla_engine::operation::FoundOffset) -> Option<OffsetAndTimestamp> {
+    pub(crate) fn of(found: FoundOffset) -> Option<OffsetAndTimestamp> {
         (found.offset >= 0).then_some(OffsetAndTimestamp {
             offset: found.offset,
             timestamp_ms: found.timestamp_ms,

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::BytesMut;
 use ottla_engine::connection::{Connection, Heard};
-use ottla_engine::engine::{Event, Work, closed_error};
+use ottla_engine::engine::{Event, closed_error};
+use ottla_engine::part::Client;
 use ottla_engine::{Action, Config, Engine, Error, Kind, LinkId, Role};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -34,14 +35,14 @@ use crate::sending::Sending;
 use crate::socket;
 
 /// Work whose results must be handed on outside of the engine's lock.
-pub(crate) trait Publish: Work + Sized {
+pub(crate) trait Publish: Client + Sized {
     type News: Send;
 
     fn collect(engine: &mut Engine<Self>) -> Vec<Self::News>;
     fn publish(news: Self::News);
 }
 
-impl Publish for ottla_engine::engine::Questions {
+impl Publish for ottla_engine::admin::Admin {
     type News = ();
 
     fn collect(_: &mut Engine<Self>) -> Vec<()> {
@@ -88,7 +89,7 @@ struct Locked<W> {
     armed: Option<Instant>,
 }
 
-impl<W: Work> Locked<W> {
+impl<W: Client> Locked<W> {
     /// Notes when the engine wants to be looked at; true if the timer's task would sleep beyond that.
     fn arm(&mut self) -> bool {
         let Some(alarm) = self.engine.next_timeout() else {

@@ -2,12 +2,12 @@
 
 pub mod admin;
 mod buffers;
+mod calls;
 pub mod consumer;
 mod decoding;
 pub mod delivery;
 mod driver;
 pub mod producer;
-mod questions;
 mod sending;
 mod socket;
 

@@ -443,10 +443,12 @@ async fn a_wait_without_end_is_none_too_long() {
 #[tokio::test]
 async fn what_a_broker_refuses_or_does_not_know_is_said() {
     let peer = Peer::start(|stream, _, port| broker(stream, port, |_, _| Duration::ZERO)).await;
-    let error = admin(&peer.address)
+    let (_, result) = admin(&peer.address)
         .delete_topics(&["t".to_owned()], SOON)
         .await
-        .unwrap_err();
+        .unwrap()
+        .remove(0);
+    let error = result.unwrap_err();
     assert_eq!(
         (error.kind(), error.api()),
         (Kind::Unsupported, Some("DeleteTopics"))

@@ -1,21 +1,24 @@
 //! The requests a client sends and their answers, with the versions it can speak.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use ottla_protocol::header;
 use ottla_protocol::messages::{
     ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, CreateTopicsResponse,
-    DeleteTopicsRequest, DeleteTopicsResponse, FetchRequest, FetchResponse, InitProducerIdRequest,
-    InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse, MetadataRequest,
-    MetadataResponse, ProduceRequest, ProduceResponse,
+    DeleteTopicsRequest, DeleteTopicsResponse, FetchRequest, FetchResponse, FindCoordinatorRequest,
+    FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest,
+    ListOffsetsResponse, MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Kind};
 
-/// Declares both enums from one list: API, lowest and highest version whose meaning this crate knows.
+/// Declares both enums from one list: API, lowest and highest version whose meaning this crate knows, and the version from
+/// which the client itself keeps the pause that an answer asks for (KIP-219; before it, the broker did).
 macro_rules! apis {
-    ($($api:ident: $request:ident => $response:ident, $min:literal..=$max:literal;)*) => {
+    ($($api:ident: $request:ident => $response:ident, $min:literal..=$max:literal, throttles from $throttle:literal;)*) => {
         /// A request of any API.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "named by API")]
@@ -46,6 +49,22 @@ macro_rules! apis {
         }
 
         impl Response {
+            /// The API.
+            pub fn api(&self) -> ApiKey {
+                match self {
+                    $(Response::$api(_) => ApiKey::$api,)*
+                }
+            }
+
+            /// The pause that the broker asks the client to keep, if it does.
+            pub(crate) fn throttle(&self, version: i16) -> Option<Duration> {
+                let (millis, from) = match self {
+                    $(Response::$api(body) => (body.throttle_time_ms, $throttle),)*
+                };
+                let millis = u64::try_from(millis).ok().filter(|millis| *millis > 0)?;
+                (version >= from).then_some(Duration::from_millis(millis))
+            }
+
             /// Decodes the answer to a request of `api` at `version`; `None` for an API that no request here has.
             /// With it comes how many bytes follow it in its frame.
             pub(crate) fn decode(api: ApiKey, version: i16, frame: Bytes) -> Option<Result<(Response, usize), DecodeError>> {
@@ -71,14 +90,15 @@ macro_rules! apis {
 
 apis! {
     // Batches of magic 2 begin with Produce 3 and Fetch 4.
-    Produce: ProduceRequest => ProduceResponse, 3..=13;
-    Fetch: FetchRequest => FetchResponse, 4..=17;
-    ListOffsets: ListOffsetsRequest => ListOffsetsResponse, 1..=10;
-    Metadata: MetadataRequest => MetadataResponse, 1..=13;
-    ApiVersions: ApiVersionsRequest => ApiVersionsResponse, 0..=4;
-    CreateTopics: CreateTopicsRequest => CreateTopicsResponse, 2..=7;
-    DeleteTopics: DeleteTopicsRequest => DeleteTopicsResponse, 1..=6;
-    InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=5;
+    Produce: ProduceRequest => ProduceResponse, 3..=13, throttles from 6;
+    Fetch: FetchRequest => FetchResponse, 4..=17, throttles from 8;
+    ListOffsets: ListOffsetsRequest => ListOffsetsResponse, 1..=10, throttles from 3;
+    Metadata: MetadataRequest => MetadataResponse, 1..=13, throttles from 6;
+    ApiVersions: ApiVersionsRequest => ApiVersionsResponse, 0..=4, throttles from 2;
+    CreateTopics: CreateTopicsRequest => CreateTopicsResponse, 2..=7, throttles from 3;
+    DeleteTopics: DeleteTopicsRequest => DeleteTopicsResponse, 1..=6, throttles from 2;
+    FindCoordinator: FindCoordinatorRequest => FindCoordinatorResponse, 0..=6, throttles from 2;
+    InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=5, throttles from 1;
 }
 
 impl Request {
@@ -87,12 +107,8 @@ impl Request {
         match self {
             // Older brokers create topics as their own configuration says.
             Request::Metadata(body) if version < 4 => body.allow_auto_topic_creation = true,
-            Request::DeleteTopics(body) if version < 6 => {
-                body.topic_names = body
-                    .topics
-                    .drain(..)
-                    .filter_map(|topic| topic.name)
-                    .collect();
+            Request::FindCoordinator(body) if version < 4 => {
+                body.key = body.coordinator_keys.drain(..).next().unwrap_or_default();
             }
             _ => {}
         }

@@ -19,25 +19,9 @@ use ottla_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use ottla_protocol::{ApiKey, ErrorCode, Frame, header};
 
 use crate::api::{API_VERSIONS_MAX, Request, Response, Versions};
+use crate::dispatch::Outgoing;
 use crate::error::{Error, Kind};
 use crate::frame::{LIMIT_AT_FIRST, large, next_frame, room};
-
-/// A request on its way to the wire.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outgoing {
-    /// Given back with the answer.
-    pub token: u64,
-    /// The request.
-    pub request: Request,
-    /// The version to encode it at.
-    pub version: i16,
-    /// How long the answer may take.
-    pub timeout: Duration,
-    /// Whether there will be an answer; a Produce with `acks=0` has none.
-    pub answered: bool,
-    /// Bytes of answer that were asked for; room for them is made without waiting to see them.
-    pub expected_bytes: usize,
-}
 
 /// What a connection tells its owner.
 #[derive(Clone, Debug, PartialEq)]

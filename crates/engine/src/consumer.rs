@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::api::Response;
-use crate::cluster::LinkId;
 use crate::config::Config;
-use crate::engine::{Core, Dispatch, Engine, Failed, Work, closed_error};
+use crate::engine::{Engine, closed_error};
 use crate::error::Error;
 use crate::fetch::Fetcher;
 pub use crate::fetch::{Generation, Start, Taken};
-use crate::operation::{Answer, OperationId};
+use crate::part::sealed::Composition;
+use crate::part::{Client, Part};
 
-/// The consumer's part of an [`Engine`].
+/// What an [`Engine`] is composed of to be a consumer.
 #[derive(Debug)]
 pub struct Consumer {
     fetcher: Fetcher,
@@ -22,7 +21,7 @@ impl Engine<Consumer> {
     /// A consumer. `seed` drives everything that is left to chance.
     pub fn consumer(config: Arc<Config>, seed: u64) -> Engine<Consumer> {
         let fetcher = Fetcher::new(Arc::clone(&config));
-        Engine::with_work(config, seed, Consumer { fetcher })
+        Engine::with_client(config, seed, Consumer { fetcher })
     }
 
     /// Reads these partitions and no others. One that was assigned before and comes with [`Start::Reset`] goes on as it was.
@@ -38,7 +37,7 @@ impl Engine<Consumer> {
             return Err(closed_error());
         }
         let cluster = &mut self.core.cluster;
-        self.work.fetcher.assign(now, cluster, partitions)?;
+        self.client.fetcher.assign(now, cluster, partitions)?;
         self.settle(now);
         Ok(())
     }
@@ -54,7 +53,7 @@ impl Engine<Consumer> {
         partition: i32,
         to: Start,
     ) -> Result<(), Error> {
-        self.work.fetcher.seek(now, topic, partition, to)?;
+        self.client.fetcher.seek(now, topic, partition, to)?;
         self.settle(now);
         Ok(())
     }
@@ -64,7 +63,7 @@ impl Engine<Consumer> {
     /// # Errors
     /// The partition is not assigned, or what keeps its offset from being known for good.
     pub fn position(&self, topic: &str, partition: i32) -> Result<Option<i64>, Error> {
-        self.work.fetcher.position(topic, partition)
+        self.client.fetcher.position(topic, partition)
     }
 
     /// Stops or resumes giving out records of a partition.
@@ -78,24 +77,24 @@ impl Engine<Consumer> {
         partition: i32,
         paused: bool,
     ) -> Result<(), Error> {
-        self.work.fetcher.set_paused(topic, partition, paused)?;
+        self.client.fetcher.set_paused(topic, partition, paused)?;
         self.settle(now);
         Ok(())
     }
 
     /// The assigned partitions, sorted, and whether each is paused.
     pub fn assignment(&self) -> impl Iterator<Item = (&Arc<str>, i32, bool)> {
-        self.work.fetcher.assignment()
+        self.client.fetcher.assignment()
     }
 
     /// The oldest buffered records. Makes room for the next fetch.
     pub fn take(&mut self, now: Instant) -> Option<Taken> {
-        self.work.fetcher.take(now, &mut self.core.cluster)
+        self.client.fetcher.take(now, &mut self.core.cluster)
     }
 
     /// Whether something of this generation may still be given to the caller.
     pub fn is_current(&self, topic: &str, partition: i32, generation: Generation) -> bool {
-        self.work.fetcher.is_current(topic, partition, generation)
+        self.client.fetcher.is_current(topic, partition, generation)
     }
 
     /// The caller gets everything before `next_offset`; false if a seek came in between, then it must not.
@@ -106,7 +105,7 @@ impl Engine<Consumer> {
         generation: Generation,
         next_offset: i64,
     ) -> bool {
-        let fetcher = &mut self.work.fetcher;
+        let fetcher = &mut self.client.fetcher;
         fetcher.advance(topic, partition, generation, next_offset)
     }
 
@@ -119,64 +118,31 @@ impl Engine<Consumer> {
         offset: i64,
         error: Error,
     ) {
-        let fetcher = &mut self.work.fetcher;
+        let fetcher = &mut self.client.fetcher;
         fetcher.reject(topic, partition, generation, offset, error);
     }
 
     /// An error that keeps a partition from being read until a seek or a new assignment; once the caller got everything
     /// that stands before it.
     pub fn stuck(&self) -> Option<&Error> {
-        self.work.fetcher.stuck()
+        self.client.fetcher.stuck()
     }
 
     /// Why nothing comes, if it is not just that there is nothing: no broker, an unknown topic, no leader.
     pub fn delay(&self) -> Option<Error> {
-        let delay = || self.work.fetcher.delay(&self.core.cluster);
+        let delay = || self.client.fetcher.delay(&self.core.cluster);
         self.trouble().or_else(delay)
     }
 }
 
-impl Work for Consumer {
-    fn handle_answer(
-        &mut self,
-        now: Instant,
-        core: &mut Core,
-        link: LinkId,
-        token: u64,
-        response: Response,
-    ) {
-        self.fetcher
-            .handle_answer(now, &mut core.cluster, link, token, response);
-    }
-
-    fn handle_orphan(&mut self, now: Instant, core: &mut Core, Failed(orphan): Failed) {
-        self.fetcher.handle_orphan(now, &mut core.cluster, &orphan);
-    }
-
-    fn handle_written(&mut self, _: Instant, _: &mut Core, _: u64) {}
-
-    fn handle_operation(
-        &mut self,
-        now: Instant,
-        core: &mut Core,
-        id: OperationId,
-        outcome: Result<Answer, Error>,
-    ) {
-        self.fetcher
-            .handle_operation(now, &mut core.cluster, id, outcome);
-    }
-
-    fn pump(&mut self, now: Instant, core: &mut Core) {
-        self.fetcher
-            .pump(now, &mut core.cluster, &mut core.operations);
-    }
-
-    fn next_dispatch(&mut self, now: Instant, core: &mut Core, link: LinkId) -> Option<Dispatch> {
-        let fetch = self.fetcher.next_dispatch(&mut core.cluster, link, now);
-        fetch.map(Dispatch::Ready)
-    }
-
-    fn abort(&mut self, _: Instant, _: &mut Core, _: &Error) {
-        self.fetcher.abort();
+impl Composition for Consumer {
+    #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
+    fn part(&mut self, number: u8) -> Option<&mut dyn Part> {
+        match number {
+            0 => Some(&mut self.fetcher),
+            _ => None,
+        }
     }
 }
+
+impl Client for Consumer {}

@@ -1,31 +1,38 @@
 //! What a Kafka client decides, as state machines without sockets or clocks.
 //!
 //! * [`config`]: the table of properties.
-//! * [`engine`]: a whole client; [`producer`] and [`consumer`] are its kinds of work.
+//! * [`engine`]: a whole client. [`producer`], [`consumer`] and [`admin`] are compositions of [`part`]s.
+//! * [`call`]: what is asked of brokers once and answered once, an API or a family of them in a file.
 //! * [`connection`]: one connection's frames and versions.
+//! * [`observe`]: what happened, as events.
 //!
 //! `now` is an argument everywhere; bytes come in and go out; chance comes from a seed. So a test is a script, and a
 //! simulation repeats itself.
 
+pub mod admin;
 pub mod api;
+pub mod call;
+pub mod change;
 mod cluster;
 pub mod config;
 pub mod connection;
 pub mod consumer;
+pub mod dispatch;
 pub mod engine;
 pub mod error;
 pub mod fetch;
 pub mod frame;
 pub mod metadata;
 pub mod observe;
-pub mod operation;
+pub mod part;
 pub mod produce;
 pub mod producer;
 mod random;
 #[cfg(test)]
 mod script;
 
-pub use cluster::{Action, LinkId};
+pub use change::Change;
+pub use cluster::{Action, CoordinatorType, LinkId};
 pub use config::{Config, ConfigError, Role};
 pub use engine::Engine;
 pub use error::{Error, Kind, Written};

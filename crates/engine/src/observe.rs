@@ -169,6 +169,8 @@ impl Observed {
     pub fn level(&self) -> Level {
         match self {
             Observed::Answered { .. } | Observed::BatchSent { .. } => Level::Debug,
+            // It may be on its way.
+            Observed::TopicMissing { cause, .. } if cause.is_retriable() => Level::Info,
             Observed::Connected { .. }
             | Observed::Disconnected { .. }
             | Observed::Throttled { .. }
@@ -177,8 +179,8 @@ impl Observed {
             | Observed::PartitionsAdded { .. }
             | Observed::ProducerIdentified { .. } => Level::Info,
             Observed::ConnectFailed { .. }
-            | Observed::TopicRecreated { .. }
             | Observed::TopicMissing { .. }
+            | Observed::TopicRecreated { .. }
             | Observed::OffsetReset { .. }
             | Observed::PartitionStuck { .. }
             | Observed::BatchFailed { .. } => Level::Warning,

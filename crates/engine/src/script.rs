@@ -13,10 +13,11 @@ use ottla_protocol::{ApiKey, ErrorCode};
 use crate::api::{Request, Response, Versions};
 use crate::cluster::{Action, LinkId};
 use crate::config::{Config, Role};
-use crate::connection::Outgoing;
-use crate::engine::{Engine, Event, Work};
+use crate::dispatch::Outgoing;
+use crate::engine::{Engine, Event};
 use crate::error::{Error, Kind};
 use crate::metadata::tests::answer;
+use crate::part::Client;
 
 /// A request that the test has to answer.
 #[derive(Debug)]
@@ -61,6 +62,7 @@ pub(crate) fn versions() -> Versions {
         (ApiKey::ListOffsets, 10),
         (ApiKey::Metadata, 13),
         (ApiKey::InitProducerId, 5),
+        (ApiKey::FindCoordinator, 6),
         (ApiKey::CreateTopics, 7),
         (ApiKey::DeleteTopics, 6),
     ]
@@ -76,7 +78,7 @@ pub(crate) fn versions() -> Versions {
     })
 }
 
-impl<W: Work> Script<W> {
+impl<W: Client> Script<W> {
     pub(crate) fn new(engine: Engine<W>) -> Script<W> {
         Script {
             engine,

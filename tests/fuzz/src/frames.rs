@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use ottla_engine::api::Request;
-use ottla_engine::connection::{Connection, Outgoing};
+use ottla_engine::connection::Connection;
+use ottla_engine::dispatch::Outgoing;
 use ottla_engine::frame::{next_frame, room};
 use ottla_engine::messages::{
     ApiVersionsResponse, CreateTopicsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest,

@@ -9,9 +9,10 @@ use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
 use crate::api::{Request, Response};
+use crate::call::{Absence, Ended, why_no_leader};
 use crate::cluster::{Cluster, Lane, LinkId, Orphan};
 use crate::config::{Config, OffsetReset};
-use crate::connection::Outgoing;
+use crate::dispatch::Outgoing;
 use crate::error::{Error, Kind};
 use crate::fetch::answer::{self, Refused, Verdict, heals};
 use crate::fetch::assignment::Assignment;
@@ -19,7 +20,7 @@ use crate::fetch::buffer::{Buffer, Taken};
 use crate::fetch::lookup::{Lookups, Searched, time_of};
 use crate::fetch::position::{Generation, Position, Start, check};
 use crate::fetch::request::{self, SentFetch, Span};
-use crate::operation::{Answer, OperationId, Operations, Unknown, why_unknown};
+use crate::part::Core;
 
 /// Connections per broker that carry fetches. A broker answers a connection's requests one after the other, and a fetch for
 /// partitions that have nothing new takes `fetch.max.wait.ms`; partitions that want something meanwhile use the next one,
@@ -216,9 +217,9 @@ impl Fetcher {
                         .or(position.trouble.as_ref())?;
                     return Some(cause.clone().partition_is(topic, partition));
                 }
-                match why_unknown(cluster, topic, partition, position.since) {
-                    Unknown::ForGood(error) => Some(error),
-                    Unknown::SoFar(error) => error,
+                match why_no_leader(cluster, topic, partition, position.since) {
+                    Absence::Proven(error) => Some(error),
+                    Absence::SoFar(error) => error,
                 }
             })
     }
@@ -344,14 +345,8 @@ impl Fetcher {
         }
     }
 
-    pub(crate) fn handle_operation(
-        &mut self,
-        now: Instant,
-        cluster: &mut Cluster,
-        id: OperationId,
-        outcome: Result<Answer, Error>,
-    ) {
-        for (searched, found) in self.lookups.finish(id, outcome) {
+    pub(crate) fn handle_ended(&mut self, now: Instant, cluster: &mut Cluster, ended: Ended) {
+        for (searched, found) in self.lookups.finish(ended) {
             let Searched {
                 topic,
                 partition,
@@ -380,13 +375,9 @@ impl Fetcher {
         self.wake_links(now, cluster);
     }
 
-    pub(crate) fn pump(
-        &mut self,
-        now: Instant,
-        cluster: &mut Cluster,
-        operations: &mut Operations,
-    ) {
-        self.look_up(now, cluster, operations);
+    pub(crate) fn pump(&mut self, now: Instant, core: &mut Core) {
+        self.look_up(now, core);
+        let cluster = &mut core.cluster;
         self.wake_links(now, cluster);
         for (_, _, position) in self.assignment.each() {
             if let Some(at) = position.retry_at.filter(|at| *at > now) {
@@ -403,7 +394,8 @@ impl Fetcher {
 
     /// Looks up the offsets that are not known yet: a partition without leader, or whose leader is silent, keeps no other
     /// waiting.
-    fn look_up(&mut self, now: Instant, cluster: &mut Cluster, operations: &mut Operations) {
+    fn look_up(&mut self, now: Instant, core: &mut Core) {
+        let cluster = &mut core.cluster;
         let policy = self.config.auto_offset_reset;
         let mut by_leader: BTreeMap<i32, Vec<Searched>> = BTreeMap::new();
         for (topic, positions) in &mut self.assignment.topics {
@@ -424,8 +416,8 @@ impl Fetcher {
                     }
                 };
                 let Some((leader, _)) = cluster.view().leader(topic, *partition) else {
-                    if let Unknown::ForGood(error) =
-                        why_unknown(cluster, topic, *partition, position.since)
+                    if let Absence::Proven(error) =
+                        why_no_leader(cluster, topic, *partition, position.since)
                     {
                         position.stuck = Some(error);
                     }
@@ -440,7 +432,7 @@ impl Fetcher {
                 });
             }
         }
-        self.lookups.start(now, cluster, operations, by_leader);
+        self.lookups.start(now, core, by_leader);
     }
 
     /// Wakes the links that have something to ask for, and dials those that are missing.

@@ -6,13 +6,11 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
-use crate::cluster::Cluster;
+use crate::call::{CallId, EARLIEST, Ended, FoundOffset, LATEST, ListOffsets};
 use crate::config::OffsetReset;
 use crate::error::{Error, Kind};
 use crate::fetch::position::{Generation, Start};
-use crate::operation::{
-    Answer, Asker, EARLIEST, FoundOffset, LATEST, OperationId, Operations, Question,
-};
+use crate::part::Core;
 
 /// A partition whose offset is looked up.
 #[derive(Debug)]
@@ -27,7 +25,7 @@ pub(super) struct Searched {
 /// Lookups by the leader that is asked, so that a silent one keeps no other waiting.
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
-    running: FxHashMap<OperationId, Vec<Searched>>,
+    running: FxHashMap<CallId, Vec<Searched>>,
 }
 
 impl Lookups {
@@ -35,44 +33,37 @@ impl Lookups {
     pub(super) fn start(
         &mut self,
         now: Instant,
-        cluster: &mut Cluster,
-        operations: &mut Operations,
+        core: &mut Core,
         by_leader: BTreeMap<i32, Vec<Searched>>,
     ) {
-        if by_leader.is_empty() {
-            return;
-        }
-        let deadline = now + cluster.config.default_api_timeout;
+        let deadline = now + core.cluster.config().default_api_timeout;
         for searched in by_leader.into_values() {
             let wanted = searched
                 .iter()
                 .map(|it| (Arc::clone(&it.topic), it.partition, it.time));
-            let question = Question::Offsets(wanted.collect());
-            let id = operations.start(now, cluster, question, Asker::Work, deadline);
+            let call = ListOffsets {
+                wanted: wanted.collect(),
+            };
+            let id = core.start_once(now, call, deadline);
             self.running.insert(id, searched);
         }
-        operations.pump(now, cluster);
     }
 
     /// What was found, for each partition that was asked for.
-    pub(super) fn finish(
-        &mut self,
-        id: OperationId,
-        outcome: Result<Answer, Error>,
-    ) -> Vec<(Searched, Result<i64, Error>)> {
-        let Some(searched) = self.running.remove(&id) else {
+    pub(super) fn finish(&mut self, ended: Ended) -> Vec<(Searched, Result<i64, Error>)> {
+        let Some(searched) = self.running.remove(&ended.id) else {
             return Vec::new();
         };
-        match outcome {
-            Ok(Answer::Offsets(found)) => searched
+        match ended.answer::<ListOffsets>() {
+            Some(Ok(found)) => searched
                 .into_iter()
                 .zip(found.into_iter().map(|found| found.and_then(offset)))
                 .collect(),
-            Ok(_) => Vec::new(),
-            Err(error) => searched
+            Some(Err(error)) => searched
                 .into_iter()
                 .map(|it| (it, Err(error.clone())))
                 .collect(),
+            None => Vec::new(),
         }
     }
 }

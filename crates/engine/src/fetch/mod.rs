@@ -28,6 +28,7 @@ mod buffer;
 pub mod fetched;
 mod fetcher;
 mod lookup;
+mod part;
 mod position;
 mod request;
 #[cfg(test)]

@@ -2,66 +2,51 @@
 //!
 //! ```text
 //!             something waits to be sent            answered
-//!   Wanted ─────────────────────────────▶ Asked ───────────────▶ Known ──┐ spent: the next epoch (KIP-360)
+//!   None ───────────────────────────────▶ Asked ───────────────▶ Known ──┐ spent: the next epoch (KIP-360)
 //!     ▲  ▲                                  │                    │  ▲    │
-//!     │  └──── refused, or broken: a pause ◀┘                    │  └────┘
+//!     │  └───────────────────────── refused ┘                    │  └────┘
 //!     └────────────────────── spent, and no epoch is left ◀──────┘
 //! ```
 //!
 //! It knows nothing of batches. Who composes it with the accumulator carries three facts from one to the other: that an
 //! identity is wanted, which one there is, and that one is spent.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use ottla_protocol::ErrorCode;
-use ottla_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
-
-use crate::api::Request;
-use crate::cluster::{Cluster, LinkId, Orphan, Owner};
-use crate::config::Config;
+use crate::call::{CallId, Ended, InitProducerId};
 use crate::error::{Error, Kind};
+use crate::observe::Observed;
+use crate::part::{Core, Part};
 use crate::produce::stamp::Identity;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Identification {
-    config: Arc<Config>,
     state: State,
-    /// Why the last question failed.
+    wanted: bool,
+    /// Why the last question had no answer.
     trouble: Option<Error>,
-    /// The last failure, if it is final for what waits to be sent and nobody has taken it.
+    /// What all that waits must fail with, until somebody takes it.
     refusal: Option<Error>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// None yet, or the last one is of no use any more; `after` is when to ask.
-    Wanted {
-        after: Option<Instant>,
-        failures: u32,
-    },
-    Asked {
-        token: u64,
-        failures: u32,
-    },
+    /// None yet, or the last one is of no use any more.
+    #[default]
+    None,
+    /// The last question was refused: not before then.
+    Paused(Instant),
+    Asked(CallId),
     Known(Identity),
 }
 
-impl State {
-    const NEW: State = State::Wanted {
-        after: None,
-        failures: 0,
-    };
-}
+/// How long to wait after a refusal, which only a person can mend.
+const PAUSE: Duration = Duration::from_secs(1);
 
 impl Identification {
-    pub(crate) fn new(config: Arc<Config>) -> Identification {
-        Identification {
-            config,
-            state: State::NEW,
-            trouble: None,
-            refusal: None,
-        }
+    /// Whether somebody needs an identity.
+    pub(crate) fn set_wanted(&mut self, wanted: bool) {
+        self.wanted = wanted;
     }
 
     /// The identity, where there is one.
@@ -72,9 +57,13 @@ impl Identification {
         }
     }
 
-    /// Why there is none, if the last question failed.
-    pub(crate) fn trouble(&self) -> Option<&Error> {
-        self.trouble.as_ref()
+    /// Why there is none so far.
+    pub(crate) fn trouble<'a>(&'a self, core: &'a Core) -> Option<&'a Error> {
+        let of_call = match self.state {
+            State::Asked(call) => core.calls.trouble(call),
+            _ => None,
+        };
+        of_call.or(self.trouble.as_ref())
     }
 
     /// What all that waits must fail with, once.
@@ -82,104 +71,76 @@ impl Identification {
         self.refusal.take()
     }
 
-    /// Asks for an identity, unless there is one or the question is out already. To be called while one is wanted.
-    pub(crate) fn pump(&mut self, now: Instant, cluster: &mut Cluster) {
-        let State::Wanted { after, failures } = self.state else {
-            return;
-        };
-        if let Some(after) = after.filter(|after| *after > now) {
-            cluster.set_alarm(after);
-            return;
-        }
-        let Some(link) = cluster.any_link(now) else {
-            return;
-        };
-        let request = InitProducerIdRequest {
-            transactional_id: None,
-            transaction_timeout_ms: i32::MAX,
-            ..Default::default()
-        };
-        let timeout = self.config.request_timeout;
-        let token = cluster.ask(link, Owner::Work, Request::InitProducerId(request), timeout);
-        self.state = State::Asked { token, failures };
-    }
-
-    pub(crate) fn handle_answer(
-        &mut self,
-        now: Instant,
-        cluster: &mut Cluster,
-        link: LinkId,
-        token: u64,
-        answer: &InitProducerIdResponse,
-    ) {
-        let Some(failures) = self.failures_if_asked(token) else {
-            return;
-        };
-        let code = ErrorCode(answer.error_code);
-        if !code.is_error() {
-            self.trouble = None;
-            self.state = State::Known(Identity {
-                id: answer.producer_id,
-                epoch: answer.producer_epoch,
-            });
-            return;
-        }
-        let mut error = Error::from_code(code, None).calling("InitProducerId");
-        if let Some(address) = cluster.address_of(link) {
-            error = error.at(address);
-        }
-        self.failed(now, cluster, failures, error);
-    }
-
-    /// Takes in that the question will not be answered; false if it is not this one's.
-    pub(crate) fn handle_orphan(
-        &mut self,
-        now: Instant,
-        cluster: &mut Cluster,
-        orphan: &Orphan,
-    ) -> bool {
-        let Some(failures) = self.failures_if_asked(orphan.token) else {
-            return false;
-        };
-        let error = orphan.error.clone();
-        let error = error.retriable_is(orphan.may_be_repeated());
-        self.failed(now, cluster, failures, error);
-        true
-    }
-
     /// An identity can number nothing new any more: goes on with its next epoch.
-    pub(crate) fn spend(&mut self, spent: Identity) {
+    pub(crate) fn spend(&mut self, core: &mut Core, spent: Identity) {
         if self.current() == Some(spent) {
-            self.state = spent.bumped().map_or(State::NEW, State::Known);
-        }
-    }
-
-    fn failures_if_asked(&self, token: u64) -> Option<u32> {
-        match self.state {
-            State::Asked {
-                token: asked,
-                failures,
-            } if asked == token => Some(failures),
-            _ => None,
-        }
-    }
-
-    fn failed(&mut self, now: Instant, cluster: &mut Cluster, failures: u32, error: Error) {
-        let failures = failures.saturating_add(1);
-        let after = now + cluster.retry_pause(failures);
-        cluster.set_alarm(after);
-        self.state = State::Wanted {
-            after: Some(after),
-            failures,
-        };
-        if !error.is_retriable() {
-            let advice = if error.kind() == Kind::Unsupported {
-                "no producer id for idempotence (the broker is too old for it: set enable.idempotence=false)"
-            } else {
-                "no producer id for idempotence"
+            self.state = match spent.bumped() {
+                Some(next) => known(core, next),
+                None => State::None,
             };
-            self.refusal = Some(error.clone().wrap(error.kind(), advice));
         }
-        self.trouble = Some(error);
+    }
+}
+
+fn known(core: &mut Core, identity: Identity) -> State {
+    core.cluster
+        .context
+        .observer
+        .tell(Observed::ProducerIdentified {
+            id: identity.id,
+            epoch: identity.epoch,
+        });
+    State::Known(identity)
+}
+
+impl Part for Identification {
+    fn pump(&mut self, now: Instant, core: &mut Core) {
+        if !self.wanted {
+            return;
+        }
+        match self.state {
+            State::Paused(until) if until > now => return core.cluster.set_alarm(until),
+            State::Paused(_) | State::None => {}
+            State::Asked(_) | State::Known(_) => return,
+        }
+        // It outlives what waits for it, so that what expires can say why.
+        let deadline = now + core.cluster.config().delivery_timeout * 2;
+        self.state = State::Asked(core.start(now, InitProducerId, deadline));
+    }
+
+    fn handle_ended(&mut self, now: Instant, core: &mut Core, ended: Ended) {
+        if self.state != State::Asked(ended.id) {
+            return;
+        }
+        match ended.answer::<InitProducerId>() {
+            Some(Ok(found)) => {
+                let identity = Identity {
+                    id: found.id,
+                    epoch: found.epoch,
+                };
+                self.state = known(core, identity);
+                self.trouble = None;
+            }
+            Some(Err(error)) if !error.is_retriable() => {
+                let advice = if error.kind() == Kind::Unsupported {
+                    "no producer id for idempotence (the broker is too old for it: set enable.idempotence=false)"
+                } else {
+                    "no producer id for idempotence"
+                };
+                self.refusal = Some(error.clone().wrap(error.kind(), advice));
+                self.trouble = Some(error);
+                self.state = State::Paused(now + PAUSE);
+            }
+            // What waited so long has expired; what came since is worth another question.
+            Some(Err(error)) => {
+                self.trouble = Some(error);
+                self.state = State::None;
+            }
+            None => self.state = State::None,
+        }
+    }
+
+    fn abort(&mut self, _: Instant, _: &mut Core, _: &Error) {
+        self.wanted = false;
     }
 }

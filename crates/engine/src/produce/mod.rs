@@ -38,6 +38,7 @@
 //! | `answer` | what an answer means for each batch |
 //! | `expiry` | which batches are given up |
 //! | `pump` | what follows when anything may have happened |
+//! | `part` | the accumulator as a part of a client |
 //!
 //! The last five are steps of [`Accumulator`], which the client calls; they do not import each other.
 
@@ -49,6 +50,7 @@ mod expiry;
 mod fates;
 mod gather;
 pub(crate) mod identity;
+mod part;
 mod partitioner;
 mod pump;
 mod queue;
@@ -62,4 +64,3 @@ mod tests;
 pub use accumulator::Accumulator;
 pub use append::{Appended, NotAppended, check_topic};
 pub use batch::{Done, Stored};
-pub use request::Parcel;

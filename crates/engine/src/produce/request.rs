@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ottla_protocol::Uuid;
 use ottla_protocol::messages::ProduceRequest;
 use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use ottla_protocol::{ApiKey, Uuid};
 
 use crate::api::Request;
 use crate::cluster::LinkId;
-use crate::connection::Outgoing;
+use crate::dispatch::{Outgoing, Unfinished};
 use crate::error::Error;
 use crate::produce::batch::{BatchId, Load};
 
 /// A Produce request whose batches still have to be finished, which takes time and needs no engine.
 #[derive(Debug)]
-pub struct Parcel {
+pub(crate) struct Parcel {
     pub(super) token: u64,
     pub(super) version: i16,
     pub(super) acks: i16,
@@ -37,20 +37,24 @@ pub(super) struct SentRequest {
     pub(super) batches: Vec<(usize, BatchId)>,
 }
 
-impl Parcel {
-    pub(crate) fn token(&self) -> u64 {
+impl Unfinished for Parcel {
+    fn token(&self) -> u64 {
         self.token
     }
 
+    fn about(&self) -> (ApiKey, i16) {
+        (ApiKey::Produce, self.version)
+    }
+
     /// Compresses and sums what is new, and makes the request.
-    pub(crate) fn finish(self) -> Result<Outgoing, Error> {
+    fn finish(self: Box<Self>) -> Result<Outgoing, Error> {
         let Parcel {
             token,
             version,
             acks,
             timeout,
             topics,
-        } = self;
+        } = *self;
         let topic_data = topics
             .into_iter()
             .map(ParcelTopic::finish)

@@ -75,7 +75,7 @@ impl Topics {
                 topic.partitions.queues = queues;
             }
             None => {
-                let first = cluster.random.below(queues.len());
+                let first = cluster.context.random.below(queues.len());
                 let partitions = Partitions::new(queues, first);
                 let topic = Topic { id, partitions };
                 self.known.insert(Arc::clone(name), topic);

@@ -15,12 +15,12 @@ use ottla_protocol::records::{
 };
 
 use crate::api::{Request, Response};
+use crate::call::{EARLIEST, LATEST};
 use crate::config::Role;
 use crate::consumer::Consumer;
 use crate::engine::Engine;
 use crate::error::Kind;
 use crate::fetch::{Start, Taken};
-use crate::operation::{EARLIEST, LATEST};
 use crate::script::{Asked, Script, config};
 
 type Reader = Script<Consumer>;

@@ -1,0 +1,28 @@
+//! A client that only makes calls.
+
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::part::sealed::Composition;
+use crate::part::{Client, Part};
+
+/// No part of its own: [`Engine::ask`] is all it does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Admin;
+
+impl Composition for Admin {
+    #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
+    fn part(&mut self, _: u8) -> Option<&mut dyn Part> {
+        None
+    }
+}
+
+impl Client for Admin {}
+
+impl Engine<Admin> {
+    /// An admin client. `seed` drives everything that is left to chance.
+    pub fn admin(config: Arc<Config>, seed: u64) -> Engine<Admin> {
+        Engine::with_client(config, seed, Admin)
+    }
+}

@@ -1,0 +1,171 @@
+//! Metadata as an answer to somebody, without changing the engine's own view of what is wanted.
+
+use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
+use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
+use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
+use ottla_protocol::{ApiKey, ErrorCode};
+
+use super::{About, Asked, Call, Target, left_out};
+use crate::api::{Request, Response};
+use crate::error::Error;
+
+/// Topics with their partitions, as any broker knows them. An item is a topic.
+#[derive(Clone, Debug)]
+pub struct DescribeTopics {
+    names: Vec<String>,
+    /// How many answers have to say that a topic is not there, or has no leaders yet, before that is believed.
+    answers: u32,
+}
+
+/// A topic that was just created is not known to every broker at once.
+const CONFIRMED: u32 = 4;
+
+impl DescribeTopics {
+    /// As the first broker asked knows them.
+    pub fn at_once(names: Vec<String>) -> DescribeTopics {
+        DescribeTopics { names, answers: 1 }
+    }
+
+    /// A topic that a broker does not know is asked for again, a few times.
+    pub fn confirmed(names: Vec<String>) -> DescribeTopics {
+        DescribeTopics {
+            names,
+            answers: CONFIRMED,
+        }
+    }
+}
+
+impl Call for DescribeTopics {
+    type Found = MetadataResponseTopic;
+    type Answer = Vec<Result<MetadataResponseTopic, Error>>;
+    const API: ApiKey = ApiKey::Metadata;
+
+    fn items(&self) -> usize {
+        self.names.len()
+    }
+
+    fn target(&self, _: usize) -> Target {
+        Target::Any
+    }
+
+    fn request(&self, items: &[usize], _: &About<'_>) -> Request {
+        let names = items.iter().filter_map(|item| self.names.get(*item));
+        let topics = names.map(|name| MetadataRequestTopic {
+            name: Some(name.as_str().into()),
+            ..Default::default()
+        });
+        metadata(Some(topics.collect()))
+    }
+
+    fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
+        let answer = match whole(response) {
+            Ok(answer) => answer,
+            Err(error) => return items.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let result = |asked: &Asked| {
+            let name = self.names.get(asked.item)?.as_str();
+            let row = answer
+                .topics
+                .iter()
+                .find(|row| row.name.as_deref() == Some(name))?;
+            let code = ErrorCode(row.error_code);
+            Some(if code.is_error() {
+                Err(Error::from_code(code, None).topic_is(&name.into()))
+            } else {
+                Ok(row.clone())
+            })
+        };
+        items
+            .iter()
+            .map(|asked| result(asked).unwrap_or_else(|| Err(left_out("a topic"))))
+            .collect()
+    }
+
+    /// What is wrong with one topic is an answer, once it is confirmed; what is wrong with the broker is asked again.
+    fn is_retried(&self, error: &Error) -> bool {
+        let confirmed = error.attempts() >= self.answers;
+        error.is_retriable() && (error.topic().is_none() || !confirmed)
+    }
+
+    fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
+        Ok(found)
+    }
+}
+
+/// All topics there are, with their partitions.
+#[derive(Clone, Copy, Debug)]
+pub struct ListTopics;
+
+impl Call for ListTopics {
+    type Found = MetadataResponse;
+    type Answer = MetadataResponse;
+    const API: ApiKey = ApiKey::Metadata;
+
+    fn target(&self, _: usize) -> Target {
+        Target::Any
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        metadata(None)
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<MetadataResponse, Error>> {
+        vec![whole(response)]
+    }
+
+    fn merge(self, found: Vec<Result<MetadataResponse, Error>>) -> Result<MetadataResponse, Error> {
+        only(found)
+    }
+}
+
+/// The brokers and the controller.
+#[derive(Clone, Copy, Debug)]
+pub struct DescribeCluster;
+
+impl Call for DescribeCluster {
+    type Found = MetadataResponse;
+    type Answer = MetadataResponse;
+    const API: ApiKey = ApiKey::Metadata;
+
+    fn target(&self, _: usize) -> Target {
+        Target::Any
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        metadata(Some(Vec::new()))
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<MetadataResponse, Error>> {
+        vec![whole(response)]
+    }
+
+    fn merge(self, found: Vec<Result<MetadataResponse, Error>>) -> Result<MetadataResponse, Error> {
+        only(found)
+    }
+}
+
+fn metadata(topics: Option<Vec<MetadataRequestTopic>>) -> Request {
+    Request::Metadata(MetadataRequest {
+        topics,
+        allow_auto_topic_creation: false,
+        ..Default::default()
+    })
+}
+
+fn whole(response: Response) -> Result<MetadataResponse, Error> {
+    let Response::Metadata(answer) = response else {
+        return Err(left_out("the cluster"));
+    };
+    let code = ErrorCode(answer.error_code);
+    if code.is_error() {
+        return Err(Error::from_code(code, None));
+    }
+    Ok(answer)
+}
+
+fn only(found: Vec<Result<MetadataResponse, Error>>) -> Result<MetadataResponse, Error> {
+    found
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| Err(left_out("the cluster")))
+}

@@ -1,0 +1,127 @@
+//! ListOffsets, asked of each partition's leader.
+
+use std::sync::Arc;
+
+use ottla_protocol::messages::ListOffsetsRequest;
+use ottla_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use ottla_protocol::messages::list_offsets_response::ListOffsetsPartitionResponse;
+use ottla_protocol::{ApiKey, ErrorCode};
+use rustc_hash::FxHashMap;
+
+use super::{About, Asked, Call, Target, left_out};
+use crate::api::{Request, Response};
+use crate::error::Error;
+
+/// Asks for the first offset there is.
+pub const EARLIEST: i64 = -2;
+/// Asks for the offset after the last.
+pub const LATEST: i64 = -1;
+
+/// An offset as a leader told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundOffset {
+    /// The offset; -1 if no record is at or after the time asked for.
+    pub offset: i64,
+    /// The record's time; -1 if none was asked for.
+    pub timestamp_ms: i64,
+    /// The epoch of the leader that wrote it; -1 if unknown.
+    pub leader_epoch: i32,
+}
+
+/// Offsets by topic, partition and time ([`EARLIEST`], [`LATEST`] or ms since 1970 UTC). An item is one of them.
+#[derive(Clone, Debug)]
+pub struct ListOffsets {
+    /// What is asked for.
+    pub wanted: Vec<(Arc<str>, i32, i64)>,
+}
+
+impl Call for ListOffsets {
+    type Found = FoundOffset;
+    /// In the order asked.
+    type Answer = Vec<Result<FoundOffset, Error>>;
+    const API: ApiKey = ApiKey::ListOffsets;
+
+    fn items(&self) -> usize {
+        self.wanted.len()
+    }
+
+    fn target(&self, item: usize) -> Target {
+        match self.wanted.get(item) {
+            Some((topic, partition, _)) => Target::Leader(Arc::clone(topic), *partition),
+            None => Target::Any,
+        }
+    }
+
+    fn request(&self, items: &[usize], about: &About<'_>) -> Request {
+        let mut topics: Vec<ListOffsetsTopic> = Vec::new();
+        let mut places: FxHashMap<&str, usize> = FxHashMap::default();
+        for (topic, partition, timestamp) in items.iter().filter_map(|item| self.wanted.get(*item))
+        {
+            let current_leader_epoch = about
+                .view
+                .leader(topic, *partition)
+                .map_or(-1, |(_, epoch)| epoch);
+            let place = *places.entry(topic).or_insert_with(|| {
+                topics.push(ListOffsetsTopic {
+                    name: (&**topic).into(),
+                    ..Default::default()
+                });
+                topics.len() - 1
+            });
+            if let Some(entry) = topics.get_mut(place) {
+                entry.partitions.push(ListOffsetsPartition {
+                    partition_index: *partition,
+                    current_leader_epoch,
+                    timestamp: *timestamp,
+                    ..Default::default()
+                });
+            }
+        }
+        let timeout = about.config.request_timeout.as_millis();
+        Request::ListOffsets(ListOffsetsRequest {
+            replica_id: -1,
+            isolation_level: i8::from(about.config.read_committed),
+            topics,
+            timeout_ms: i32::try_from(timeout).unwrap_or(i32::MAX),
+            ..Default::default()
+        })
+    }
+
+    fn take(&self, items: &[Asked], response: Response) -> Vec<Result<FoundOffset, Error>> {
+        let Response::ListOffsets(answer) = response else {
+            return Vec::new();
+        };
+        let mut rows = FxHashMap::default();
+        for topic in &answer.topics {
+            for row in &topic.partitions {
+                rows.entry((&*topic.name, row.partition_index))
+                    .or_insert(row);
+            }
+        }
+        let result = |asked: &Asked| {
+            let (topic, partition, _) = self.wanted.get(asked.item)?;
+            let found = match rows.get(&(&**topic, *partition)) {
+                Some(row) => offset(row),
+                None => Err(left_out("a partition")),
+            };
+            Some(found.map_err(|error| error.partition_is(topic, *partition)))
+        };
+        items.iter().filter_map(result).collect()
+    }
+
+    fn merge(self, found: Vec<Result<FoundOffset, Error>>) -> Result<Self::Answer, Error> {
+        Ok(found)
+    }
+}
+
+fn offset(row: &ListOffsetsPartitionResponse) -> Result<FoundOffset, Error> {
+    let code = ErrorCode(row.error_code);
+    if code.is_error() {
+        return Err(Error::from_code(code, None));
+    }
+    Ok(FoundOffset {
+        offset: row.offset,
+        timestamp_ms: row.timestamp,
+        leader_epoch: row.leader_epoch,
+    })
+}

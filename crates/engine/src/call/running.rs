@@ -1,0 +1,349 @@
+//! A call that is under way: which items were asked for, which have their result.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::target::Way;
+use super::{About, AnyAnswer, Asked, Asker, Call, Target, left_out};
+use crate::api::Response;
+use crate::cluster::{Cluster, LinkId, Orphan};
+use crate::error::{Error, Kind};
+use crate::observe::Observed;
+
+/// A running call, whatever its type.
+pub(super) trait Run: fmt::Debug + Send {
+    fn asker(&self) -> Asker;
+    /// Whether the deadline has come; if not, asks to be called when it does.
+    fn is_late(&self, now: Instant, cluster: &mut Cluster) -> bool;
+    /// Why there is no answer at the deadline.
+    fn late(&self, cluster: &Cluster) -> Error;
+    /// Sends what can be sent: tokens, and the slots that each asks about.
+    fn ask(&mut self, now: Instant, cluster: &mut Cluster) -> Vec<(u64, Vec<usize>)>;
+    fn take(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        link: LinkId,
+        slots: &[usize],
+        response: Response,
+    );
+    /// A request will not be answered.
+    fn lose(&mut self, now: Instant, cluster: &mut Cluster, slots: &[usize], orphan: &Orphan);
+    fn last_error(&self) -> Option<&Error>;
+    fn is_done(&self) -> bool;
+    /// Gives back what it keeps in the view.
+    fn release(&self, cluster: &mut Cluster);
+    /// The answer; `error` if it ended before it was done.
+    fn end(self: Box<Self>, error: Option<Error>) -> AnyAnswer;
+}
+
+#[derive(Debug)]
+pub(super) struct Running<C: Call> {
+    call: C,
+    asker: Asker,
+    started: Instant,
+    deadline: Instant,
+    attempts: u32,
+    not_before: Instant,
+    last_error: Option<Error>,
+    slots: Vec<Slot<C::Found>>,
+    /// Slots without a result.
+    undone: usize,
+    /// Topics that the view has to know for it.
+    topics: BTreeSet<Arc<str>>,
+}
+
+/// An item, or an item at one of all brokers.
+#[derive(Debug)]
+struct Slot<F> {
+    item: usize,
+    target: Target,
+    repeated: bool,
+    state: State<F>,
+}
+
+#[derive(Debug)]
+enum State<F> {
+    Open,
+    Asked,
+    Done(Result<F, Error>),
+}
+
+impl<C: Call> Running<C> {
+    pub(super) fn new(
+        now: Instant,
+        cluster: &mut Cluster,
+        call: C,
+        asker: Asker,
+        deadline: Instant,
+    ) -> Running<C> {
+        let slots: Vec<_> = (0..call.items())
+            .map(|item| Slot {
+                item,
+                target: call.target(item),
+                repeated: false,
+                state: State::Open,
+            })
+            .collect();
+        let topics: BTreeSet<_> = slots
+            .iter()
+            .filter_map(|slot| match &slot.target {
+                Target::Leader(topic, _) => Some(Arc::clone(topic)),
+                _ => None,
+            })
+            .collect();
+        for topic in &topics {
+            cluster.want(now, topic);
+        }
+        Running {
+            call,
+            asker,
+            started: now,
+            deadline,
+            attempts: 0,
+            not_before: now,
+            last_error: None,
+            undone: slots.len(),
+            slots,
+            topics,
+        }
+    }
+
+    fn is_once(&self) -> bool {
+        matches!(self.asker, Asker::PartOnce(_))
+    }
+
+    fn set_done(&mut self, slot: usize, result: Result<C::Found, Error>) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.state = State::Done(result);
+            self.undone -= 1;
+        }
+    }
+
+    /// Makes of a question to every broker one to each, once the brokers are known.
+    fn spread(&mut self, now: Instant, cluster: &mut Cluster) {
+        if !self
+            .slots
+            .iter()
+            .any(|slot| slot.target == Target::EveryNode)
+        {
+            return;
+        }
+        cluster.need_view(now);
+        let nodes: Vec<_> = cluster.view().nodes().map(|node| node.id).collect();
+        if nodes.is_empty() {
+            return;
+        }
+        let slots = std::mem::take(&mut self.slots);
+        for slot in slots {
+            if slot.target != Target::EveryNode {
+                self.slots.push(slot);
+                continue;
+            }
+            self.slots.extend(nodes.iter().map(|node| Slot {
+                item: slot.item,
+                target: Target::Node(*node),
+                repeated: false,
+                state: State::Open,
+            }));
+        }
+        self.undone = self
+            .slots
+            .iter()
+            .filter(|slot| !matches!(slot.state, State::Done(_)))
+            .count();
+    }
+
+    /// The open slots by the link that carries the question.
+    fn by_link(&mut self, now: Instant, cluster: &mut Cluster) -> BTreeMap<LinkId, Vec<usize>> {
+        let mut by_link: BTreeMap<LinkId, Vec<usize>> = BTreeMap::new();
+        for index in 0..self.slots.len() {
+            let Some(slot) = self.slots.get(index) else {
+                continue;
+            };
+            if !matches!(slot.state, State::Open) || slot.target == Target::EveryNode {
+                continue;
+            }
+            match slot.target.way(now, cluster, self.started) {
+                Way::Up(link) => by_link.entry(link).or_default().push(index),
+                Way::Never(error) => self.set_done(index, Err(error)),
+                Way::NotYet(Some(error)) if self.is_once() => self.set_done(index, Err(error)),
+                Way::NotYet(error) => self.last_error = error.or(self.last_error.take()),
+            }
+        }
+        by_link
+    }
+
+    /// Asks again after a pause, and looks up again where the questions go.
+    fn pause(&mut self, now: Instant, cluster: &mut Cluster, error: Error) {
+        let pause = cluster.retry_pause(self.attempts);
+        self.not_before = now + pause;
+        cluster.set_alarm(self.not_before);
+        cluster.context.observer.tell(Observed::Retried {
+            cause: error.clone(),
+            attempts: self.attempts,
+            pause,
+        });
+        self.last_error = Some(error);
+    }
+}
+
+impl<C: Call> Run for Running<C> {
+    fn asker(&self) -> Asker {
+        self.asker
+    }
+
+    fn is_late(&self, now: Instant, cluster: &mut Cluster) -> bool {
+        if self.deadline > now {
+            cluster.set_alarm(self.deadline);
+        }
+        self.deadline <= now
+    }
+
+    fn late(&self, cluster: &Cluster) -> Error {
+        if let Some(trouble) = cluster.trouble() {
+            return trouble;
+        }
+        let waited = self
+            .deadline
+            .saturating_duration_since(self.started)
+            .as_millis();
+        match &self.last_error {
+            Some(error) => error.clone(),
+            None => Error::new(Kind::Timeout, format!("no answer within {waited} ms"))
+                .calling(C::API.name()),
+        }
+    }
+
+    fn ask(&mut self, now: Instant, cluster: &mut Cluster) -> Vec<(u64, Vec<usize>)> {
+        if self.not_before > now {
+            cluster.set_alarm(self.not_before);
+            return Vec::new();
+        }
+        self.spread(now, cluster);
+        let mut asked = Vec::new();
+        for (link, slots) in self.by_link(now, cluster) {
+            let version = match cluster.version(link, C::API, i16::MAX) {
+                Ok(version) => version,
+                Err(error) => {
+                    for slot in slots {
+                        self.set_done(slot, Err(error.clone()));
+                    }
+                    continue;
+                }
+            };
+            let items: Vec<_> = slots
+                .iter()
+                .filter_map(|slot| self.slots.get(*slot).map(|slot| slot.item))
+                .collect();
+            let about = About {
+                version,
+                view: cluster.view(),
+                config: cluster.config(),
+            };
+            let request = self.call.request(&items, &about);
+            for slot in &slots {
+                if let Some(slot) = self.slots.get_mut(*slot) {
+                    slot.state = State::Asked;
+                }
+            }
+            self.attempts += 1;
+            asked.push((
+                cluster.ask(link, crate::cluster::Owner::Call, request),
+                slots,
+            ));
+        }
+        asked
+    }
+
+    fn take(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        link: LinkId,
+        slots: &[usize],
+        response: Response,
+    ) {
+        let items: Vec<_> = slots
+            .iter()
+            .filter_map(|slot| self.slots.get(*slot))
+            .map(|slot| Asked {
+                item: slot.item,
+                repeated: slot.repeated,
+            })
+            .collect();
+        let broker = cluster.address_of(link);
+        let attempts = self.attempts;
+        let named = |error: Error| {
+            let error = error.calling(C::API.name()).after(attempts);
+            match &broker {
+                Some(address) => error.at(address),
+                None => error,
+            }
+        };
+        let mut results = self.call.take(&items, response).into_iter();
+        let mut again = None;
+        for slot in slots {
+            let result = results.next().unwrap_or_else(|| Err(left_out("an item")));
+            match result.map_err(named) {
+                Err(error) if !self.is_once() && self.call.is_retried(&error) => {
+                    if let Some(slot) = self.slots.get_mut(*slot) {
+                        slot.state = State::Open;
+                        slot.target.look_up_again(now, cluster);
+                    }
+                    again = Some(error);
+                }
+                result => self.set_done(*slot, result),
+            }
+        }
+        if let Some(error) = again {
+            self.pause(now, cluster, error);
+        }
+    }
+
+    fn lose(&mut self, now: Instant, cluster: &mut Cluster, slots: &[usize], orphan: &Orphan) {
+        let again = orphan.may_be_repeated() && !self.is_once();
+        for slot in slots {
+            if !again {
+                self.set_done(*slot, Err(orphan.error.clone()));
+            } else if let Some(slot) = self.slots.get_mut(*slot) {
+                slot.state = State::Open;
+                slot.repeated |= orphan.sent;
+                slot.target.look_up_again(now, cluster);
+            }
+        }
+        if again {
+            self.pause(now, cluster, orphan.error.clone().after(self.attempts));
+        }
+    }
+
+    fn last_error(&self) -> Option<&Error> {
+        self.last_error.as_ref()
+    }
+
+    fn is_done(&self) -> bool {
+        self.undone == 0
+    }
+
+    fn release(&self, cluster: &mut Cluster) {
+        for topic in &self.topics {
+            cluster.unwant(topic);
+        }
+    }
+
+    fn end(self: Box<Self>, error: Option<Error>) -> AnyAnswer {
+        let answer: Result<C::Answer, Error> = match error {
+            Some(error) => Err(error),
+            None => {
+                let found = self.slots.into_iter().map(|slot| match slot.state {
+                    State::Done(result) => result,
+                    State::Open | State::Asked => Err(left_out("an item")),
+                });
+                self.call.merge(found.collect())
+            }
+        };
+        Box::new(answer)
+    }
+}

@@ -1,0 +1,170 @@
+//! Where a question goes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ottla_protocol::ErrorCode;
+
+use crate::cluster::{Cluster, Coordinator, CoordinatorType, Lane, LinkId};
+use crate::error::{Error, Kind};
+
+/// Where a question goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Any broker.
+    Any,
+    /// The controller; brokers before KRaft take changes there only.
+    Controller,
+    /// The leader of this partition.
+    Leader(Arc<str>, i32),
+    /// The coordinator of this group or transaction.
+    Coordinator(CoordinatorType, Arc<str>),
+    /// The broker with this id.
+    Node(i32),
+    /// Every broker; each answers for itself.
+    EveryNode,
+}
+
+/// What is known about the way to a target.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// This link is up.
+    Up(LinkId),
+    /// Not yet; why, as far as known.
+    NotYet(Option<Error>),
+    /// Waiting cannot help.
+    Never(Error),
+}
+
+impl Target {
+    /// The way to the target as far as it is known; what is not known is looked for. `since` is when the call began: an
+    /// absence that is known from before may be over.
+    pub(super) fn way(&self, now: Instant, cluster: &mut Cluster, since: Instant) -> Way {
+        match self {
+            Target::Any | Target::EveryNode => match cluster.any_link(now) {
+                Some(link) => Way::Up(link),
+                None => Way::NotYet(None),
+            },
+            Target::Controller => controller(now, cluster),
+            Target::Leader(topic, partition) => leader(now, cluster, topic, *partition, since),
+            Target::Coordinator(kind, key) => match cluster.coordinator(*kind, key) {
+                Coordinator::Known(node) => to_node(now, cluster, node, since),
+                Coordinator::Sought(error) => {
+                    cluster.need_view(now);
+                    Way::NotYet(error)
+                }
+                Coordinator::Refused(error) => Way::Never(error),
+            },
+            Target::Node(node) => to_node(now, cluster, *node, since),
+        }
+    }
+
+    /// Where the question went turned out to be wrong: it is looked up again.
+    pub(super) fn look_up_again(&self, now: Instant, cluster: &mut Cluster) {
+        match self {
+            Target::Coordinator(kind, key) => cluster.forget_coordinator(*kind, key),
+            _ => cluster.refresh(now),
+        }
+    }
+}
+
+fn controller(now: Instant, cluster: &mut Cluster) -> Way {
+    cluster.need_view(now);
+    if cluster.view().nodes().next().is_none() {
+        return Way::NotYet(None);
+    }
+    let known = cluster.view().controller();
+    match known.filter(|id| cluster.view().node(*id).is_some()) {
+        Some(node) => link_to(now, cluster, node),
+        None => Target::Any.way(now, cluster, now),
+    }
+}
+
+fn leader(
+    now: Instant,
+    cluster: &mut Cluster,
+    topic: &Arc<str>,
+    partition: i32,
+    since: Instant,
+) -> Way {
+    if let Some((leader, _)) = cluster.view().leader(topic, partition) {
+        return link_to(now, cluster, leader);
+    }
+    match why_no_leader(cluster, topic, partition, since) {
+        Absence::Proven(error) => Way::Never(error),
+        Absence::SoFar(error) => {
+            // A view that knows all that it was asked for is not asked again by itself.
+            if !cluster.is_fresh(since) {
+                cluster.refresh(now);
+            }
+            Way::NotYet(error)
+        }
+    }
+}
+
+fn to_node(now: Instant, cluster: &mut Cluster, node: i32, since: Instant) -> Way {
+    if cluster.view().node(node).is_some() {
+        return link_to(now, cluster, node);
+    }
+    if cluster.is_fresh(since) {
+        let text = format!("there is no broker {node} in the cluster");
+        return Way::Never(Error::new(Kind::Argument, text));
+    }
+    cluster.refresh(now);
+    Way::NotYet(None)
+}
+
+fn link_to(now: Instant, cluster: &mut Cluster, node: i32) -> Way {
+    match cluster.node_link(now, node, Lane::Control) {
+        Some(link) => Way::Up(link),
+        None => Way::NotYet(cluster.failure_of(node, Lane::Control).cloned()),
+    }
+}
+
+/// Why a partition has no leader in the view.
+#[derive(Debug)]
+pub(crate) enum Absence {
+    /// Waiting cannot help.
+    Proven(Error),
+    /// It may turn up; the reason as far as known.
+    SoFar(Option<Error>),
+}
+
+/// Why a partition has no leader in the view, as of `since` or later.
+pub(crate) fn why_no_leader(
+    cluster: &Cluster,
+    topic: &Arc<str>,
+    partition: i32,
+    since: Instant,
+) -> Absence {
+    let view = cluster.view();
+    if let Some(known) = view.topic(topic) {
+        if known.partitions.contains_key(&partition) {
+            let text = "the partition has no leader";
+            let error = Error::from_code(ErrorCode::LEADER_NOT_AVAILABLE, Some(text));
+            return Absence::SoFar(Some(error.partition_is(topic, partition)));
+        }
+        let count = known.partitions.len();
+        let text = format!("there is no such partition: the topic has {count}");
+        let error = Error::new(Kind::Argument, text).partition_is(topic, partition);
+        return if cluster.is_fresh(since) {
+            Absence::Proven(error)
+        } else {
+            Absence::SoFar(Some(error))
+        };
+    }
+    let Some(code) = view.problem(topic) else {
+        let error = cluster.refresh_error().cloned();
+        return Absence::SoFar(error.map(|error| error.topic_is(topic)));
+    };
+    let error = Error::from_code(code, None)
+        .calling("Metadata")
+        .topic_is(topic);
+    if cluster.is_absent(topic, since) {
+        Absence::Proven(error.retriable_is(false))
+    } else if code.is_retriable() {
+        Absence::SoFar(Some(error))
+    } else {
+        Absence::Proven(error)
+    }
+}

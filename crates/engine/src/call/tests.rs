@@ -1,0 +1,499 @@
+//! Calls against a scripted cluster.
+
+use std::time::Duration;
+
+use ottla_protocol::ErrorCode;
+use ottla_protocol::messages::create_topics_request::CreatableTopic;
+use ottla_protocol::messages::create_topics_response::CreatableTopicResult;
+use ottla_protocol::messages::delete_topics_response::DeletableTopicResult;
+use ottla_protocol::messages::find_coordinator_response::Coordinator;
+use ottla_protocol::messages::list_offsets_response::{
+    ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
+};
+use ottla_protocol::messages::{
+    CreateTopicsResponse, DeleteTopicsResponse, FindCoordinatorResponse, ListOffsetsResponse,
+};
+
+use super::*;
+use crate::admin::Admin;
+use crate::cluster::{Action, CoordinatorType};
+use crate::config::Role;
+use crate::engine::{Engine, closed_error};
+use crate::observe::Observed;
+use crate::script::{self, Script, config};
+
+fn admin(pairs: &[(&'static str, &'static str)]) -> Script<Admin> {
+    Script::new(Engine::admin(config(Role::Admin, pairs), 7))
+}
+
+fn ask<C: Call>(script: &mut Script<Admin>, call: C, seconds: u64) -> Ticket<C> {
+    let deadline = script.now + Duration::from_secs(seconds);
+    script.engine.ask(script.now, call, deadline)
+}
+
+fn create() -> CreateTopics {
+    CreateTopics {
+        topics: vec![CreatableTopic {
+            name: "t".into(),
+            ..Default::default()
+        }],
+        validate_only: false,
+        timeout_ms: 1000,
+    }
+}
+
+fn created(code: ErrorCode) -> Response {
+    let topics = vec![CreatableTopicResult {
+        name: "t".into(),
+        error_code: code.0,
+        ..Default::default()
+    }];
+    Response::CreateTopics(CreateTopicsResponse {
+        topics,
+        ..Default::default()
+    })
+}
+
+#[test]
+fn the_controller_is_asked_and_found_again() {
+    let mut script = admin(&[]);
+    let id = ask(&mut script, create(), 10);
+    let asked = script.run();
+    assert_eq!(script.address(asked[0].link), "b1");
+    script.answer(&asked[0], created(ErrorCode::NOT_CONTROLLER));
+    let asked = script.pass(Duration::from_secs(2));
+    script.answer(&asked[0], created(ErrorCode::TOPIC_ALREADY_EXISTS));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    assert_eq!(
+        found[0].as_ref().unwrap_err().code(),
+        Some(ErrorCode::TOPIC_ALREADY_EXISTS)
+    );
+}
+
+#[test]
+fn a_question_outlives_its_connection_but_not_its_deadline() {
+    let mut script = admin(&[]);
+    let id = ask(&mut script, create(), 10);
+    let asked = script.run();
+    script.cut(asked[0].link);
+    let again = script.pass(Duration::from_secs(5));
+    assert_eq!(again.len(), 1);
+    script.pass(Duration::from_secs(5));
+    let error = script.engine.take_answer(&id).unwrap().unwrap_err();
+    assert!(error.message().contains("closed the connection"), "{error}");
+    script.answer(&again[0], created(ErrorCode::NONE));
+    assert!(
+        script.engine.take_answer(&id).is_none(),
+        "it was answered already"
+    );
+}
+
+fn offsets(asked: &script::Asked, code: ErrorCode) -> Response {
+    let Request::ListOffsets(request) = &asked.request else {
+        panic!("not a ListOffsets")
+    };
+    let topics = request
+        .topics
+        .iter()
+        .map(|topic| ListOffsetsTopicResponse {
+            name: topic.name.clone(),
+            partitions: topic
+                .partitions
+                .iter()
+                .map(|part| ListOffsetsPartitionResponse {
+                    partition_index: part.partition_index,
+                    error_code: code.0,
+                    offset: i64::from(part.partition_index) * 100,
+                    ..Default::default()
+                })
+                .collect(),
+            ..Default::default()
+        })
+        .collect();
+    Response::ListOffsets(ListOffsetsResponse {
+        topics,
+        ..Default::default()
+    })
+}
+
+#[test]
+fn offsets_come_from_each_leader_in_the_order_asked() {
+    let mut script = admin(&[]);
+    let wanted = [1, 0, 1].map(|partition| ("t".into(), partition, LATEST));
+    let id = ask(
+        &mut script,
+        ListOffsets {
+            wanted: wanted.to_vec(),
+        },
+        10,
+    );
+    let asked = script.run();
+    assert_eq!(asked.len(), 2);
+    for request in &asked {
+        script.answer(request, offsets(request, ErrorCode::NONE));
+    }
+    let Some(Ok(found)) = script.engine.take_answer(&id) else {
+        panic!("no answer")
+    };
+    assert_eq!(
+        found
+            .iter()
+            .map(|row| row.as_ref().unwrap().offset)
+            .collect::<Vec<_>>(),
+        [100, 0, 100]
+    );
+}
+
+#[test]
+fn one_partition_that_fails_does_not_hide_the_others() {
+    let mut script = admin(&[]);
+    let wanted = [0, 1, 7].map(|partition| ("t".into(), partition, EARLIEST));
+    let id = ask(
+        &mut script,
+        ListOffsets {
+            wanted: wanted.to_vec(),
+        },
+        10,
+    );
+    for request in script.run() {
+        let code = if script.address(request.link) == "b1" {
+            ErrorCode::NONE
+        } else {
+            ErrorCode::TOPIC_AUTHORIZATION_FAILED
+        };
+        script.answer(&request, offsets(&request, code));
+    }
+    script.pass(Duration::from_secs(1));
+    let Some(Ok(found)) = script.engine.take_answer(&id) else {
+        panic!("no answer")
+    };
+    assert_eq!(found[0].as_ref().unwrap().offset, 0);
+    assert_eq!(
+        found[1].as_ref().unwrap_err().code(),
+        Some(ErrorCode::TOPIC_AUTHORIZATION_FAILED)
+    );
+    assert!(
+        found[2]
+            .as_ref()
+            .unwrap_err()
+            .message()
+            .contains("the topic has 2")
+    );
+}
+
+#[test]
+fn a_topic_that_is_not_there_is_said_after_a_few_answers() {
+    let mut script = admin(&[]);
+    let call = || ListOffsets {
+        wanted: vec![("nope".into(), 0, 0)],
+    };
+    for _ in 0..2 {
+        let id = ask(&mut script, call(), 60);
+        script.run();
+        assert!(
+            script.engine.take_answer(&id).is_none(),
+            "one broker may not know it yet"
+        );
+        script.pass(Duration::from_secs(1));
+        let found = script.engine.take_answer(&id).unwrap().unwrap();
+        let error = found[0].as_ref().unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+        assert!(!error.is_retriable());
+    }
+}
+
+#[test]
+fn a_topic_that_turns_up_in_time_is_found() {
+    let mut script = admin(&[]);
+    let wanted = vec![("late".into(), 0, LATEST)];
+    let id = ask(&mut script, ListOffsets { wanted }, 60);
+    script.pass(Duration::from_millis(150));
+    script.topics.push(("late", vec![2]));
+    let asked = script.pass(Duration::from_secs(1));
+    script.answer(&asked[0], offsets(&asked[0], ErrorCode::NONE));
+    assert!(script.engine.take_answer(&id).unwrap().unwrap()[0].is_ok());
+}
+
+#[test]
+fn a_partition_that_is_not_there_is_said_at_once_also_the_second_time() {
+    let mut script = admin(&[]);
+    // Somebody else keeps the topic in the view, so nothing is refreshed by itself.
+    script.engine.core.cluster.want(script.now, &"t".into());
+    for _ in 0..2 {
+        script.pass(Duration::from_secs(30));
+        let wanted = vec![("t".into(), 7, LATEST)];
+        let id = ask(&mut script, ListOffsets { wanted }, 60);
+        script.pass(Duration::from_secs(1));
+        let found = script.engine.take_answer(&id).unwrap().unwrap();
+        let error = found[0].as_ref().unwrap_err();
+        assert!(error.message().contains("the topic has 2"), "{error}");
+    }
+}
+
+#[test]
+fn what_an_attempt_did_whose_answer_was_lost_is_a_success() {
+    let mut script = admin(&[]);
+    let id = ask(&mut script, create(), 10);
+    let asked = script.run();
+    script.cut(asked[0].link);
+    let again = script.pass(Duration::from_secs(2));
+    script.answer(&again[0], created(ErrorCode::TOPIC_ALREADY_EXISTS));
+    assert_eq!(script.engine.take_answer(&id).unwrap().unwrap(), [Ok(())]);
+
+    let call = DeleteTopics {
+        names: vec!["t".to_owned()],
+        timeout_ms: 1000,
+    };
+    let id = ask(&mut script, call, 10);
+    let asked = script.run();
+    script.cut(asked[0].link);
+    let again = script.pass(Duration::from_secs(2));
+    let response = Response::DeleteTopics(DeleteTopicsResponse {
+        responses: vec![DeletableTopicResult {
+            name: Some("t".into()),
+            error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0,
+            ..Default::default()
+        }],
+        ..Default::default()
+    });
+    script.answer(&again[0], response);
+    assert_eq!(script.engine.take_answer(&id).unwrap().unwrap(), [Ok(())]);
+}
+
+#[test]
+fn only_the_topics_that_were_sent_away_are_asked_for_again() {
+    let mut script = admin(&[]);
+    let topic = |name: &str| CreatableTopic {
+        name: name.into(),
+        ..Default::default()
+    };
+    let call = CreateTopics {
+        topics: vec![topic("a"), topic("b")],
+        ..create()
+    };
+    let id = ask(&mut script, call, 10);
+    let row = |name: &str, code: ErrorCode| CreatableTopicResult {
+        name: name.into(),
+        error_code: code.0,
+        ..Default::default()
+    };
+    let answer = |topics| {
+        Response::CreateTopics(CreateTopicsResponse {
+            topics,
+            ..Default::default()
+        })
+    };
+    let asked = script.run();
+    let rows = vec![
+        row("a", ErrorCode::NONE),
+        row("b", ErrorCode::THROTTLING_QUOTA_EXCEEDED),
+    ];
+    script.answer(&asked[0], answer(rows));
+    let again = script.pass(Duration::from_secs(2));
+    let Request::CreateTopics(request) = &again[0].request else {
+        panic!("not a CreateTopics")
+    };
+    assert_eq!(request.topics, [topic("b")]);
+    script.answer(&again[0], answer(vec![row("b", ErrorCode::NONE)]));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    assert_eq!(found, [Ok(()), Ok(())]);
+}
+
+/// A call that only says where it goes: it asks for offsets, whatever the target.
+#[derive(Debug)]
+struct To(Target);
+
+impl Call for To {
+    type Found = usize;
+    type Answer = Vec<Result<usize, Error>>;
+    const API: ApiKey = ApiKey::ListOffsets;
+
+    fn target(&self, _: usize) -> Target {
+        self.0.clone()
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        Request::ListOffsets(Default::default())
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<usize, Error>> {
+        let Response::ListOffsets(answer) = response else {
+            return Vec::new();
+        };
+        vec![match answer.throttle_time_ms {
+            0.. => Ok(answer.topics.len()),
+            _ => Err(Error::from_code(ErrorCode::NOT_COORDINATOR, None)),
+        }]
+    }
+
+    fn merge(self, found: Vec<Result<usize, Error>>) -> Result<Self::Answer, Error> {
+        Ok(found)
+    }
+}
+
+fn counted(topics: usize) -> Response {
+    Response::ListOffsets(ListOffsetsResponse {
+        topics: vec![ListOffsetsTopicResponse::default(); topics],
+        ..Default::default()
+    })
+}
+
+fn not_coordinator() -> Response {
+    Response::ListOffsets(ListOffsetsResponse {
+        throttle_time_ms: -1,
+        ..Default::default()
+    })
+}
+
+fn coordinated_by(node_id: i32, code: ErrorCode) -> Response {
+    Response::FindCoordinator(FindCoordinatorResponse {
+        coordinators: vec![Coordinator {
+            node_id,
+            error_code: code.0,
+            ..Default::default()
+        }],
+        ..Default::default()
+    })
+}
+
+#[test]
+fn every_broker_answers_for_itself() {
+    let mut script = admin(&[]);
+    let id = ask(&mut script, To(Target::EveryNode), 10);
+    let asked = script.run();
+    let mut addresses: Vec<_> = asked.iter().map(|it| script.address(it.link)).collect();
+    addresses.sort_unstable();
+    assert_eq!(addresses, ["b1", "b2"]);
+    script.answer(&asked[0], counted(3));
+    assert!(script.engine.take_answer(&id).is_none(), "one is missing");
+    script.answer(&asked[1], counted(3));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    assert_eq!(found, [Ok(3), Ok(3)]);
+}
+
+#[test]
+fn a_coordinator_is_found_kept_and_found_again() {
+    let mut script = admin(&[]);
+    let target = Target::Coordinator(CoordinatorType::Group, "g".into());
+    let id = ask(&mut script, To(target.clone()), 10);
+    let asked = script.run();
+    let Request::FindCoordinator(request) = &asked[0].request else {
+        panic!("not a FindCoordinator")
+    };
+    assert_eq!((request.key_type, &*request.coordinator_keys[0]), (0, "g"));
+    script.answer(
+        &asked[0],
+        coordinated_by(-1, ErrorCode::COORDINATOR_NOT_AVAILABLE),
+    );
+    let asked = script.pass(Duration::from_secs(1));
+    script.answer(&asked[0], coordinated_by(2, ErrorCode::NONE));
+    let asked = script.run();
+    assert_eq!(script.address(asked[0].link), "b2");
+
+    script.answer(&asked[0], not_coordinator());
+    let asked = script.pass(Duration::from_secs(1));
+    script.answer(&asked[0], coordinated_by(1, ErrorCode::NONE));
+    let asked = script.run();
+    assert_eq!(script.address(asked[0].link), "b1");
+    script.answer(&asked[0], counted(1));
+    assert_eq!(script.engine.take_answer(&id).unwrap().unwrap(), [Ok(1)]);
+
+    ask(&mut script, To(target), 10);
+    let asked = script.run();
+    assert!(
+        matches!(asked[0].request, Request::ListOffsets(_)),
+        "it is still known"
+    );
+}
+
+#[test]
+fn a_coordinator_that_may_not_be_known_is_said_at_once() {
+    let mut script = admin(&[]);
+    let target = Target::Coordinator(CoordinatorType::Transaction, "x".into());
+    let id = ask(&mut script, To(target), 60);
+    let asked = script.run();
+    let code = ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+    script.answer(&asked[0], coordinated_by(-1, code));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    let error = found[0].as_ref().unwrap_err();
+    assert_eq!(error.code(), Some(code));
+    assert_eq!(error.api(), Some("FindCoordinator"));
+}
+
+#[test]
+fn a_broker_that_is_not_in_the_cluster_is_said() {
+    let mut script = admin(&[]);
+    let id = ask(&mut script, To(Target::Node(9)), 60);
+    script.pass(Duration::from_secs(1));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    let error = found[0].as_ref().unwrap_err();
+    assert!(error.message().contains("no broker 9"), "{error}");
+}
+
+#[test]
+fn a_pause_that_a_broker_asks_for_is_kept() {
+    let mut script = admin(&[]);
+    let id = ask(&mut script, To(Target::Node(1)), 60);
+    let asked = script.run();
+    let answer = ListOffsetsResponse {
+        throttle_time_ms: 700,
+        ..Default::default()
+    };
+    script.answer(&asked[0], Response::ListOffsets(answer));
+    assert!(script.engine.take_answer(&id).is_some(), "it is an answer");
+
+    ask(&mut script, To(Target::Node(1)), 60);
+    assert!(script.pass(Duration::from_millis(650)).is_empty());
+    assert_eq!(script.pass(Duration::from_millis(100)).len(), 1);
+    let told = std::iter::from_fn(|| script.engine.observer().poll());
+    let pauses: Vec<_> = told
+        .filter_map(|event| match event {
+            Observed::Throttled { api, pause, .. } => Some((api, pause)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(pauses, [("ListOffsets", Duration::from_millis(700))]);
+}
+
+#[test]
+fn each_call_wakes_its_own_caller() {
+    let mut script = admin(&[]);
+    let first = ask(&mut script, create(), 60);
+    let second = ask(&mut script, To(Target::Node(2)), 60);
+    let asked = script.run();
+    while script.engine.poll_change().is_some() {}
+    let of_second = asked
+        .iter()
+        .find(|it| script.address(it.link) == "b2")
+        .unwrap();
+    script.answer(of_second, counted(0));
+    let told: Vec<_> = std::iter::from_fn(|| script.engine.poll_change()).collect();
+    assert_eq!(told, [Change::Call(second.id())]);
+    assert_ne!(first.id(), second.id());
+}
+
+#[test]
+fn closing_answers_everything_and_hangs_up() {
+    let mut script = admin(&[]);
+    let id = ask(&mut script, create(), 10);
+    script.run();
+    script.engine.close(script.now, &closed_error());
+    assert_eq!(
+        script.engine.take_answer(&id).unwrap().unwrap_err().kind(),
+        Kind::Closed
+    );
+    let Some(Action::Close(link)) = script.engine.poll_action() else {
+        panic!("the connection stays open")
+    };
+    assert!(!script.engine.has_link(link));
+    let late = ask(&mut script, create(), 10);
+    assert_eq!(
+        script
+            .engine
+            .take_answer(&late)
+            .unwrap()
+            .unwrap_err()
+            .kind(),
+        Kind::Closed
+    );
+}

@@ -1,0 +1,100 @@
+//! What waiting calls may be waiting for, so that each is woken by its own.
+
+use std::collections::VecDeque;
+
+/// Names one call of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(pub(crate) u64);
+
+/// Something that a waiting caller may be waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// This call has its answer.
+    Call(CallId),
+    /// Records were fetched, or a partition cannot be read any further.
+    Records,
+    /// The position of a partition became known, or will never be.
+    Position,
+    /// The producer's buffer has more room.
+    Room,
+    /// Records that were sent have their fate.
+    Fate,
+    /// The view of the cluster was refreshed.
+    Topics,
+    /// The client was closed, or no address that it was given can ever answer: nothing is worth waiting for.
+    Closed,
+}
+
+impl Change {
+    /// The bit of a change that names no call.
+    fn bit(self) -> u8 {
+        match self {
+            Change::Call(_) => 0,
+            Change::Records => 1,
+            Change::Position => 1 << 1,
+            Change::Room => 1 << 2,
+            Change::Fate => 1 << 3,
+            Change::Topics => 1 << 4,
+            Change::Closed => 1 << 5,
+        }
+    }
+}
+
+const KINDS: [Change; 6] = [
+    Change::Records,
+    Change::Position,
+    Change::Room,
+    Change::Fate,
+    Change::Topics,
+    Change::Closed,
+];
+
+/// Changes that were not told yet, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    kinds: u8,
+    calls: VecDeque<CallId>,
+}
+
+impl Changes {
+    pub(crate) fn tell(&mut self, change: Change) {
+        match change {
+            Change::Call(id) => self.calls.push_back(id),
+            other => self.kinds |= other.bit(),
+        }
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<Change> {
+        if let Some(id) = self.calls.pop_front() {
+            return Some(Change::Call(id));
+        }
+        let change = KINDS
+            .into_iter()
+            .find(|kind| self.kinds & kind.bit() != 0)?;
+        self.kinds &= !change.bit();
+        Some(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_told_once() {
+        let mut changes = Changes::default();
+        for change in [
+            Change::Room,
+            Change::Call(CallId(7)),
+            Change::Records,
+            Change::Room,
+        ] {
+            changes.tell(change);
+        }
+        let told: Vec<_> = std::iter::from_fn(|| changes.poll()).collect();
+        assert_eq!(
+            told,
+            [Change::Call(CallId(7)), Change::Records, Change::Room]
+        );
+    }
+}

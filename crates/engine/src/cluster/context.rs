@@ -1,0 +1,67 @@
+//! What every decision depends on beside what brokers say: settings, chance, the alarm, and who listens.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::change::Changes;
+use crate::config::Config;
+use crate::observe::Observer;
+use crate::random::Random;
+
+/// One for each engine.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) config: Arc<Config>,
+    pub(crate) random: Random,
+    pub(crate) observer: Observer,
+    pub(crate) changes: Changes,
+    alarm: Option<Instant>,
+}
+
+impl Context {
+    pub(crate) fn new(config: Arc<Config>, seed: u64) -> Context {
+        Context {
+            config,
+            random: Random::new(seed),
+            observer: Observer::default(),
+            changes: Changes::default(),
+            alarm: None,
+        }
+    }
+
+    /// Asks to be called at `at`, or earlier.
+    pub(crate) fn set_alarm(&mut self, at: Instant) {
+        self.alarm = Some(self.alarm.map_or(at, |alarm| alarm.min(at)));
+    }
+
+    pub(crate) fn alarm(&self) -> Option<Instant> {
+        self.alarm
+    }
+
+    /// Forgets the alarm if it is due, so that everybody sets theirs again.
+    pub(crate) fn take_alarm(&mut self, now: Instant) -> bool {
+        let due = self.alarm.is_some_and(|alarm| alarm <= now);
+        if due {
+            self.alarm = None;
+        }
+        due
+    }
+
+    /// The pause before a request or a batch is sent again, after `failures` failures in a row.
+    pub(crate) fn retry_pause(&mut self, failures: u32) -> Duration {
+        self.random.backoff(
+            self.config.retry_backoff,
+            self.config.retry_backoff_max,
+            failures,
+        )
+    }
+
+    /// The pause before a connection is dialled again, after `failures` failures in a row.
+    pub(crate) fn reconnect_pause(&mut self, failures: u32) -> Duration {
+        self.random.backoff(
+            self.config.reconnect_backoff,
+            self.config.reconnect_backoff_max,
+            failures,
+        )
+    }
+}

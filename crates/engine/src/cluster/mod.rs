@@ -1,0 +1,395 @@
+//! The cluster as one client sees it: connections, the view of who leads what, coordinators.
+//!
+//! * `links`: connections, and what is queued on them
+//! * `target`: where a connection leads, and who asked what goes over it
+//! * `refresh`: when the view is asked for, and for which topics
+//! * `coordinators`: which broker coordinates a group or a transaction
+//! * `context`: settings, chance, the alarm, and who listens
+
+mod context;
+mod coordinators;
+mod links;
+mod refresh;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ottla_protocol::messages::{FindCoordinatorResponse, MetadataResponse};
+use ottla_protocol::{ApiKey, ErrorCode};
+
+pub(crate) use self::context::Context;
+pub(crate) use self::coordinators::Coordinator;
+use self::coordinators::Coordinators;
+pub use self::links::Action;
+use self::links::{Address, Links};
+pub(crate) use self::links::{Next, Orphan};
+use self::refresh::Refresh;
+use self::target::Destination;
+pub use self::target::{CoordinatorType, LinkId};
+pub(crate) use self::target::{Lane, Owner, PartId};
+use crate::api::{Request, Versions};
+use crate::change::Change;
+use crate::config::Config;
+use crate::error::{Error, Kind};
+use crate::metadata::{Metadata, Node};
+
+/// What all parts of a client share.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) context: Context,
+    links: Links,
+    view: Metadata,
+    view_version: u64,
+    refresh: Refresh,
+    coordinators: Coordinators,
+}
+
+fn address(node: &Node) -> Address {
+    Address {
+        host: node.host.clone(),
+        port: node.port,
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new(config: Arc<Config>, seed: u64) -> Cluster {
+        let mut context = Context::new(config, seed);
+        Cluster {
+            links: Links::new(&mut context),
+            context,
+            view: Metadata::default(),
+            view_version: 0,
+            refresh: Refresh::default(),
+            coordinators: Coordinators::default(),
+        }
+    }
+
+    pub(crate) fn config(&self) -> &Arc<Config> {
+        &self.context.config
+    }
+
+    /// Asks to be called at `at`, or earlier.
+    pub(crate) fn set_alarm(&mut self, at: Instant) {
+        self.context.set_alarm(at);
+    }
+
+    /// The pause before a request or a batch is sent again, after `failures` failures in a row.
+    pub(crate) fn retry_pause(&mut self, failures: u32) -> Duration {
+        self.context.retry_pause(failures)
+    }
+
+    /// Asks what is due. To be called after anything happened.
+    pub(crate) fn pump(&mut self, now: Instant) {
+        self.links.end_pauses(now);
+        self.pump_view(now);
+        self.pump_coordinators(now);
+    }
+
+    // --- the view
+
+    pub(crate) fn view(&self) -> &Metadata {
+        &self.view
+    }
+
+    /// Grows whenever the view may have changed.
+    pub(crate) fn view_version(&self) -> u64 {
+        self.view_version
+    }
+
+    /// Takes in a leader that a Produce or Fetch answer hinted at (KIP-951).
+    pub(crate) fn hint(&mut self, topic: &str, partition: i32, leader: i32, epoch: i32) {
+        let observer = &mut self.context.observer;
+        self.view.hint(topic, partition, leader, epoch, observer);
+        self.view_version += 1;
+    }
+
+    /// Keeps `topic` in the view until as many calls of [`Cluster::unwant`].
+    pub(crate) fn want(&mut self, now: Instant, topic: &Arc<str>) {
+        self.refresh.want(now, topic);
+    }
+
+    pub(crate) fn unwant(&mut self, topic: &str) {
+        self.refresh.unwant(topic);
+    }
+
+    /// The view turned out to be old: asks again, after a pause since the last time.
+    pub(crate) fn refresh(&mut self, now: Instant) {
+        self.refresh.request(now, &mut self.context);
+    }
+
+    /// Makes sure that the brokers are known, if nothing ever asked for them.
+    pub(crate) fn need_view(&mut self, now: Instant) {
+        if self.view.nodes().next().is_none() {
+            self.refresh.request_first(now);
+        }
+    }
+
+    /// Why the view is old or empty, if the last question for it failed.
+    pub(crate) fn refresh_error(&self) -> Option<&Error> {
+        self.refresh.error()
+    }
+
+    /// Whether the view was asked for at `since` or later.
+    pub(crate) fn is_fresh(&self, since: Instant) -> bool {
+        self.refresh.is_fresh(since)
+    }
+
+    /// Whether it is proven that the topic is not there, as of `since` or later.
+    pub(crate) fn is_absent(&self, topic: &str, since: Instant) -> bool {
+        self.refresh.is_absent(topic, since)
+    }
+
+    fn pump_view(&mut self, now: Instant) {
+        if !self.refresh.is_due(now, &mut self.context) {
+            return;
+        }
+        let Some(link) = self.any_link(now) else {
+            return;
+        };
+        let request = Request::Metadata(self.refresh.question(&self.context));
+        let token = self.ask(link, Owner::View, request);
+        self.refresh.set_asked(now, token);
+    }
+
+    /// Takes in an answer that came over `link`.
+    pub(crate) fn handle_metadata(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        answer: &MetadataResponse,
+    ) {
+        let code = ErrorCode(answer.error_code);
+        let problem = if code.is_error() {
+            Some(Error::from_code(code, None))
+        } else if answer.brokers.is_empty() {
+            let text = "the answer names no brokers";
+            Some(Error::new(Kind::Protocol, text))
+        } else {
+            None
+        };
+        if let Some(mut error) = problem {
+            if let Some(address) = self.address_of(link) {
+                error = error.at(address);
+            }
+            return self.refresh_failed(now, error);
+        }
+        let version = self.version(link, ApiKey::Metadata, i16::MAX).unwrap_or(0);
+        self.view
+            .update(answer, version, &mut self.context.observer);
+        self.view.keep(|name| self.refresh.wants(name));
+        self.view_version += 1;
+        let nodes: Vec<_> = self
+            .view
+            .nodes()
+            .map(|node| (node.id, node.host.as_str(), node.port))
+            .collect();
+        self.links.settle(link, &nodes);
+        self.refresh
+            .set_answered(now, &mut self.context, &self.view, answer);
+        self.context.changes.tell(Change::Topics);
+    }
+
+    pub(crate) fn refresh_failed(&mut self, now: Instant, error: Error) {
+        self.refresh.set_failed(now, &mut self.context, error);
+        self.context.changes.tell(Change::Topics);
+    }
+
+    // --- coordinators
+
+    /// The coordinator of a group or a transaction, if it is known; else it is looked for.
+    pub(crate) fn coordinator(&mut self, kind: CoordinatorType, key: &Arc<str>) -> Coordinator {
+        self.coordinators.find(kind, key)
+    }
+
+    /// The broker said that it is not, or no longer, the coordinator.
+    pub(crate) fn forget_coordinator(&mut self, kind: CoordinatorType, key: &Arc<str>) {
+        self.coordinators.forget(kind, key);
+    }
+
+    fn pump_coordinators(&mut self, now: Instant) {
+        while let Some((key, request)) = self.coordinators.next_question(now, &mut self.context) {
+            let Some(link) = self.any_link(now) else {
+                return;
+            };
+            let token = self.ask(link, Owner::Coordinators, Request::FindCoordinator(request));
+            self.coordinators.set_asked(key, token);
+        }
+    }
+
+    pub(crate) fn handle_coordinator(
+        &mut self,
+        now: Instant,
+        token: u64,
+        answer: &FindCoordinatorResponse,
+    ) {
+        self.coordinators
+            .handle_answer(now, &mut self.context, token, answer);
+    }
+
+    pub(crate) fn coordinator_failed(&mut self, now: Instant, orphan: Orphan) {
+        let Orphan { token, error, .. } = orphan;
+        self.coordinators
+            .handle_orphan(now, &mut self.context, token, error);
+    }
+
+    // --- links
+
+    /// A link to this broker that is up; dials one if there is none and the pause is over.
+    pub(crate) fn node_link(&mut self, now: Instant, node: i32, lane: Lane) -> Option<LinkId> {
+        let destination = Destination::Node(node, lane);
+        let address = self.view.node(node).map(address);
+        self.links.to(now, &mut self.context, destination, address)
+    }
+
+    /// The link to this broker, if it is up.
+    pub(crate) fn up_link(&self, node: i32, lane: Lane) -> Option<LinkId> {
+        self.links.up(node, lane)
+    }
+
+    /// Any link that is up, the least busy first; dials the next candidate if there is none.
+    pub(crate) fn any_link(&mut self, now: Instant) -> Option<LinkId> {
+        let up = self.links.least_busy();
+        if up.is_none() {
+            let nodes = self.view.nodes().map(|node| (node.id, address(node)));
+            self.links.dial_any(now, &mut self.context, nodes);
+        }
+        up
+    }
+
+    /// The broker that a link leads to, if it is known to be one of the cluster.
+    pub(crate) fn node_of(&self, link: LinkId) -> Option<(i32, Lane)> {
+        self.links.node_of(link)
+    }
+
+    /// `host:port` of a link.
+    pub(crate) fn address_of(&self, link: LinkId) -> Option<String> {
+        self.links.address_of(link)
+    }
+
+    /// Why the broker cannot be reached at the moment, if an attempt failed.
+    pub(crate) fn failure_of(&self, node: i32, lane: Lane) -> Option<&Error> {
+        self.links.failure_of(node, lane)
+    }
+
+    pub(crate) fn has_link(&self, link: LinkId) -> bool {
+        self.links.contains(link)
+    }
+
+    pub(crate) fn link_up(&mut self, now: Instant, link: LinkId, versions: Versions) {
+        self.links.set_up(now, &mut self.context, link, versions);
+    }
+
+    /// The connection broke or never came to be.
+    pub(crate) fn link_down(&mut self, now: Instant, link: LinkId, cause: &Error) {
+        self.links.set_down(now, &mut self.context, link, cause);
+        self.refresh(now);
+        if self.is_hopeless() {
+            self.context.changes.tell(Change::Closed);
+        }
+    }
+
+    /// Gives up every link.
+    pub(crate) fn close_all(&mut self, cause: &Error) {
+        self.links.close_all(cause);
+        self.context.changes.tell(Change::Closed);
+    }
+
+    // --- requests
+
+    /// Queues a request; its answer, or its failure, comes with the token returned.
+    pub(crate) fn ask(&mut self, link: LinkId, owner: Owner, request: Request) -> u64 {
+        let timeout = self.context.config.request_timeout;
+        self.links.ask(link, owner, request, timeout)
+    }
+
+    /// A token for a request that its owner dispatches itself.
+    pub(crate) fn token(&mut self) -> u64 {
+        self.links.fresh_id()
+    }
+
+    /// Makes the shell look for something to send on `link`.
+    pub(crate) fn wake(&mut self, link: LinkId) {
+        self.links.wake(link);
+    }
+
+    /// The shell looks again without being told; until then nothing needs to wake it.
+    pub(crate) fn not_woken(&mut self, link: LinkId) {
+        self.links.not_woken(link);
+    }
+
+    /// Whether the broker's pause on this link goes on.
+    pub(crate) fn is_throttled(&mut self, now: Instant, link: LinkId) -> bool {
+        self.links.is_throttled(now, &mut self.context, link)
+    }
+
+    /// Keeps the pause that the broker asked for in an answer (KIP-219).
+    pub(crate) fn throttle(&mut self, now: Instant, link: LinkId, api: ApiKey, pause: Duration) {
+        self.links
+            .throttle(now, &mut self.context, link, api.name(), pause);
+    }
+
+    /// The next queued request of `link`.
+    pub(crate) fn next_queued(&mut self, now: Instant, link: LinkId) -> Next {
+        self.links.next_queued(now, link)
+    }
+
+    /// The version of `api` to use on `link`, at most `cap`.
+    pub(crate) fn version(&self, link: LinkId, api: ApiKey, cap: i16) -> Result<i16, Error> {
+        self.links.version(link, api, cap)
+    }
+
+    /// Notes a request that its owner dispatched itself.
+    pub(crate) fn sent(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        token: u64,
+        owner: Owner,
+        (api, version): (ApiKey, i16),
+    ) {
+        self.links.sent(link, token, owner, api, version, now);
+    }
+
+    /// The owner of an answered request, and the version of both.
+    pub(crate) fn answered(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        token: u64,
+    ) -> Option<(Owner, i16)> {
+        self.links.answered(now, &mut self.context, link, token)
+    }
+
+    /// The owner of a request that has no answer.
+    pub(crate) fn unanswered(&mut self, link: LinkId, token: u64) -> Option<Owner> {
+        self.links.unanswered(link, token)
+    }
+
+    pub(crate) fn poll_orphan(&mut self) -> Option<Orphan> {
+        self.links.poll_orphan()
+    }
+
+    pub(crate) fn poll_action(&mut self) -> Option<Action> {
+        self.links.poll_action()
+    }
+
+    // --- what to tell a caller whose deadline passed
+
+    /// Why no broker can be asked at the moment: each address tried, and what happened. `None` if one is connected.
+    pub(crate) fn trouble(&self) -> Option<Error> {
+        self.links.trouble(&self.context)
+    }
+
+    /// Whether the first connection is being made, for less than a moment, and nothing is wrong so far.
+    pub(crate) fn is_starting(&self, now: Instant) -> bool {
+        self.links.is_starting(now)
+    }
+
+    /// Whether waiting cannot help: every address given is answered by something that is not a broker.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.links.is_hopeless(&self.context)
+    }
+}

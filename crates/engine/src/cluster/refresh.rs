@@ -1,0 +1,208 @@
+//! When the view of the cluster is asked for, and for which topics.
+//!
+//! ```text
+//!  Due ── a link is up ──▶ asked ── answer ──▶ fresh ── stale leader, new topic, age ──▶ Due
+//!   ▲                         └── link broke ──┘│
+//!   └──────── incomplete: after a pause ────────┘
+//! ```
+//!
+//! A topic that was just created is not known to every broker at once, so a broker that does not know a topic is not believed
+//! at first. It is believed after [`BELIEVED`] such answers in a row, between which there are pauses.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ottla_protocol::ErrorCode;
+use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
+use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
+use rustc_hash::FxHashMap;
+
+use super::context::Context;
+use crate::error::Error;
+use crate::metadata::Metadata;
+use crate::observe::Observed;
+
+/// So many answers in a row that do not know a topic prove that it is not there.
+const BELIEVED: u32 = 3;
+
+#[derive(Debug, Default)]
+pub(super) struct Refresh {
+    wanted: BTreeMap<Arc<str>, usize>,
+    at: Option<Instant>,
+    token: Option<u64>,
+    asked: Option<Instant>,
+    /// Why the last question had no answer.
+    error: Option<Error>,
+    fresh_as_of: Option<Instant>,
+    incomplete: u32,
+    /// How many answers in a row did not know a topic.
+    absences: FxHashMap<Arc<str>, u32>,
+}
+
+impl Refresh {
+    /// Keeps `topic` in the view until as many calls of [`Refresh::unwant`].
+    pub(super) fn want(&mut self, now: Instant, topic: &Arc<str>) {
+        let count = self.wanted.entry(Arc::clone(topic)).or_insert(0);
+        *count += 1;
+        if *count == 1 {
+            self.at = Some(now);
+            self.incomplete = 0;
+        }
+    }
+
+    pub(super) fn unwant(&mut self, topic: &str) {
+        if let Some(count) = self.wanted.get_mut(topic) {
+            *count -= 1;
+            if *count == 0 {
+                self.wanted.remove(topic);
+                self.absences.remove(topic);
+            }
+        }
+    }
+
+    pub(super) fn wants(&self, topic: &str) -> bool {
+        self.wanted.contains_key(topic)
+    }
+
+    /// The view turned out to be old: asks again, after a pause since the last time.
+    pub(super) fn request(&mut self, now: Instant, context: &mut Context) {
+        let earliest = self
+            .asked
+            .map_or(now, |asked| now.max(asked + context.config.retry_backoff));
+        let at = self.at.map_or(earliest, |at| at.min(earliest));
+        self.at = Some(at);
+        context.set_alarm(at);
+    }
+
+    /// Asks for the brokers if nothing ever did.
+    pub(super) fn request_first(&mut self, now: Instant) {
+        if self.token.is_none() {
+            self.at.get_or_insert(now);
+        }
+    }
+
+    /// Whether the question is due; if not, asks to be called when it is.
+    pub(super) fn is_due(&self, now: Instant, context: &mut Context) -> bool {
+        match self.at {
+            Some(_) if self.token.is_some() => false,
+            Some(at) if at > now => {
+                context.set_alarm(at);
+                false
+            }
+            at => at.is_some(),
+        }
+    }
+
+    pub(super) fn question(&self, context: &Context) -> MetadataRequest {
+        let topics = self.wanted.keys().map(|name| MetadataRequestTopic {
+            name: Some((&**name).into()),
+            ..Default::default()
+        });
+        MetadataRequest {
+            topics: Some(topics.collect()),
+            allow_auto_topic_creation: context.config.allow_auto_create_topics,
+            ..Default::default()
+        }
+    }
+
+    pub(super) fn set_asked(&mut self, now: Instant, token: u64) {
+        self.at = None;
+        self.asked = Some(now);
+        self.token = Some(token);
+    }
+
+    pub(super) fn set_failed(&mut self, now: Instant, context: &mut Context, error: Error) {
+        self.token = None;
+        // It is asked again, maybe of another broker.
+        self.error = Some(error.calling("Metadata").retriable_is(true));
+        self.pause(now, context);
+    }
+
+    /// An answer came, and `view` holds what it says.
+    pub(super) fn set_answered(
+        &mut self,
+        now: Instant,
+        context: &mut Context,
+        view: &Metadata,
+        answer: &MetadataResponse,
+    ) {
+        self.token = None;
+        self.error = None;
+        self.fresh_as_of = self.asked;
+        self.count_absences(context, answer);
+        let complete = self.wanted.keys().all(|name| {
+            view.topic(name).is_some_and(|topic| {
+                topic
+                    .partitions
+                    .values()
+                    .all(|partition| partition.leader >= 0)
+            })
+        });
+        if complete {
+            self.incomplete = 0;
+            self.set_next(context, now + context.config.metadata_max_age);
+        } else {
+            self.pause(now, context);
+        }
+    }
+
+    fn pause(&mut self, now: Instant, context: &mut Context) {
+        self.incomplete = self.incomplete.saturating_add(1);
+        let at = now + context.retry_pause(self.incomplete);
+        self.set_next(context, at);
+    }
+
+    /// A topic that became wanted while the question was out has set its own time already.
+    fn set_next(&mut self, context: &mut Context, at: Instant) {
+        let at = self.at.map_or(at, |earlier| earlier.min(at));
+        self.at = Some(at);
+        context.set_alarm(at);
+    }
+
+    fn count_absences(&mut self, context: &mut Context, answer: &MetadataResponse) {
+        for topic in &answer.topics {
+            let Some((name, _)) = topic
+                .name
+                .as_deref()
+                .and_then(|name| self.wanted.get_key_value(name))
+            else {
+                continue;
+            };
+            let code = ErrorCode(topic.error_code);
+            if code != ErrorCode::UNKNOWN_TOPIC_OR_PARTITION {
+                self.absences.remove(name);
+                continue;
+            }
+            let count = self.absences.entry(Arc::clone(name)).or_insert(0);
+            *count = count.saturating_add(1);
+            if *count == BELIEVED {
+                context.observer.tell(Observed::TopicMissing {
+                    topic: Arc::clone(name),
+                    cause: Error::from_code(code, None)
+                        .calling("Metadata")
+                        .retriable_is(false),
+                });
+            }
+        }
+    }
+
+    /// Why the view is old or empty, if the last question for it failed.
+    pub(super) fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// Whether the view was asked for at `since` or later.
+    pub(super) fn is_fresh(&self, since: Instant) -> bool {
+        self.fresh_as_of.is_some_and(|asked| asked >= since)
+    }
+
+    /// Whether it is proven that the topic is not there, as of `since` or later.
+    pub(super) fn is_absent(&self, topic: &str, since: Instant) -> bool {
+        let believed = self
+            .absences
+            .get(topic)
+            .is_some_and(|count| *count >= BELIEVED);
+        believed && self.is_fresh(since)
+    }
+}

@@ -1,0 +1,59 @@
+//! Where a connection leads, and who asked what goes over it.
+
+/// Names one connection, from its dialling to its end. Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkId(pub(super) u64);
+
+/// What a connection carries. Brokers answer in order, so requests that wait long have a connection of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// Requests that are answered at once.
+    Control,
+    /// Fetches, which wait for records; numbered, for a seek must not wait for a fetch that waits.
+    Data(u8),
+}
+
+/// Where a connection leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Destination {
+    /// An address that the user gave.
+    Bootstrap(usize),
+    /// A broker of the cluster.
+    Node(i32, Lane),
+}
+
+/// What a coordinator coordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CoordinatorType {
+    /// A consumer group, by its id.
+    Group,
+    /// A transactional producer, by its transactional id.
+    Transaction,
+}
+
+impl CoordinatorType {
+    /// The type's number in FindCoordinator.
+    pub(crate) fn key_type(self) -> i8 {
+        match self {
+            CoordinatorType::Group => 0,
+            CoordinatorType::Transaction => 1,
+        }
+    }
+}
+
+/// Names one part of a client, in the order in which the client lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PartId(pub(crate) u8);
+
+/// Who gets the answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The view, which is refreshed.
+    View,
+    /// The search for a coordinator.
+    Coordinators,
+    /// A call.
+    Call,
+    /// A part of the client.
+    Part(PartId),
+}

@@ -1,0 +1,117 @@
+//! What a client is composed of.
+//!
+//! A client is a list of parts: fetching, the accumulator, an identity, later membership and transactions. They share one view
+//! of the cluster and the calls. A request that a part dispatched, and a call that it started, is answered to that part. What
+//! one part found out and another needs is carried by the client ([`Client::exchange`]); parts do not know each other.
+
+use std::fmt;
+use std::time::Instant;
+
+use crate::api::Response;
+use crate::call::{Asker, Call, CallId, Calls, Ended};
+use crate::cluster::{Cluster, LinkId, Orphan, PartId};
+use crate::dispatch::Dispatch;
+use crate::error::Error;
+
+/// What all parts of a client share.
+#[derive(Debug)]
+pub struct Core {
+    pub(crate) cluster: Cluster,
+    pub(crate) calls: Calls,
+    /// The part whose turn it is.
+    part: PartId,
+}
+
+impl Core {
+    pub(crate) fn new(cluster: Cluster) -> Core {
+        Core {
+            cluster,
+            calls: Calls::default(),
+            part: PartId(0),
+        }
+    }
+
+    /// From here on calls are started by this part.
+    pub(crate) fn set_turn(&mut self, part: PartId) {
+        self.part = part;
+    }
+
+    /// Starts a call, whose end [`Part::handle_ended`] of the same part is told.
+    pub(crate) fn start<C: Call>(&mut self, now: Instant, call: C, deadline: Instant) -> CallId {
+        let asker = Asker::Part(self.part);
+        self.calls
+            .start(now, &mut self.cluster, call, asker, deadline)
+    }
+
+    /// Starts a call each item of which is asked for once: what may succeed later is an error at once, and the part asks again.
+    pub(crate) fn start_once<C: Call>(
+        &mut self,
+        now: Instant,
+        call: C,
+        deadline: Instant,
+    ) -> CallId {
+        let asker = Asker::PartOnce(self.part);
+        self.calls
+            .start(now, &mut self.cluster, call, asker, deadline)
+    }
+}
+
+/// A request that was answered.
+#[derive(Debug)]
+pub struct Reply {
+    pub(crate) link: LinkId,
+    pub(crate) token: u64,
+    pub(crate) response: Response,
+}
+
+/// One thing that a client does. Nothing happens by default.
+pub(crate) trait Part: fmt::Debug + Send {
+    /// A request that this part dispatched was answered.
+    fn handle_answer(&mut self, _now: Instant, _core: &mut Core, _reply: Reply) {}
+
+    /// A request that this part dispatched will not be answered.
+    fn handle_orphan(&mut self, _now: Instant, _core: &mut Core, _orphan: Orphan) {}
+
+    /// A request without an answer was written.
+    fn handle_written(&mut self, _now: Instant, _core: &mut Core, _token: u64) {}
+
+    /// A call that this part started has ended.
+    fn handle_ended(&mut self, _now: Instant, _core: &mut Core, _ended: Ended) {}
+
+    /// Anything may have changed: ask for links, set alarms, give up what is late.
+    fn pump(&mut self, _now: Instant, _core: &mut Core) {}
+
+    /// What this part has to send on `link` now.
+    fn next_dispatch(
+        &mut self,
+        _now: Instant,
+        _core: &mut Core,
+        _link: LinkId,
+    ) -> Option<Dispatch> {
+        None
+    }
+
+    /// The client closes: everything undecided fails with `cause`.
+    fn abort(&mut self, _now: Instant, _core: &mut Core, _cause: &Error) {}
+}
+
+pub(crate) mod sealed {
+    use std::time::Instant;
+
+    use super::{Core, Part};
+
+    /// The part of [`super::Client`] that only this crate sees.
+    pub trait Composition {
+        /// The parts, each at its number.
+        #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
+        fn part(&mut self, number: u8) -> Option<&mut dyn Part>;
+
+        /// Carries what one part found out to another; whether there was anything.
+        fn exchange(&mut self, _now: Instant, _core: &mut Core) -> bool {
+            false
+        }
+    }
+}
+
+/// A composition of parts: a producer, a consumer, an admin client.
+pub trait Client: sealed::Composition + fmt::Debug + Send + 'static {}
