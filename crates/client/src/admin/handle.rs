@@ -1,0 +1,66 @@
+//! The handle that callers hold.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ottla_engine::admin::Admin as Composition;
+use ottla_engine::call::Call;
+use ottla_engine::{Config, Engine, Error, Role};
+use tokio::runtime::Handle;
+
+use crate::calls;
+use crate::driver::Driver;
+use crate::producer::JOIN_TIMEOUT;
+
+/// Results by name or by position, each with its own error: one that failed does not hide the others.
+pub type Each<K, V> = Vec<(K, Result<V, Error>)>;
+
+/// An admin client: a cheap handle, to be cloned and shared. The outer error of each call means that no answer came at all.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    driver: Arc<Driver<Composition>>,
+}
+
+impl Admin {
+    /// An admin client that runs on `runtime`. Never connects: the first call does.
+    ///
+    /// # Errors
+    /// `Kind::Config` if `config` is for another role.
+    pub fn new(config: Config, runtime: &Handle) -> Result<Admin, Error> {
+        let driver = Driver::start(config, Role::Admin, runtime, Engine::admin)?;
+        Ok(Admin {
+            driver: Arc::new(driver),
+        })
+    }
+
+    /// Fails calls under way with `Kind::Closed`, joins every task within `timeout`. Idempotent.
+    ///
+    /// # Errors
+    /// `Kind::Timeout` if tasks did not end in time.
+    pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
+        self.driver.close(timeout.unwrap_or(JOIN_TIMEOUT)).await
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        self.driver.config()
+    }
+
+    /// Makes a call and waits for its end, at most `timeout` (`None`: `default.api.timeout.ms`).
+    pub(super) async fn ask<C: Call>(
+        &self,
+        call: C,
+        timeout: Option<Duration>,
+    ) -> Result<C::Answer, Error> {
+        calls::ask(&self.driver, call, timeout).await
+    }
+
+    /// What the broker is told: how long it may take itself.
+    pub(super) fn millis(&self, timeout: Option<Duration>) -> i32 {
+        let config = self.config();
+        let timeout = timeout
+            .unwrap_or(config.default_api_timeout)
+            .min(config.request_timeout);
+        i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX)
+    }
+}

@@ -1,0 +1,11 @@
+//! Managing a cluster: a file for each noun.
+
+mod cluster;
+mod handle;
+mod offsets;
+mod topics;
+
+pub use cluster::{ClusterDescription, Node};
+pub use handle::{Admin, Each};
+pub use offsets::OffsetSpec;
+pub use topics::{NewTopic, TopicDescription, TopicListing};
