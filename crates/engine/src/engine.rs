@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::api::{Response, Versions};
-use crate::call::{Asker, Call, CallId, Calls, Ticket};
+use crate::call::{Asker, Call, CallId, Ticket};
 use crate::change::Change;
 use crate::cluster::{Action, Cluster, LinkId, Next, Orphan, Owner, PartId};
 use crate::config::Config;
@@ -166,7 +166,7 @@ impl<C: Client> Engine<C> {
             calls.abort(cluster, &cause);
         }
         self.settle(now);
-        Calls::ticket(id)
+        Ticket::new(id)
     }
 
     /// The answer of a call, once.

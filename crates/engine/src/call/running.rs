@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::target::Way;
-use super::{About, AnyAnswer, Asked, Asker, Call, Target, left_out};
+use super::interface::{About, Asked, Call, left_out};
+use super::target::{Target, Way};
+use super::ticket::{AnyAnswer, Asker};
 use crate::api::Response;
-use crate::cluster::{Cluster, LinkId, Orphan};
+use crate::cluster::{Cluster, LinkId, Orphan, Owner};
 use crate::error::{Error, Kind};
 use crate::observe::Observed;
 
@@ -250,10 +251,7 @@ impl<C: Call> Run for Running<C> {
                 }
             }
             self.attempts += 1;
-            asked.push((
-                cluster.ask(link, crate::cluster::Owner::Call, request),
-                slots,
-            ));
+            asked.push((cluster.ask(link, Owner::Call, request), slots));
         }
         asked
     }

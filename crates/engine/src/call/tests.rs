@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::create_topics_request::CreatableTopic;
 use ottla_protocol::messages::create_topics_response::CreatableTopicResult;
 use ottla_protocol::messages::delete_topics_response::DeletableTopicResult;
@@ -13,12 +12,16 @@ use ottla_protocol::messages::list_offsets_response::{
 use ottla_protocol::messages::{
     CreateTopicsResponse, DeleteTopicsResponse, FindCoordinatorResponse, ListOffsetsResponse,
 };
+use ottla_protocol::{ApiKey, ErrorCode};
 
 use super::*;
 use crate::admin::Admin;
+use crate::api::{Request, Response};
+use crate::change::Change;
 use crate::cluster::{Action, CoordinatorType};
 use crate::config::Role;
 use crate::engine::{Engine, closed_error};
+use crate::error::{Error, Kind};
 use crate::observe::Observed;
 use crate::script::{self, Script, config};
 

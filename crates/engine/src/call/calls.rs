@@ -1,0 +1,155 @@
+//! All calls of one engine.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+
+use super::interface::Call;
+use super::running::{Run, Running};
+use super::ticket::{AnyAnswer, Asker, Ended, Ticket};
+use crate::api::Response;
+use crate::change::{CallId, Change};
+use crate::cluster::{Cluster, LinkId, Orphan};
+use crate::error::{Error, Kind};
+
+/// All calls of one engine.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    next_id: u64,
+    running: BTreeMap<CallId, Box<dyn Run>>,
+    asked: FxHashMap<u64, (CallId, Vec<usize>)>,
+    for_callers: FxHashMap<CallId, AnyAnswer>,
+    for_parts: VecDeque<Ended>,
+}
+
+impl Calls {
+    pub(crate) fn start<C: Call>(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        call: C,
+        asker: Asker,
+        deadline: Instant,
+    ) -> CallId {
+        self.next_id += 1;
+        let id = CallId(self.next_id);
+        let running = Running::new(now, cluster, call, asker, deadline);
+        self.running.insert(id, Box::new(running));
+        self.step(now, cluster, id);
+        id
+    }
+
+    /// The answer, once.
+    pub(crate) fn take<C: Call>(&mut self, ticket: &Ticket<C>) -> Option<Result<C::Answer, Error>> {
+        let answer = self.for_callers.remove(&ticket.id())?;
+        let answer = answer.downcast().map(|answer| *answer);
+        Some(answer.unwrap_or_else(|_| {
+            let text = "the answer is not the one to this call";
+            Err(Error::new(Kind::Protocol, text))
+        }))
+    }
+
+    pub(crate) fn poll_ended(&mut self) -> Option<Ended> {
+        self.for_parts.pop_front()
+    }
+
+    /// What went wrong last in a call that is under way.
+    pub(crate) fn trouble(&self, id: CallId) -> Option<&Error> {
+        self.running.get(&id)?.last_error()
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn cancel(&mut self, cluster: &mut Cluster, id: CallId) {
+        self.for_callers.remove(&id);
+        if let Some(running) = self.running.remove(&id) {
+            running.release(cluster);
+        }
+    }
+
+    /// Fails everything.
+    pub(crate) fn abort(&mut self, cluster: &mut Cluster, cause: &Error) {
+        for id in self.running.keys().copied().collect::<Vec<_>>() {
+            self.end(cluster, id, Some(cause.clone()));
+        }
+    }
+
+    /// Asks what can be asked, and gives up what is late.
+    pub(crate) fn pump(&mut self, now: Instant, cluster: &mut Cluster) {
+        if self.running.is_empty() {
+            return;
+        }
+        for id in self.running.keys().copied().collect::<Vec<_>>() {
+            self.step(now, cluster, id);
+        }
+    }
+
+    fn step(&mut self, now: Instant, cluster: &mut Cluster, id: CallId) {
+        let Some(running) = self.running.get_mut(&id) else {
+            return;
+        };
+        if running.is_late(now, cluster) {
+            let error = running.late(cluster);
+            return self.end(cluster, id, Some(error));
+        }
+        for (token, slots) in running.ask(now, cluster) {
+            self.asked.insert(token, (id, slots));
+        }
+        self.end_if_done(cluster, id);
+    }
+
+    pub(crate) fn handle_answer(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        token: u64,
+        link: LinkId,
+        response: Response,
+    ) {
+        let Some((id, slots)) = self.asked.remove(&token) else {
+            return;
+        };
+        if let Some(running) = self.running.get_mut(&id) {
+            running.take(now, cluster, link, &slots, response);
+            self.end_if_done(cluster, id);
+        }
+    }
+
+    pub(crate) fn handle_orphan(&mut self, now: Instant, cluster: &mut Cluster, orphan: &Orphan) {
+        let Some((id, slots)) = self.asked.remove(&orphan.token) else {
+            return;
+        };
+        if let Some(running) = self.running.get_mut(&id) {
+            running.lose(now, cluster, &slots, orphan);
+            self.end_if_done(cluster, id);
+        }
+    }
+
+    fn end_if_done(&mut self, cluster: &mut Cluster, id: CallId) {
+        if self
+            .running
+            .get(&id)
+            .is_some_and(|running| running.is_done())
+        {
+            self.end(cluster, id, None);
+        }
+    }
+
+    fn end(&mut self, cluster: &mut Cluster, id: CallId, error: Option<Error>) {
+        let Some(running) = self.running.remove(&id) else {
+            return;
+        };
+        running.release(cluster);
+        let asker = running.asker();
+        let answer = running.end(error);
+        match asker {
+            Asker::Caller => {
+                self.for_callers.insert(id, answer);
+                cluster.context.changes.tell(Change::Call(id));
+            }
+            Asker::Part(part) | Asker::PartOnce(part) => {
+                self.for_parts.push_back(Ended { part, id, answer });
+            }
+        }
+    }
+}

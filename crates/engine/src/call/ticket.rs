@@ -1,0 +1,64 @@
+//! Who waits for the end of a call, and what they get.
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::interface::Call;
+use crate::change::CallId;
+use crate::cluster::PartId;
+use crate::error::Error;
+
+/// A call that somebody waits for.
+#[derive(Debug)]
+pub struct Ticket<C> {
+    id: CallId,
+    call: PhantomData<fn() -> C>,
+}
+
+impl<C> Ticket<C> {
+    /// A ticket for a call of this type.
+    pub(crate) fn new(id: CallId) -> Ticket<C> {
+        Ticket {
+            id,
+            call: PhantomData,
+        }
+    }
+
+    /// The call's name.
+    pub fn id(&self) -> CallId {
+        self.id
+    }
+}
+
+/// Who waits for the end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Caller,
+    Part(PartId),
+    /// A part that asks again itself what may succeed later, so that it has the rest at once.
+    PartOnce(PartId),
+}
+
+/// The answer of a call, whatever its type.
+pub(super) type AnyAnswer = Box<dyn Any + Send>;
+
+/// A call of a part that has ended.
+pub(crate) struct Ended {
+    pub(crate) part: PartId,
+    pub(crate) id: CallId,
+    pub(super) answer: AnyAnswer,
+}
+
+impl fmt::Debug for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ended({:?})", self.id)
+    }
+}
+
+impl Ended {
+    /// The answer, if the call was of this type.
+    pub(crate) fn answer<C: Call>(self) -> Option<Result<C::Answer, Error>> {
+        self.answer.downcast().ok().map(|answer| *answer)
+    }
+}
