@@ -197,7 +197,7 @@ class AsyncDeliveries:
 class Producer:
     def __new__(
         cls,
-        bootstrap_servers: Servers | None = None,
+        bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
         *,
         config: Mapping[str, ConfigValue] | None = None,
         **properties: Unpack[ProducerProperties],
@@ -272,7 +272,7 @@ class Batches:
 class Consumer:
     def __new__(
         cls,
-        bootstrap_servers: Servers | None = None,
+        bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
         *,
         topics: str | Iterable[str] | None = None,
         config: Mapping[str, ConfigValue] | None = None,
@@ -328,7 +328,7 @@ class Consumer:
 class Admin:
     def __new__(
         cls,
-        bootstrap_servers: Servers | None = None,
+        bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
         *,
         config: Mapping[str, ConfigValue] | None = None,
         **properties: Unpack[AdminProperties],

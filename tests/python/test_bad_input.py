@@ -302,9 +302,57 @@ def test_bad_options(api, kind):
         client("a:1", config={5: "a"})
 
 
-def test_groups_are_not_there_yet(api):
-    with pytest.raises(errors.ConfigError, match="group.*assign"):
-        api.module.Consumer("a:1", group_id="g")
+@pytest.mark.parametrize(
+    ("kind", "given", "answer"),
+    [
+        ("Producer", {"key_serializer": str.encode}, "key_serializer: .*encode where you send"),
+        ("Consumer", {"value_deserializer": bytes.decode}, "value_deserializer: .*decode where you read"),
+        ("Consumer", {"group_id": "g"}, "group.*not support.*assign"),
+        ("Consumer", {"enable_auto_commit": False}, "committed offsets.*not support"),
+        ("Producer", {"transactional_id": "t"}, "transactions.*not support"),
+        ("Producer", {"on_delivery": print}, "add_done_callback"),
+        ("Producer", {"error_cb": print}, "getLogger"),
+        ("Producer", {"queue_buffering_max_ms": 5}, "write linger_ms=5"),
+        ("Consumer", {"fetch_wait_max_ms": 5}, "write fetch_max_wait_ms=5"),
+        ("Admin", {"ssl_context": object()}, "TLS.*PLAINTEXT"),
+        ("Admin", {"sasl_plain_password": "hunter2"}, "SASL.*PLAINTEXT"),
+        ("Admin", {"security_protocol": "SASL_SSL"}, "not supported.*PLAINTEXT"),
+        ("Producer", {"default_topic_config": {"acks": 1}}, "Move its entries up"),
+    ],
+)
+def test_what_other_clients_know_is_answered_with_what_to_write(api, kind, given, answer):
+    client = getattr(api.module, kind)
+    with pytest.raises(errors.ConfigError, match=answer) as caught:
+        client("a:1", **given)
+    assert "hunter2" not in str(caught.value)
+    dotted = {name.replace("_", "."): value for name, value in given.items()}
+    with pytest.raises(errors.ConfigError, match=answer.replace("_", r"[._]")):
+        client({"bootstrap.servers": "a:1", **dotted})
+
+
+def test_settings_may_stand_where_servers_do(api, address):
+    with api.admin({"bootstrap.servers": address, "request.timeout.ms": 1000}, client_id="c") as admin:
+        api(admin.list_topics())
+    with pytest.raises(errors.ConfigError, match=r"client\.id: given twice"):
+        api.module.Admin({"bootstrap.servers": address, "client.id": "a"}, config={"client.id": "b"})
+    with pytest.raises(errors.ConfigError, match=r"bootstrap\.servers: is required"):
+        api.module.Admin({})
+
+
+def test_reading_creates_no_topics(api):
+    """Although the broker would create them, as it does for producers."""
+    with Broker() as broker:
+        address = broker.bootstrap_servers
+        with api.consumer(address, topics=["read"]) as consumer, pytest.raises(errors.NotFoundError, match="read"):
+            api(consumer.poll(0.2))
+        with api.consumer(address) as consumer:
+            consumer.assign([TopicPartition("read", 0, 0)])
+            with pytest.raises(errors.NotFoundError, match="read"):
+                api(consumer.poll(0.2))
+        with api.producer(address) as producer:
+            api.result(api(producer.send("written", b"v")))
+        with api.admin(address) as admin:
+            assert set(api(admin.list_topics())) == {"written"}
 
 
 def test_options_may_come_in_any_form(api, address):

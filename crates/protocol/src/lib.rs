@@ -8,6 +8,7 @@
 //! * [`refusal`]: the response that says an error, for any request.
 //! * [`internal`]: which message a record of an internal topic is.
 //! * [`records`] and [`compression`]: record batches and the codecs in them.
+//! * [`nearest`]: the name that was probably meant, for errors about unknown ones.
 //! * [`wire`]: the primitives that the generated code is made of.
 //!
 //! Nothing here allocates by a length that the bytes do not back, and no bytes make it panic. Bytes and records of a
@@ -24,6 +25,7 @@ pub mod internal;
 #[cfg(feature = "json")]
 pub mod json;
 pub mod messages;
+pub mod nearest;
 pub mod records;
 pub mod refusal;
 pub mod wire;

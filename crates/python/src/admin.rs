@@ -74,7 +74,7 @@ fn new_topic(object: &Bound<'_, PyAny>) -> PyResult<NewTopic> {
     let mut config = Vec::new();
     let given = object.getattr("config")?;
     if !given.is_none() {
-        options::texts(given.cast()?, &mut config)?;
+        options::texts(None, given.cast()?, &mut config)?;
     }
     Ok(NewTopic {
         name: object.getattr("name")?.extract()?,

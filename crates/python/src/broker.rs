@@ -44,7 +44,7 @@ impl Broker {
     ) -> PyResult<Self> {
         let mut properties = Vec::new();
         if let Some(config) = config {
-            options::texts(config, &mut properties)?;
+            options::texts(None, config, &mut properties)?;
         }
         let events = if print_events {
             EventSink::new(print)

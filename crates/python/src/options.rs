@@ -1,13 +1,14 @@
 //! Options as Python gives them: a dict of Kafka's dotted names and keywords with underscores, both into the one table.
 
-use ottla_client::config::{Config, PROPERTIES, Property, Role, Value};
+use ottla_client::config::{self, Config, PROPERTIES, Property, Role, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 use crate::errors;
 
-/// Settings of a client from what its constructor was given.
+/// Settings of a client from what its constructor was given. Where servers belong, a mapping of properties may stand too, as
+/// other clients have it.
 pub(crate) fn parse(
     role: Role,
     bootstrap_servers: Option<&Bound<'_, PyAny>>,
@@ -16,16 +17,19 @@ pub(crate) fn parse(
 ) -> PyResult<Config> {
     let mut pairs = Vec::new();
     if let Some(servers) = bootstrap_servers {
-        pairs.push((
-            "bootstrap_servers".to_owned(),
-            text("bootstrap_servers", servers)?,
-        ));
+        match servers.cast::<PyMapping>() {
+            Ok(config) => texts(Some(role), config, &mut pairs)?,
+            Err(_) => pairs.push((
+                "bootstrap_servers".to_owned(),
+                text("bootstrap_servers", servers)?,
+            )),
+        }
     }
     if let Some(config) = config {
-        texts(config, &mut pairs)?;
+        texts(Some(role), config, &mut pairs)?;
     }
     if let Some(properties) = properties {
-        texts(properties.as_mapping(), &mut pairs)?;
+        texts(Some(role), properties.as_mapping(), &mut pairs)?;
     }
     let pairs = pairs
         .iter()
@@ -34,7 +38,11 @@ pub(crate) fn parse(
 }
 
 /// Adds the pairs of a mapping. What is None is left out, so that optional settings can be passed on as they are.
+///
+/// A value that has no text, such as a function, often belongs to a name that the client of `role` does not know. Then the error
+/// is about the name.
 pub(crate) fn texts(
+    role: Option<Role>,
     mapping: &Bound<'_, PyMapping>,
     pairs: &mut Vec<(String, String)>,
 ) -> PyResult<()> {
@@ -49,7 +57,11 @@ pub(crate) fn texts(
         };
         let key = key.to_str()?;
         if !value.is_none() {
-            pairs.push((key.to_owned(), text(key, &value)?));
+            let text = text(key, &value).map_err(|mistake| {
+                let unknown = role.and_then(|role| config::find(role, key, None).err());
+                unknown.map_or(mistake, |error| errors::config(&error.to_string()))
+            })?;
+            pairs.push((key.to_owned(), text));
         }
     }
     Ok(())
@@ -87,7 +99,7 @@ pub(crate) fn properties(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
-fn describe<'py>(py: Python<'py>, property: &Property) -> PyResult<Bound<'py, PyDict>> {
+fn describe<'py>(py: Python<'py>, property: &Property<Config>) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     row.set_item("name", property.name)?;
     row.set_item(

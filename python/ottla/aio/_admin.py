@@ -39,7 +39,7 @@ class Admin:
 
     def __init__(
         self,
-        bootstrap_servers: Servers | None = None,
+        bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
         *,
         config: Mapping[str, ConfigValue] | None = None,
         **properties: Unpack[AdminProperties],

@@ -41,7 +41,7 @@ class Consumer:
 
     def __init__(
         self,
-        bootstrap_servers: Servers | None = None,
+        bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
         *,
         topics: str | Iterable[str] | None = None,
         config: Mapping[str, ConfigValue] | None = None,

@@ -1,6 +1,7 @@
 //! Messages that are only known by their names.
 
-use super::{Form, FormError, MESSAGES, NAMES, Sink, Source, nearest};
+use super::{Form, FormError, MESSAGES, NAMES, Sink, Source};
+use crate::nearest::nearest;
 use crate::wire::{Bytes, DecodeError, EncodeError, Frame, Message, Reader, Versions, Writer};
 
 /// Something to do with a message type that is only known by its name.
@@ -107,7 +108,7 @@ pub fn find(name: &str) -> Result<&'static Kind, FormError> {
         Some(kind) => Ok(kind),
         None => Err(FormError::UnknownMessage {
             name: name.to_owned(),
-            nearest: nearest::nearest(name, NAMES.iter().copied()).unwrap_or_default(),
+            nearest: nearest(name, NAMES.iter().copied()).unwrap_or_default(),
         }),
     }
 }

@@ -10,7 +10,6 @@ mod error;
 pub mod frame;
 mod generated;
 mod kind;
-mod nearest;
 pub mod text;
 mod values;
 
@@ -18,6 +17,7 @@ pub use error::{FormError, ValueError};
 pub use generated::{MESSAGES, NAMES, visit};
 pub use kind::{Body, Kind, Visitor, find};
 
+use crate::nearest::nearest;
 use crate::wire::{Bytes, Str, UnknownTag, UnknownTags, Uuid};
 
 /// Where the tagged fields stand that are not known here.
@@ -224,7 +224,7 @@ impl<'a> Fields<'a> {
 #[cold]
 fn no_field(name: &str, known: &[Name]) -> FormError {
     let known = known.iter().map(|name| name.as_str());
-    FormError::value(match nearest::nearest(name, known) {
+    FormError::value(match nearest(name, known) {
         Some(nearest) => format!("no field is named {name:?}; the nearest is {nearest:?}"),
         None => format!("no field is named {name:?}; the struct has none"),
     })

@@ -1,0 +1,19 @@
+//! The one table of properties: Kafka's own names, with kind, range, default, the clients it is for and a line of text.
+//!
+//! * [`tables`]: the rows. A new property is one row: from it come the field of [`Config`], its default, what its text may be,
+//!   its documentation and Python's typed dictionary. A property is listed only if it does something.
+//! * [`property`]: what a row is, and what kinds of values there are.
+//! * `settings`: makes [`Config`] and [`PROPERTIES`] of the rows.
+//! * `parse`: goes from pairs of text to a [`Config`], through the table and nothing else, defaults included.
+//! * `moved`: names that other clients and old releases have, and what to write instead.
+
+mod moved;
+mod parse;
+pub mod property;
+mod settings;
+pub mod tables;
+
+pub use parse::{ConfigError, find};
+pub use property::{Property, Role, Value};
+pub use settings::{Config, PROPERTIES};
+pub use tables::{OffsetReset, Partitioner, SecurityProtocol};

@@ -1,0 +1,477 @@
+//! Names that people bring along from other clients and from old releases, and what to write instead.
+//!
+//! The names are those of Java's clients, librdkafka (confluent-kafka), kafka-python and aiokafka. None is in the table of
+//! properties: what several clients name alike is there under Kafka's name. They stand here with dots; the Python clients
+//! write underscores.
+
+/// What to say to somebody who uses the name.
+#[derive(Clone, Copy, Debug)]
+enum Instead {
+    /// The property of another name, with the same values.
+    Write(&'static str),
+    /// The property of another name, in whose unit a value is so many times larger.
+    Times(&'static str, i64),
+    /// Anything else: what to do, in words.
+    Do(&'static str),
+}
+
+/// What to do instead of setting `key`, which is `dotted` with underscores for dots; `None` if nobody has such a name. `text`
+/// is the value that was given, if it is a text.
+pub(super) fn advice(key: &str, dotted: &str, text: Option<&str>) -> Option<String> {
+    let dotted = dotted.to_ascii_lowercase();
+    let known = NAMES.iter().find(|(name, _)| *name == dotted);
+    let family = || {
+        let mut families = FAMILIES.iter();
+        families.find(|(start, _)| dotted.starts_with(start))
+    };
+    let (_, instead) = known.or_else(family)?;
+    Some(match *instead {
+        Instead::Write(name) => line(key, name, text.map(str::to_owned)),
+        Instead::Times(name, factor) => {
+            let number = text.and_then(|text| text.trim().parse::<i64>().ok());
+            let value = number.and_then(|number| number.checked_mul(factor));
+            line(key, name, value.map(|value| value.to_string()))
+        }
+        Instead::Do(what) => what.to_owned(),
+    })
+}
+
+fn line(key: &str, name: &str, value: Option<String>) -> String {
+    let name = in_the_style_of(key, name);
+    let value = value.map_or_else(String::new, |value| format!("={value}"));
+    format!("has another name here: write {name}{value}")
+}
+
+/// `name` with underscores, if `key` was written so.
+pub(super) fn in_the_style_of(key: &str, name: &str) -> String {
+    if key.contains('_') && !key.contains('.') {
+        name.replace('.', "_")
+    } else {
+        name.to_owned()
+    }
+}
+
+const SERIALIZER: &str = "is not needed: keys and values are bytes or str. Leave it out and encode where you send: \
+    producer.send(topic, json.dumps(value))";
+const DESERIALIZER: &str = "is not needed: keys and values come as bytes. Leave it out and decode where you read: \
+    json.loads(record.value)";
+const GROUPS: &str = "belongs to consumer groups, which this version does not support yet: leave it out and choose \
+    partitions with Consumer(topics=...) or consumer.assign(...)";
+const COMMITS: &str = "belongs to committed offsets, which this version does not support yet: leave it out, keep offsets \
+    yourself, and go on with consumer.assign([TopicPartition(topic, partition, offset)])";
+const TRANSACTIONS: &str = "belongs to transactions, which this version does not support yet: leave it out. Without one, \
+    enable.idempotence (the default) keeps retries from writing a record twice";
+const TLS: &str = "belongs to TLS, which this version does not support yet: leave it out and use a PLAINTEXT listener of the \
+    brokers";
+const SASL: &str = "belongs to SASL, which this version does not support yet: leave it out and use a PLAINTEXT listener of \
+    the brokers";
+const JAVA_CLASS: &str = "names Java classes, and there are none to load here: leave it out";
+const DELIVERY: &str = "is not a setting here: each send returns its delivery, so write \
+    producer.send(topic, value).add_done_callback(f)";
+const EVENTS: &str = "is not needed: an error is raised by the call that it concerns. To see what happens in between, listen \
+    to logging.getLogger(\"ottla\")";
+const LOGGER: &str = "is not a setting here: what happens goes to Python's logging, so set the level and the handlers of \
+    logging.getLogger(\"ottla\")";
+const STATISTICS: &str =
+    "belongs to statistics, which this version does not have yet: leave it out";
+const TELEMETRY: &str =
+    "belongs to metrics that are pushed to brokers, which this version does not do: leave it out";
+const VERSIONS: &str =
+    "is not needed: the versions of every broker are asked for on each connection. Leave it out";
+const NOT_KEPT: &str = "has no counterpart: this is decided without a setting here. Leave it out";
+const RACKS: &str = "belongs to reading from the nearest replica, which this version does not support yet: leave it out, and \
+    leaders are read";
+const LOOP: &str = "is not needed: clients of ottla.aio use the running event loop. Leave it out";
+const NODELAY: &str =
+    "is not needed: small requests are never held back (TCP_NODELAY). Leave it out";
+
+#[rustfmt::skip]
+static NAMES: &[(&str, Instead)] = &[
+    // Serializers, callbacks and logs: things of the caller's language.
+    ("key.serializer", Instead::Do(SERIALIZER)),
+    ("value.serializer", Instead::Do(SERIALIZER)),
+    ("key.deserializer", Instead::Do(DESERIALIZER)),
+    ("value.deserializer", Instead::Do(DESERIALIZER)),
+    ("on.delivery", Instead::Do(DELIVERY)),
+    ("dr.cb", Instead::Do(DELIVERY)),
+    ("dr.msg.cb", Instead::Do(DELIVERY)),
+    ("delivery.report.only.error", Instead::Do(DELIVERY)),
+    ("go.delivery.reports", Instead::Do(DELIVERY)),
+    ("error.cb", Instead::Do(EVENTS)),
+    ("throttle.cb", Instead::Do(EVENTS)),
+    ("state.change.callback", Instead::Do(EVENTS)),
+    ("log.cb", Instead::Do(LOGGER)),
+    ("logger", Instead::Do(LOGGER)),
+    ("debug", Instead::Do(LOGGER)),
+    ("log.level", Instead::Do(LOGGER)),
+    ("log.queue", Instead::Do(LOGGER)),
+    ("log.connection.close", Instead::Do(LOGGER)),
+    ("log.thread.name", Instead::Do(LOGGER)),
+    ("stats.cb", Instead::Do(STATISTICS)),
+    ("statistics.interval.ms", Instead::Do(STATISTICS)),
+    ("enable.metrics.push", Instead::Do(TELEMETRY)),
+    ("auto.include.jmx.reporter", Instead::Do(JAVA_CLASS)),
+    ("interceptor.classes", Instead::Do(JAVA_CLASS)),
+    ("plugin.library.paths", Instead::Do("loads libraries into librdkafka, which is not in here: leave it out")),
+    ("config.providers", Instead::Do(JAVA_CLASS)),
+    ("default.topic.config", Instead::Do("is not needed: what stands in it is set beside the other properties. Move its \
+        entries up, such as acks or auto.offset.reset")),
+    ("loop", Instead::Do(LOOP)),
+    ("executor", Instead::Do(LOOP)),
+    ("kafka.client", Instead::Do(NOT_KEPT)),
+    ("selector", Instead::Do(NOT_KEPT)),
+    ("legacy.iterator", Instead::Do(NOT_KEPT)),
+
+    // Where the brokers are.
+    ("metadata.broker.list", Instead::Write("bootstrap.servers")),
+    ("brokers", Instead::Write("bootstrap.servers")),
+    ("bootstrap.controllers", Instead::Do("asks controllers directly, which this version does not do: give bootstrap.servers \
+        the brokers' host:port")),
+    ("zookeeper.connect", Instead::Do("is how old consumers found brokers: give bootstrap.servers the brokers' host:port")),
+    ("client.software.name", Instead::Do(NOT_KEPT)),
+    ("client.software.version", Instead::Do(NOT_KEPT)),
+
+    // Connections and requests.
+    ("socket.timeout.ms", Instead::Write("request.timeout.ms")),
+    ("timeout.ms", Instead::Write("request.timeout.ms")),
+    ("socket.send.buffer.bytes", Instead::Write("send.buffer.bytes")),
+    ("socket.receive.buffer.bytes", Instead::Write("receive.buffer.bytes")),
+    ("socket.nagle.disable", Instead::Do(NODELAY)),
+    ("socket.options", Instead::Do(NODELAY)),
+    ("socket.keepalive.enable", Instead::Do(NOT_KEPT)),
+    ("socket.max.fails", Instead::Do(NOT_KEPT)),
+    ("sock.chunk.bytes", Instead::Do(NOT_KEPT)),
+    ("sock.chunk.buffer.count", Instead::Do(NOT_KEPT)),
+    ("socket.blocking.max.ms", Instead::Do(NOT_KEPT)),
+    ("reconnect.backoff.jitter.ms", Instead::Write("reconnect.backoff.ms")),
+    ("broker.address.ttl", Instead::Do(NOT_KEPT)),
+    ("broker.address.family", Instead::Do(NOT_KEPT)),
+    ("client.dns.lookup", Instead::Do(NOT_KEPT)),
+    ("connections.max.idle.ms", Instead::Do(NOT_KEPT)),
+    ("max.in.flight", Instead::Write("max.in.flight.requests.per.connection")),
+    ("max.in.flight.requests", Instead::Write("max.in.flight.requests.per.connection")),
+    ("api.version", Instead::Do(VERSIONS)),
+    ("api.version.auto.timeout.ms", Instead::Do(VERSIONS)),
+    ("api.version.request", Instead::Do(VERSIONS)),
+    ("api.version.request.timeout.ms", Instead::Do(VERSIONS)),
+    ("api.version.fallback.ms", Instead::Do(VERSIONS)),
+    ("broker.version.fallback", Instead::Do(VERSIONS)),
+    ("metadata.request.timeout.ms", Instead::Write("request.timeout.ms")),
+    ("topic.metadata.refresh.interval.ms", Instead::Write("metadata.max.age.ms")),
+    ("topic.metadata.refresh.fast.interval.ms", Instead::Write("retry.backoff.ms")),
+    ("topic.metadata.refresh.sparse", Instead::Do(NOT_KEPT)),
+    ("topic.metadata.propagation.max.ms", Instead::Do(NOT_KEPT)),
+    ("topic.blacklist", Instead::Do(NOT_KEPT)),
+    ("metadata.max.idle.ms", Instead::Do(NOT_KEPT)),
+    ("metadata.recovery.strategy", Instead::Do(NOT_KEPT)),
+    ("metadata.recovery.rebootstrap.trigger.ms", Instead::Do(NOT_KEPT)),
+    ("enable.sparse.connections", Instead::Do(NOT_KEPT)),
+
+    // Sending.
+    ("request.required.acks", Instead::Write("acks")),
+    ("queue.buffering.max.ms", Instead::Write("linger.ms")),
+    ("queue.buffering.max.messages", Instead::Do("counts records, and the buffer is bounded in bytes here: set buffer.memory")),
+    ("queue.buffering.max.kbytes", Instead::Times("buffer.memory", 1024)),
+    ("queue.buffering.backpressure.threshold", Instead::Do(NOT_KEPT)),
+    ("batch.num.messages", Instead::Do("counts records, and batches are bounded in bytes here: set batch.size")),
+    ("max.batch.size", Instead::Write("batch.size")),
+    ("message.max.bytes", Instead::Write("max.request.size")),
+    ("message.copy.max.bytes", Instead::Do(NOT_KEPT)),
+    ("message.timeout.ms", Instead::Write("delivery.timeout.ms")),
+    ("message.send.max.retries", Instead::Write("retries")),
+    ("enable.gapless.guarantee", Instead::Do(NOT_KEPT)),
+    ("compression.codec", Instead::Write("compression.type")),
+    ("compression.level", Instead::Do("belongs to a codec here: set compression.gzip.level, compression.lz4.level or \
+        compression.zstd.level")),
+    ("block.on.buffer.full", Instead::Do("is a time here: max.block.ms says how long a send waits for room, and 0 is not at all")),
+    ("partitioner.class", Instead::Do("names a Java class, and there are none to load here: leave it out. Records with a key \
+        go where Java's default puts them; see partitioner for the others")),
+    ("partitioner.ignore.keys", Instead::Do("has no counterpart: leave it out, and pass partition= to send where the key must \
+        not choose")),
+    ("partitioner.adaptive.partitioning.enable", Instead::Do(NOT_KEPT)),
+    ("partitioner.availability.timeout.ms", Instead::Do(NOT_KEPT)),
+    ("sticky.partitioning.linger.ms", Instead::Do(NOT_KEPT)),
+    ("msg.order.cmp", Instead::Do(NOT_KEPT)),
+    ("produce.offset.report", Instead::Do("is not needed: the result of a delivery has the offset. Leave it out")),
+    ("transactional.id", Instead::Do(TRANSACTIONS)),
+    ("transaction.timeout.ms", Instead::Do(TRANSACTIONS)),
+    ("transaction.two.phase.commit.enable", Instead::Do(TRANSACTIONS)),
+
+    // Reading.
+    ("fetch.wait.max.ms", Instead::Write("fetch.max.wait.ms")),
+    ("fetch.message.max.bytes", Instead::Write("max.partition.fetch.bytes")),
+    ("fetch.error.backoff.ms", Instead::Write("retry.backoff.ms")),
+    ("fetch.queue.backoff.ms", Instead::Do(NOT_KEPT)),
+    ("queued.max.messages.kbytes", Instead::Times("prefetch.max.bytes", 1024)),
+    ("queued.min.messages", Instead::Do("counts records, and the buffer is bounded in bytes here: set prefetch.max.bytes")),
+    ("consumer.timeout.ms", Instead::Do("is a timeout of each poll here: consumer.poll(seconds)")),
+    ("consume.callback.max.messages", Instead::Write("max.poll.records")),
+    ("enable.partition.eof", Instead::Do("has no counterpart: leave it out, and compare consumer.position(...) with \
+        consumer.end_offsets(...), or ask consumer.lag()")),
+    ("exclude.internal.topics", Instead::Do("is not needed: only the topics that you name are read. Leave it out")),
+    ("client.rack", Instead::Do(RACKS)),
+
+    // Groups and committed offsets.
+    ("group.id", Instead::Do(GROUPS)),
+    ("group.instance.id", Instead::Do(GROUPS)),
+    ("group.protocol", Instead::Do(GROUPS)),
+    ("group.protocol.type", Instead::Do(GROUPS)),
+    ("group.remote.assignor", Instead::Do(GROUPS)),
+    ("partition.assignment.strategy", Instead::Do(GROUPS)),
+    ("session.timeout.ms", Instead::Do(GROUPS)),
+    ("heartbeat.interval.ms", Instead::Do(GROUPS)),
+    ("rebalance.timeout.ms", Instead::Do(GROUPS)),
+    ("max.poll.interval.ms", Instead::Do(GROUPS)),
+    ("coordinator.query.interval.ms", Instead::Do(GROUPS)),
+    ("internal.leave.group.on.close", Instead::Do(GROUPS)),
+    ("rebalance.cb", Instead::Do(GROUPS)),
+    ("share.acknowledgement.mode", Instead::Do(GROUPS)),
+    ("share.acquire.mode", Instead::Do(GROUPS)),
+    ("enable.auto.commit", Instead::Do(COMMITS)),
+    ("auto.commit.enable", Instead::Do(COMMITS)),
+    ("auto.commit.interval.ms", Instead::Do(COMMITS)),
+    ("enable.auto.offset.store", Instead::Do(COMMITS)),
+    ("offset.commit.cb", Instead::Do(COMMITS)),
+    ("on.commit", Instead::Do(COMMITS)),
+    ("default.offset.commit.callback", Instead::Do(COMMITS)),
+    ("offset.store.method", Instead::Do(COMMITS)),
+    ("offset.store.path", Instead::Do(COMMITS)),
+    ("offset.store.sync.interval.ms", Instead::Do(COMMITS)),
+    ("throw.on.fetch.stable.offset.unsupported", Instead::Do(COMMITS)),
+
+    // Security beyond the families below.
+    ("security.providers", Instead::Do(JAVA_CLASS)),
+    ("oauthbearer.token.refresh.cb", Instead::Do(SASL)),
+    ("oauth.cb", Instead::Do(SASL)),
+    ("enable.sasl.oauthbearer.unsecure.jwt", Instead::Do(SASL)),
+    ("enable.ssl.certificate.verification", Instead::Do(TLS)),
+];
+
+/// Names with a common beginning.
+static FAMILIES: &[(&str, Instead)] = &[
+    ("ssl.", Instead::Do(TLS)),
+    ("sasl.", Instead::Do(SASL)),
+    ("oauthbearer.", Instead::Do(SASL)),
+    ("metric.reporters", Instead::Do(JAVA_CLASS)),
+    ("metrics.", Instead::Do(STATISTICS)),
+    ("telemetry.", Instead::Do(TELEMETRY)),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, PROPERTIES, Role};
+
+    fn problem(role: Role, key: &str, text: &str) -> String {
+        let pairs = [("bootstrap.servers", "localhost:9092"), (key, text)];
+        Config::parse(role, pairs).unwrap_err().to_string()
+    }
+
+    /// Each is answered with what to do: for any of its words to be missing is to say no more than "unknown".
+    fn all_say(role: Role, words: &[&str], keys: &[&str]) {
+        for key in keys {
+            let said = problem(role, key, "1");
+            assert!(said.starts_with(&format!("{key}: ")), "{said}");
+            assert!(!said.contains("not a property"), "{said}");
+            for word in words {
+                assert!(said.contains(word), "{word} is not in {said}");
+            }
+        }
+    }
+
+    #[test]
+    fn another_name_is_answered_with_the_line_to_write() {
+        for (role, key, text, line) in [
+            (Role::Producer, "queue.buffering.max.ms", "5", "linger.ms=5"),
+            (
+                Role::Producer,
+                "queue.buffering.max.kbytes",
+                "64",
+                "buffer.memory=65536",
+            ),
+            (
+                Role::Producer,
+                "queue_buffering_max_kbytes",
+                "64",
+                "buffer_memory=65536",
+            ),
+            (Role::Producer, "max_batch_size", "100", "batch_size=100"),
+            (Role::Producer, "request.required.acks", "-1", "acks=-1"),
+            (
+                Role::Producer,
+                "message.max.bytes",
+                "1000",
+                "max.request.size=1000",
+            ),
+            (
+                Role::Producer,
+                "message.timeout.ms",
+                "1",
+                "delivery.timeout.ms=1",
+            ),
+            (
+                Role::Producer,
+                "compression.codec",
+                "lz4",
+                "compression.type=lz4",
+            ),
+            (
+                Role::Producer,
+                "max.in.flight",
+                "1",
+                "max.in.flight.requests.per.connection=1",
+            ),
+            (
+                Role::Admin,
+                "socket.timeout.ms",
+                "9",
+                "request.timeout.ms=9",
+            ),
+            (
+                Role::Admin,
+                "metadata.broker.list",
+                "a:1",
+                "bootstrap.servers=a:1",
+            ),
+            (
+                Role::Consumer,
+                "fetch.wait.max.ms",
+                "9",
+                "fetch.max.wait.ms=9",
+            ),
+            (
+                Role::Consumer,
+                "queued.max.messages.kbytes",
+                "many",
+                "prefetch.max.bytes",
+            ),
+        ] {
+            let wanted = format!("{key}: has another name here: write {line}");
+            assert_eq!(problem(role, key, text), wanted);
+        }
+    }
+
+    #[test]
+    fn what_the_language_does_is_answered_with_how() {
+        all_say(
+            Role::Producer,
+            &["encode", "send"],
+            &["key_serializer", "value.serializer"],
+        );
+        all_say(
+            Role::Consumer,
+            &["decode"],
+            &["key.deserializer", "value_deserializer"],
+        );
+        all_say(
+            Role::Producer,
+            &["add_done_callback"],
+            &["on_delivery", "dr_cb"],
+        );
+        all_say(
+            Role::Consumer,
+            &["logging.getLogger(\"ottla\")"],
+            &["error_cb", "logger", "debug", "log_level"],
+        );
+        all_say(
+            Role::Producer,
+            &["Move its entries up"],
+            &["default.topic.config"],
+        );
+        all_say(
+            Role::Consumer,
+            &["consumer.poll("],
+            &["consumer_timeout_ms"],
+        );
+        all_say(
+            Role::Producer,
+            &["leave it out"],
+            &[
+                "statistics.interval.ms",
+                "stats_cb",
+                "metric.reporters",
+                "interceptor.classes",
+            ],
+        );
+        all_say(
+            Role::Admin,
+            &["Leave it out"],
+            &["api.version.request", "api_version", "loop"],
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_yet_says_so_and_what_to_do() {
+        all_say(
+            Role::Consumer,
+            &["groups", "not support", "assign"],
+            &[
+                "group.id",
+                "group_id",
+                "session.timeout.ms",
+                "max.poll.interval.ms",
+                "group.protocol",
+            ],
+        );
+        all_say(
+            Role::Consumer,
+            &["committed offsets", "keep offsets"],
+            &[
+                "enable.auto.commit",
+                "enable_auto_commit",
+                "auto.commit.interval.ms",
+            ],
+        );
+        all_say(
+            Role::Producer,
+            &["transactions", "enable.idempotence"],
+            &[
+                "transactional.id",
+                "transactional_id",
+                "transaction.timeout.ms",
+            ],
+        );
+        let tls = [
+            "ssl.ca.location",
+            "ssl_cafile",
+            "ssl_context",
+            "ssl.truststore.password",
+        ];
+        all_say(Role::Admin, &["TLS", "PLAINTEXT"], &tls);
+        let sasl = [
+            "sasl.username",
+            "sasl_plain_password",
+            "sasl.jaas.config",
+            "oauth_cb",
+        ];
+        all_say(Role::Producer, &["SASL", "PLAINTEXT"], &sasl);
+        for protocol in ["SSL", "SASL_SSL", "sasl_plaintext"] {
+            let said = problem(Role::Producer, "security.protocol", protocol);
+            assert!(said.contains("PLAINTEXT listener"), "{said}");
+        }
+        let said = problem(Role::Producer, "sasl.password", "hunter2");
+        assert!(!said.contains("hunter2"), "secrets are not repeated");
+    }
+
+    #[test]
+    fn every_name_leads_somewhere() {
+        let is_property = |name: &str| PROPERTIES.iter().any(|row| row.name == name);
+        for (at, (name, instead)) in NAMES.iter().enumerate() {
+            assert!(!is_property(name), "{name} is in the table");
+            assert!(!name.contains('_'), "{name} is compared with dots");
+            assert!(
+                !NAMES[..at].iter().any(|(other, _)| other == name),
+                "{name} twice"
+            );
+            if let Instead::Write(to) | Instead::Times(to, _) = instead {
+                assert!(is_property(to), "{to}, for {name}, is no property");
+            }
+        }
+        for (start, _) in FAMILIES {
+            assert!(
+                !PROPERTIES.iter().any(|row| row.name.starts_with(start)),
+                "{start}"
+            );
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! From pairs of a property's name and its text to a [`Config`].
+
+use std::fmt;
+use std::time::Duration;
+
+use ottla_protocol::compression::Compression;
+use ottla_protocol::nearest::near;
+
+use super::moved;
+use super::property::{Property, Role};
+use super::settings::{Config, PROPERTIES};
+
+/// What the answer to a fetch may take beside its records.
+const FETCH_OVERHEAD: usize = 1 << 20;
+
+/// A property that cannot be used as it was given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub struct ConfigError {
+    /// The property, as the caller wrote it.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub problem: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.problem)
+    }
+}
+
+impl Config {
+    /// Settings for `role` from pairs of a property's name and its text. Names may be written with underscores.
+    ///
+    /// # Errors
+    /// The first property that is unknown, meant for another client, given twice, out of range, or in conflict with
+    /// another; or `bootstrap.servers` missing.
+    pub fn parse<'a>(
+        role: Role,
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Config, ConfigError> {
+        let mut given: Vec<(&'static Property<Config>, &'a str, &'a str)> = Vec::new();
+        for (key, text) in pairs {
+            let property = find(role, key, Some(text))?;
+            if given
+                .iter()
+                .any(|(other, _, _)| other.name == property.name)
+            {
+                return Err(error(key, "given twice"));
+            }
+            given.push((property, key, text));
+        }
+        let mut config = Config::blank(role);
+        for property in PROPERTIES {
+            let chosen = given.iter().find(|(row, _, _)| row.name == property.name);
+            match (chosen, property.default) {
+                (Some((_, key, text)), _) => property
+                    .apply(&mut config, text)
+                    .map_err(|rule| error(key, format!("{rule}, and was {text:?}")))?,
+                (None, Some(text)) => property
+                    .apply(&mut config, text)
+                    .map_err(|rule| error(property.name, rule))?,
+                (None, None) => {}
+            }
+        }
+        let is_given = |name: &str| given.iter().any(|(row, _, _)| row.name == name);
+        config.settle(is_given)?;
+        Ok(config)
+    }
+
+    /// Whether records are compressed before they are sent.
+    pub fn compresses(&self) -> bool {
+        self.compression != Compression::None
+    }
+
+    /// Rules that concern more than one property: conflicts are errors, and what was not given gives way.
+    fn settle(&mut self, is_given: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+        if self.bootstrap.is_empty() {
+            return Err(error(
+                "bootstrap.servers",
+                "is required: host:port of at least one broker",
+            ));
+        }
+        match self.role {
+            Role::Producer => self.settle_producer(is_given)?,
+            Role::Consumer => self.settle_answers(is_given)?,
+            Role::Admin => {}
+        }
+        self.setup_timeout_max = self.setup_timeout_max.max(self.setup_timeout);
+        self.reconnect_backoff_max = self.reconnect_backoff_max.max(self.reconnect_backoff);
+        self.retry_backoff_max = self.retry_backoff_max.max(self.retry_backoff);
+        Ok(())
+    }
+
+    fn settle_producer(&mut self, is_given: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+        // Where brokers create topics, a send to a new topic creates it. Kafka's producers have no property against it.
+        self.allow_auto_create_topics = true;
+        self.compression_level = match self.compression {
+            Compression::Gzip => self.gzip_level,
+            Compression::Lz4 => self.lz4_level,
+            Compression::Zstd => self.zstd_level,
+            Compression::None | Compression::Snappy => None,
+        };
+        match self.idempotence_conflict() {
+            Some(rule) if self.idempotence && is_given("enable.idempotence") => {
+                return Err(error("enable.idempotence", rule));
+            }
+            Some(_) => self.idempotence = false,
+            None => {}
+        }
+        if self.batch_size > self.buffer_memory {
+            let text = format!(
+                "must hold at least one batch (batch.size is {})",
+                self.batch_size
+            );
+            return Err(error("buffer.memory", text));
+        }
+        let one_attempt: Duration = self.linger.unwrap_or_default() + self.request_timeout;
+        if self.delivery_timeout < one_attempt {
+            if is_given("delivery.timeout.ms") {
+                return Err(error(
+                    "delivery.timeout.ms",
+                    "must be at least linger.ms + request.timeout.ms",
+                ));
+            }
+            self.delivery_timeout = one_attempt;
+        }
+        Ok(())
+    }
+
+    /// What idempotence needs and these settings do not have.
+    fn idempotence_conflict(&self) -> Option<&'static str> {
+        if self.acks != -1 {
+            Some("needs acks=all")
+        } else if self.max_in_flight > 5 {
+            Some("needs max.in.flight.requests.per.connection of 5 at most")
+        } else if self.retries == 0 {
+            Some("needs retries above 0")
+        } else {
+            None
+        }
+    }
+
+    /// A broker may exceed fetch.max.bytes for the first batch of an answer: the limit of an answer leaves room for that.
+    fn settle_answers(&mut self, is_given: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+        let fetched = usize::try_from(self.fetch_max_bytes)
+            .unwrap_or(0)
+            .saturating_add(FETCH_OVERHEAD);
+        if self.receive_message_max < fetched {
+            if is_given("receive.message.max.bytes") {
+                return Err(error(
+                    "receive.message.max.bytes",
+                    format!("must be at least {fetched}: fetch.max.bytes and 1 MiB"),
+                ));
+            }
+            self.receive_message_max = fetched;
+        }
+        Ok(())
+    }
+}
+
+/// The property of `role` with the name `key`, in which underscores may stand for dots. `text` is the value that it was given,
+/// if that is a text; an error may repeat it in the line to write instead.
+///
+/// # Errors
+/// The name belongs to another client or to another Kafka client, or is unknown; with what to write instead.
+pub fn find(
+    role: Role,
+    key: &str,
+    text: Option<&str>,
+) -> Result<&'static Property<Config>, ConfigError> {
+    let dotted = key.replace('_', ".");
+    if let Some(property) = PROPERTIES.iter().find(|row| row.name == dotted) {
+        if property.roles.contains(&role) {
+            return Ok(property);
+        }
+        let owners: Vec<_> = property.roles.iter().map(|owner| owner.name()).collect();
+        let owners = owners.join(" and ");
+        let text = format!("is a property of the {owners}, not of the {}", role.name());
+        return Err(error(key, text));
+    }
+    if let Some(advice) = moved::advice(key, &dotted, text) {
+        return Err(error(key, advice));
+    }
+    let known = PROPERTIES
+        .iter()
+        .filter(|row| row.roles.contains(&role))
+        .map(|row| row.name);
+    let guess = near(&dotted, known).map_or_else(String::new, |name| {
+        format!("; did you mean {}?", moved::in_the_style_of(key, name))
+    });
+    let text = format!("is not a property of the {}{guess}", role.name());
+    Err(error(key, text))
+}
+
+fn error(key: &str, problem: impl Into<String>) -> ConfigError {
+    ConfigError {
+        key: key.to_owned(),
+        problem: problem.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn producer(pairs: &[(&'static str, &'static str)]) -> Result<Config, ConfigError> {
+        Config::parse(
+            Role::Producer,
+            [("bootstrap.servers", "localhost:9092")]
+                .into_iter()
+                .chain(pairs.iter().copied()),
+        )
+    }
+
+    fn problem(pairs: &[(&'static str, &'static str)]) -> String {
+        producer(pairs).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn defaults_are_valid_for_every_role() {
+        for role in [Role::Producer, Role::Consumer, Role::Admin] {
+            let config = Config::parse(role, [("bootstrap_servers", "a:1, [::1]:2")]).unwrap();
+            assert_eq!(
+                config.bootstrap,
+                [("a".to_owned(), 1), ("::1".to_owned(), 2)]
+            );
+            assert_eq!(config.request_timeout, Duration::from_secs(30));
+        }
+        let config = producer(&[]).unwrap();
+        assert!(config.idempotence && config.check_crcs);
+        assert_eq!(
+            (config.acks, config.linger, config.batch_size),
+            (-1, None, 1_000_000)
+        );
+    }
+
+    #[test]
+    fn only_a_send_creates_topics_unless_told_otherwise() {
+        let creates = |role, pairs: &[(&'static str, &'static str)]| {
+            let servers = [("bootstrap.servers", "localhost:9092")];
+            let pairs = servers.into_iter().chain(pairs.iter().copied());
+            Config::parse(role, pairs).unwrap().allow_auto_create_topics
+        };
+        assert!(!creates(Role::Consumer, &[]));
+        assert!(!creates(Role::Admin, &[]));
+        assert!(creates(Role::Producer, &[]));
+        let told = [("allow.auto.create.topics", "true")];
+        assert!(creates(Role::Consumer, &told));
+    }
+
+    #[test]
+    fn takes_text_to_settings() {
+        let config = producer(&[
+            ("linger_ms", "20"),
+            ("compression.zstd.level", "9"),
+            ("compression.type", "ZSTD"),
+        ])
+        .unwrap();
+        assert_eq!(config.linger, Some(Duration::from_millis(20)));
+        assert_eq!(
+            (config.compression, config.compression_level),
+            (Compression::Zstd, Some(9))
+        );
+        assert!(!producer(&[("acks", "1")]).unwrap().idempotence);
+        assert_eq!(
+            producer(&[("request.timeout.ms", "600000")])
+                .unwrap()
+                .delivery_timeout,
+            Duration::from_secs(600)
+        );
+    }
+
+    #[test]
+    fn names_the_key_and_what_would_be_right() {
+        assert_eq!(
+            problem(&[("lingerms", "5")]),
+            "lingerms: is not a property of the producer; did you mean linger.ms?"
+        );
+        assert_eq!(
+            problem(&[("linger_mss", "5")]),
+            "linger_mss: is not a property of the producer; did you mean linger_ms?"
+        );
+        assert_eq!(
+            problem(&[("zzzzzzzzzzzzzzzzzzz", "5")]),
+            "zzzzzzzzzzzzzzzzzzz: is not a property of the producer"
+        );
+        assert_eq!(
+            problem(&[("check.crcs", "true")]),
+            "check.crcs: is a property of the consumer, not of the producer"
+        );
+        assert_eq!(
+            problem(&[("acks", "2")]),
+            "acks: must be one of all, -1, 0, 1, and was \"2\""
+        );
+        assert_eq!(
+            problem(&[("linger_ms", "-1")]),
+            "linger_ms: must be a whole number from 0 to 2147483647 ms, and was \"-1\""
+        );
+        assert_eq!(
+            problem(&[("acks", "1"), ("enable.idempotence", "true")]),
+            "enable.idempotence: needs acks=all"
+        );
+        assert_eq!(
+            problem(&[("linger.ms", "1"), ("linger_ms", "2")]),
+            "linger_ms: given twice"
+        );
+        assert!(problem(&[("security.protocol", "SASL_SSL")]).contains("not supported"));
+        let small = [("receive.message.max.bytes", "2000000")];
+        assert!(producer(&small).is_ok());
+        let consumer = |pairs: &[(&'static str, &'static str)]| {
+            let servers = [("bootstrap.servers", "localhost:9092")];
+            Config::parse(
+                Role::Consumer,
+                servers.into_iter().chain(pairs.iter().copied()),
+            )
+        };
+        assert_eq!(
+            consumer(&small).unwrap_err().to_string(),
+            "receive.message.max.bytes: must be at least 17825792: fetch.max.bytes and 1 MiB"
+        );
+        let large = consumer(&[("fetch.max.bytes", "200000000")]).unwrap();
+        assert!(large.receive_message_max > 200_000_000);
+        assert!(
+            problem(&[("delivery.timeout.ms", "10")]).contains("linger.ms + request.timeout.ms")
+        );
+    }
+
+    #[test]
+    fn addresses_are_host_and_port() {
+        for bad in [
+            "",
+            "localhost",
+            "localhost:",
+            "localhost:0",
+            "localhost:70000",
+            ":9092",
+            "::1:9092",
+            "http://a:1",
+            "a b:1",
+        ] {
+            let result = Config::parse(Role::Admin, [("bootstrap.servers", bad)]);
+            assert!(
+                result
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with("bootstrap.servers: "),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_table_is_consistent() {
+        let mut names: Vec<_> = PROPERTIES.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PROPERTIES.len());
+        for row in PROPERTIES {
+            if let Some(text) = row.default {
+                row.apply(&mut Config::blank(Role::Producer), text).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Makes [`Config`] and [`PROPERTIES`] of the rows in [`super::tables`].
+
+use std::time::Duration;
+
+use ottla_protocol::compression::Compression;
+
+use super::property::{FromWhole, Property, Role, Value};
+use super::tables::{OffsetReset, Partitioner, SecurityProtocol, addresses, client_id, security};
+use super::tables::{common, consumer, producer};
+
+const ALL: &[Role] = &[Role::Producer, Role::Consumer, Role::Admin];
+const PRODUCER: &[Role] = &[Role::Producer];
+const CONSUMER: &[Role] = &[Role::Consumer];
+
+/// Writes the struct, its empty state and the table from the rows.
+macro_rules! settings {
+    (=> $( $roles:ident { $(
+        $(#[doc = $doc:literal])+
+        $name:literal => $field:ident: $type:ty $(= $default:literal)?, $kind:ident $allowed:tt;
+    )+ } )+) => {
+        /// The settings of one client. Which of them matter depends on the [`Role`].
+        #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub struct Config {
+            /// The client these settings are for.
+            pub role: Role,
+            /// The level of the codec in use, if its property was given.
+            pub compression_level: Option<i32>,
+            $($( $(#[doc = $doc])+ pub $field: $type, )+)+
+        }
+
+        impl Config {
+            /// Everything empty: the table's defaults come on top.
+            pub(super) fn blank(role: Role) -> Config {
+                Config {
+                    role,
+                    compression_level: None,
+                    $($( $field: Default::default(), )+)+
+                }
+            }
+        }
+
+        /// Every property there is. Numbers that differ from Java's defaults are chosen for throughput: few large batches
+        /// carry three times as many records a second as many small ones.
+        pub static PROPERTIES: &[Property<Config>] = &[$($(
+            Property {
+                name: $name,
+                roles: $roles,
+                value: value!($field, $kind $allowed),
+                default: default!($($default)?),
+                doc: concat!($($doc),+).trim_ascii_start(),
+            },
+        )+)+];
+    };
+}
+
+/// What the text of a row may be: the words that a row may use.
+macro_rules! value {
+    ($field:ident, bool()) => {
+        Value::Bool(|config, value| config.$field = value)
+    };
+    ($field:ident, millis($min:literal)) => {
+        value!($field, whole($min, i32::MAX as i64, "ms"))
+    };
+    ($field:ident, bytes($min:expr)) => {
+        value!($field, whole($min, i32::MAX as i64, "bytes"))
+    };
+    ($field:ident, bytes($min:expr, $max:expr)) => {
+        value!($field, whole($min, $max, "bytes"))
+    };
+    ($field:ident, whole($min:expr, $max:expr)) => {
+        value!($field, whole($min, $max, ""))
+    };
+    ($field:ident, whole($min:expr, $max:expr, $unit:literal)) => {
+        Value::Int {
+            min: $min,
+            max: $max,
+            unit: $unit,
+            set: |config, number| config.$field = FromWhole::from_whole(number),
+        }
+    };
+    ($field:ident, choice($($word:literal => $value:expr),+)) => {
+        Value::Choice {
+            of: &[$($word),+],
+            set: |config, word| match word {
+                $($word => config.$field = $value,)+
+                _ => {}
+            },
+        }
+    };
+    ($field:ident, text($read:path)) => {
+        Value::Text(|config, text| {
+            config.$field = $read(text)?;
+            Ok(())
+        })
+    };
+}
+
+macro_rules! default {
+    () => {
+        None
+    };
+    ($text:literal) => {
+        Some($text)
+    };
+}
+
+// Each table adds its rows and hands over to the next one; the last is `settings`.
+common!(producer consumer settings =>);

@@ -1,0 +1,29 @@
+//! The rows of the table, by the clients they are for.
+//!
+//! A row is its documentation, its name, the field it fills, that field's type, the default as it would be written (none
+//! where being absent is a state of its own) and what its text may be:
+//!
+//! ```text
+//! /// How long one request waits for its answer before its connection is given up.
+//! "request.timeout.ms" => request_timeout: Duration = "30000", millis(1);
+//! ```
+//!
+//! | written | text |
+//! |---|---|
+//! | `bool()` | `true` or `false` |
+//! | `millis(min)`, `bytes(min)`, `bytes(min, max)`, `whole(min, max)` | a whole number |
+//! | `choice("word" => value, ...)` | one of these words, in any case |
+//! | `text(function)` | what the function takes; it answers with the value, or with what it wants |
+//!
+//! A table is a macro that gives its rows to the table after it, so that all of them make one flat struct.
+
+mod common;
+mod consumer;
+mod producer;
+
+pub use common::SecurityProtocol;
+pub(super) use common::{addresses, client_id, common, security};
+pub use consumer::OffsetReset;
+pub(super) use consumer::consumer;
+pub use producer::Partitioner;
+pub(super) use producer::producer;

@@ -1,0 +1,59 @@
+//! What only a producer is configured with.
+
+macro_rules! producer {
+    ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* PRODUCER {
+        /// Replicas that must have a record before it counts as delivered: all that are in sync, the leader alone (1), or
+        /// none (0).
+        "acks" => acks: i16 = "all", choice("all" => -1, "-1" => -1, "0" => 0, "1" => 1);
+        /// Whether retries can never write a record twice or out of order. If it is not given, acks of 0 or 1 turn it off.
+        "enable.idempotence" => idempotence: bool = "true", bool();
+        /// How long a batch waits for more records. Not given: a batch leaves at once when its broker owes no answer, else
+        /// when an answer comes, when the batch is full, or after 5 ms.
+        "linger.ms" => linger: Option<Duration>, millis(0);
+        /// Size at which a batch is closed, before compression. A larger record has a batch of its own.
+        "batch.size" => batch_size: usize = "1000000", bytes(1);
+        /// Most bytes of undelivered records. Above it a send waits for room.
+        "buffer.memory" => buffer_memory: usize = "67108864", bytes(1, i64::MAX);
+        /// How long a send may wait for room, or for the metadata of a topic not used before.
+        "max.block.ms" => max_block: Duration = "60000", millis(0);
+        /// Largest record and largest Produce request, before compression. Brokers have limits of their own.
+        "max.request.size" => max_request_size: usize = "1048576", bytes(1);
+        /// Codec of new batches.
+        "compression.type" => compression: Compression = "none", choice(
+            "none" => Compression::None,
+            "gzip" => Compression::Gzip,
+            "snappy" => Compression::Snappy,
+            "lz4" => Compression::Lz4,
+            "zstd" => Compression::Zstd
+        );
+        /// Level of gzip, if that is the codec. Not given: 6.
+        "compression.gzip.level" => gzip_level: Option<i32>, whole(1, 9);
+        /// Level of lz4, if that is the codec: 1 to 17. Kafka's default of 9 is fast; all others search slowly.
+        "compression.lz4.level" => lz4_level: Option<i32>, whole(1, 17);
+        /// Level of zstd, if that is the codec. Not given: 3.
+        "compression.zstd.level" => zstd_level: Option<i32>, whole(-131_072, 22);
+        /// Unanswered Produce requests per connection; 5 at most with idempotence.
+        "max.in.flight.requests.per.connection" => max_in_flight: usize = "5", whole(1, 1000);
+        /// Time from a send until its fate is known, retries included.
+        "delivery.timeout.ms" => delivery_timeout: Duration = "120000", millis(1);
+        /// How often a batch is sent again. delivery.timeout.ms is the better bound.
+        "retries" => retries: u32 = "2147483647", whole(0, i32::MAX as i64);
+        /// How records without key and partition are spread: one partition until its batch is closed (sticky), or the next
+        /// partition for every record (round_robin). A record with a key goes where Java's murmur2 puts it.
+        "partitioner" => partitioner: Partitioner = "sticky", choice(
+            "sticky" => Partitioner::Sticky,
+            "round_robin" => Partitioner::RoundRobin
+        );
+    } } };
+}
+pub(in crate::config) use producer;
+
+/// How unkeyed records choose a partition. Keyed records always go where Java's murmur2 puts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Partitioner {
+    /// One partition until its batch is closed, then the next.
+    #[default]
+    Sticky,
+    /// The next partition for every record.
+    RoundRobin,
+}
