@@ -34,7 +34,7 @@ class AdminProperties(TypedDict, total=False):
     metadata_max_age_ms: int | None
     """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
     receive_message_max_bytes: int | None
-    """Most bytes of one answer; a broker that announces more is not read from any further. Default: 104857600."""
+    """Most bytes of one answer. A connection whose broker announces more is closed. Default: 104857600."""
     receive_buffer_bytes: int | None
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
@@ -67,7 +67,7 @@ class ConsumerProperties(TypedDict, total=False):
     metadata_max_age_ms: int | None
     """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
     receive_message_max_bytes: int | None
-    """Most bytes of one answer; a broker that announces more is not read from any further. Default: 104857600."""
+    """Most bytes of one answer. A connection whose broker announces more is closed. Default: 104857600."""
     receive_buffer_bytes: int | None
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
@@ -75,10 +75,9 @@ class ConsumerProperties(TypedDict, total=False):
     fetch_min_bytes: int | None
     """Bytes that a broker collects before it answers a fetch. Default: 1."""
     fetch_max_bytes: int | None
-    """Most bytes in the answer to one fetch. A batch that is larger comes all the same. Default: 16777216."""
+    """Most bytes in the answer to one fetch. A larger batch is still returned. Default: 16777216."""
     max_partition_fetch_bytes: int | None
-    """Most bytes of one partition in the answer to one fetch. A batch that is larger comes all the same. Default:
-    4194304."""
+    """Most bytes of one partition in the answer to one fetch. A larger batch is still returned. Default: 4194304."""
     fetch_max_wait_ms: int | None
     """How long a broker waits for fetch.min.bytes. Default: 500."""
     max_poll_records: int | None
@@ -86,15 +85,17 @@ class ConsumerProperties(TypedDict, total=False):
     prefetch_max_bytes: int | None
     """Fetched bytes, asked for or waiting to be polled, at which fetching pauses. Default: 33554432."""
     decompress_max_bytes: int | None
-    """Most bytes that one batch may decompress to; one that is larger is an error. Default: 268435456."""
+    """Most bytes that one batch may decompress to. A larger batch is an error. Default: 268435456."""
     auto_offset_reset: Literal["earliest", "latest", "none"] | None
-    """Where to start without a position, or with one whose records are gone. Default: latest."""
+    """Where to start without a position, or with one whose records are gone: at the first record (earliest), after the
+    last one (latest), or nowhere, with an error (none). Default: latest."""
     isolation_level: Literal["read_uncommitted", "read_committed"] | None
     """Whether records of open and aborted transactions are hidden. Default: read_uncommitted."""
     check_crcs: bool | None
     """Whether the checksum of every batch is verified. Default: true."""
     allow_auto_create_topics: bool | None
-    """Whether reading a topic may create it, where the broker allows that. Default: true."""
+    """Whether reading a topic that does not exist creates it, if the broker's auto.create.topics.enable allows that.
+    With false, such a topic is an error. Default: false."""
 
 
 class ProducerProperties(TypedDict, total=False):
@@ -123,19 +124,20 @@ class ProducerProperties(TypedDict, total=False):
     metadata_max_age_ms: int | None
     """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
     receive_message_max_bytes: int | None
-    """Most bytes of one answer; a broker that announces more is not read from any further. Default: 104857600."""
+    """Most bytes of one answer. A connection whose broker announces more is closed. Default: 104857600."""
     receive_buffer_bytes: int | None
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
     """Size of the sockets' send buffers; -1 leaves it to the system. Default: -1."""
     acks: Literal["all", "-1", "0", "1", -1, 0, 1] | None
-    """Replicas that must have a record before it counts as delivered. Default: all."""
+    """Replicas that must have a record before it counts as delivered: all that are in sync, the leader alone (1), or
+    none (0). Default: all."""
     enable_idempotence: bool | None
-    """Whether retries can never write a record twice or out of order. Off by itself if acks is given as 0 or 1.
+    """Whether retries can never write a record twice or out of order. If it is not given, acks of 0 or 1 turn it off.
     Default: true."""
     linger_ms: int | None
-    """How long a batch waits for more records. Not given: it leaves at once when its broker owes no answer, else when
-    an answer comes, when it is full, or after 5 ms."""
+    """How long a batch waits for more records. Not given: a batch leaves at once when its broker owes no answer, else
+    when an answer comes, when the batch is full, or after 5 ms."""
     batch_size: int | None
     """Size at which a batch is closed, before compression. A larger record has a batch of its own. Default: 1000000."""
     buffer_memory: int | None
@@ -150,7 +152,7 @@ class ProducerProperties(TypedDict, total=False):
     compression_gzip_level: int | None
     """Level of gzip, if that is the codec. Not given: 6."""
     compression_lz4_level: int | None
-    """Level of lz4, if that is the codec: 1 to 17. 9, Kafka's default, is fast; the others search slowly."""
+    """Level of lz4, if that is the codec: 1 to 17. Kafka's default of 9 is fast; all others search slowly."""
     compression_zstd_level: int | None
     """Level of zstd, if that is the codec. Not given: 3."""
     max_in_flight_requests_per_connection: int | None
@@ -160,5 +162,5 @@ class ProducerProperties(TypedDict, total=False):
     retries: int | None
     """How often a batch is sent again. delivery.timeout.ms is the better bound. Default: 2147483647."""
     partitioner: Literal["sticky", "round_robin"] | None
-    """How records without key and partition are spread; keyed ones go where Java's murmur2 puts them. Default:
-    sticky."""
+    """How records without key and partition are spread: one partition until its batch is closed (sticky), or the next
+    partition for every record (round_robin). A record with a key goes where Java's murmur2 puts it. Default: sticky."""

@@ -516,6 +516,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<R, W> {
                 () = wake.notified() => asks = true,
                 () = sleep_until(look.into()) => {
                     self.sending.lock().connection.handle_timeout(Instant::now())?;
+                    asks = true;
                 }
             }
         }

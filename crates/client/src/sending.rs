@@ -88,7 +88,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
 
     /// Encodes requests until so many bytes wait for the socket; false if there may be more.
     fn encode<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId, enough: usize) -> bool {
-        while self.ready && !self.stopped {
+        while self.ready && self.connection.is_ready() && !self.stopped {
             if self.unwritten >= enough {
                 return false;
             }

@@ -9,6 +9,7 @@ use ottla_protocol::messages::{
     DeleteTopicsRequest, DeleteTopicsResponse, FetchRequest, FetchResponse, FindCoordinatorRequest,
     FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest,
     ListOffsetsResponse, MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse,
+    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
@@ -16,9 +17,9 @@ use rustc_hash::FxHashMap;
 use crate::error::{Error, Kind};
 
 /// Declares both enums from one list: API, lowest and highest version whose meaning this crate knows, and the version from
-/// which the client itself keeps the pause that an answer asks for (KIP-219; before it, the broker did).
+/// which the client itself keeps the pause that an answer asks for (KIP-219; before it, the broker did), if answers can ask.
 macro_rules! apis {
-    ($($api:ident: $request:ident => $response:ident, $min:literal..=$max:literal, throttles from $throttle:literal;)*) => {
+    ($($api:ident: $request:ident => $response:ident, $min:literal..=$max:literal $(, throttles from $throttle:literal)?;)*) => {
         /// A request of any API.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "named by API")]
@@ -59,7 +60,7 @@ macro_rules! apis {
             /// The pause that the broker asks the client to keep, if it does.
             pub(crate) fn throttle(&self, version: i16) -> Option<Duration> {
                 let (millis, from) = match self {
-                    $(Response::$api(body) => (body.throttle_time_ms, $throttle),)*
+                    $(Response::$api(_body) => apis!(@throttle _body $($throttle)?),)*
                 };
                 let millis = u64::try_from(millis).ok().filter(|millis| *millis > 0)?;
                 (version >= from).then_some(Duration::from_millis(millis))
@@ -86,6 +87,8 @@ macro_rules! apis {
             }
         }
     };
+    (@throttle $answer:ident $from:literal) => { ($answer.throttle_time_ms, $from) };
+    (@throttle $answer:ident) => { (0, 0) };
 }
 
 apis! {
@@ -99,6 +102,9 @@ apis! {
     DeleteTopics: DeleteTopicsRequest => DeleteTopicsResponse, 1..=6, throttles from 2;
     FindCoordinator: FindCoordinatorRequest => FindCoordinatorResponse, 0..=6, throttles from 2;
     InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=5, throttles from 1;
+    // SaslHandshake 1 puts the mechanism's bytes into SaslAuthenticate (KIP-152).
+    SaslHandshake: SaslHandshakeRequest => SaslHandshakeResponse, 1..=1;
+    SaslAuthenticate: SaslAuthenticateRequest => SaslAuthenticateResponse, 0..=2;
 }
 
 impl Request {

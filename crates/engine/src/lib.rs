@@ -3,7 +3,7 @@
 //! * [`config`]: the table of properties.
 //! * [`engine`]: a whole client. [`producer`], [`consumer`] and [`admin`] are compositions of [`part`]s.
 //! * [`call`]: what is asked of brokers once and answered once, an API or a family of them in a file.
-//! * [`connection`]: one connection's frames and versions.
+//! * [`connection`]: one connection's stages, from versions and authentication ([`sasl`]) to requests.
 //! * [`observe`]: what happened, as events.
 //!
 //! `now` is an argument everywhere; bytes come in and go out; chance comes from a seed. So a test is a script, and a
@@ -21,19 +21,20 @@ pub mod dispatch;
 pub mod engine;
 pub mod error;
 pub mod fetch;
-pub mod frame;
 pub mod metadata;
 pub mod observe;
 pub mod part;
 pub mod produce;
 pub mod producer;
 mod random;
+pub mod sasl;
 #[cfg(test)]
 mod script;
 
 pub use change::Change;
 pub use cluster::{Action, CoordinatorType, LinkId};
 pub use config::{Config, ConfigError, Role};
+pub use connection::frame;
 pub use engine::Engine;
 pub use error::{Error, Kind, Written};
 pub use fetch::fetched;

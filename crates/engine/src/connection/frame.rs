@@ -68,11 +68,11 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
     match &start {
         [0x15, 0x03, 0x00..=0x04, _] => Error::new(
             Kind::NotKafka,
-            "the port speaks TLS and this connection is plaintext: use the broker's plaintext port",
+            "the port speaks TLS and this connection does not: use the port of one of the broker's PLAINTEXT listeners",
         ),
         b"HTTP" => Error::new(
             Kind::NotKafka,
-            "the port answers in HTTP: it is not a Kafka broker's",
+            "the port answers in HTTP: it is a web server's, not a Kafka broker's",
         ),
         _ if start
             .iter()
@@ -81,22 +81,24 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
             Error::new(
                 Kind::NotKafka,
                 format!(
-                    "the port's answer begins with \"{}\": it is not a Kafka broker's",
+                    "the port answers with a text that begins with \"{}\": it is not a Kafka broker's",
                     start.escape_ascii()
                 ),
             )
         }
         _ => {
             let length = i32::from_be_bytes(start);
-            let setting = if length > 0 && limit > LIMIT_AT_FIRST {
-                " (receive.message.max.bytes)"
+            let text = if limit > LIMIT_AT_FIRST {
+                format!(
+                    "an answer claims {length} bytes, allowed are 0 to {limit} (receive.message.max.bytes)"
+                )
             } else {
-                ""
+                format!(
+                    "an answer claims {length} bytes, allowed are 0 to {limit}, which is enough for all that a broker \
+                     answers at first: the port may be another server's"
+                )
             };
-            Error::new(
-                Kind::Protocol,
-                format!("an answer claims {length} bytes, allowed are 0 to {limit}{setting}"),
-            )
+            Error::new(Kind::Protocol, text)
         }
     }
 }
