@@ -286,7 +286,7 @@ def test_one_value_for_send_many(api, address, topic):
 @pytest.mark.parametrize("kind", ["Producer", "Consumer", "Admin"])
 def test_bad_options(api, kind):
     client = getattr(api.module, kind)
-    with pytest.raises(errors.ConfigError, match=r"request_timeout_mss.*request\.timeout\.ms"):
+    with pytest.raises(errors.ConfigError, match="request_timeout_mss.*did you mean request_timeout_ms"):
         client("a:1", request_timeout_mss=5)
     with pytest.raises(errors.ConfigError, match=r"request\.timeout\.ms.*whole number.*-1"):
         client("a:1", config={"request.timeout.ms": -1})

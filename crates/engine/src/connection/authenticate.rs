@@ -83,7 +83,6 @@ impl Authenticator {
         self.stage = Stage::Naming;
         let request = SaslHandshakeRequest {
             mechanism: self.mechanism.name().into(),
-            ..Default::default()
         };
         (Request::SaslHandshake(request), self.handshake)
     }
