@@ -39,7 +39,7 @@ mod tests {
         let known = ["linger.ms", "acks"];
         assert_eq!(near("linger", known.into_iter()), Some("linger.ms"));
         assert_eq!(near("ack", known.into_iter()), Some("acks"));
-        assert_eq!(near("ling", known.into_iter()), Some("acks"));
+        assert_eq!(near("ling", known.into_iter()), None);
         assert_eq!(near("zzzzzzzz", known.into_iter()), None);
         assert_eq!(nearest("zzzzzzzz", known.into_iter()), Some("acks"));
     }
