@@ -24,17 +24,17 @@ impl Api for ApiVersionsRequest {
             ..Default::default()
         })
     }
-}
 
-pub(super) fn too_new(correlation_id: i32) -> Outcome<Frame> {
-    let answer = ApiVersionsResponse {
-        error_code: ErrorCode::UNSUPPORTED_VERSION.0,
-        api_keys: keys(),
-        ..Default::default()
-    };
-    match header::encode_response(&answer, 0, correlation_id) {
-        Ok(frame) => Outcome::Answer(frame),
-        Err(error) => Outcome::Close(error.to_string()),
+    fn answer_unknown_version(_version: i16, correlation_id: i32) -> Outcome<Frame> {
+        let answer = ApiVersionsResponse {
+            error_code: ErrorCode::UNSUPPORTED_VERSION.0,
+            api_keys: keys(),
+            ..Default::default()
+        };
+        match header::encode_response(&answer, 0, correlation_id) {
+            Ok(frame) => Outcome::Answer(frame),
+            Err(error) => Outcome::Close(error.to_string()),
+        }
     }
 }
 

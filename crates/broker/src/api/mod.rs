@@ -119,6 +119,12 @@ pub(crate) trait Api: Refuse {
         true
     }
 
+    /// Answers a version that is not in [`Self::HANDLED`]: the connection ends.
+    fn answer_unknown_version(version: i16, _correlation_id: i32) -> Outcome<Frame> {
+        let name = Self::KEY.name();
+        Outcome::Close(format!("{name} version {version} is not handled"))
+    }
+
     /// The answer that says `code`, and its name, wherever this API has a place for it.
     fn refuse(&self, version: i16, code: ErrorCode) -> Self::Response {
         let refusal = Refusal {
@@ -179,10 +185,7 @@ pub(crate) fn handle(
 fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> Outcome<Frame> {
     let version = cx.version;
     if !A::HANDLED.contains(version) {
-        return Outcome::Close(format!(
-            "{} version {version} is not handled",
-            A::KEY.name()
-        ));
+        return A::answer_unknown_version(version, correlation_id);
     }
     let request = match A::decode(version, &mut body) {
         Ok(request) => request,
@@ -208,9 +211,6 @@ macro_rules! apis {
     ($($key:ident => $request:ty,)*) => {
         fn dispatch(api: ApiKey, cx: &Cx<'_>, body: Reader, correlation_id: i32, ask: Ask) -> Outcome<Frame> {
             match api {
-                ApiKey::ApiVersions if !ApiVersionsRequest::HANDLED.contains(cx.version) => {
-                    api_versions::too_new(correlation_id)
-                }
                 $(ApiKey::$key => run::<$request>(cx, body, correlation_id, ask),)*
                 other => Outcome::Close(format!("{} is not served here", other.name())),
             }

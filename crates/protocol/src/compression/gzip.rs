@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 use memchr::memmem;
 
-use super::Failure;
+use super::output::Failure;
 
 /// Kafka's default, also for -1.
 const DEFAULT: i32 = 6;

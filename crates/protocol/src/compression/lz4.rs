@@ -10,7 +10,7 @@ use lz4_flex::block::{
 };
 use xxhash_rust::xxh32::xxh32;
 
-use super::{Failure, Output};
+use super::output::{Failure, Output};
 
 /// What `compression.lz4.level` takes. From 12 on they are the same search, as in Kafka's library.
 pub(super) const LEVELS: RangeInclusive<i32> = 1..=17;

@@ -4,6 +4,7 @@
 
 mod gzip;
 mod lz4;
+mod output;
 mod snappy;
 mod zstd;
 
@@ -11,6 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use lz4::HeaderChecksum;
+use output::Failure;
 
 /// How the record section of a batch is compressed (bits 0 to 2 of a batch's attributes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -159,19 +161,6 @@ pub enum CompressionError {
     UnknownName(String),
 }
 
-/// Why a codec stopped.
-#[derive(Debug)]
-enum Failure {
-    TooLarge,
-    Corrupt(String),
-}
-
-impl Failure {
-    fn corrupt(reason: impl fmt::Display) -> Self {
-        Self::Corrupt(reason.to_string())
-    }
-}
-
 /// Compresses `input` and appends it to `out`; `None` as level is the codec's default in Kafka.
 ///
 /// # Errors
@@ -287,56 +276,6 @@ fn decompress_as(
         Failure::TooLarge => CompressionError::TooLarge { codec, limit },
         Failure::Corrupt(reason) => CompressionError::Corrupt { codec, reason },
     })
-}
-
-/// What a block codec has decompressed, at the front of a buffer. What the buffer held before stays behind it as room, so that
-/// a buffer used again and again is not filled with zeros each time.
-struct Output<'a> {
-    buffer: &'a mut Vec<u8>,
-    length: usize,
-    limit: usize,
-}
-
-impl<'a> Output<'a> {
-    fn new(buffer: &'a mut Vec<u8>, limit: usize) -> Self {
-        Self {
-            buffer,
-            length: 0,
-            limit,
-        }
-    }
-
-    fn written(&self) -> &[u8] {
-        self.buffer.get(..self.length).unwrap_or_default()
-    }
-
-    /// How many bytes may follow.
-    fn left(&self) -> usize {
-        self.limit - self.length
-    }
-
-    /// What is written, and room for `more` bytes after it, or nothing if that passes the limit.
-    fn room(&mut self, more: usize) -> Result<(&[u8], &mut [u8]), Failure> {
-        if more > self.left() {
-            return Err(Failure::TooLarge);
-        }
-        let end = self.length + more;
-        if end > self.buffer.len() {
-            self.buffer.resize(end, 0);
-        }
-        let (written, room) = self.buffer.split_at_mut(self.length);
-        Ok((written, room.get_mut(..more).unwrap_or_default()))
-    }
-
-    /// So many bytes of the room were filled.
-    fn wrote(&mut self, count: usize) {
-        self.length += count;
-    }
-
-    /// Nothing follows.
-    fn finish(self) {
-        self.buffer.truncate(self.length);
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use snap::raw::{Decoder, Encoder, decompress_len, max_compress_len};
 
-use super::{Failure, Output};
+use super::output::{Failure, Output};
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 /// The version written, and the lowest one that can read it.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, InBuffer, OutBuffer};
 
-use super::Failure;
+use super::output::Failure;
 
 /// What `compression.zstd.level` takes.
 pub(super) const LEVELS: RangeInclusive<i32> = -131_072..=22;

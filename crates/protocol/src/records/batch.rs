@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::entry::Walk;
+use super::walk::Walk;
 use super::{BatchHeader, ControlType, Records, RecordsError};
 use crate::compression::{self, Compression};
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::header::whole_size;
+use super::walk::Walk;
 use super::{
     Batch, BatchHeader, Message, MessageRecords, Record, Records, RecordsError, TimestampType,
 };
@@ -50,56 +50,6 @@ impl Iterator for Entries {
 pub(super) const LEAST: usize = BatchHeader::PREFIX + 14;
 /// All formats have their version here.
 pub(super) const MAGIC_AT: usize = 16;
-
-/// A buffer from which one entry after the other is taken.
-#[derive(Debug, Clone)]
-pub(super) struct Walk {
-    pub(super) rest: Bytes,
-    failed: bool,
-}
-
-impl Walk {
-    pub(super) const fn new(rest: Bytes) -> Self {
-        Self {
-            rest,
-            failed: false,
-        }
-    }
-
-    /// The next one; `None` where the rest is not a whole one, and after an error.
-    pub(super) fn next<T>(
-        &mut self,
-        parse: impl FnOnce(Bytes) -> Result<T, RecordsError>,
-    ) -> Option<Result<T, RecordsError>> {
-        if self.failed {
-            return None;
-        }
-        let taken = self.take(parse);
-        self.failed = taken.is_err();
-        taken.transpose()
-    }
-
-    fn take<T>(
-        &mut self,
-        parse: impl FnOnce(Bytes) -> Result<T, RecordsError>,
-    ) -> Result<Option<T>, RecordsError> {
-        match whole_size(&self.rest)? {
-            Some(size) if size <= self.rest.len() => {
-                let parsed = parse(self.rest.slice(..size))?;
-                self.rest = self.rest.slice(size..);
-                Ok(Some(parsed))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// How the last one is cut, where `least` bytes are needed if it does not say how many.
-    pub(super) fn cut(&self, least: usize) -> Option<RecordsError> {
-        let needed = whole_size(&self.rest).ok()?.unwrap_or(least);
-        let left = self.rest.len();
-        (left > 0).then_some(RecordsError::Cut { needed, left })
-    }
-}
 
 /// What a log is made of.
 #[derive(Debug, Clone)]

@@ -20,6 +20,7 @@ mod record;
 mod segment;
 mod stored;
 mod varint;
+mod walk;
 
 pub use aborted::{AbortedTransaction, AbortedTransactions};
 pub use batch::{Batch, Batches, batches};

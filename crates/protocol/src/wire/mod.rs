@@ -10,14 +10,16 @@ mod message;
 mod reader;
 mod size;
 mod values;
+mod versions;
 mod writer;
 
 pub use bytes::Bytes;
 pub use errors::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
-pub use message::{Message, Request, Response, Versions};
+pub use message::{Message, Request, Response};
 pub use reader::Reader;
 pub use size::Size;
 pub use values::{Ints, Str, UnknownTag, UnknownTags, Uuid};
+pub use versions::Versions;
 pub use writer::{Frame, Writer};
 
 #[cfg(feature = "forms")]

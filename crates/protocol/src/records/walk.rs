@@ -1,0 +1,56 @@
+//! A buffer, entry by entry.
+
+use bytes::Bytes;
+
+use super::RecordsError;
+use super::header::whole_size;
+
+/// A buffer from which one entry after the other is taken.
+#[derive(Debug, Clone)]
+pub(super) struct Walk {
+    pub(super) rest: Bytes,
+    failed: bool,
+}
+
+impl Walk {
+    pub(super) const fn new(rest: Bytes) -> Self {
+        Self {
+            rest,
+            failed: false,
+        }
+    }
+
+    /// The next one; `None` where the rest is not a whole one, and after an error.
+    pub(super) fn next<T>(
+        &mut self,
+        parse: impl FnOnce(Bytes) -> Result<T, RecordsError>,
+    ) -> Option<Result<T, RecordsError>> {
+        if self.failed {
+            return None;
+        }
+        let taken = self.take(parse);
+        self.failed = taken.is_err();
+        taken.transpose()
+    }
+
+    fn take<T>(
+        &mut self,
+        parse: impl FnOnce(Bytes) -> Result<T, RecordsError>,
+    ) -> Result<Option<T>, RecordsError> {
+        match whole_size(&self.rest)? {
+            Some(size) if size <= self.rest.len() => {
+                let parsed = parse(self.rest.slice(..size))?;
+                self.rest = self.rest.slice(size..);
+                Ok(Some(parsed))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// How the last one is cut, where `least` bytes are needed if it does not say how many.
+    pub(super) fn cut(&self, least: usize) -> Option<RecordsError> {
+        let needed = whole_size(&self.rest).ok()?.unwrap_or(least);
+        let left = self.rest.len();
+        (left > 0).then_some(RecordsError::Cut { needed, left })
+    }
+}
