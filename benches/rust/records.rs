@@ -7,7 +7,7 @@ use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use ottla_benches::Sample;
-use ottla_columnar::{Memory, Source};
+use ottla_columnar::{FetchedPartition, Memory};
 use ottla_protocol::compression::Compression;
 use ottla_protocol::records::batches;
 
@@ -63,7 +63,7 @@ fn walk<const SIZE: usize>(bencher: Bencher, name: &str) {
 #[divan::bench(consts = SIZES, args = ["none", "lz4", "zstd"])]
 fn columns<const SIZE: usize>(bencher: Bencher, name: &str) {
     let (fetched, bytes) = fetched::<SIZE>(name);
-    let source = Source {
+    let source = FetchedPartition {
         topic: Arc::from("topic"),
         partition: 0,
         fetch_offset: 0,

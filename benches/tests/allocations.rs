@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use ottla_benches::Sample;
-use ottla_columnar::{Memory, Source, decode};
+use ottla_columnar::{FetchedPartition, Memory, decode};
 
 const RECORDS: usize = 1_000;
 const BATCHES: usize = 20;
@@ -67,8 +67,8 @@ fn counted<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (done, CALLS.get() - calls)
 }
 
-fn source() -> Source {
-    Source {
+fn source() -> FetchedPartition {
+    FetchedPartition {
         topic: Arc::from("topic"),
         partition: 0,
         fetch_offset: 0,

@@ -81,7 +81,7 @@ impl fmt::Debug for EventSink {
 
 /// What a property's value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueType {
     /// `true` or `false`.
     Bool,
     /// A whole number within the bounds, both included.
@@ -102,14 +102,14 @@ pub struct Key {
     /// Kafka's name of it.
     pub name: &'static str,
     /// What it may be set to.
-    pub kind: Kind,
+    pub kind: ValueType,
     /// Its value where nothing is set.
     pub default: &'static str,
     /// What it does, in a line.
     pub doc: &'static str,
 }
 
-const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+const fn key(name: &'static str, kind: ValueType, default: &'static str, doc: &'static str) -> Key {
     Key {
         name,
         kind,
@@ -120,49 +120,49 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'stati
 
 const INT: i64 = i32::MAX as i64;
 const LONG: i64 = i64::MAX;
-const TIMESTAMP_TYPES: Kind = Kind::OneOf(&["CreateTime", "LogAppendTime"]);
+const TIMESTAMP_TYPES: ValueType = ValueType::OneOf(&["CreateTime", "LogAppendTime"]);
 
 /// The broker's settings, in Kafka's names.
 pub const BROKER_KEYS: &[Key] = &[
     key(
         AUTO_CREATE,
-        Kind::Bool,
+        ValueType::Bool,
         "true",
         "Whether asking for an unknown topic makes it.",
     ),
     key(
         FETCH_MAX_BYTES,
-        Kind::Int(1024, INT),
+        ValueType::Int(1024, INT),
         "57671680",
         "Most bytes of records in one fetch answer.",
     ),
     key(
         INITIAL_REBALANCE_DELAY,
-        Kind::Int(0, INT),
+        ValueType::Int(0, INT),
         "0",
         "Milliseconds an empty group waits for more members before its first rebalance. Kafka's own default is 3000.",
     ),
     key(
         MAX_SESSION_TIMEOUT,
-        Kind::Int(1, INT),
+        ValueType::Int(1, INT),
         "1800000",
         "Longest session timeout a group member may ask for, in ms.",
     ),
     key(
         MIN_SESSION_TIMEOUT,
-        Kind::Int(1, INT),
+        ValueType::Int(1, INT),
         "6000",
         "Shortest session timeout a group member may ask for, in ms.",
     ),
     key(
         "log.index.interval.bytes",
-        Kind::Int(0, INT),
+        ValueType::Int(0, INT),
         "4096",
         "Bytes of log between two entries of its index.",
     ),
     key(
         "log.message.timestamp.after.max.ms",
-        Kind::Int(0, LONG),
+        ValueType::Int(0, LONG),
         "3600000",
         "How far in the future a record's timestamp may be.",
     ),
@@ -174,37 +174,37 @@ pub const BROKER_KEYS: &[Key] = &[
     ),
     key(
         "log.retention.bytes",
-        Kind::Int(-1, LONG),
+        ValueType::Int(-1, LONG),
         "-1",
         "Size a partition is cut back to when a segment fills; -1: never.",
     ),
     key(
         "log.segment.bytes",
-        Kind::Int(14, INT),
+        ValueType::Int(14, INT),
         "1073741824",
         "Size at which a new segment is begun.",
     ),
     key(
         "message.max.bytes",
-        Kind::Int(0, INT),
+        ValueType::Int(0, INT),
         "1048588",
         "Largest record batch taken.",
     ),
     key(
         "num.partitions",
-        Kind::Int(1, INT),
+        ValueType::Int(1, INT),
         "1",
         "Partitions of a topic made without a count.",
     ),
     key(
         OFFSET_METADATA_MAX,
-        Kind::Int(0, INT),
+        ValueType::Int(0, INT),
         "4096",
         "Longest text stored beside a committed offset.",
     ),
     key(
         REQUEST_MAX_BYTES,
-        Kind::Int(1024, INT),
+        ValueType::Int(1024, INT),
         "104857600",
         "Largest request taken; a larger one ends the connection.",
     ),
@@ -223,67 +223,67 @@ const REQUEST_MAX_BYTES: &str = "socket.request.max.bytes";
 pub const TOPIC_KEYS: &[Key] = &[
     key(
         "cleanup.policy",
-        Kind::ListOf(&["compact", "delete"]),
+        ValueType::ListOf(&["compact", "delete"]),
         "delete",
         "Of compact no more than that records need a key.",
     ),
     key(
         "compression.type",
-        Kind::OneOf(&["producer"]),
+        ValueType::OneOf(&["producer"]),
         "producer",
         "Batches are stored as the producer compressed them.",
     ),
     key(
         "delete.retention.ms",
-        Kind::Int(0, LONG),
+        ValueType::Int(0, LONG),
         "86400000",
         "Kept only.",
     ),
     key(
         "file.delete.delay.ms",
-        Kind::Int(0, LONG),
+        ValueType::Int(0, LONG),
         "60000",
         "Kept only.",
     ),
     key(
         "flush.messages",
-        Kind::Int(1, LONG),
+        ValueType::Int(1, LONG),
         "9223372036854775807",
         "Kept only.",
     ),
     key(
         "flush.ms",
-        Kind::Int(0, LONG),
+        ValueType::Int(0, LONG),
         "9223372036854775807",
         "Kept only.",
     ),
     key(
         "index.interval.bytes",
-        Kind::Int(0, INT),
+        ValueType::Int(0, INT),
         "4096",
         "Bytes of log between two entries of its index.",
     ),
     key(
         "max.compaction.lag.ms",
-        Kind::Int(1, LONG),
+        ValueType::Int(1, LONG),
         "9223372036854775807",
         "Kept only.",
     ),
     key(
         "max.message.bytes",
-        Kind::Int(0, INT),
+        ValueType::Int(0, INT),
         "1048588",
         "Largest record batch taken.",
     ),
     key(
         "message.timestamp.after.max.ms",
-        Kind::Int(0, LONG),
+        ValueType::Int(0, LONG),
         "3600000",
         "How far in the future a record's timestamp may be.",
     ),
     key(
         "message.timestamp.before.max.ms",
-        Kind::Int(0, LONG),
+        ValueType::Int(0, LONG),
         "9223372036854775807",
         "Kept only.",
     ),
@@ -295,64 +295,74 @@ pub const TOPIC_KEYS: &[Key] = &[
     ),
     key(
         "min.cleanable.dirty.ratio",
-        Kind::Ratio,
+        ValueType::Ratio,
         "0.5",
         "Kept only.",
     ),
     key(
         "min.compaction.lag.ms",
-        Kind::Int(0, LONG),
+        ValueType::Int(0, LONG),
         "0",
         "Kept only.",
     ),
     key(
         "min.insync.replicas",
-        Kind::Int(1, INT),
+        ValueType::Int(1, INT),
         "1",
         "Kept only: the one replica is always in sync.",
     ),
-    key("preallocate", Kind::Bool, "false", "Kept only."),
+    key("preallocate", ValueType::Bool, "false", "Kept only."),
     key(
         "retention.bytes",
-        Kind::Int(-1, LONG),
+        ValueType::Int(-1, LONG),
         "-1",
         "Size a partition is cut back to when a segment fills; -1: never.",
     ),
     key(
         "retention.ms",
-        Kind::Int(-1, LONG),
+        ValueType::Int(-1, LONG),
         "604800000",
         "Kept only.",
     ),
     key(
         "segment.bytes",
-        Kind::Int(14, INT),
+        ValueType::Int(14, INT),
         "1073741824",
         "Size at which a new segment is begun.",
     ),
     key(
         "segment.index.bytes",
-        Kind::Int(4, INT),
+        ValueType::Int(4, INT),
         "10485760",
         "Kept only.",
     ),
-    key("segment.jitter.ms", Kind::Int(0, LONG), "0", "Kept only."),
-    key("segment.ms", Kind::Int(1, LONG), "604800000", "Kept only."),
+    key(
+        "segment.jitter.ms",
+        ValueType::Int(0, LONG),
+        "0",
+        "Kept only.",
+    ),
+    key(
+        "segment.ms",
+        ValueType::Int(1, LONG),
+        "604800000",
+        "Kept only.",
+    ),
     key(
         "unclean.leader.election.enable",
-        Kind::Bool,
+        ValueType::Bool,
         "false",
         "Kept only.",
     ),
     key(
         "leader.replication.throttled.replicas",
-        Kind::Text,
+        ValueType::Text,
         "",
         "Kept only.",
     ),
     key(
         "follower.replication.throttled.replicas",
-        Kind::Text,
+        ValueType::Text,
         "",
         "Kept only.",
     ),
@@ -410,31 +420,33 @@ impl Values {
     }
 }
 
-impl Kind {
+impl ValueType {
     fn check(self, value: &str) -> Result<(), String> {
         match self {
-            Kind::Bool => value
+            ValueType::Bool => value
                 .parse::<bool>()
                 .map(drop)
                 .map_err(|_| "true or false is wanted".to_owned()),
-            Kind::Int(least, most) => match value.parse::<i64>() {
+            ValueType::Int(least, most) => match value.parse::<i64>() {
                 Ok(number) if (least..=most).contains(&number) => Ok(()),
                 _ => Err(format!("a whole number from {least} to {most} is wanted")),
             },
-            Kind::Ratio => match value.parse::<f64>() {
+            ValueType::Ratio => match value.parse::<f64>() {
                 Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(()),
                 _ => Err("a number from 0 to 1 is wanted".to_owned()),
             },
-            Kind::OneOf(words) if words.contains(&value) => Ok(()),
-            Kind::OneOf(words) => Err(format!("one of {} is wanted", words.join(", "))),
-            Kind::ListOf(words)
+            ValueType::OneOf(words) if words.contains(&value) => Ok(()),
+            ValueType::OneOf(words) => Err(format!("one of {} is wanted", words.join(", "))),
+            ValueType::ListOf(words)
                 if value.is_empty()
                     || value.split(',').all(|word| words.contains(&word.trim())) =>
             {
                 Ok(())
             }
-            Kind::ListOf(words) => Err(format!("a list out of {} is wanted", words.join(", "))),
-            Kind::Text => Ok(()),
+            ValueType::ListOf(words) => {
+                Err(format!("a list out of {} is wanted", words.join(", ")))
+            }
+            ValueType::Text => Ok(()),
         }
     }
 }
@@ -535,12 +547,12 @@ impl Settings {
     }
 
     /// The broker's own settings: row, value in force, and whether it was set.
-    pub(crate) fn broker_rows(&self) -> impl Iterator<Item = (&'static Key, &str, Source)> {
+    pub(crate) fn broker_rows(&self) -> impl Iterator<Item = (&'static Key, &str, ConfigSource)> {
         BROKER_KEYS
             .iter()
             .map(|key| match self.values.set_value(key.name) {
-                Some(value) => (key, value, Source::Broker),
-                None => (key, key.default, Source::Default),
+                Some(value) => (key, value, ConfigSource::Broker),
+                None => (key, key.default, ConfigSource::Default),
             })
     }
 
@@ -548,7 +560,7 @@ impl Settings {
     pub(crate) fn topic_rows<'a>(
         &'a self,
         topic: &'a Values,
-    ) -> impl Iterator<Item = (&'static Key, &'a str, Source)> {
+    ) -> impl Iterator<Item = (&'static Key, &'a str, ConfigSource)> {
         TOPIC_KEYS.iter().map(|key| {
             let (value, source) = self.topic_value(topic, key.name);
             (key, value, source)
@@ -572,21 +584,21 @@ impl Settings {
         }
     }
 
-    fn topic_value<'a>(&'a self, topic: &'a Values, name: &str) -> (&'a str, Source) {
+    fn topic_value<'a>(&'a self, topic: &'a Values, name: &str) -> (&'a str, ConfigSource) {
         if let Some(value) = topic.set_value(name) {
-            return (value, Source::Topic);
+            return (value, ConfigSource::Topic);
         }
         let inherited = INHERITED.iter().find(|(own, _)| *own == name);
         if let Some(value) = inherited.and_then(|(_, of_broker)| self.values.set_value(of_broker)) {
-            return (value, Source::Broker);
+            return (value, ConfigSource::Broker);
         }
-        (default_of(TOPIC_KEYS, name), Source::Default)
+        (default_of(TOPIC_KEYS, name), ConfigSource::Default)
     }
 }
 
 /// Where a value in force comes from, with DescribeConfigs' numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ConfigSource {
     Topic = 1,
     Broker = 4,
     Default = 5,

@@ -22,7 +22,7 @@ mod server;
 mod storage;
 mod topics;
 
-pub use config::{BROKER_KEYS, BrokerConfig, EventSink, Key, Kind, TOPIC_KEYS};
+pub use config::{BROKER_KEYS, BrokerConfig, EventSink, Key, TOPIC_KEYS, ValueType};
 pub use error::BrokerError;
 pub use fault::Fault;
 pub use server::Broker;

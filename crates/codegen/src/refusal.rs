@@ -30,12 +30,12 @@ pub struct Step<'a> {
     /// The versions in which it is set so.
     pub versions: Versions,
     /// To what.
-    pub source: Source<'a>,
+    pub value: FieldValue<'a>,
 }
 
 /// What a field is set to.
 #[derive(Debug)]
-pub enum Source<'a> {
+pub enum FieldValue<'a> {
     /// The error code.
     Code,
     /// What is said about the error.
@@ -45,14 +45,14 @@ pub enum Source<'a> {
     /// A value of `refusals.json`.
     Value(Default),
     /// What was asked.
-    Asked(Asked<'a>),
+    Request(RequestValue<'a>),
     /// An element for each one that was asked about, on each of these ways.
     Each(Vec<(Way<'a>, Vec<Step<'a>>)>),
 }
 
 /// A value of the request: of a struct on the way, or the element of an array of plain values itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct RequestValue<'a> {
     /// How many arrays lie around it.
     pub depth: usize,
     /// The field; `None` for the element itself.
@@ -177,11 +177,11 @@ impl<'a> Planner<'a, '_> {
                 }
             }
             for (versions, choice) in runs {
-                if let Some(source) = self.source(field, choice, scope, versions, &path)? {
+                if let Some(value) = self.value(field, choice, scope, versions, &path)? {
                     steps.push(Step {
                         field,
                         versions,
-                        source,
+                        value,
                     });
                 }
             }
@@ -190,21 +190,21 @@ impl<'a> Planner<'a, '_> {
     }
 
     /// A choice with what it names looked up, and what stands inside it.
-    fn source(
+    fn value(
         &self,
         field: &'a Field,
         choice: Choice,
         scope: &[Level<'a>],
         versions: Versions,
         path: &str,
-    ) -> Result<Option<Source<'a>>, SchemaError> {
+    ) -> Result<Option<FieldValue<'a>>, SchemaError> {
         Ok(Some(match choice {
             Choice::Nothing => return Ok(None),
-            Choice::Code => Source::Code,
-            Choice::Message => Source::Message,
-            Choice::Throttle => Source::Throttle,
-            Choice::Value(value) => Source::Value(value),
-            Choice::Asked(depth, name) => Source::Asked(Asked {
+            Choice::Code => FieldValue::Code,
+            Choice::Message => FieldValue::Message,
+            Choice::Throttle => FieldValue::Throttle,
+            Choice::Value(value) => FieldValue::Value(value),
+            Choice::Asked(depth, name) => FieldValue::Request(RequestValue {
                 depth,
                 field: match (scope.get(depth), name) {
                     (Some(Level::Struct(s)), Some(name)) => {
@@ -233,7 +233,7 @@ impl<'a> Planner<'a, '_> {
                     let steps = self.steps(element, &inner, versions, path)?;
                     each.push((way, steps));
                 }
-                Source::Each(each)
+                FieldValue::Each(each)
             }
         }))
     }

@@ -28,7 +28,7 @@ pub(crate) struct Run {
 
 /// All rows that a decode made.
 #[derive(Debug)]
-pub(crate) struct Decoded {
+pub(crate) struct SharedRows {
     pub(crate) topic: Arc<str>,
     pub(crate) partition: i32,
     pub(crate) next_offset: i64,
@@ -45,13 +45,13 @@ pub(crate) struct Decoded {
 /// nothing. Row numbers count from 0 within the view.
 #[derive(Debug, Clone)]
 pub struct Columns {
-    all: Arc<Decoded>,
+    all: Arc<SharedRows>,
     start: usize,
     length: usize,
 }
 
 impl Columns {
-    pub(crate) fn new(all: Decoded) -> Self {
+    pub(crate) fn new(all: SharedRows) -> Self {
         Self {
             start: 0,
             length: all.offsets.len(),

@@ -12,13 +12,13 @@ use ottla_protocol::records::{
 };
 
 use crate::build;
-use crate::columns::{Columns, Decoded, Run};
+use crate::columns::{Columns, Run, SharedRows};
 use crate::error::ColumnarError;
 use crate::memory::{Column, Memory};
 
 /// Where bytes came from, and how to read them.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct FetchedPartition {
     /// The topic.
     pub topic: Arc<str>,
     /// The partition.
@@ -37,12 +37,16 @@ pub struct Source {
 
 /// Reads the records of one partition in a Fetch response, in any format: what brokers before 0.11 wrote stays in a log as it
 /// is. A last batch that is cut short is left out, as is all that is no
-/// application's record: control batches, and with [`Source::read_committed`] those of aborted transactions.
+/// application's record: control batches, and with [`FetchedPartition::read_committed`] those of aborted transactions.
 ///
 /// # Errors
 /// What is wrong with the bytes, with topic, partition and offset. A first batch that is cut short is an error, as nothing
 /// could be read past it.
-pub fn decode(records: Bytes, source: &Source, memory: &Memory) -> Result<Columns, ColumnarError> {
+pub fn decode(
+    records: Bytes,
+    source: &FetchedPartition,
+    memory: &Memory,
+) -> Result<Columns, ColumnarError> {
     let mut decoder = Decoder::new(source, memory, records.len());
     let mut entries = entries(records);
     for entry in entries.by_ref() {
@@ -57,7 +61,7 @@ pub fn decode(records: Bytes, source: &Source, memory: &Memory) -> Result<Column
     }
 }
 
-impl Source {
+impl FetchedPartition {
     fn error(&self, next_offset: Option<i64>, source: RecordsError) -> ColumnarError {
         ColumnarError::Records {
             topic: Arc::clone(&self.topic),
@@ -69,7 +73,7 @@ impl Source {
 }
 
 struct Decoder<'a> {
-    source: &'a Source,
+    source: &'a FetchedPartition,
     memory: &'a Memory,
     /// Bytes of all that is decoded.
     bytes: usize,
@@ -91,7 +95,7 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(source: &'a Source, memory: &'a Memory, bytes: usize) -> Self {
+    fn new(source: &'a FetchedPartition, memory: &'a Memory, bytes: usize) -> Self {
         Self {
             source,
             memory,
@@ -334,7 +338,7 @@ impl<'a> Decoder<'a> {
     fn finish(self) -> Result<Columns, ColumnarError> {
         let rows = self.offsets.len();
         self.memory.keep_scratch(self.scratch);
-        Ok(Columns::new(Decoded {
+        Ok(Columns::new(SharedRows {
             topic: Arc::clone(&self.source.topic),
             partition: self.source.partition,
             next_offset: self.next_offset,

@@ -15,7 +15,7 @@ mod rows;
 mod schema;
 
 pub use columns::{Columns, RecordHeaders};
-pub use decode::{Source, decode};
+pub use decode::{FetchedPartition, decode};
 pub use error::ColumnarError;
 pub use memory::Memory;
 pub use ottla_protocol::records::AbortedTransaction as Aborted;

@@ -69,7 +69,7 @@ pub struct Schema {
 
 /// A kind of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
+pub struct RecordKind {
     /// Where it stands.
     pub topic: Topic,
     /// Its type on the wire.
@@ -160,7 +160,7 @@ fn coordinator(
 }
 
 /// Brokers before 4.0 took the types 0 and 1 for the same: the values of both may have any version of OffsetCommitValue.
-fn value_message(kind: &Kind, version: i16) -> Option<&'static str> {
+fn value_message(kind: &RecordKind, version: i16) -> Option<&'static str> {
     let mut schemas = vec![kind.value];
     if (kind.topic, kind.number) == (Topic::ConsumerOffsets, 0) {
         schemas.extend(find(kind.topic, 1).map(|newer| newer.value));
@@ -222,8 +222,8 @@ fn short(input: &mut Reader, field: &'static str) -> Result<i16, DecodeError> {
     read.map_err(|error| error.at(field).at("value"))
 }
 
-fn find(topic: Topic, number: i16) -> Option<&'static Kind> {
-    KINDS
+fn find(topic: Topic, number: i16) -> Option<&'static RecordKind> {
+    RECORD_KINDS
         .iter()
         .find(|kind| kind.topic == topic && kind.number == number)
 }
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn every_number_of_the_newest_release_has_a_kind() {
         let numbers = |topic| -> Vec<i16> {
-            let of_topic = KINDS.iter().filter(|kind| kind.topic == topic);
+            let of_topic = RECORD_KINDS.iter().filter(|kind| kind.topic == topic);
             of_topic.map(|kind| kind.number).collect()
         };
         // 9 is of 3.9's early access; 18 was never given away.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 pub use crate::form::{NAMES, Visitor, visit};
 
-use crate::form::{self, Each, Form, FormError, IntRange, Name, Sink, Source, UNKNOWN, text};
+use crate::form::{self, Each, Form, FormError, FormValue, IntRange, Name, Sink, UNKNOWN, text};
 use crate::wire::{Bytes, Frame, Reader, Str, UnknownTag, UnknownTags, Uuid, Versions};
 
 /// A value with a JSON form: whatever has a form at all.
@@ -179,7 +179,7 @@ impl Given<'_> {
     }
 }
 
-impl Source for Given<'_> {
+impl FormValue for Given<'_> {
     fn is_null(&self) -> bool {
         self.0.is_null()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ottla_client::consumer::OffsetAndTimestamp;
 use ottla_client::{Chunk, Consumer as Client, Decode, Error, Fetched, Kind, Role, Start};
-use ottla_columnar::{Columns, Memory, Source};
+use ottla_columnar::{Columns, FetchedPartition, Memory};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -41,7 +41,7 @@ impl Decode for Decoder {
     type Chunk = Decoded;
 
     fn decode(&self, fetched: &Fetched) -> Result<Decoded, Error> {
-        let source = Source {
+        let source = FetchedPartition {
             topic: Arc::clone(&fetched.topic),
             partition: fetched.partition,
             fetch_offset: fetched.fetch_offset,

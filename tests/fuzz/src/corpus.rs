@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
-use ottla_protocol::internal::{KINDS, Topic};
+use ottla_protocol::internal::{RECORD_KINDS, Topic};
 use ottla_protocol::json::{self, NAMES};
 use ottla_protocol::messages::{RequestHeader, ResponseHeader};
 use ottla_protocol::records::{Entry, batches, entries};
@@ -217,7 +217,9 @@ pub fn sets() -> Vec<Vec<u8>> {
 pub fn internal() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
     for sample in samples() {
-        let kind = KINDS.iter().find(|kind| kind.value.name == sample.name);
+        let kind = RECORD_KINDS
+            .iter()
+            .find(|kind| kind.value.name == sample.name);
         let Some((kind, which)) = kind.and_then(|kind| {
             let which = Topic::ALL.iter().position(|topic| *topic == kind.topic)?;
             Some((kind, u8::try_from(which).ok()?))

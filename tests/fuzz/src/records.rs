@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ottla_columnar::{Aborted, Memory, Source};
+use ottla_columnar::{Aborted, FetchedPartition, Memory};
 use ottla_protocol::compression::{self, Compression};
 use ottla_protocol::internal::{self, Identified, Part, Topic};
 use ottla_protocol::records::{
@@ -223,7 +223,7 @@ pub fn read(bytes: &[u8]) {
     });
     within_bounds(held, bytes.len(), "records");
     for read_committed in [false, true] {
-        let source = Source {
+        let source = FetchedPartition {
             topic: Arc::from("t"),
             partition: 0,
             fetch_offset: 100,

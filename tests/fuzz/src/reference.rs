@@ -39,7 +39,7 @@ pub fn compare(name: &str, version: i16, bytes: &[u8]) {
     let ours = match round_trip(name, version, body.clone()) {
         Some((written, left)) => format!("ok {left} {}", hex(&written)),
         None => {
-            let error = json::visit(name, Refusal(version, body)).flatten();
+            let error = json::visit(name, DecodeFailure(version, body)).flatten();
             let error = error.expect("refused twice");
             if matches!(error.kind(), DecodeErrorKind::NegativeLength { .. }) {
                 return;
@@ -58,9 +58,9 @@ pub fn compare(name: &str, version: i16, bytes: &[u8]) {
     );
 }
 
-struct Refusal(i16, Reader);
+struct DecodeFailure(i16, Reader);
 
-impl Visitor for Refusal {
+impl Visitor for DecodeFailure {
     type Output = Option<DecodeError>;
 
     fn visit<M: Message + Json>(mut self) -> Self::Output {

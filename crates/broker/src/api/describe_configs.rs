@@ -8,7 +8,7 @@ use ottla_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use ottla_protocol::{ErrorCode, Str, Versions};
 
 use super::{Api, Cx, Outcome};
-use crate::config::{Key, Kind, Source};
+use crate::config::{ConfigSource, Key, ValueType};
 
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
@@ -79,9 +79,9 @@ fn row(
     request: &DescribeConfigsRequest,
     key: &Key,
     value: &str,
-    source: Source,
+    source: ConfigSource,
 ) -> DescribeConfigsResourceResult {
-    let synonym = |value: &str, source: Source| DescribeConfigsSynonym {
+    let synonym = |value: &str, source: ConfigSource| DescribeConfigsSynonym {
         name: Str::from_static(key.name),
         value: Some(value.into()),
         source: source as i8,
@@ -90,8 +90,8 @@ fn row(
     let mut synonyms = Vec::new();
     if request.include_synonyms {
         synonyms.push(synonym(value, source));
-        if source != Source::Default {
-            synonyms.push(synonym(key.default, Source::Default));
+        if source != ConfigSource::Default {
+            synonyms.push(synonym(key.default, ConfigSource::Default));
         }
     }
     DescribeConfigsResourceResult {
@@ -115,14 +115,14 @@ fn row(
 }
 
 /// DescribeConfigs' numbers for types (KIP-569).
-fn config_type(kind: Kind) -> i8 {
+fn config_type(kind: ValueType) -> i8 {
     match kind {
-        Kind::Bool => 1,
-        Kind::OneOf(_) | Kind::Text => 2,
-        Kind::Int(_, most) if most <= i64::from(i32::MAX) => 3,
-        Kind::Int(..) => 5,
-        Kind::Ratio => 6,
-        Kind::ListOf(_) => 7,
+        ValueType::Bool => 1,
+        ValueType::OneOf(_) | ValueType::Text => 2,
+        ValueType::Int(_, most) if most <= i64::from(i32::MAX) => 3,
+        ValueType::Int(..) => 5,
+        ValueType::Ratio => 6,
+        ValueType::ListOf(_) => 7,
     }
 }
 

@@ -9,7 +9,7 @@ use ottla_protocol::messages::{ProduceRequest, ProduceResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
 use super::{Api, Cx, Outcome};
-use crate::storage::batch::{self, Refusal};
+use crate::storage::batch::{self, Rejected};
 use crate::storage::log::Appended;
 use crate::topics::Topic;
 
@@ -76,21 +76,21 @@ fn append_to_topic(cx: &Cx<'_>, data: &TopicProduceData) -> TopicProduceResponse
     let partitions = data.partition_data.iter().map(|partition| {
         let appended = match &topic {
             Ok(topic) => append(cx, topic, partition),
-            Err(code) => Err(Refusal::new(*code, "there is no such topic")),
+            Err(code) => Err(Rejected::new(*code, "there is no such topic")),
         };
         partition_response(partition.index, appended)
     });
     topic_response(data, partitions.collect())
 }
 
-fn append(cx: &Cx<'_>, topic: &Topic, data: &PartitionProduceData) -> Result<Appended, Refusal> {
+fn append(cx: &Cx<'_>, topic: &Topic, data: &PartitionProduceData) -> Result<Appended, Rejected> {
     if topic.is_internal() {
         let message = format!("{} is written by the broker only", topic.name);
-        return Err(Refusal::new(ErrorCode::INVALID_TOPIC_EXCEPTION, message));
+        return Err(Rejected::new(ErrorCode::INVALID_TOPIC_EXCEPTION, message));
     }
     let log = topic
         .partition(data.index)
-        .map_err(|code| Refusal::new(code, "there is no such partition"))?;
+        .map_err(|code| Rejected::new(code, "there is no such partition"))?;
     let config = cx.core.settings.log_config(&topic.values);
     let records = data.records.clone().unwrap_or_default();
     let batch = batch::check(
@@ -114,7 +114,10 @@ fn topic_response(
     }
 }
 
-fn partition_response(index: i32, appended: Result<Appended, Refusal>) -> PartitionProduceResponse {
+fn partition_response(
+    index: i32,
+    appended: Result<Appended, Rejected>,
+) -> PartitionProduceResponse {
     match appended {
         Ok(Appended {
             base_offset,
@@ -127,7 +130,7 @@ fn partition_response(index: i32, appended: Result<Appended, Refusal>) -> Partit
             log_start_offset: log_start,
             ..Default::default()
         },
-        Err(Refusal { code, message }) => PartitionProduceResponse {
+        Err(Rejected { code, message }) => PartitionProduceResponse {
             index,
             error_code: code.0,
             base_offset: -1,

@@ -90,12 +90,12 @@ impl Checked {
 
 /// Why a batch is not appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct Rejected {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
 }
 
-impl Refusal {
+impl Rejected {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -113,7 +113,7 @@ pub(crate) fn check(
     config: &LogConfig,
     allows_zstd: bool,
     now: i64,
-) -> Result<Checked, Refusal> {
+) -> Result<Checked, Rejected> {
     let batch = validate(&records)?;
     let header = &batch.header;
     let size = records.len();
@@ -122,16 +122,16 @@ pub(crate) fn check(
             "the batch has {size} bytes, {} are allowed (max.message.bytes)",
             config.max_message_bytes
         );
-        return Err(Refusal::new(ErrorCode::MESSAGE_TOO_LARGE, message));
+        return Err(Rejected::new(ErrorCode::MESSAGE_TOO_LARGE, message));
     }
     if header.is_control() || header.is_transactional() {
         let message =
             "control and transactional batches are not taken: there are no transactions here";
-        return Err(Refusal::new(ErrorCode::INVALID_RECORD, message));
+        return Err(Rejected::new(ErrorCode::INVALID_RECORD, message));
     }
     if !allows_zstd && header.compression() == Ok(Compression::Zstd) {
         let message = "zstd needs version 7 of Produce";
-        return Err(Refusal::new(
+        return Err(Rejected::new(
             ErrorCode::UNSUPPORTED_COMPRESSION_TYPE,
             message,
         ));
@@ -146,7 +146,7 @@ pub(crate) fn check(
                     "timestamp {} is more than {} ms after the broker's {now} (message.timestamp.after.max.ms)",
                     header.max_timestamp, config.timestamp_after_max_ms
                 );
-                return Err(Refusal::new(ErrorCode::INVALID_TIMESTAMP, message));
+                return Err(Rejected::new(ErrorCode::INVALID_TIMESTAMP, message));
             }
             Ok(Checked {
                 meta,
@@ -168,11 +168,11 @@ pub(crate) fn check(
 }
 
 /// Walks the records of a batch: as many as its header says and nothing after them, at one offset after the other.
-fn check_records(batch: &Batch, needs_keys: bool) -> Result<(), Refusal> {
+fn check_records(batch: &Batch, needs_keys: bool) -> Result<(), Rejected> {
     // The log numbers them anew, whatever the producer's first offset is.
     let mut batch = batch.clone();
     batch.header.base_offset = 0;
-    let invalid = |what: String| Refusal::new(ErrorCode::INVALID_RECORD, what);
+    let invalid = |what: String| Rejected::new(ErrorCode::INVALID_RECORD, what);
     let unreadable = |error: RecordsError| invalid(error.to_string());
     let payload = batch.payload(DECOMPRESS_LIMIT).map_err(unreadable)?;
     let records = batch.records(&payload).map_err(unreadable)?;
@@ -194,9 +194,9 @@ fn check_records(batch: &Batch, needs_keys: bool) -> Result<(), Refusal> {
 }
 
 /// Checks that there is one batch, whole and undamaged, of a known codec.
-fn validate(records: &Bytes) -> Result<Batch, Refusal> {
+fn validate(records: &Bytes) -> Result<Batch, Rejected> {
     if records.is_empty() {
-        return Err(Refusal::new(
+        return Err(Rejected::new(
             ErrorCode::INVALID_RECORD,
             "there is no record batch",
         ));
@@ -205,7 +205,7 @@ fn validate(records: &Bytes) -> Result<Batch, Refusal> {
         Err(RecordsError::Magic { magic, .. }) => {
             let message =
                 format!("record batches of magic 2 are taken, not message sets of magic {magic}");
-            return Err(Refusal::new(
+            return Err(Rejected::new(
                 ErrorCode::UNSUPPORTED_FOR_MESSAGE_FORMAT,
                 message,
             ));
@@ -213,19 +213,19 @@ fn validate(records: &Bytes) -> Result<Batch, Refusal> {
         parsed => parsed.map_err(|error| corrupt(&error))?,
     };
     if header.size() < records.len() {
-        return Err(Refusal::new(
+        return Err(Rejected::new(
             ErrorCode::INVALID_RECORD,
             "there is more than one record batch",
         ));
     }
     if let Err(error) = header.compression() {
-        return Err(Refusal::new(
+        return Err(Rejected::new(
             ErrorCode::UNSUPPORTED_COMPRESSION_TYPE,
             error.to_string(),
         ));
     }
     if header.producer_id >= 0 && (header.base_sequence < 0 || header.producer_epoch < 0) {
-        return Err(Refusal::new(
+        return Err(Rejected::new(
             ErrorCode::INVALID_RECORD,
             "the producer has an id and no sequence",
         ));
@@ -233,8 +233,8 @@ fn validate(records: &Bytes) -> Result<Batch, Refusal> {
     records::validate_batch(records.clone()).map_err(|error| corrupt(&error))
 }
 
-fn corrupt(error: &RecordsError) -> Refusal {
-    Refusal::new(ErrorCode::CORRUPT_MESSAGE, error.to_string())
+fn corrupt(error: &RecordsError) -> Rejected {
+    Rejected::new(ErrorCode::CORRUPT_MESSAGE, error.to_string())
 }
 
 /// Checks a batch found at the end of a file.

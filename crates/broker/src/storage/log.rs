@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use ottla_protocol::ErrorCode;
 use tokio::sync::Notify;
 
-use super::batch::{Checked, Meta, Refusal};
+use super::batch::{Checked, Meta, Rejected};
 use super::producers::{Producers, Sequenced, Verdict};
 use super::segment::{Segment, Span, Trust};
 use crate::config::{EventSink, LogConfig};
@@ -165,9 +165,9 @@ impl Log {
     }
 
     /// Appends a checked batch, unless its producer sent it before: then its first place is the answer.
-    pub(crate) fn append(&mut self, batch: &Checked) -> Result<Appended, Refusal> {
+    pub(crate) fn append(&mut self, batch: &Checked) -> Result<Appended, Rejected> {
         if self.deleted {
-            return Err(Refusal::new(
+            return Err(Rejected::new(
                 ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
                 "the topic was deleted",
             ));
@@ -179,7 +179,7 @@ impl Log {
         let base_offset = self.next_offset;
         let meta = batch.meta.at(base_offset);
         self.write(&meta, batch).map_err(|cause| {
-            Refusal::new(
+            Rejected::new(
                 ErrorCode::KAFKA_STORAGE_ERROR,
                 format!("the log could not be written: {cause}"),
             )
@@ -199,7 +199,7 @@ impl Log {
         })
     }
 
-    fn known(&self, batch: Sequenced) -> Result<Option<Appended>, Refusal> {
+    fn known(&self, batch: Sequenced) -> Result<Option<Appended>, Rejected> {
         match self.producers.check(batch) {
             Verdict::Next => Ok(None),
             Verdict::Duplicate {
@@ -210,14 +210,14 @@ impl Log {
                 append_time,
                 log_start: self.bounds().start,
             })),
-            Verdict::StaleEpoch { current } => Err(Refusal::new(
+            Verdict::StaleEpoch { current } => Err(Rejected::new(
                 ErrorCode::INVALID_PRODUCER_EPOCH,
                 format!(
                     "producer {} wrote here with epoch {current} already, this batch has {}",
                     batch.producer_id, batch.epoch
                 ),
             )),
-            Verdict::OutOfOrder { wanted } => Err(Refusal::new(
+            Verdict::OutOfOrder { wanted } => Err(Rejected::new(
                 ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER,
                 format!(
                     "producer {}: sequence {wanted} is due, this batch begins at {}",

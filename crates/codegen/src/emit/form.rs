@@ -25,9 +25,9 @@ pub fn forms(messages: &[Message]) -> String {
     c.line("/// The names of all messages, in order.");
     c.line(&format!("pub const NAMES: &[&str] = &{sorted:?};"));
     c.line("/// Every message, in the order of the names.");
-    c.line("pub static MESSAGES: &[f::Kind] = &[");
+    c.line("pub static MESSAGES: &[f::MessageKind] = &[");
     for name in &sorted {
-        c.line(&format!("f::Kind::of::<messages::{name}>(),"));
+        c.line(&format!("f::MessageKind::of::<messages::{name}>(),"));
     }
     c.line("];");
     c.line("/// Calls a visitor with the message type of this name; `None` where there is none.");
@@ -91,7 +91,7 @@ fn walks(c: &mut Code, names: &Names<'_>, m: &Message, s: &Struct) {
     c.line("out.end_object();");
     c.line("}");
 
-    c.line("fn take(version: i16, from: &dyn f::Source) -> Result<Self, f::FormError> {");
+    c.line("fn take(version: i16, from: &dyn f::FormValue) -> Result<Self, f::FormError> {");
     c.line("let mut it = Self::default();");
     c.line("let mut fields = f::Fields::of(from)?;");
     for field in &s.fields {

@@ -7,7 +7,7 @@ use crate::resolve::Message;
 use crate::schema::{MessageType, SchemaError, Versions};
 
 /// One kind of record.
-struct Kind<'a> {
+struct RecordKind<'a> {
     topic: &'static str,
     number: i16,
     key: Option<&'a Message>,
@@ -38,13 +38,13 @@ pub fn internal(messages: &[Message]) -> Result<String, SchemaError> {
     }
     let mut c = Code::new();
     c.line("/// Every kind of record there is, by topic and number.");
-    c.line("pub const KINDS: &[Kind] = &[");
+    c.line("pub const RECORD_KINDS: &[RecordKind] = &[");
     for kind in &kinds {
         let key = kind
             .key
             .map_or("None".to_owned(), |m| format!("Some({})", schema(m)));
         c.line(&format!(
-            "Kind {{ topic: Topic::{}, number: {}, name: \"{}\", key: {key}, value: {} }},",
+            "RecordKind {{ topic: Topic::{}, number: {}, name: \"{}\", key: {key}, value: {} }},",
             kind.topic,
             kind.number,
             name(kind),
@@ -55,7 +55,10 @@ pub fn internal(messages: &[Message]) -> Result<String, SchemaError> {
     Ok(c.finish())
 }
 
-fn kind<'a>(messages: &'a [Message], m: &'a Message) -> Result<Option<Kind<'a>>, SchemaError> {
+fn kind<'a>(
+    messages: &'a [Message],
+    m: &'a Message,
+) -> Result<Option<RecordKind<'a>>, SchemaError> {
     let number = || {
         m.api_key
             .ok_or_else(|| wrong(m, "a record of an internal topic needs an apiKey"))
@@ -68,13 +71,13 @@ fn kind<'a>(messages: &'a [Message], m: &'a Message) -> Result<Option<Kind<'a>>,
             .ok_or_else(|| wrong(m, &format!("there is no {name}")))
     };
     Ok(match (m.kind, m.name.strip_suffix("Key")) {
-        (MessageType::Metadata, _) => Some(Kind {
+        (MessageType::Metadata, _) => Some(RecordKind {
             topic: metadata_topic(&m.name),
             number: number()?,
             key: None,
             value: m,
         }),
-        (MessageType::CoordinatorKey, Some(stem)) => Some(Kind {
+        (MessageType::CoordinatorKey, Some(stem)) => Some(RecordKind {
             topic: coordinator_topic(stem),
             number: number()?,
             key: Some(m),
@@ -82,7 +85,7 @@ fn kind<'a>(messages: &'a [Message], m: &'a Message) -> Result<Option<Kind<'a>>,
         }),
         (MessageType::CoordinatorKey, None) => return Err(wrong(m, "its name must end in Key")),
         // As releases before 4.0 have it: the number of a key is its version.
-        (MessageType::Data, Some(stem)) => Some(Kind {
+        (MessageType::Data, Some(stem)) => Some(RecordKind {
             topic: coordinator_topic(stem),
             number: only(m.versions).ok_or_else(|| wrong(m, "a key has one version"))?,
             key: Some(m),
@@ -113,7 +116,7 @@ fn only(versions: Versions) -> Option<i16> {
     (versions.low == versions.high).then_some(versions.low)
 }
 
-fn name<'a>(kind: &Kind<'a>) -> &'a str {
+fn name<'a>(kind: &RecordKind<'a>) -> &'a str {
     let key = kind.key.and_then(|m| m.name.strip_suffix("Key"));
     key.unwrap_or(&kind.value.name)
 }

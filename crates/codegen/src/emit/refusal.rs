@@ -2,7 +2,7 @@
 
 use super::code::{Code, Condition};
 use super::codec::{condition, lines, literal, used};
-use crate::refusal::{Asked, Plan, Source, Step};
+use crate::refusal::{FieldValue, Plan, RequestValue, Step};
 use crate::resolve::{Field, Message, struct_name};
 use crate::schema::Versions;
 
@@ -62,22 +62,22 @@ impl Emitter<'_> {
 
     fn step(&self, c: &mut Code, step: &Step<'_>, depth: usize) {
         let (field, versions) = (step.field, step.versions);
-        let value = match &step.source {
-            Source::Code => "refusal.code.0".to_owned(),
-            Source::Throttle => "refusal.throttle_time_ms".to_owned(),
-            Source::Message => copied("refusal.message", true, field, versions),
-            Source::Value(value) => literal(value, field),
-            Source::Asked(Asked { depth, field: None }) => {
+        let value = match &step.value {
+            FieldValue::Code => "refusal.code.0".to_owned(),
+            FieldValue::Throttle => "refusal.throttle_time_ms".to_owned(),
+            FieldValue::Message => copied("refusal.message", true, field, versions),
+            FieldValue::Value(value) => literal(value, field),
+            FieldValue::Request(RequestValue { depth, field: None }) => {
                 copied(&local(*depth), false, field, versions)
             }
-            Source::Asked(Asked {
+            FieldValue::Request(RequestValue {
                 depth,
                 field: Some(asked),
             }) => {
                 let place = format!("{}.{}", local(*depth), asked.name);
                 copied(&place, asked.optional, field, versions)
             }
-            Source::Each(each) => {
+            FieldValue::Each(each) => {
                 c.line(&format!("answer.{} = {{", field.name));
                 c.line("let mut all = Vec::new();");
                 for (way, steps) in each {

@@ -10,7 +10,7 @@ use ottla_protocol::records::{
 use proptest::prelude::*;
 
 use super::decode;
-use crate::{Aborted, ColumnarError, Columns, Source, schema};
+use crate::{Aborted, ColumnarError, Columns, FetchedPartition, schema};
 
 const TIME: i64 = 1_700_000_000_000;
 
@@ -18,8 +18,8 @@ type Headers = Vec<(String, Option<Vec<u8>>)>;
 /// Timestamp, key, value, headers.
 type Owned = (i64, Option<Vec<u8>>, Option<Vec<u8>>, Headers);
 
-fn source() -> Source {
-    Source {
+fn source() -> FetchedPartition {
+    FetchedPartition {
         topic: "flights".into(),
         partition: 3,
         fetch_offset: 0,
@@ -117,7 +117,7 @@ fn owned(columns: &Columns) -> Vec<Owned> {
 fn nothing_gives_no_rows_and_the_offset_asked_for() {
     let columns = decode(
         Bytes::new(),
-        &Source {
+        &FetchedPartition {
             fetch_offset: 42,
             ..source()
         },
@@ -293,7 +293,7 @@ fn rows_below_the_offset_asked_for_are_left_out() {
     ]);
     let columns = decode(
         bytes,
-        &Source {
+        &FetchedPartition {
             fetch_offset: 3,
             ..source()
         },
@@ -370,7 +370,7 @@ fn control_batches_are_never_rows() {
         ]);
         let columns = decode(
             bytes,
-            &Source {
+            &FetchedPartition {
                 read_committed,
                 ..source()
             },
@@ -411,7 +411,7 @@ fn aborted_transactions_of_interleaved_producers() {
             first_offset,
         })
         .to_vec();
-    let source = Source {
+    let source = FetchedPartition {
         aborted,
         ..source()
     };
@@ -419,7 +419,7 @@ fn aborted_transactions_of_interleaved_producers() {
     assert_eq!(all.len(), 9);
     let columns = decode(
         bytes,
-        &Source {
+        &FetchedPartition {
             read_committed: true,
             ..source
         },
@@ -450,7 +450,7 @@ fn a_transaction_that_began_before_the_fetch_is_left_out_too() {
     }];
     let columns = decode(
         bytes,
-        &Source {
+        &FetchedPartition {
             aborted,
             read_committed: true,
             fetch_offset: 100,
@@ -487,7 +487,7 @@ fn a_wrong_checksum_is_refused_unless_it_is_not_looked_at() {
     );
     let columns = decode(
         bytes,
-        &Source {
+        &FetchedPartition {
             check_crcs: false,
             ..source()
         },
@@ -531,7 +531,7 @@ fn the_decompression_limit_is_for_all_batches_together() {
     for (limit, fits) in [(3 * of_one, true), (3 * of_one - 1, false)] {
         let got = decode(
             joined(&batches),
-            &Source {
+            &FetchedPartition {
                 decompress_limit: limit,
                 ..source()
             },
@@ -614,7 +614,7 @@ proptest! {
     #[test]
     fn what_was_built_is_what_is_decoded(log in log(), fetch_offset in 0_i64..20) {
         let (bytes, offsets) = encoded(&log);
-        let columns = decode(bytes.freeze(), &Source { fetch_offset, ..source() }).unwrap();
+        let columns = decode(bytes.freeze(), &FetchedPartition { fetch_offset, ..source() }).unwrap();
         let skipped = offsets.iter().filter(|offset| **offset < fetch_offset).count();
         let expected: Vec<Owned> = log.into_iter().flat_map(|(_, _, records)| records).skip(skipped).collect();
         prop_assert_eq!(owned(&columns), expected);
@@ -645,7 +645,7 @@ proptest! {
         }
         bytes.truncate(keep.index(bytes.len() + 1));
         let aborted = vec![Aborted { producer_id: -1, first_offset: 0 }];
-        let source = Source { check_crcs: false, read_committed, aborted, ..source() };
+        let source = FetchedPartition { check_crcs: false, read_committed, aborted, ..source() };
         if let Ok(columns) = decode(bytes.freeze(), &source) {
             let table = columns.record_batch().unwrap();
             prop_assert_eq!(table.num_rows(), columns.len());

@@ -1,11 +1,11 @@
 use bytes::Bytes;
 
-use crate::{ColumnarError, Columns, Memory, Source};
+use crate::{ColumnarError, Columns, FetchedPartition, Memory};
 
 mod decoding;
 mod old_messages;
 mod sending;
 
-fn decode(records: Bytes, source: &Source) -> Result<Columns, ColumnarError> {
+fn decode(records: Bytes, source: &FetchedPartition) -> Result<Columns, ColumnarError> {
     crate::decode(records, source, &Memory::new(1 << 20, Vec::with_capacity))
 }

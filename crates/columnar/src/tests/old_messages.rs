@@ -8,12 +8,12 @@ use ottla_protocol::records::{
 };
 
 use super::decode;
-use crate::{ColumnarError, Columns, Source};
+use crate::{ColumnarError, Columns, FetchedPartition};
 
 const TIME: i64 = 1_700_000_000_000;
 
-fn source() -> Source {
-    Source {
+fn source() -> FetchedPartition {
+    FetchedPartition {
         topic: "flights".into(),
         partition: 3,
         fetch_offset: 0,
@@ -99,7 +99,7 @@ fn a_log_of_all_ages_is_read_in_one_go() {
         (14, -1, -1, -1),
     ];
     for fetch_offset in 0..16 {
-        let source = Source {
+        let source = FetchedPartition {
             fetch_offset,
             ..source()
         };
@@ -143,7 +143,7 @@ fn a_last_message_that_is_cut_is_left_out() {
     ));
 }
 
-fn refused(bytes: Bytes, source: &Source) -> (Option<i64>, RecordsError) {
+fn refused(bytes: Bytes, source: &FetchedPartition) -> (Option<i64>, RecordsError) {
     match decode(bytes, source).unwrap_err() {
         ColumnarError::Records {
             next_offset,
@@ -163,7 +163,7 @@ fn damage_names_the_offset_to_go_on_at() {
         let (next, cause) = refused(bytes.clone(), &source());
         assert!(matches!(cause, RecordsError::Crc { base_offset: 3, .. }));
         assert_eq!(next, Some(4));
-        let unchecked = Source {
+        let unchecked = FetchedPartition {
             check_crcs: false,
             ..source()
         };
@@ -181,7 +181,7 @@ fn the_limit_is_that_of_all_wrappers_together() {
     // Offset, size, checksum, magic, attributes, time, two lengths.
     let inside = 12 + 22 + b"key".len() + b"value 0".len();
     let bytes = Bytes::from([part, next].concat());
-    let limited = |decompress_limit| Source {
+    let limited = |decompress_limit| FetchedPartition {
         decompress_limit,
         ..source()
     };

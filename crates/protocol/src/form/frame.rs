@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 
-use super::{Body, FormError, Kind, find};
+use super::{Body, FormError, MessageKind, find};
 use crate::messages::{RequestHeader, ResponseHeader};
 use crate::wire::{Message, Reader, Str, Writer};
 use crate::{ApiKey, ErrorCode};
@@ -28,7 +28,7 @@ pub struct Framed {
 ///
 /// # Errors
 /// No API has the key.
-pub fn request(key: i16) -> Result<(ApiKey, &'static Kind), FormError> {
+pub fn request(key: i16) -> Result<(ApiKey, &'static MessageKind), FormError> {
     let api = api(key)?;
     Ok((api, find(&format!("{api}Request"))?))
 }
@@ -37,7 +37,7 @@ pub fn request(key: i16) -> Result<(ApiKey, &'static Kind), FormError> {
 ///
 /// # Errors
 /// No API has the key.
-pub fn response(key: i16) -> Result<(ApiKey, &'static Kind), FormError> {
+pub fn response(key: i16) -> Result<(ApiKey, &'static MessageKind), FormError> {
     let api = api(key)?;
     Ok((api, find(&format!("{api}Response"))?))
 }

@@ -1,6 +1,6 @@
 //! Messages that are only known by their names.
 
-use super::{Form, FormError, MESSAGES, NAMES, Sink, Source};
+use super::{Form, FormError, FormValue, MESSAGES, NAMES, Sink};
 use crate::nearest::nearest;
 use crate::wire::{Bytes, DecodeError, EncodeError, Frame, Message, Reader, Versions, Writer};
 
@@ -38,11 +38,11 @@ impl<M: Message + Form> Body for M {
 }
 
 type Decode = fn(i16, &mut Reader) -> Result<Box<dyn Body>, DecodeError>;
-type Take = fn(i16, &dyn Source) -> Result<Box<dyn Body>, FormError>;
+type Take = fn(i16, &dyn FormValue) -> Result<Box<dyn Body>, FormError>;
 
 /// A kind of message: a request, a response, a header, a record of an internal topic.
 #[derive(Debug)]
-pub struct Kind {
+pub struct MessageKind {
     /// Kafka's name of it, as `FetchRequest`.
     pub name: &'static str,
     /// The versions that can be encoded and decoded.
@@ -53,7 +53,7 @@ pub struct Kind {
     take: Take,
 }
 
-impl Kind {
+impl MessageKind {
     pub(super) const fn of<M: Message + Form>() -> Self {
         Self {
             name: M::NAME,
@@ -90,7 +90,7 @@ impl Kind {
     ///
     /// # Errors
     /// The version is not there, or as for [`Form::take`].
-    pub fn take(&self, version: i16, from: &dyn Source) -> Result<Box<dyn Body>, FormError> {
+    pub fn take(&self, version: i16, from: &dyn FormValue) -> Result<Box<dyn Body>, FormError> {
         if !self.versions.contains(version) {
             return Err(crate::wire::encode_version(self.name, version, self.versions).into());
         }
@@ -102,7 +102,7 @@ impl Kind {
 ///
 /// # Errors
 /// [`FormError::UnknownMessage`], which says the nearest name.
-pub fn find(name: &str) -> Result<&'static Kind, FormError> {
+pub fn find(name: &str) -> Result<&'static MessageKind, FormError> {
     let place = MESSAGES.binary_search_by_key(&name, |kind| kind.name);
     match place.ok().and_then(|place| MESSAGES.get(place)) {
         Some(kind) => Ok(kind),

@@ -1,7 +1,7 @@
 //! Every message by name, and the one way through it that all its forms share.
 //!
 //! A form is a notation for messages outside Rust: Kafka's JSON ([`crate::json`], a feature of its own), Python's objects.
-//! To write one, implement [`Sink`]; to read one, [`Source`]. The generated code that walks a struct ([`Form`]) calls them
+//! To write one, implement [`Sink`]; to read one, [`FormValue`]. The generated code that walks a struct ([`Form`]) calls them
 //! through a pointer, so it is built once, whatever forms there are.
 //!
 //! Field names are Kafka's JSON names, which begin small; every error has them too.
@@ -15,7 +15,7 @@ mod values;
 
 pub use error::{FormError, ValueError};
 pub use generated::{MESSAGES, NAMES, visit};
-pub use kind::{Body, Kind, Visitor, find};
+pub use kind::{Body, MessageKind, Visitor, find};
 
 use crate::nearest::nearest;
 use crate::wire::{Bytes, Str, UnknownTag, UnknownTags, Uuid};
@@ -81,7 +81,7 @@ pub trait Sink {
 }
 
 /// A value in a form. Every error is [`FormError::Value`] and begins without a path.
-pub trait Source {
+pub trait FormValue {
     /// Is it null?
     fn is_null(&self) -> bool;
     /// The truth value that it is.
@@ -111,7 +111,7 @@ pub trait Source {
 }
 
 /// What is done with values of a form.
-pub type Each<'a> = &'a mut dyn FnMut(&dyn Source) -> Result<(), FormError>;
+pub type Each<'a> = &'a mut dyn FnMut(&dyn FormValue) -> Result<(), FormError>;
 
 /// What an integer type can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,18 +153,18 @@ pub trait Form: Sized {
     ///
     /// # Errors
     /// A value that does not fit its field, a name that is no field's, or a missing field where the form leaves none out.
-    fn take(version: i16, from: &dyn Source) -> Result<Self, FormError>;
+    fn take(version: i16, from: &dyn FormValue) -> Result<Self, FormError>;
 }
 
 /// The fields of an object, as they are taken.
 pub(crate) struct Fields<'a> {
-    from: &'a dyn Source,
+    from: &'a dyn FormValue,
     /// Names that were not asked for yet.
     left: usize,
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn of(from: &'a dyn Source) -> Result<Self, FormError> {
+    pub(crate) fn of(from: &'a dyn FormValue) -> Result<Self, FormError> {
         let left = from.object()?;
         Ok(Self { from, left })
     }

@@ -1,6 +1,6 @@
 //! The forms of what fields are made of.
 
-use super::{Form, FormError, IntRange, Sink, Source};
+use super::{Form, FormError, FormValue, IntRange, Sink};
 use crate::wire::{Bytes, Ints, Str, Uuid};
 
 macro_rules! integers {
@@ -10,7 +10,7 @@ macro_rules! integers {
                 out.int(i64::from(*self));
             }
 
-            fn take(_: i16, from: &dyn Source) -> Result<Self, FormError> {
+            fn take(_: i16, from: &dyn FormValue) -> Result<Self, FormError> {
                 const RANGE: IntRange = IntRange { name: $name, min: <$kind>::MIN as i64, max: <$kind>::MAX as i64 };
                 let value = from.int(RANGE)?;
                 Self::try_from(value).map_err(|_| RANGE.misses(value))
@@ -27,7 +27,7 @@ macro_rules! leaves {
                 out.$method($($by)* self);
             }
 
-            fn take(_: i16, from: &dyn Source) -> Result<Self, FormError> {
+            fn take(_: i16, from: &dyn FormValue) -> Result<Self, FormError> {
                 from.$method()
             }
         }
@@ -43,7 +43,7 @@ impl<T: Form> Form for Option<T> {
         }
     }
 
-    fn take(version: i16, from: &dyn Source) -> Result<Self, FormError> {
+    fn take(version: i16, from: &dyn FormValue) -> Result<Self, FormError> {
         if from.is_null() {
             Ok(None)
         } else {
@@ -61,7 +61,7 @@ impl<T: Form> Form for Vec<T> {
         out.end_array();
     }
 
-    fn take(version: i16, from: &dyn Source) -> Result<Self, FormError> {
+    fn take(version: i16, from: &dyn FormValue) -> Result<Self, FormError> {
         let mut array = Self::new();
         from.elements(&mut |element| {
             match T::take(version, element) {
@@ -83,7 +83,7 @@ impl Form for Ints {
         out.end_array();
     }
 
-    fn take(version: i16, from: &dyn Source) -> Result<Self, FormError> {
+    fn take(version: i16, from: &dyn FormValue) -> Result<Self, FormError> {
         Vec::take(version, from).map(Self::from)
     }
 }

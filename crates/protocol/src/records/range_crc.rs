@@ -7,20 +7,20 @@ const STRIDE: usize = 1 << 10;
 
 /// A polynomial, and how its checksums are computed fast.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct Checksum {
     /// Its coefficients without the highest; bit 31 is that of x^0.
     pub(super) polynomial: u32,
     pub(super) crc: fn(&[u8]) -> u32,
 }
 
 /// CRC-32C, of record batches.
-pub(super) const CRC_32C: Kind = Kind {
+pub(super) const CRC_32C: Checksum = Checksum {
     polynomial: 0x82f6_3b78,
     crc: super::crc::crc32c,
 };
 
 /// CRC-32, of messages.
-pub(super) const CRC_32: Kind = Kind {
+pub(super) const CRC_32: Checksum = Checksum {
     polynomial: 0xedb8_8320,
     crc: |bytes| {
         let mut crc = flate2::Crc::new();
@@ -36,7 +36,7 @@ pub(super) const CRC_32: Kind = Kind {
 /// remainder, that of a part follows from those of the beginnings up to its start and up to its end.
 #[derive(Debug, Clone)]
 pub(super) struct RangeCrc {
-    kind: Kind,
+    checksum: Checksum,
     /// Where the beginnings begin.
     origin: usize,
     beginnings: Vec<u32>,
@@ -46,15 +46,15 @@ pub(super) struct RangeCrc {
 
 impl RangeCrc {
     /// For ranges that start at `origin` or later.
-    pub(super) fn new(kind: Kind, origin: usize) -> Self {
+    pub(super) fn new(checksum: Checksum, origin: usize) -> Self {
         let mut power = 1 << (31 - 8);
         let powers = std::array::from_fn(|_| {
             let this = power;
-            power = multiplied(kind.polynomial, power, power);
+            power = multiplied(checksum.polynomial, power, power);
             this
         });
         Self {
-            kind,
+            checksum,
             origin,
             beginnings: vec![0],
             powers,
@@ -63,7 +63,7 @@ impl RangeCrc {
 
     /// The checksum of a range of `bytes`, which are the same each time.
     pub(super) fn of(&mut self, bytes: &[u8], range: Range<usize>) -> u32 {
-        let crc = |range: Range<usize>| (self.kind.crc)(bytes.get(range).unwrap_or_default());
+        let crc = |range: Range<usize>| (self.checksum.crc)(bytes.get(range).unwrap_or_default());
         let first = range.start.saturating_sub(self.origin).div_ceil(STRIDE);
         let last = range.end.saturating_sub(self.origin) / STRIDE;
         if last <= first {
@@ -88,7 +88,7 @@ impl RangeCrc {
         let bits = self.powers.iter().enumerate();
         bits.filter(|(bit, _)| count >> bit & 1 == 1)
             .fold(crc, |crc, (_, power)| {
-                multiplied(self.kind.polynomial, crc, *power)
+                multiplied(self.checksum.polynomial, crc, *power)
             })
     }
 }
@@ -119,12 +119,12 @@ mod tests {
             origin in 0..STRIDE,
             ranges in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..8),
         ) {
-            for kind in [CRC_32, CRC_32C] {
-                let mut crcs = RangeCrc::new(kind, origin);
+            for checksum in [CRC_32, CRC_32C] {
+                let mut crcs = RangeCrc::new(checksum, origin);
                 for (a, b) in &ranges {
                     let (a, b) = (a.index(bytes.len() - origin), b.index(bytes.len() - origin));
                     let range = origin + a.min(b)..origin + a.max(b) + 1;
-                    prop_assert_eq!(crcs.of(&bytes, range.clone()), (kind.crc)(&bytes[range]));
+                    prop_assert_eq!(crcs.of(&bytes, range.clone()), (checksum.crc)(&bytes[range]));
                 }
             }
         }

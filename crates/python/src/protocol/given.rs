@@ -1,6 +1,8 @@
 //! A message as Python code gives it.
 
-use ottla_protocol::form::{Body, Each, FormError, IntRange, Kind, Name, Source, UNKNOWN, text};
+use ottla_protocol::form::{
+    Body, Each, FormError, FormValue, IntRange, MessageKind, Name, UNKNOWN, text,
+};
 use ottla_protocol::{Str, UnknownTag, Uuid, wire::Bytes};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
@@ -20,7 +22,7 @@ const SHARED: usize = 4 << 10;
 
 /// The message that a dictionary is.
 pub(super) fn message(
-    kind: &Kind,
+    kind: &MessageKind,
     version: i16,
     value: &Bound<'_, PyAny>,
     notation: Notation,
@@ -108,7 +110,7 @@ fn python(error: PyErr) -> FormError {
     FormError::value(error.to_string())
 }
 
-impl Source for Given<'_, '_> {
+impl FormValue for Given<'_, '_> {
     fn is_null(&self) -> bool {
         self.value.is_none()
     }
