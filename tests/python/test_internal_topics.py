@@ -127,14 +127,14 @@ def test_control_records():
     ("topic", "key", "value", "text"),
     [
         ("__consumer_offsets", None, None, "key: null"),
-        ("__consumer_offsets", b"\0", None, "key.type: 2 bytes wanted, 1 left"),
-        ("__consumer_offsets", b"\0\x01\0\x05ab", None, "OffsetCommitKey.group: 5 bytes wanted, 2 left"),
+        ("__consumer_offsets", b"\0", None, "key.type: 2 bytes needed, 1 left"),
+        ("__consumer_offsets", b"\0\x01\0\x05ab", None, "OffsetCommitKey.group: 5 bytes needed, 2 left"),
         ("__consumer_offsets", b"\0\x02\0\x01ab", None, "left over"),
         (
             "__transaction_state",
             b"\0\0\0\0",
             b"\0\x01\0",
-            "TransactionLogValue.producer_?[iI]d: 8 bytes wanted, 1 left",
+            "TransactionLogValue.producer_?[iI]d: 8 bytes needed, 1 left",
         ),
         ("__cluster_metadata", b"key", b"\x01\x02\0", "key: 3 bytes left over"),
         ("__cluster_metadata", None, b"\0\x02\0", "value.frameVersion"),

@@ -208,7 +208,7 @@ def fetch(**partition):
             "FetchRequest",
             4,
             {"topics": [{"topic": "t" * 32768}]},
-            "topics[0].topic: a string of 32768 bytes, 32767 at most",
+            "topics[0].topic: a string of 32768 bytes; at most 32767 are allowed",
         ),
         (
             "FetchRequest",
@@ -300,7 +300,7 @@ def test_errors_of_decoding_name_the_field():
     start = protocol.encode(
         "FetchResponse", 4, {"responses": [{"topic": "t", "partitions": [{"records": bytes(812)}]}] * 4}
     )
-    text = "FetchResponse.responses[3].partitions[0].records: 812 bytes wanted, 40 left"
+    text = "FetchResponse.responses[3].partitions[0].records: 812 bytes needed, 40 left"
     for buffer in (start[:-772], bytearray(start[:-772])):
         with pytest.raises(ProtocolError) as refused:
             protocol.decode("FetchResponse", 4, buffer)

@@ -128,85 +128,85 @@ pub const BROKER_KEYS: &[Key] = &[
         AUTO_CREATE,
         ValueType::Bool,
         "true",
-        "Whether asking for an unknown topic makes it.",
+        "Whether a request for the metadata of an unknown topic creates it.",
     ),
     key(
         FETCH_MAX_BYTES,
         ValueType::Int(1024, INT),
         "57671680",
-        "Most bytes of records in one fetch answer.",
+        "Maximum bytes of records in one Fetch response.",
     ),
     key(
         INITIAL_REBALANCE_DELAY,
         ValueType::Int(0, INT),
         "0",
-        "Milliseconds an empty group waits for more members before its first rebalance. Kafka's own default is 3000.",
+        "Milliseconds that an empty group waits for more members before its first rebalance; Kafka's default is 3000.",
     ),
     key(
         MAX_SESSION_TIMEOUT,
         ValueType::Int(1, INT),
         "1800000",
-        "Longest session timeout a group member may ask for, in ms.",
+        "Maximum session timeout of a group member, in ms.",
     ),
     key(
         MIN_SESSION_TIMEOUT,
         ValueType::Int(1, INT),
         "6000",
-        "Shortest session timeout a group member may ask for, in ms.",
+        "Minimum session timeout of a group member, in ms.",
     ),
     key(
         "log.index.interval.bytes",
         ValueType::Int(0, INT),
         "4096",
-        "Bytes of log between two entries of its index.",
+        "Bytes of the log between two entries of its offset index.",
     ),
     key(
         "log.message.timestamp.after.max.ms",
         ValueType::Int(0, LONG),
         "3600000",
-        "How far in the future a record's timestamp may be.",
+        "Maximum milliseconds that a record's timestamp may be in the future.",
     ),
     key(
         "log.message.timestamp.type",
         TIMESTAMP_TYPES,
         "CreateTime",
-        "Whose clock record timestamps are.",
+        "CreateTime keeps the producer's timestamps; LogAppendTime sets the broker's.",
     ),
     key(
         "log.retention.bytes",
         ValueType::Int(-1, LONG),
         "-1",
-        "Size a partition is cut back to when a segment fills; -1: never.",
+        "Maximum bytes of a partition, checked when a segment is full; -1 means no limit.",
     ),
     key(
         "log.segment.bytes",
         ValueType::Int(14, INT),
         "1073741824",
-        "Size at which a new segment is begun.",
+        "Maximum bytes of a log segment.",
     ),
     key(
         "message.max.bytes",
         ValueType::Int(0, INT),
         "1048588",
-        "Largest record batch taken.",
+        "Maximum bytes of a record batch.",
     ),
     key(
         "num.partitions",
         ValueType::Int(1, INT),
         "1",
-        "Partitions of a topic made without a count.",
+        "Partitions of a new topic that names no count.",
     ),
     key(
         OFFSET_METADATA_MAX,
         ValueType::Int(0, INT),
         "4096",
-        "Longest text stored beside a committed offset.",
+        "Maximum bytes of the metadata of a committed offset.",
     ),
     key(
         REQUEST_MAX_BYTES,
         ValueType::Int(1024, INT),
         "104857600",
-        "Largest request taken; a larger one ends the connection.",
+        "Maximum bytes of a request; a larger one closes the connection.",
     ),
 ];
 
@@ -218,14 +218,14 @@ const MAX_SESSION_TIMEOUT: &str = "group.max.session.timeout.ms";
 const OFFSET_METADATA_MAX: &str = "offset.metadata.max.bytes";
 const REQUEST_MAX_BYTES: &str = "socket.request.max.bytes";
 
-/// A topic's settings, in Kafka's names. Rows whose line says "kept only" are stored and described, and change nothing in
-/// a broker of one node that neither compacts nor expires by time.
+/// A topic's settings, in Kafka's names. Rows that say "without effect" are stored and described, but change nothing
+/// in a broker with one node that neither compacts logs nor deletes records by age.
 pub const TOPIC_KEYS: &[Key] = &[
     key(
         "cleanup.policy",
         ValueType::ListOf(&["compact", "delete"]),
         "delete",
-        "Of compact no more than that records need a key.",
+        "With compact, records must have a key; the broker does not compact logs yet.",
     ),
     key(
         "compression.type",
@@ -237,134 +237,139 @@ pub const TOPIC_KEYS: &[Key] = &[
         "delete.retention.ms",
         ValueType::Int(0, LONG),
         "86400000",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "file.delete.delay.ms",
         ValueType::Int(0, LONG),
         "60000",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "flush.messages",
         ValueType::Int(1, LONG),
         "9223372036854775807",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "flush.ms",
         ValueType::Int(0, LONG),
         "9223372036854775807",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "index.interval.bytes",
         ValueType::Int(0, INT),
         "4096",
-        "Bytes of log between two entries of its index.",
+        "Bytes of the log between two entries of its offset index.",
     ),
     key(
         "max.compaction.lag.ms",
         ValueType::Int(1, LONG),
         "9223372036854775807",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "max.message.bytes",
         ValueType::Int(0, INT),
         "1048588",
-        "Largest record batch taken.",
+        "Maximum bytes of a record batch.",
     ),
     key(
         "message.timestamp.after.max.ms",
         ValueType::Int(0, LONG),
         "3600000",
-        "How far in the future a record's timestamp may be.",
+        "Maximum milliseconds that a record's timestamp may be in the future.",
     ),
     key(
         "message.timestamp.before.max.ms",
         ValueType::Int(0, LONG),
         "9223372036854775807",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "message.timestamp.type",
         TIMESTAMP_TYPES,
         "CreateTime",
-        "Whose clock record timestamps are.",
+        "CreateTime keeps the producer's timestamps; LogAppendTime sets the broker's.",
     ),
     key(
         "min.cleanable.dirty.ratio",
         ValueType::Ratio,
         "0.5",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "min.compaction.lag.ms",
         ValueType::Int(0, LONG),
         "0",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "min.insync.replicas",
         ValueType::Int(1, INT),
         "1",
-        "Kept only: the one replica is always in sync.",
+        "Stored, without effect: the only replica is always in sync.",
     ),
-    key("preallocate", ValueType::Bool, "false", "Kept only."),
+    key(
+        "preallocate",
+        ValueType::Bool,
+        "false",
+        "Stored, without effect.",
+    ),
     key(
         "retention.bytes",
         ValueType::Int(-1, LONG),
         "-1",
-        "Size a partition is cut back to when a segment fills; -1: never.",
+        "Maximum bytes of a partition, checked when a segment is full; -1 means no limit.",
     ),
     key(
         "retention.ms",
         ValueType::Int(-1, LONG),
         "604800000",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "segment.bytes",
         ValueType::Int(14, INT),
         "1073741824",
-        "Size at which a new segment is begun.",
+        "Maximum bytes of a log segment.",
     ),
     key(
         "segment.index.bytes",
         ValueType::Int(4, INT),
         "10485760",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "segment.jitter.ms",
         ValueType::Int(0, LONG),
         "0",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "segment.ms",
         ValueType::Int(1, LONG),
         "604800000",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "unclean.leader.election.enable",
         ValueType::Bool,
         "false",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "leader.replication.throttled.replicas",
         ValueType::Text,
         "",
-        "Kept only.",
+        "Stored, without effect.",
     ),
     key(
         "follower.replication.throttled.replicas",
         ValueType::Text,
         "",
-        "Kept only.",
+        "Stored, without effect.",
     ),
 ];
 
@@ -404,7 +409,7 @@ impl Values {
         })?;
         key.kind
             .check(value)
-            .map_err(|wanted| format!("{name}={value}: {wanted}"))?;
+            .map_err(|rule| format!("{name}={value}: {rule}"))?;
         self.0.insert(key.name, value.to_owned());
         Ok(())
     }
@@ -426,26 +431,27 @@ impl ValueType {
             ValueType::Bool => value
                 .parse::<bool>()
                 .map(drop)
-                .map_err(|_| "true or false is wanted".to_owned()),
+                .map_err(|_| "must be true or false".to_owned()),
             ValueType::Int(least, most) => match value.parse::<i64>() {
                 Ok(number) if (least..=most).contains(&number) => Ok(()),
-                _ => Err(format!("a whole number from {least} to {most} is wanted")),
+                _ => Err(format!("must be a whole number from {least} to {most}")),
             },
             ValueType::Ratio => match value.parse::<f64>() {
                 Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(()),
-                _ => Err("a number from 0 to 1 is wanted".to_owned()),
+                _ => Err("must be a number from 0 to 1".to_owned()),
             },
             ValueType::OneOf(words) if words.contains(&value) => Ok(()),
-            ValueType::OneOf(words) => Err(format!("one of {} is wanted", words.join(", "))),
+            ValueType::OneOf(words) => Err(format!("must be one of {}", words.join(", "))),
             ValueType::ListOf(words)
                 if value.is_empty()
                     || value.split(',').all(|word| words.contains(&word.trim())) =>
             {
                 Ok(())
             }
-            ValueType::ListOf(words) => {
-                Err(format!("a list out of {} is wanted", words.join(", ")))
-            }
+            ValueType::ListOf(words) => Err(format!(
+                "must be a list of {}, separated by commas",
+                words.join(", ")
+            )),
             ValueType::Text => Ok(()),
         }
     }

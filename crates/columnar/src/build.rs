@@ -1,4 +1,4 @@
-//! Arrow columns in the making.
+//! Builders of Arrow columns.
 #![allow(unsafe_code)] // rows are added without a look at the room for each
 
 use std::sync::Arc;
@@ -38,10 +38,10 @@ impl Bytes {
         unsafe { self.push_within(value) }
     }
 
-    /// Adds a row without a look at the room for it.
+    /// Adds a row without a capacity check.
     ///
     /// # Safety
-    /// [`Self::reserve`] made room for this row and all that were pushed since, with their bytes.
+    /// [`Self::reserve`] reserved room for this row, for all rows pushed since then, and for their bytes.
     #[inline(always)]
     pub(crate) unsafe fn push_within(&mut self, value: Option<&[u8]>) {
         let data = &mut self.column.data;
@@ -85,7 +85,7 @@ impl Bytes {
     }
 }
 
-/// The column of headers. It takes no space until a record has some.
+/// The column of headers. It takes no memory until a record has headers.
 #[derive(Debug)]
 pub(crate) struct Headers {
     offsets: Vec<i32>,
@@ -104,7 +104,7 @@ impl Headers {
         }
     }
 
-    /// Adds the headers of a row, after rows without any.
+    /// Adds the headers of a row; the rows before it that were not added get none.
     #[cold]
     pub(crate) fn push<'a>(
         &mut self,
@@ -128,7 +128,7 @@ impl Headers {
         self.offsets.resize(row + 1, last);
     }
 
-    /// The column for so many rows, or `None` if no row has headers.
+    /// The column for this number of rows, or `None` if no row has headers.
     pub(crate) fn finish(mut self, rows: usize) -> Result<Option<ListArray>, ColumnarError> {
         if self.nulls.is_empty() {
             return Ok(None);
@@ -154,7 +154,7 @@ impl Headers {
     }
 }
 
-/// Appends to a vector without a look at the room for it.
+/// Appends to a vector without a capacity check.
 ///
 /// # Safety
 /// The vector has more capacity than elements.
@@ -169,7 +169,7 @@ pub(crate) unsafe fn append_within<T: Copy>(to: &mut Vec<T>, value: T) {
     }
 }
 
-/// Offsets without a look at each, which would read them all once more.
+/// Arrow offsets without validation, which would read all of them again.
 ///
 /// # Safety
 /// They begin with 0 and ascend.

@@ -17,7 +17,7 @@ use crate::schema::{
     utc,
 };
 
-/// Rows of one batch, or of several that agree in what a batch says of all its records.
+/// Rows of one batch, or of several batches with the same timestamp type and leader epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     /// The row after the last.
@@ -26,7 +26,7 @@ pub(crate) struct Run {
     pub(crate) leader_epoch: i32,
 }
 
-/// All rows that a decode made.
+/// All rows of one decode, which views share.
 #[derive(Debug)]
 pub(crate) struct SharedRows {
     pub(crate) topic: Arc<str>,
@@ -41,7 +41,7 @@ pub(crate) struct SharedRows {
     pub(crate) runs: Vec<Run>,
 }
 
-/// Records of one partition in the order of their offsets: a view of rows that are shared. Cloning, slicing and splitting copy
+/// Records of one partition in the order of their offsets: a view of shared rows. Cloning, slicing and splitting copy
 /// nothing. Row numbers count from 0 within the view.
 #[derive(Debug, Clone)]
 pub struct Columns {
@@ -71,7 +71,7 @@ impl Columns {
         self.length == 0
     }
 
-    /// The rows from `offset` on, `length` of them or as many as there are.
+    /// At most `length` rows, from row `offset` on.
     #[must_use]
     pub fn slice(&self, offset: usize, length: usize) -> Self {
         let offset = offset.min(self.length);
@@ -83,7 +83,7 @@ impl Columns {
         }
     }
 
-    /// Takes off the first `n` rows, or all; `self` keeps the others.
+    /// Splits off the first `n` rows, or all; `self` keeps the rest.
     #[must_use]
     pub fn split_to(&mut self, n: usize) -> Self {
         let first = self.slice(0, n);
@@ -91,8 +91,8 @@ impl Columns {
         first
     }
 
-    /// The offset to go on at after these rows. At the end of what was decoded it is after all that was looked at: gaps,
-    /// control batches and aborted records included.
+    /// The offset to continue at after these rows. After the last decoded row it is past everything that was read: also past
+    /// gaps, control batches and aborted records.
     #[must_use]
     pub fn next_offset(&self) -> i64 {
         let end = self.start + self.length;
@@ -204,10 +204,10 @@ impl Columns {
         }
     }
 
-    /// All columns of [`schema`](crate::schema()). Key, value, offset and headers are shared, the others made here.
+    /// All columns of [`schema`](crate::schema()). Key, value, offset and headers share memory with the view; the others are built here.
     ///
     /// # Errors
-    /// [`ColumnarError::Arrow`] if the names of the topic alone would take more than 2 GiB; slices are less.
+    /// [`ColumnarError::Arrow`] if the topic column alone would take more than 2 GiB; a slice takes less.
     pub fn record_batch(&self) -> Result<RecordBatch, ColumnarError> {
         self.record_batch_of(&[
             KEY,
@@ -221,10 +221,10 @@ impl Columns {
         ])
     }
 
-    /// Some columns, named by their places in [`schema`](crate::schema()), in the order given.
+    /// Some columns, given by their indexes in [`schema`](crate::schema()), in the order given.
     ///
     /// # Errors
-    /// As [`Self::record_batch`], or a place that no column has.
+    /// As [`Self::record_batch`], or an index without a column.
     pub fn record_batch_of(&self, columns: &[usize]) -> Result<RecordBatch, ColumnarError> {
         let schema = schema().project(columns)?;
         let arrays = columns
@@ -257,7 +257,7 @@ impl Columns {
         })
     }
 
-    /// Times that microseconds cannot hold become the first or last that they can.
+    /// A time outside the range of microseconds becomes the first or last one in it.
     fn microseconds(&self) -> TimestampMicrosecondArray {
         let milliseconds = self.all.timestamps.slice(self.start, self.length);
         let times: Vec<i64> = milliseconds
@@ -277,7 +277,7 @@ impl Columns {
         Int32Array::from(types)
     }
 
-    /// A row of the view as a row of all.
+    /// The index of a row of the view in the shared rows.
     fn place(&self, row: usize) -> Option<usize> {
         (row < self.length).then_some(self.start + row)
     }
@@ -326,7 +326,7 @@ impl<'a> Iterator for RecordHeaders<'a> {
 
 impl ExactSizeIterator for RecordHeaders<'_> {}
 
-/// What rows of a list or of bytes cover of that which the list or the bytes are in.
+/// The range of child elements or bytes that these rows cover.
 fn span(offsets: &[i32], rows: &Range<usize>) -> Range<usize> {
     let at = |row: usize| {
         let offset = offsets.get(row).copied();
@@ -339,7 +339,7 @@ fn bytes(column: &BinaryArray, row: usize) -> Option<&[u8]> {
     column.is_valid(row).then(|| column.value(row))
 }
 
-/// A column that says the same in all rows.
+/// A column with the same value in all rows.
 fn repeated(text: &str, rows: usize) -> Result<StringArray, ColumnarError> {
     if text.len().saturating_mul(rows) > i32::MAX as usize {
         let message =

@@ -1,5 +1,5 @@
-//! Record batches, and the messages before them, to columns.
-#![allow(unsafe_code)] // rows are added without a look at the room for each
+//! Decodes record batches, and the older message sets, into columns.
+#![allow(unsafe_code)] // rows are added without a capacity check per row
 
 use std::sync::Arc;
 
@@ -16,32 +16,32 @@ use crate::columns::{Columns, Run, SharedRows};
 use crate::error::ColumnarError;
 use crate::memory::{Column, Memory};
 
-/// Where bytes came from, and how to read them.
+/// The partition that record bytes were fetched from, and how to decode them.
 #[derive(Debug, Clone)]
 pub struct FetchedPartition {
     /// The topic.
     pub topic: Arc<str>,
     /// The partition.
     pub partition: i32,
-    /// The offset that was asked for. A batch may begin before it: those records are left out.
+    /// The requested offset. A batch may begin before it; earlier records are left out.
     pub fetch_offset: i64,
-    /// The aborted transactions of the answer, in any order.
+    /// The aborted transactions of the Fetch response, in any order.
     pub aborted: Vec<AbortedTransaction>,
     /// Leave out the records of aborted transactions.
     pub read_committed: bool,
     /// Check the checksums of batches.
     pub check_crcs: bool,
-    /// The most bytes that the compressed batches may decompress to, together.
+    /// Maximum bytes that all compressed batches together may decompress to.
     pub decompress_limit: usize,
 }
 
-/// Reads the records of one partition in a Fetch response, in any format: what brokers before 0.11 wrote stays in a log as it
-/// is. A last batch that is cut short is left out, as is all that is no
-/// application's record: control batches, and with [`FetchedPartition::read_committed`] those of aborted transactions.
+/// Decodes the records of one partition in a Fetch response, in any format: a log keeps what brokers before 0.11 wrote as it is.
+/// Leaves out a last batch that is cut short, control batches, and with [`FetchedPartition::read_committed`] the records of
+/// aborted transactions.
 ///
 /// # Errors
-/// What is wrong with the bytes, with topic, partition and offset. A first batch that is cut short is an error, as nothing
-/// could be read past it.
+/// Damaged bytes, with topic, partition and offset. A first batch that is cut short is an error, because the consumer could
+/// never read past it.
 pub fn decode(
     records: Bytes,
     source: &FetchedPartition,
@@ -75,7 +75,7 @@ impl FetchedPartition {
 struct Decoder<'a> {
     source: &'a FetchedPartition,
     memory: &'a Memory,
-    /// Bytes of all that is decoded.
+    /// Bytes of the records to decode.
     bytes: usize,
     aborted: AbortedTransactions,
     next_offset: i64,
@@ -84,7 +84,7 @@ struct Decoder<'a> {
     /// Bytes that batches may still decompress to.
     may_decompress: usize,
     scratch: Vec<u8>,
-    /// Bytes of all payloads that were read: no column holds more.
+    /// Bytes of all payloads read so far: no column holds more.
     payload_bytes: usize,
     keys: build::Bytes,
     values: build::Bytes,
@@ -244,7 +244,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// What stands next in a log is not before what was read of it.
+    /// Checks that batches do not go back in the log.
     fn check_order(&self, base_offset: i64) -> Result<(), ColumnarError> {
         match self.end.filter(|end| base_offset < *end) {
             None => Ok(()),
@@ -272,7 +272,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Notes what the entry that was just read says of all its rows.
+    /// Notes what the entry just read says about all its rows.
     fn end_run(&mut self, timestamp_type: i32, leader_epoch: i32) {
         let run = Run {
             end: self.offsets.len(),
@@ -290,13 +290,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// How many rows there are if all batches are like this one, and a few more. Not more than there is reason to believe.
+    /// Estimates the number of rows, as if all batches were like this one, plus a few; bounded by what the bytes can hold.
     fn rows_like(&self, batch: &Batch, count: usize) -> usize {
         let rows = count.saturating_mul(self.bytes) / batch.bytes.len().max(1);
         (rows + rows / 16).min(self.bytes / 16)
     }
 
-    /// Makes room for rows with keys and values of so many bytes together.
+    /// Reserves room for rows whose keys and values take this number of bytes together.
     fn reserve(&mut self, rows: usize, bytes: usize) {
         self.keys.reserve(rows, bytes);
         self.values.reserve(rows, bytes);
@@ -307,7 +307,7 @@ impl<'a> Decoder<'a> {
     /// Adds a row.
     ///
     /// # Safety
-    /// Room was made for it by [`Self::reserve`].
+    /// [`Self::reserve`] reserved room for it.
     #[inline(always)]
     unsafe fn row(&mut self, record: &Record<'_>) {
         let headers = record.headers();
@@ -323,7 +323,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The limit is that of all batches; what was left of it for this one says little.
+    /// Names the limit of all batches together; the rest that was left for this batch says little.
     fn with_whole_limit(&self, mut cause: RecordsError) -> RecordsError {
         if let RecordsError::Compression {
             source: CompressionError::TooLarge { limit, .. },

@@ -1,37 +1,37 @@
-//! What can go wrong between batches and columns.
+//! Errors between batches and columns.
 
 use std::sync::Arc;
 
 use ottla_protocol::records::RecordsError;
 
-/// Why records do not become columns, or columns not records.
+/// Why records cannot become columns, or columns cannot become records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColumnarError {
-    /// A batch is damaged, of a format that is not read, or decompresses to more than the limit.
+    /// A batch is damaged, has an unknown format, or decompresses to more than the limit.
     #[error("{topic} partition {partition}: {source}{}", skip(*.next_offset))]
     Records {
-        /// Where it came from.
+        /// The topic.
         topic: Arc<str>,
-        /// Where it came from.
+        /// The partition.
         partition: i32,
-        /// The offset after the batch, if its header could be read: reading can go on there.
+        /// The offset after the batch, if its header is readable: a consumer can continue there.
         next_offset: Option<i64>,
         /// What is wrong.
         source: RecordsError,
     },
-    /// The batches of one answer are not in the order of a log.
+    /// The batches of one response are not in the order of a log.
     #[error(
-        "{topic} partition {partition}: a record batch at offset {base_offset} follows where offset {expected} or more was due"
+        "{topic} partition {partition}: the record batch at offset {base_offset} is out of order; an offset of at least {expected} was expected"
     )]
     OutOfOrder {
-        /// Where it came from.
+        /// The topic.
         topic: Arc<str>,
-        /// Where it came from.
+        /// The partition.
         partition: i32,
         /// The batch's first offset.
         base_offset: i64,
-        /// The offset after the batch before.
+        /// The offset after the previous batch.
         expected: i64,
     },
     /// More bytes than an Arrow column of type binary can address.
@@ -39,12 +39,12 @@ pub enum ColumnarError {
         "{topic} partition {partition}: the records of one fetch take more than 2 GiB; lower max.partition.fetch.bytes"
     )]
     TooLarge {
-        /// Where it came from.
+        /// The topic.
         topic: Arc<str>,
-        /// Where it came from.
+        /// The partition.
         partition: i32,
     },
-    /// A table to send has no such column.
+    /// A table to send lacks a required column.
     #[error("the data to send has no column {name:?}; it has: {}", .found.join(", "))]
     MissingColumn {
         /// The column.
@@ -65,8 +65,8 @@ pub enum ColumnarError {
     /// A header of a table to send is null, or its key is.
     #[error("a header in the data to send is null or has a null key; only its value can be null")]
     NullHeader,
-    /// Arrow refuses what was made.
-    #[error("the columns cannot be put together: {0}")]
+    /// Arrow rejects the columns.
+    #[error("Arrow rejects the columns: {0}")]
     Arrow(String),
 }
 
@@ -78,6 +78,6 @@ impl From<arrow_schema::ArrowError> for ColumnarError {
 
 fn skip(next_offset: Option<i64>) -> String {
     next_offset.map_or_else(String::new, |offset| {
-        format!("; seek to offset {offset} to go on without it")
+        format!("; seek to offset {offset} to skip it")
     })
 }

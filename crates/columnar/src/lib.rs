@@ -1,8 +1,8 @@
-//! Record batches to Arrow columns, in one pass, and Arrow columns to rows for a producer.
+//! Decodes record batches into Arrow columns in one pass, and reads Arrow columns as rows for a producer.
 //!
-//! * [`decode`] turns what a Fetch response holds for one partition into [`Columns`]. No object is made per record: a key or
-//!   value is copied once, from the response (or what it decompresses to) to the Arrow buffer.
-//! * [`rows`] gives the records that an Arrow table holds, as slices of its buffers.
+//! * [`decode`] decodes the records of one partition in a Fetch response into [`Columns`]. It creates no object per record and
+//!   copies a key or value once, from the response (or its decompressed bytes) to the Arrow buffer.
+//! * [`rows`] reads the records in an Arrow table as slices of its buffers.
 //!
 //! Names and types of the columns are those of Spark's Kafka source ([`schema`]).
 

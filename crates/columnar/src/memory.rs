@@ -1,4 +1,4 @@
-//! Memory that is used again: fresh memory costs a page fault for every 4 KiB, more than decompressing into it.
+//! Reuses memory: fresh memory costs a page fault per 4 KiB, which takes longer than decompressing into it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -6,13 +6,13 @@ use std::sync::{Arc, Weak};
 use arrow_buffer::Buffer;
 use parking_lot::Mutex;
 
-/// Smaller columns are left to the allocator, which has such memory at hand.
+/// The allocator serves smaller columns: it has such memory at hand.
 const SMALL: usize = 128 << 10;
-/// After so many small columns in a row all there was has been read, and the memory is better used by others.
+/// After this number of small columns in a row the consumer has caught up, and others can use the memory.
 const CALM: usize = 16;
 
-/// What [`decode`](crate::decode()) keeps from one call to the next: the memory of columns that were dropped, and that in which
-/// batches were decompressed. Only while much comes.
+/// The memory that [`decode`](crate::decode()) keeps between calls: that of dropped columns, and the buffers for decompression.
+/// It keeps memory only while many records arrive.
 #[derive(Debug)]
 pub struct Memory {
     columns: Arc<Free>,
@@ -22,8 +22,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Keeps up to `most` bytes, half of them of each kind. `fresh` gives memory for a large column of so many bytes, as
-    /// `Vec::with_capacity` does; who knows the system may know better memory than that.
+    /// Keeps up to `most` bytes, half for columns and half for decompression. `fresh` allocates memory for a large column of
+    /// this number of bytes, as `Vec::with_capacity` does; a caller that knows the system may have better memory.
     #[must_use]
     pub fn new(most: usize, fresh: fn(usize) -> Vec<u8>) -> Self {
         Self {
@@ -34,13 +34,13 @@ impl Memory {
         }
     }
 
-    /// Gives what is kept back to the system.
+    /// Releases the kept memory.
     pub fn clear(&self) {
         self.columns.clear();
         self.scratch.clear();
     }
 
-    /// Room for a column that may take so many bytes, or more.
+    /// A buffer for a column, with room for at least this number of bytes.
     pub(crate) fn column(&self, bytes: usize) -> Column {
         if bytes < SMALL {
             if self.small_in_a_row.fetch_add(1, Ordering::Relaxed) >= CALM {
@@ -60,7 +60,7 @@ impl Memory {
         }
     }
 
-    /// Bytes of no meaning, to be written over.
+    /// Bytes without meaning, to overwrite.
     pub(crate) fn scratch(&self) -> Vec<u8> {
         self.scratch.take().unwrap_or_default()
     }
@@ -70,7 +70,7 @@ impl Memory {
     }
 }
 
-/// Memory that nobody uses.
+/// Unused memory.
 #[derive(Debug)]
 struct Free {
     kept: Mutex<Vec<Vec<u8>>>,
@@ -85,7 +85,7 @@ impl Free {
         }
     }
 
-    /// The one that came last, which is the likeliest to be in the processor's cache.
+    /// The last one returned, which is most likely still in the processor's cache.
     fn take(&self) -> Option<Vec<u8>> {
         self.kept.lock().pop()
     }
@@ -107,8 +107,8 @@ impl Free {
     }
 }
 
-/// The bytes of a column, in the making and afterwards. Their memory goes home, if it has one, when the last array that shows
-/// them is dropped.
+/// The bytes of a column, during and after building. When the last array that uses them is dropped, their memory returns to
+/// the [`Memory`] that it came from.
 #[derive(Debug, Default)]
 pub(crate) struct Column {
     pub(crate) data: Vec<u8>,

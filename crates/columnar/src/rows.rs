@@ -1,4 +1,4 @@
-//! Arrow tables as records to send.
+//! Reads Arrow tables as records to send.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -19,9 +19,9 @@ const BYTES: &str = "binary or string, in any of their forms";
 const TEXT: &str = "string, in any of its forms";
 const HEADERS: &str = "a list of structs with a key of type string and a value of type binary or string, or such a map";
 
-/// The records in an Arrow table, found by the names of columns: `value` must be there, `key`, `topic`, `partition` (int32 or
-/// int64), `timestamp` (a timestamp of any unit, or int64 in milliseconds) and `headers` can be. Other columns are not looked
-/// at. A null partition or timestamp is left to the producer.
+/// Reads the records in an Arrow table by the names of its columns. The column `value` is required; `key`, `topic`, `partition`
+/// (int32 or int64), `timestamp` (a timestamp of any unit, or int64 in milliseconds) and `headers` are optional. Other columns
+/// are ignored. The producer sets a null partition or timestamp.
 ///
 /// # Errors
 /// [`ColumnarError::MissingColumn`], [`ColumnarError::ColumnType`] or [`ColumnarError::NullHeader`].
@@ -104,9 +104,9 @@ pub struct Rows {
 /// A record to send, as slices of the table.
 #[derive(Debug, Clone)]
 pub struct Row<'a> {
-    /// Its topic, if there is such a column.
+    /// Its topic, if the table has that column.
     pub topic: Option<&'a str>,
-    /// Its partition, if one is asked for. One that no partition can have is -1.
+    /// Its partition, if given; -1 for a number that no partition can have.
     pub partition: Option<i32>,
     /// Its timestamp in milliseconds, if given.
     pub timestamp_ms: Option<i64>,
@@ -131,7 +131,7 @@ impl Rows {
         self.length == 0
     }
 
-    /// A row; one without anything in it if there is no such row.
+    /// A row; an empty one if the table has no such row.
     #[inline]
     #[must_use]
     pub fn get(&self, row: usize) -> Row<'_> {
@@ -265,7 +265,7 @@ impl Timestamps {
         })
     }
 
-    /// Milliseconds: the one that a finer time falls into.
+    /// Milliseconds; a finer time is rounded down.
     #[inline]
     fn get(&self, row: usize) -> Option<i64> {
         match self {

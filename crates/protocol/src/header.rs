@@ -282,7 +282,7 @@ mod tests {
         let error = decode_response::<FetchResponse>(3, frame).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "FetchResponse.responses[0].partitions[0].records: 812 bytes wanted, 1 left"
+            "FetchResponse.responses[0].partitions[0].records: 812 bytes needed, 1 left"
         );
     }
 }

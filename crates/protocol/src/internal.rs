@@ -437,11 +437,11 @@ mod tests {
         );
         assert_eq!(
             wrong(Topic::ConsumerOffsets, bytes(&[&[0]]), None),
-            "key.type: 2 bytes wanted, 1 left"
+            "key.type: 2 bytes needed, 1 left"
         );
         assert_eq!(
             wrong(Topic::TransactionState, bytes(&[&[0, 0]]), bytes(&[])),
-            "value.version: 2 bytes wanted, 0 left"
+            "value.version: 2 bytes needed, 0 left"
         );
         assert_eq!(
             wrong(Topic::ClusterMetadata, bytes(&[b"k"]), None),
@@ -463,7 +463,7 @@ mod tests {
             identify_control(bytes(&[&[0, 0]]), None)
                 .unwrap_err()
                 .to_string(),
-            "key.type: 2 bytes wanted, 0 left"
+            "key.type: 2 bytes needed, 0 left"
         );
     }
 }

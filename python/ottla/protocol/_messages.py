@@ -100,6 +100,6 @@ def decode(name: str, version: int, data: Buffer, *, form: Form = "python") -> d
 
     Raises:
         ProtocolError: There is no such message or version, or the bytes are not one; bytes left over count as well. The
-            error names the field, as `FetchResponse.responses[3].partitions[0].records: 812 bytes wanted, 40 left`.
+            error names the field, as `FetchResponse.responses[3].partitions[0].records: 812 bytes needed, 40 left`.
     """
     return _ottla.decode_message(name, version, data, form)

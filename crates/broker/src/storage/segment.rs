@@ -285,7 +285,7 @@ fn next_batch(
     let meta = Meta::parse(&raw).map_err(Damage::Bytes)?;
     if position + meta.size > file.size() {
         return Err(Damage::Bytes(format!(
-            "{} bytes wanted, {} left",
+            "{} bytes needed, {} left",
             meta.size,
             file.size() - position
         )));

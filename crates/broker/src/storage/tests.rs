@@ -234,7 +234,7 @@ fn damage_before_the_last_segment_is_an_error_that_says_where() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("00000000000000000000.log") && error.contains("bytes wanted"),
+        error.contains("00000000000000000000.log") && error.contains("bytes needed"),
         "{error}"
     );
 }

@@ -242,7 +242,7 @@ impl<'a> Input<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Failure> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| {
             Failure::Corrupt(format!(
-                "cut short: {count} bytes wanted, {} left",
+                "cut short: {count} bytes needed, {} left",
                 self.0.len()
             ))
         })?;

@@ -13,7 +13,7 @@ pub enum Malformed {
     #[error("a varint is too long")]
     Varint,
     /// Its fields take fewer bytes than its size says.
-    #[error("its size is not that of its fields")]
+    #[error("its length does not match its fields")]
     Size,
     /// A length below -1, or -1 where nothing may be missing.
     #[error("a length is negative")]
@@ -53,7 +53,7 @@ pub enum RecordsError {
         extra: usize,
     },
     /// A length that no batch can have.
-    #[error("the record batch at offset {base_offset} has an impossible length, {length}")]
+    #[error("the record batch at offset {base_offset} has the impossible length {length}")]
     Length {
         /// First offset of the batch.
         base_offset: i64,
@@ -81,7 +81,9 @@ pub enum RecordsError {
         computed: u32,
     },
     /// Attributes name a codec that does not exist.
-    #[error("the record batch at offset {base_offset} is compressed by an unknown codec, {codec}")]
+    #[error(
+        "the record batch at offset {base_offset} is compressed with the unknown codec {codec}"
+    )]
     Codec {
         /// First offset of the batch.
         base_offset: i64,
@@ -90,7 +92,7 @@ pub enum RecordsError {
     },
     /// The number of records does not fit the bytes or the offsets.
     #[error(
-        "the record batch at offset {base_offset} says it has {count} records, which its {bytes} bytes do not hold"
+        "the record batch at offset {base_offset} claims {count} records, but its {bytes} bytes cannot hold them"
     )]
     Count {
         /// First offset of the batch.
@@ -110,7 +112,7 @@ pub enum RecordsError {
     },
     /// The range of offsets is impossible.
     #[error(
-        "the record batch at offset {base_offset} has a last offset {delta} after its first, for {count} records"
+        "the record batch at offset {base_offset} has {count} records, but its last offset is {delta} after its first"
     )]
     LastOffset {
         /// First offset of the batch.
@@ -122,8 +124,8 @@ pub enum RecordsError {
     },
     /// A message of magic 0 or 1 has a codec that only record batches have.
     #[error(
-        "the message at offset {offset} is compressed by {codec}, which magic {magic} does not have: only record batches \
-         (magic 2) do"
+        "the message at offset {offset} is compressed with {codec}, which magic {magic} does not support; only record \
+         batches (magic 2) do"
     )]
     OldCodec {
         /// Offset of the message.
@@ -134,7 +136,9 @@ pub enum RecordsError {
         codec: Compression,
     },
     /// A compressed message without a value.
-    #[error("the compressed message at offset {offset} has no value, which should hold messages")]
+    #[error(
+        "the compressed message at offset {offset} has no value; the value should hold messages"
+    )]
     NullWrapper {
         /// Offset of the compressed message.
         offset: i64,
@@ -147,8 +151,8 @@ pub enum RecordsError {
     },
     /// A compressed message whose offset is below that of its last one, where offsets count from 0.
     #[error(
-        "the compressed message at offset {offset} has a last message inside with the relative offset {last}, which is before \
-         the beginning"
+        "the compressed message at offset {offset} ends with a message of the relative offset {last}, which is before the \
+         beginning of the log"
     )]
     WrapperOffset {
         /// Offset of the compressed message.
@@ -168,7 +172,7 @@ pub enum RecordsError {
     },
     /// A message in a compressed message has another format.
     #[error(
-        "message {index} in the compressed message at offset {offset} has magic {inner}, its wrapper magic {magic}"
+        "message {index} in the compressed message at offset {offset} has magic {inner}, but its wrapper has magic {magic}"
     )]
     InnerMagic {
         /// Offset of the compressed message.
@@ -182,7 +186,7 @@ pub enum RecordsError {
     },
     /// A message in a compressed message has a length that no message can have.
     #[error(
-        "message {index} in the compressed message at offset {offset} has an impossible length, {length}"
+        "message {index} in the compressed message at offset {offset} has the impossible length {length}"
     )]
     InnerLength {
         /// Offset of the compressed message.
@@ -226,7 +230,9 @@ pub enum RecordsError {
         source: CompressionError,
     },
     /// More than a batch can hold.
-    #[error("a record of {size} bytes does not fit a batch of {batch} bytes: {most} is the most")]
+    #[error(
+        "a record of {size} bytes does not fit into a batch of {batch} bytes; at most {most} are allowed"
+    )]
     TooLarge {
         /// Bytes of the record.
         size: usize,
@@ -257,7 +263,7 @@ fn magic_text(base_offset: i64, magic: i8) -> String {
     match magic {
         0 | 1 => format!(
             "the message set at offset {base_offset} has the format of brokers before 0.11 (magic {magic}); only record batches \
-             (magic 2) can stand here"
+             (magic 2) are allowed here"
         ),
         _ => format!("the record batch at offset {base_offset} has an unknown magic, {magic}"),
     }

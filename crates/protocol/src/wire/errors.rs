@@ -129,7 +129,7 @@ pub enum DecodeErrorKind {
         known: Versions,
     },
     /// The bytes end too early.
-    #[error("{wanted} bytes wanted, {left} left")]
+    #[error("{wanted} bytes needed, {left} left")]
     UnexpectedEnd {
         /// How many bytes come next.
         wanted: usize,
@@ -137,7 +137,7 @@ pub enum DecodeErrorKind {
         left: usize,
     },
     /// A known tagged field that is longer than its size.
-    #[error("{wanted} bytes wanted, {left} left in the tagged field")]
+    #[error("{wanted} bytes needed, {left} left in the tagged field")]
     EndOfTag {
         /// How many bytes come next.
         wanted: usize,
@@ -154,7 +154,7 @@ pub enum DecodeErrorKind {
     #[error("null is not allowed in this version")]
     NullNotAllowed,
     /// A string above 32,767 bytes.
-    #[error("a string of {length} bytes, 32767 at most")]
+    #[error("a string of {length} bytes; at most 32767 are allowed")]
     StringTooLong {
         /// Its length.
         length: usize,
@@ -198,7 +198,7 @@ pub enum DecodeErrorKind {
         version: i16,
     },
     /// A tagged field that is longer than what it stands in.
-    #[error("tag {tag}: {size} bytes wanted, {left} left")]
+    #[error("tag {tag}: {size} bytes needed, {left} left")]
     TagTooLong {
         /// The tag.
         tag: u32,
@@ -250,13 +250,13 @@ pub enum EncodeErrorKind {
         version: i16,
     },
     /// A string above 32,767 bytes.
-    #[error("a string of {length} bytes, 32767 at most")]
+    #[error("a string of {length} bytes; at most 32767 are allowed")]
     StringTooLong {
         /// Its length.
         length: usize,
     },
     /// More than the lengths of the protocol can say.
-    #[error("{length} bytes or elements, 2147483647 at most")]
+    #[error("{length} bytes or elements; at most 2147483647 are allowed")]
     TooLarge {
         /// How many.
         length: usize,

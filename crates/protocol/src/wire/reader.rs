@@ -755,10 +755,10 @@ mod tests {
         };
         assert_eq!(read(&[1, 0, 0, 1, 0, 0xff, 0xfe, 9]), Ok((1, 256, -2)));
         for (length, text) in [
-            (0, "first: 1 bytes wanted, 0 left"),
-            (3, "second: 4 bytes wanted, 2 left"),
-            (5, "third: 2 bytes wanted, 0 left"),
-            (6, "third: 2 bytes wanted, 1 left"),
+            (0, "first: 1 bytes needed, 0 left"),
+            (3, "second: 4 bytes needed, 2 left"),
+            (5, "third: 2 bytes needed, 0 left"),
+            (6, "third: 2 bytes needed, 1 left"),
         ] {
             assert_eq!(read(&[0; 7][..length]).unwrap_err().to_string(), text);
         }

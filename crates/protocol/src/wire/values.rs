@@ -184,7 +184,7 @@ impl fmt::Debug for Uuid {
 
 /// The text is not a uuid in Kafka's notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a uuid: 22 letters of url-safe base64 are wanted")]
+#[error("not a uuid; it must be 22 characters of URL-safe base64")]
 pub struct ParseUuidError;
 
 impl FromStr for Uuid {

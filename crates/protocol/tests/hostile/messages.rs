@@ -76,7 +76,7 @@ fn a_string_above_32767_bytes() {
     let kind = refused::<MetadataRequest>(
         9,
         &bytes,
-        "MetadataRequest.topics[0].name: a string of 32768 bytes, 32767 at most",
+        "MetadataRequest.topics[0].name: a string of 32768 bytes; at most 32767 are allowed",
     );
     assert_eq!(kind, DecodeErrorKind::StringTooLong { length: 32_768 });
 }
@@ -125,7 +125,7 @@ fn fewer_bytes_than_a_field_wants() {
     let kind = refused::<FetchResponse>(
         1,
         &[&bytes[..], &[7; 40]].concat(),
-        "FetchResponse.responses[0].partitions[0].records: 812 bytes wanted, 40 left",
+        "FetchResponse.responses[0].partitions[0].records: 812 bytes needed, 40 left",
     );
     let (wanted, left) = (812, 40);
     assert_eq!(kind, DecodeErrorKind::UnexpectedEnd { wanted, left });
@@ -176,7 +176,7 @@ fn a_tag_of_more_bytes_than_there_are() {
         refused::<ResponseHeader>(
             1,
             &[0, 0, 0, 9, 1, 7, 127, 0, 0],
-            "ResponseHeader: tag 7: 127 bytes wanted, 2 left",
+            "ResponseHeader: tag 7: 127 bytes needed, 2 left",
         ),
         DecodeErrorKind::TagTooLong { tag, size, left }
     );
@@ -216,7 +216,7 @@ fn a_known_tag_is_read_to_the_end_of_its_size_and_no_further() {
         refused::<FetchRequest>(
             12,
             &id(2),
-            "FetchRequest.clusterId: 2 bytes wanted, 1 left in the tagged field",
+            "FetchRequest.clusterId: 2 bytes needed, 1 left in the tagged field",
         ),
         DecodeErrorKind::EndOfTag { wanted, left }
     );
@@ -281,13 +281,13 @@ fn metadata_of_a_group_member_that_does_not_parse() {
     refused::<ConsumerProtocolSubscription>(
         0,
         b"\0\0\0\x01\0\x01t\0\0\0\x09",
-        "ConsumerProtocolSubscription.userData: 9 bytes wanted, 0 left",
+        "ConsumerProtocolSubscription.userData: 9 bytes needed, 0 left",
     );
     // A peer writes "version 1" and lays it out as version 0 (franz-go 493).
     refused::<ConsumerProtocolSubscription>(
         1,
         b"\0\0\0\x01\0\x01t\xff\xff\xff\xff",
-        "ConsumerProtocolSubscription.ownedPartitions: 4 bytes wanted, 0 left",
+        "ConsumerProtocolSubscription.ownedPartitions: 4 bytes needed, 0 left",
     );
 }
 

@@ -44,15 +44,15 @@ fn a_batch_length_that_is_negative_or_near_2_to_the_31() {
     for (length, expected) in [
         (
             -1,
-            "the record batch at offset 100 has an impossible length, -1",
+            "the record batch at offset 100 has the impossible length -1",
         ),
         (
             i32::MIN,
-            "the record batch at offset 100 has an impossible length, -2147483648",
+            "the record batch at offset 100 has the impossible length -2147483648",
         ),
         (
             48,
-            "the record batch at offset 100 has an impossible length, 48",
+            "the record batch at offset 100 has the impossible length 48",
         ),
     ] {
         let mut bytes = BytesMut::from(&batch(1, 0, &EMPTY).bytes[..]);
@@ -79,7 +79,7 @@ fn a_record_count_that_is_negative_or_huge() {
         assert_eq!(
             error.to_string(),
             format!(
-                "the record batch at offset 100 says it has {count} records, which its 7 bytes do not hold"
+                "the record batch at offset 100 claims {count} records, but its 7 bytes cannot hold them"
             )
         );
     }
@@ -107,7 +107,7 @@ fn a_range_of_offsets_without_records() {
     let error = read(&batch(1, -1, &EMPTY)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the record batch at offset 100 has a last offset -1 after its first, for 1 records"
+        "the record batch at offset 100 has 1 records, but its last offset is -1 after its first"
     );
 }
 
@@ -128,7 +128,7 @@ fn a_record_size_that_is_not_what_was_read() {
     let error = read(&batch(1, 0, &longer)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "record 0 of the batch at offset 100: its size is not that of its fields"
+        "record 0 of the batch at offset 100: its length does not match its fields"
     );
 }
 
@@ -159,7 +159,7 @@ fn a_codec_that_does_not_exist() {
         let error = Batch::parse(bytes.freeze()).unwrap().payload(LIMIT);
         assert_eq!(
             error.unwrap_err().to_string(),
-            format!("the record batch at offset 100 is compressed by an unknown codec, {codec}")
+            format!("the record batch at offset 100 is compressed with the unknown codec {codec}")
         );
     }
 }
@@ -282,7 +282,7 @@ fn a_message_of_fewer_bytes_than_its_fields() {
     bytes[8..12].copy_from_slice(&13_u32.to_be_bytes());
     assert_eq!(
         old(bytes.freeze()),
-        "the record batch at offset 5 has an impossible length, 13"
+        "the record batch at offset 5 has the impossible length 13"
     );
 }
 

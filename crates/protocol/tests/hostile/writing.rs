@@ -16,7 +16,7 @@ fn strings_and_unknown_tags_are_checked_when_written() {
     let error = encode(&message, 9).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "MetadataResponse.clusterId: a string of 32768 bytes, 32767 at most"
+        "MetadataResponse.clusterId: a string of 32768 bytes; at most 32767 are allowed"
     );
     message.cluster_id = None;
     message.unknown_tagged_fields = [5, 3]
@@ -84,7 +84,7 @@ fn a_client_id_is_as_long_as_a_string_may_be() {
         assert_eq!(encode(32_767).unwrap().unwrap().len(), 32_767);
         assert_eq!(
             encode(32_768).unwrap_err().to_string(),
-            "RequestHeader.clientId: a string of 32768 bytes, 32767 at most"
+            "RequestHeader.clientId: a string of 32768 bytes; at most 32767 are allowed"
         );
     }
 }
