@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// An error code as it is on the wire. Codes that are unknown here are kept as they came.
+/// An error code on the wire. Unknown codes keep their number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ErrorCode(pub i16);
 
 include!(concat!(env!("OUT_DIR"), "/errors.rs"));
 
 impl ErrorCode {
-    /// Kafka's name of it, in capitals; `UNKNOWN_ERROR_CODE` for a code that is unknown here.
+    /// Kafka's name of the code, in capitals; `UNKNOWN_ERROR_CODE` for an unknown code.
     pub const fn name(self) -> &'static str {
         match name_of(self.0) {
             Some(name) => name,
@@ -17,7 +17,7 @@ impl ErrorCode {
         }
     }
 
-    /// May the same request succeed when it is sent again? As Kafka's clients see it (`RetriableException`).
+    /// Can a retry of the same request succeed? Follows Kafka's clients (`RetriableException`).
     pub const fn is_retriable(self) -> bool {
         retriable(self.0)
     }

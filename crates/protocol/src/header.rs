@@ -1,12 +1,12 @@
 //! Frames: a length, a header, a message.
 //!
-//! A request carries its API key, its version, a correlation id and the client's name before its body; a response only
-//! the correlation id. Which version of the header stands there follows from the API and its version
+//! A request has its API key, its version, a correlation id and the client id before its body; a response has only
+//! the correlation id. The version of the header follows from the API and its version
 //! ([`ApiKey::request_header_version`], [`ApiKey::response_header_version`]).
 //!
 //! Two kinds of frame have no header: the SASL tokens of 0.9, which come first on a connection, and those that follow a
-//! SaslHandshake of version 0 (0.10 on). What such a frame holds is the token, in both directions and to the end of the
-//! exchange; after it frames are messages again. From 1.0 on tokens can go in SaslAuthenticate instead (handshake 1).
+//! SaslHandshake of version 0 (from 0.10 on). Such a frame holds only the token, in both directions, until the exchange
+//! ends; then frames are messages again. From 1.0 on SaslAuthenticate can carry the tokens instead (handshake 1).
 //!
 //! Reference: <https://kafka.apache.org/protocol#protocol_messages>, <https://kafka.apache.org/protocol#sasl_handshake>,
 //! KIP-43, KIP-152, KIP-482, KIP-511.
@@ -21,16 +21,16 @@ use crate::wire::{
     Writer,
 };
 
-/// What stands before every request.
+/// The header of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestHeader {
-    /// The API; a number, since it may be one that is unknown here.
+    /// The key of the API; a number, because the API may be unknown.
     pub api_key: i16,
     /// The version of the request.
     pub api_version: i16,
-    /// What the response will carry.
+    /// The number that the response repeats.
     pub correlation_id: i32,
-    /// What the client calls itself.
+    /// The client id.
     pub client_id: Option<Str>,
 }
 
@@ -83,7 +83,7 @@ pub fn encode_response<R: Response>(
 /// A whole frame of a SASL token without a header: the length, the token. It may be empty.
 ///
 /// # Errors
-/// The token is longer than a frame can say.
+/// The token is too long for a frame.
 pub fn encode_sasl_token(token: &[u8]) -> Result<Frame, EncodeError> {
     let length = i32::try_from(token.len()).map_err(|_| crate::wire::too_large(token.len()))?;
     let mut out = Writer::with_capacity(4 + token.len());
@@ -92,7 +92,7 @@ pub fn encode_sasl_token(token: &[u8]) -> Result<Frame, EncodeError> {
     Ok(out.finish())
 }
 
-/// Is the first frame of a connection (its length taken off) a GSSAPI token, with which clients of 0.9 begin?
+/// Is the first frame of a connection (without its length) a GSSAPI token, as clients of 0.9 send it?
 ///
 /// Such a token begins with the byte 0x60 (RFC 2743, 3.1). A request would have an API key above 24,000 there.
 pub fn is_gssapi_token(frame: &[u8]) -> bool {
@@ -115,13 +115,13 @@ fn frame<H: Message, M: Message>(
     Ok(out.finish())
 }
 
-/// The header of a request frame (its length taken off) and a reader that stands at the body.
+/// Decodes the header of a request frame (without its length), and returns a reader at the body.
 ///
-/// The header of a request that is unknown here is read all the same, so that it can be answered: an unknown key as
-/// header version 1, whose fields every later version begins with, an unknown version as the newest of its API.
+/// It also decodes the header of an unknown request, so that a broker can answer it: for an unknown key as header version 1,
+/// whose fields begin every later version, and for an unknown version as the newest one of the API.
 ///
 /// # Errors
-/// The bytes are no request header.
+/// The bytes are not a request header.
 pub fn decode_request_header(frame: Bytes) -> Result<(RequestHeader, Reader), DecodeError> {
     let mut peek = Reader::new(frame.clone());
     let (key, version) = (peek.i16()?, peek.i16()?);
@@ -137,15 +137,15 @@ pub fn decode_request_header(frame: Bytes) -> Result<(RequestHeader, Reader), De
     Ok((header, input))
 }
 
-/// The correlation id of a response frame, its length taken off.
+/// The correlation id of a response frame (without its length).
 ///
 /// # Errors
-/// There are not four bytes.
+/// There are fewer than four bytes.
 pub fn correlation_id(frame: &Bytes) -> Result<i32, DecodeError> {
     Reader::new(frame.clone()).i32()
 }
 
-/// The correlation id and the response of a frame, its length taken off.
+/// Decodes the correlation id and the response of a frame (without its length).
 ///
 /// # Errors
 /// As for [`decode_response_prefix`], or [`crate::DecodeErrorKind::LeftOver`] for bytes after the response.
@@ -156,11 +156,11 @@ pub fn decode_response<R: Response>(version: i16, frame: Bytes) -> Result<(i32, 
     }
 }
 
-/// The correlation id and the response that a frame begins with, its length taken off, and how many bytes follow: a client
-/// passes over them, since they do the response no harm.
+/// Decodes the correlation id and the response at the start of a frame (without its length), and counts the bytes after them: a
+/// client ignores those, because the response is complete.
 ///
-/// A broker that does not know the version of an ApiVersions request answers error 35 in a body of version 0, which is
-/// read as such whatever was asked (KIP-511); the caller asks again in a version named there, or 0.
+/// A broker that does not know the version of an ApiVersions request answers error 35 in a body of version 0; such a body
+/// is read as version 0 (KIP-511). The caller asks again with a version that it names, or 0.
 ///
 /// # Errors
 /// As for [`Message::decode`].

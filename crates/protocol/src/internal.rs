@@ -1,4 +1,4 @@
-//! Records of Kafka's internal topics, and control records: which message the key and the value are, and where it begins.
+//! Identifies records of Kafka's internal topics, and control records: the message of the key and the value, and where it begins.
 //!
 //! | topic | key | value |
 //! |---|---|---|
@@ -6,7 +6,7 @@
 //! | `__cluster_metadata`, `__remote_log_metadata` | null | frame version, type, version, each an unsigned varint; body |
 //! | control records of any topic | int16 version, int16 type | int16 version, body |
 //!
-//! Types and versions that are not known here are no errors: brokers newer than the schemas write them.
+//! Unknown types and versions are not errors: brokers that are newer than the schemas write them.
 //!
 //! Reference: KIP-98 (transactions), KIP-595 and KIP-746 (metadata), KIP-848, KIP-932; Kafka's `CoordinatorRecordSerde`
 //! and `AbstractApiMessageSerde`.
@@ -19,11 +19,11 @@ use crate::wire::{DecodeError, DecodeErrorKind, Reader, Versions};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Topic {
-    /// `__consumer_offsets`: groups and what they have committed.
+    /// `__consumer_offsets`: groups and their committed offsets.
     ConsumerOffsets,
     /// `__transaction_state`: transactional ids.
     TransactionState,
-    /// `__share_group_state`: what share groups have acknowledged (KIP-932).
+    /// `__share_group_state`: acknowledgements of share groups (KIP-932).
     ShareGroupState,
     /// `__cluster_metadata`: the log of KRaft's controllers, and its snapshots.
     ClusterMetadata,
@@ -41,7 +41,7 @@ impl Topic {
         Self::RemoteLogMetadata,
     ];
 
-    /// The topic of a name; `None` for one that holds what its users put in.
+    /// The internal topic with this name; `None` for any other topic.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|topic| topic.name() == name)
     }
@@ -58,7 +58,7 @@ impl Topic {
     }
 }
 
-/// A message, and the versions of it that are known here.
+/// A message and its known versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schema {
     /// Kafka's name of the message.
@@ -70,11 +70,11 @@ pub struct Schema {
 /// A kind of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordKind {
-    /// Where it stands.
+    /// Its topic.
     pub topic: Topic,
     /// Its type on the wire.
     pub number: i16,
-    /// Its name: that of the key's message without `Key`, or that of the value's message where there is no key.
+    /// Its name: the name of the key's message without `Key`, or of the value's message if there is no key.
     pub name: &'static str,
     /// The message of the key, which has one version.
     pub key: Option<Schema>,
@@ -84,34 +84,34 @@ pub struct RecordKind {
 
 include!(concat!(env!("OUT_DIR"), "/internal.rs"));
 
-/// What a record is.
+/// The identified parts of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identified {
     /// The type on the wire; `None` where a record of the metadata has no value.
     pub number: Option<i16>,
-    /// What the type is called; `None` where it is not known here.
+    /// The name of the type; `None` if it is unknown.
     pub name: Option<&'static str>,
-    /// The key, where there is one.
+    /// The key, if there is one.
     pub key: Option<Part>,
-    /// The value; `None` is a null, which removes what the key names.
+    /// The value; `None` is null, which deletes the entry of the key.
     pub value: Option<Part>,
 }
 
 /// A key or a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The message; `None` where the type, or this version of it, is not known here.
+    /// The message; `None` if the type or this version of it is unknown.
     pub message: Option<&'static str>,
     /// Its version.
     pub version: i16,
-    /// What follows the type and the version: the message, as `decode` takes it.
+    /// The bytes after the type and the version: the message, for `decode`.
     pub body: Bytes,
 }
 
-/// Says what a record of an internal topic is.
+/// Identifies a record of an internal topic.
 ///
 /// # Errors
-/// The key or value ends before its type and version, a key stands where none may or lacks where one must, or a metadata
+/// The key or value ends before its type and version, a key is present but not allowed or required but missing, or a metadata
 /// record has a frame version other than 1.
 pub fn identify(
     topic: Topic,
@@ -159,7 +159,7 @@ fn coordinator(
     })
 }
 
-/// Brokers before 4.0 took the types 0 and 1 for the same: the values of both may have any version of OffsetCommitValue.
+/// Brokers before 4.0 treated the types 0 and 1 as the same: the values of both may have any version of OffsetCommitValue.
 fn value_message(kind: &RecordKind, version: i16) -> Option<&'static str> {
     let mut schemas = vec![kind.value];
     if (kind.topic, kind.number) == (Topic::ConsumerOffsets, 0) {
@@ -265,8 +265,8 @@ const fn control(
     }
 }
 
-/// Says what a record of a control batch is, in whatever topic it stands: the end of a transaction (KIP-98), or what KRaft
-/// writes for itself (KIP-595, KIP-630, KIP-853).
+/// Identifies a record of a control batch, in any topic: the end of a transaction (KIP-98), or a record that KRaft writes for
+/// itself (KIP-595, KIP-630, KIP-853).
 ///
 /// # Errors
 /// There is no key, or the key or value ends before its type and version.

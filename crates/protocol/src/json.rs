@@ -1,9 +1,9 @@
 //! Kafka's JSON form of every message, as its JsonConverter classes read and write it.
 //!
-//! Field names begin small, bytes are base64, uuids url-safe base64 without padding; fields that a version lacks and
-//! tagged fields that hold their default are left out. Two things are added, without which a message would not come back:
-//! the bytes of `records` fields, and `_unknownTaggedFields`, a list of `{"tag", "hex"}` in the struct that carries them.
-//! One thing is stricter: a name that is no field's is an error, where Kafka's classes pass over it.
+//! Field names begin with a small letter, bytes are base64, and uuids are URL-safe base64 without padding. The form leaves out
+//! fields that a version lacks and tagged fields with their default value. It adds two things that a message needs to be
+//! read back: the bytes of `records` fields, and `_unknownTaggedFields`, a list of `{"tag", "hex"}` in the struct that has them.
+//! It is stricter in one point: a name without a field is an error, while Kafka's classes ignore it.
 
 use serde_json::{Map, Value};
 
@@ -12,19 +12,19 @@ pub use crate::form::{NAMES, Visitor, visit};
 use crate::form::{self, Each, Form, FormError, FormValue, IntRange, Name, Sink, UNKNOWN, text};
 use crate::wire::{Bytes, Frame, Reader, Str, UnknownTag, UnknownTags, Uuid, Versions};
 
-/// A value with a JSON form: whatever has a form at all.
+/// A value with a JSON form: everything that has a form.
 pub trait Json: Form {
-    /// What the version has of it.
+    /// The value as JSON, in a version.
     fn to_json(&self, version: i16) -> Value {
         let mut out = Values::default();
         self.show(version, &mut out);
         out.finish()
     }
 
-    /// From what the version has of it.
+    /// Reads the value from JSON, in a version.
     ///
     /// # Errors
-    /// A field that the version has is missing, a value does not fit its field, or a name is no field's.
+    /// A field that the version has is missing, a value does not fit its field, or a name has no field.
     fn from_json(value: &Value, version: i16) -> Result<Self, FormError> {
         Self::take(version, &Given(value))
     }
@@ -32,27 +32,27 @@ pub trait Json: Form {
 
 impl<T: Form> Json for T {}
 
-/// The versions of the message of this name.
+/// The versions of the message with this name.
 ///
 /// # Errors
-/// There is no such message.
+/// No message has this name.
 pub fn versions(name: &str) -> Result<Versions, FormError> {
     form::find(name).map(|kind| kind.versions)
 }
 
-/// The bytes of the message of this name.
+/// Encodes the message with this name.
 ///
 /// # Errors
-/// There is no such message or version, or the value does not fit it.
+/// The message or version is unknown, or the value does not fit it.
 pub fn encode(name: &str, version: i16, value: &Value) -> Result<Frame, FormError> {
     let message = form::find(name)?.take(version, &Given(value))?;
     Ok(message.encode(version)?)
 }
 
-/// The message of this name in the bytes. Bytes after it are left in the reader.
+/// Decodes the message with this name. Bytes after it stay in the reader.
 ///
 /// # Errors
-/// There is no such message or version, or the bytes are none.
+/// The message or version is unknown, or the bytes are not such a message.
 pub fn decode(name: &str, version: i16, input: &mut Reader) -> Result<Value, FormError> {
     let message = form::find(name)?.decode(version, input)?;
     let mut out = Values::default();
@@ -60,13 +60,13 @@ pub fn decode(name: &str, version: i16, input: &mut Reader) -> Result<Value, For
     Ok(out.finish())
 }
 
-/// An array or object that is being filled.
+/// An open array or object.
 enum Open {
     Array(Vec<Value>),
     Object(Map<String, Value>, &'static str),
 }
 
-/// Makes JSON.
+/// Writes JSON.
 #[derive(Default)]
 struct Values {
     open: Vec<Open>,
@@ -162,7 +162,7 @@ impl Sink for Values {
     }
 }
 
-/// JSON that is read.
+/// JSON to read.
 struct Given<'a>(&'a Value);
 
 impl Given<'_> {

@@ -1,18 +1,18 @@
-//! Kafka's wire protocol: bytes to values and back.
+//! Encodes and decodes Kafka's wire protocol.
 //!
 //! * [`messages`]: every request, response, header and record of Kafka 0.8 to 4.4, generated from `schemas/`. One struct a
 //!   message for all its versions; the version is an argument ([`Message`]).
-//! * [`header`]: frames, as they go over a connection.
-//! * `form` (a feature): every message by name, and the way through it that Kafka's JSON (`json`, a feature of its own) and
-//!   Python's objects share.
-//! * [`refusal`]: the response that says an error, for any request.
-//! * [`internal`]: which message a record of an internal topic is.
-//! * [`records`] and [`compression`]: record batches and the codecs in them.
-//! * [`nearest`]: the name that was probably meant, for errors about unknown ones.
-//! * [`wire`]: the primitives that the generated code is made of.
+//! * [`header`]: the frames of a connection.
+//! * `form` (a feature): every message by name, and one walk over its fields for Kafka's JSON (`json`, a separate feature) and
+//!   Python's objects.
+//! * [`refusal`]: the error response to any request.
+//! * [`internal`]: the messages in the records of internal topics.
+//! * [`records`] and [`compression`]: record batches and their codecs.
+//! * [`nearest`]: a known name for an unknown one, for errors.
+//! * [`wire`]: the primitives of the generated code.
 //!
-//! Nothing here allocates by a length that the bytes do not back, and no bytes make it panic. Bytes and records of a
-//! decoded message are slices of the received buffer; strings are copied, most of them into the message itself.
+//! No length on the wire makes the codec allocate more than the received bytes can hold, and no bytes make it panic. Bytes and
+//! records of a decoded message are slices of the received buffer; strings are copied, most of them into the message itself.
 //!
 //! Reference: <https://kafka.apache.org/protocol>, KIP-482 (flexible versions), KIP-511 (ApiVersions).
 

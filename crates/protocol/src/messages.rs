@@ -1,8 +1,8 @@
 //! Every message of the protocol, generated from `schemas/` by `ottla-codegen`.
 //!
-//! A module a message, named after it ([`fetch_request`]), holds its structs; the root ones are here too
-//! ([`FetchRequest`]). Field names are Kafka's in snake case; errors say them as Kafka's JSON has them. `Default` gives the
-//! schema's defaults, so that a request is written as `FetchRequest { max_wait_ms: 500, ..Default::default() }`.
+//! Each message has a module with its structs ([`fetch_request`]); the root structs are here too
+//! ([`FetchRequest`]). Fields have Kafka's names in snake case; errors use the names of Kafka's JSON. `Default` has the
+//! schema's defaults, so that you can write `FetchRequest { max_wait_ms: 500, ..Default::default() }`.
 //!
 //! `cargo run -p ottla-codegen -- show FetchRequest` prints the source of one.
 
@@ -19,14 +19,14 @@ impl std::fmt::Display for ApiKey {
 }
 
 impl ApiKey {
-    /// The key as it is on the wire.
+    /// The key on the wire.
     pub const fn as_i16(self) -> i16 {
         self as i16
     }
 
     /// The version of the header before a request of this version.
     ///
-    /// ControlledShutdown 0 alone has no client id in it.
+    /// Only ControlledShutdown 0 has a header without a client id.
     pub const fn request_header_version(self, version: i16) -> i16 {
         match (self, self.flexible_from()) {
             (Self::ControlledShutdown, _) if version == 0 => 0,
@@ -37,8 +37,8 @@ impl ApiKey {
 
     /// The version of the header before a response of this version.
     ///
-    /// For ApiVersions it is always 0, so that a client can read the answer of a broker that does not know the version
-    /// asked for (KIP-511).
+    /// For ApiVersions it is always 0, so that a client can read the response of a broker that does not know the
+    /// requested version (KIP-511).
     pub const fn response_header_version(self, version: i16) -> i16 {
         match (self, self.flexible_from()) {
             (Self::ApiVersions, _) => 0,

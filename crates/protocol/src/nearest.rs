@@ -1,6 +1,6 @@
-//! The name that was probably meant.
+//! Suggests a name for one that is unknown.
 
-/// The name that takes the fewest edits to become, whatever their case; the first of those that take equally many.
+/// The name with the fewest edits, ignoring case; the first of several with equally many.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     measured(name, known).map(|(_, nearest)| nearest)
 }

@@ -1,5 +1,5 @@
-//! gzip, RFC 1952, by libdeflate, which is quicker than zlib but wants all bytes and all room at once. What does not go that
-//! way is read as a stream, which is bounded by what the bytes hold and not by what they claim.
+//! gzip, RFC 1952, with libdeflate, which is faster than zlib but needs all input and a buffer for all output at once. Other input
+//! is read as a stream, whose memory is bounded by the output itself and not by the claimed size.
 //!
 //! Several members in a row are read as one stream, as Java does.
 
@@ -14,11 +14,11 @@ use super::output::Failure;
 /// Kafka's default, also for -1.
 const DEFAULT: i32 = 6;
 
-/// How a member begins: the magic, and the only method there is.
+/// The first bytes of a member: the magic and the only compression method.
 const MEMBER: [u8; 3] = [0x1f, 0x8b, 8];
 /// The flags of a header without names, comments and a checksum of its own, as all clients write it.
 const PLAIN: u8 = 0;
-/// How many times as large as its bytes a member may claim to be and is believed: text seldom shrinks further.
+/// Greatest claimed compression ratio of a member that is believed: text seldom shrinks further.
 const BELIEVED: usize = 16;
 
 pub(super) fn level(level: i32) -> Option<CompressionLvl> {
@@ -53,7 +53,7 @@ pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Resul
     stream(input, limit, out)
 }
 
-/// How many bytes the input says that it holds, if it is one plain member: no other begins in it.
+/// The claimed size of the output, if the input is one plain member and no other member begins in it.
 fn claimed_size(input: &[u8]) -> Option<usize> {
     let after = input.strip_prefix(&MEMBER)?;
     if after.first() != Some(&PLAIN) || memmem::find(after, &MEMBER).is_some() {

@@ -1,5 +1,5 @@
-//! The LZ4 frame format (version 1), written as the Java client does: independent blocks of 64 KiB, no checksums but the
-//! header's. All that the format allows is read, except dictionaries. Blocks are decompressed into their final place.
+//! The LZ4 frame format (version 1). It writes what the Java client writes: independent blocks of 64 KiB, without checksums
+//! except the header's. It reads all that the format allows, except dictionaries, and decompresses each block into its final place.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ use xxhash_rust::xxh32::xxh32;
 
 use super::output::{Failure, Output};
 
-/// What `compression.lz4.level` takes. From 12 on they are the same search, as in Kafka's library.
+/// The levels of `compression.lz4.level`. Levels from 12 on do the same search, as in Kafka's library.
 pub(super) const LEVELS: RangeInclusive<i32> = 1..=17;
 /// Kafka's default, for which its client uses the fast compressor; the others are levels of the slow one (lz4hc).
 const FAST: i32 = 9;
@@ -35,13 +35,13 @@ const WINDOW: usize = 64 << 10;
 /// Set in the length of a block that is stored as it is.
 const STORED: u32 = 1 << 31;
 
-/// What the checksum of a frame's header covers.
+/// The bytes that the checksum of a frame's header covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeaderChecksum {
-    /// The descriptor, as the format has it.
+    /// The descriptor, as in the format.
     Standard,
-    /// The magic too, by a mistake of Kafka's first client that message sets of magic 0 keep (KAFKA-3160). What is read may
-    /// have either.
+    /// The magic too: a mistake in Kafka's first client that message sets of magic 0 keep (KAFKA-3160). The reader accepts
+    /// both.
     WithMagic,
 }
 
@@ -195,7 +195,7 @@ fn frame(kind: HeaderChecksum, rest: &mut Input<'_>, out: &mut Output<'_>) -> Re
     Ok(())
 }
 
-/// The most bytes that a block can hold: a byte of it makes at most 255.
+/// Maximum bytes that a block can decompress to: one byte yields at most 255.
 fn most(block: &[u8], block_size: usize) -> usize {
     block_size.min(block.len().saturating_mul(255))
 }
@@ -235,7 +235,7 @@ fn dependent(
     }
 }
 
-/// What is left to read.
+/// The unread input.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

@@ -1,6 +1,6 @@
 //! The codecs of record batches, in the framings that Kafka's own client writes.
 //!
-//! Every decompressor stops at a limit given in bytes while it writes, so what a peer sends cannot fill the memory.
+//! Every decompressor checks a limit in bytes while it writes, so that no peer can exhaust the memory.
 
 mod gzip;
 mod lz4;
@@ -17,7 +17,7 @@ use output::Failure;
 /// How the record section of a batch is compressed (bits 0 to 2 of a batch's attributes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
-    /// As it is.
+    /// Not compressed.
     #[default]
     None,
     /// RFC 1952.
@@ -34,7 +34,7 @@ impl Compression {
     /// All codecs, in the order of their ids.
     pub const ALL: [Self; 5] = [Self::None, Self::Gzip, Self::Snappy, Self::Lz4, Self::Zstd];
 
-    /// The codec of an id as attributes hold it.
+    /// The codec with this id in a batch's attributes.
     #[must_use]
     pub const fn from_id(id: i16) -> Option<Self> {
         match id {
@@ -47,7 +47,7 @@ impl Compression {
         }
     }
 
-    /// The id as attributes hold it.
+    /// The id in a batch's attributes.
     #[must_use]
     pub const fn id(self) -> i16 {
         match self {
@@ -59,7 +59,7 @@ impl Compression {
         }
     }
 
-    /// The name as `compression.type` has it.
+    /// The name in `compression.type`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl Compression {
     /// Checks a level before it is used.
     ///
     /// # Errors
-    /// [`CompressionError::Level`], which says the levels there are.
+    /// [`CompressionError::Level`], which lists the valid levels.
     pub fn check_level(self, level: Option<i32>) -> Result<(), CompressionError> {
         let Some(level) = level else { return Ok(()) };
         let (honoured, allowed) = match self {
@@ -116,7 +116,7 @@ impl FromStr for Compression {
     }
 }
 
-/// What can go wrong in a codec.
+/// Errors of a codec.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompressionError {
@@ -130,7 +130,7 @@ pub enum CompressionError {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The data is not what the codec writes.
+    /// The data is not in the codec's format.
     #[error("damaged {codec} data: {reason}")]
     Corrupt {
         /// The codec.
@@ -151,20 +151,20 @@ pub enum CompressionError {
     Level {
         /// The codec.
         codec: Compression,
-        /// The level asked for.
+        /// The requested level.
         level: i32,
-        /// What could be asked for.
+        /// The valid levels.
         allowed: &'static str,
     },
-    /// A name that no codec has.
+    /// An unknown codec name.
     #[error("unknown compression {0:?}; known: none, gzip, snappy, lz4, zstd")]
     UnknownName(String),
 }
 
-/// Compresses `input` and appends it to `out`; `None` as level is the codec's default in Kafka.
+/// Compresses `input` and appends it to `out`; the level `None` is Kafka's default for the codec.
 ///
 /// # Errors
-/// A level that the codec does not have, or the codec's own error. `out` is then as it was.
+/// A level that the codec does not have, or the codec's own error. `out` is unchanged then.
 pub fn compress(
     codec: Compression,
     level: Option<i32>,
@@ -215,7 +215,7 @@ fn compress_as(
 /// Decompresses `input` to at most `limit` bytes.
 ///
 /// # Errors
-/// [`CompressionError::TooLarge`] past the limit, [`CompressionError::Corrupt`] if it is not what the codec writes.
+/// [`CompressionError::TooLarge`] past the limit, [`CompressionError::Corrupt`] if it is not in the codec's format.
 pub fn decompress(
     codec: Compression,
     input: &[u8],
@@ -226,10 +226,10 @@ pub fn decompress(
     Ok(out)
 }
 
-/// As [`decompress`], into a buffer that can be used again and again; what it held is gone.
+/// As [`decompress`], into a reusable buffer; it replaces the previous contents.
 ///
 /// # Errors
-/// As [`decompress`]; the buffer then holds nothing of use.
+/// As [`decompress`]; the contents of the buffer are unspecified then.
 pub fn decompress_into(
     codec: Compression,
     input: &[u8],

@@ -1,4 +1,4 @@
-//! What a codec writes into, and why it stops.
+//! The output buffer of a decompressor, and why it stops.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ impl Failure {
     }
 }
 
-/// What a block codec has decompressed, at the front of a buffer. What the buffer held before stays behind it as room, so that
-/// a buffer used again and again is not filled with zeros each time.
+/// The decompressed bytes of a block codec, at the front of a buffer. The old contents behind them serve as room, so that a
+/// reused buffer is not filled with zeros each time.
 pub(super) struct Output<'a> {
     buffer: &'a mut Vec<u8>,
     pub(super) length: usize,
@@ -36,12 +36,12 @@ impl<'a> Output<'a> {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
-    /// How many bytes may follow.
+    /// Bytes left up to the limit.
     pub(super) fn left(&self) -> usize {
         self.limit - self.length
     }
 
-    /// What is written, and room for `more` bytes after it, or nothing if that passes the limit.
+    /// The bytes written so far, and room for `more` bytes after them; an error if that exceeds the limit.
     pub(super) fn room(&mut self, more: usize) -> Result<(&[u8], &mut [u8]), Failure> {
         if more > self.left() {
             return Err(Failure::TooLarge);
@@ -54,12 +54,12 @@ impl<'a> Output<'a> {
         Ok((written, room.get_mut(..more).unwrap_or_default()))
     }
 
-    /// So many bytes of the room were filled.
+    /// Counts filled bytes of the room.
     pub(super) fn wrote(&mut self, count: usize) {
         self.length += count;
     }
 
-    /// Nothing follows.
+    /// Ends the output.
     pub(super) fn finish(self) {
         self.buffer.truncate(self.length);
     }

@@ -1,5 +1,5 @@
-//! Snappy in the framing of snappy-java: a header of 16 bytes, then blocks with their length in front. Clients that know
-//! nothing of the framing write one raw block; both are read, the framing is written.
+//! Snappy in the framing of snappy-java: a header of 16 bytes, then blocks with their length in front. Clients without
+//! the framing write one raw block. This module reads both and writes the framing.
 
 use snap::raw::{Decoder, Encoder, decompress_len, max_compress_len};
 
@@ -8,9 +8,9 @@ use super::output::{Failure, Output};
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 /// The version written, and the lowest one that can read it.
 const VERSIONS: [u8; 8] = [0, 0, 0, 1, 0, 0, 0, 1];
-/// Uncompressed bytes per block, as the Java client has it.
+/// Uncompressed bytes per block, as in the Java client.
 const BLOCK: usize = 32 << 10;
-/// No raw block grows by more: its densest element makes 64 bytes of 3.
+/// Maximum ratio of a raw block: its densest element turns 3 bytes into 64.
 const MOST_GROWTH: usize = 22;
 
 pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {

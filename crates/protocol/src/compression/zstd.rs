@@ -8,19 +8,19 @@ use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, InBuffer, OutBuffer};
 
 use super::output::Failure;
 
-/// What `compression.zstd.level` takes.
+/// The levels of `compression.zstd.level`.
 pub(super) const LEVELS: RangeInclusive<i32> = -131_072..=22;
 
-/// Room given first, and the least to go on with.
+/// Room at the start, and the least to continue with.
 const ROOM: usize = 16 << 10;
-/// How many times as large as its bytes a frame may claim to be and is believed.
+/// Greatest claimed compression ratio of a frame that is believed.
 const BELIEVED: usize = 16;
 
 thread_local! {
-    /// A context for the next batch: the tables of a new one take longer to get than to fill.
+    /// A context for the next batch: allocating the tables of a new one takes longer than filling them.
     static CONTEXT: Cell<Option<CCtx<'static>>> = const { Cell::new(None) };
 }
-/// Larger contexts are not kept. Those of the levels up to 9 are smaller.
+/// Larger contexts are dropped. Those of the levels up to 9 are smaller.
 const KEPT: usize = 16 << 20;
 
 pub(super) fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! What can be wrong with a form of a message.
+//! Errors of a message's form.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub enum FormError {
     UnknownMessage {
         /// The name.
         name: String,
-        /// The name of a message that is most like it.
+        /// The nearest name of a message.
         nearest: &'static str,
     },
     /// A value that does not fit its field.
@@ -52,7 +52,7 @@ impl FormError {
         }))
     }
 
-    /// The error, one field further out.
+    /// The error with the enclosing field added to its path.
     #[cold]
     pub(crate) fn at(mut self, field: &'static str) -> Self {
         if let Self::Value(error) = &mut self {
@@ -61,7 +61,7 @@ impl FormError {
         self
     }
 
-    /// The error, in an element of an array.
+    /// The error with the index of an array element added to its path.
     #[cold]
     pub(crate) fn at_index(mut self, index: usize) -> Self {
         if let Self::Value(error) = &mut self {

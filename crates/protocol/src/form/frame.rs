@@ -1,6 +1,6 @@
-//! Frames whose messages are only known by their API: a length, a header, a message.
+//! Frames for messages that are known only by their API: a length, a header, a message.
 //!
-//! [`crate::header`] has the same for messages whose types are known.
+//! [`crate::header`] does the same for messages of a known type.
 
 use bytes::Bytes;
 
@@ -9,22 +9,22 @@ use crate::messages::{RequestHeader, ResponseHeader};
 use crate::wire::{Message, Reader, Str, Writer};
 use crate::{ApiKey, ErrorCode};
 
-/// What a frame holds.
+/// The contents of a frame.
 #[allow(missing_debug_implementations)]
 pub struct Framed {
-    /// The API that it is of.
+    /// Its API.
     pub api: ApiKey,
     /// The version of the message.
     pub version: i16,
-    /// What ties a response to its request.
+    /// The number that matches a response to its request.
     pub correlation_id: i32,
-    /// What the client calls itself; nothing in responses.
+    /// The client id; absent in responses.
     pub client_id: Option<Str>,
     /// The message.
     pub body: Box<dyn Body>,
 }
 
-/// An API by its key, and its request.
+/// Finds an API and its request by the API's key.
 ///
 /// # Errors
 /// No API has the key.
@@ -33,7 +33,7 @@ pub fn request(key: i16) -> Result<(ApiKey, &'static MessageKind), FormError> {
     Ok((api, find(&format!("{api}Request"))?))
 }
 
-/// An API by its key, and its response.
+/// Finds an API and its response by the API's key.
 ///
 /// # Errors
 /// No API has the key.
@@ -52,7 +52,7 @@ fn api(key: i16) -> Result<ApiKey, FormError> {
     })
 }
 
-/// A request, whole: the segments of its frame.
+/// Encodes a whole request frame, as segments.
 ///
 /// # Errors
 /// As for [`Message::encode`].
@@ -73,7 +73,7 @@ pub fn encode_request(
     framed(&header, api.request_header_version(version), body, version)
 }
 
-/// A response, whole: the segments of its frame.
+/// Encodes a whole response frame, as segments.
 ///
 /// # Errors
 /// As for [`Message::encode`].
@@ -107,10 +107,10 @@ fn framed<H: Message>(
     Ok(segments)
 }
 
-/// The request that a frame holds, its length in front.
+/// Decodes a request frame, including its length.
 ///
 /// # Errors
-/// The bytes are not one whole frame, the API or its version is not known here, or what is in it is not a request of it.
+/// The bytes are not one whole frame, the API or its version is unknown, or the frame does not hold a request of it.
 pub fn decode_request(frame: Bytes) -> Result<Framed, FormError> {
     let (header, mut input) = crate::header::decode_request_header(content(frame)?)?;
     let (api, kind) = request(header.api_key)?;
@@ -123,13 +123,13 @@ pub fn decode_request(frame: Bytes) -> Result<Framed, FormError> {
     })
 }
 
-/// The response that a frame holds, its length in front.
+/// Decodes a response frame, including its length.
 ///
-/// A broker that does not know the version of an ApiVersions request answers error 35 in a body of version 0, which is
-/// read as such whatever was asked (KIP-511).
+/// A broker that does not know the version of an ApiVersions request answers error 35 in a body of version 0; such a body is
+/// read as version 0, whatever version was requested (KIP-511).
 ///
 /// # Errors
-/// The bytes are not one whole frame, or what is in it is not a response of the API in the version.
+/// The bytes are not one whole frame, or the frame does not hold a response of the API in this version.
 pub fn decode_response(api: ApiKey, version: i16, frame: Bytes) -> Result<Framed, FormError> {
     let (_, kind) = response(api.as_i16())?;
     // Before the header, whose version follows from this one.
@@ -153,7 +153,7 @@ pub fn decode_response(api: ApiKey, version: i16, frame: Bytes) -> Result<Framed
     })
 }
 
-/// What follows the length, which must be all that it says.
+/// The bytes after the length; there must be exactly as many as it says.
 fn content(frame: Bytes) -> Result<Bytes, FormError> {
     let mut input = Reader::new(frame);
     let wrong = |reason: String| FormError::value(reason).at("frame");

@@ -1,27 +1,27 @@
-//! Messages that are only known by their names.
+//! Messages that are known only by name.
 
 use super::{Form, FormError, FormValue, MESSAGES, NAMES, Sink};
 use crate::nearest::nearest;
 use crate::wire::{Bytes, DecodeError, EncodeError, Frame, Message, Reader, Versions, Writer};
 
-/// Something to do with a message type that is only known by its name.
+/// A generic operation on a message type that is known only by name.
 pub trait Visitor {
-    /// What comes of it.
+    /// The result.
     type Output;
 
-    /// Does it.
+    /// Runs the operation for a message type.
     fn visit<M: Message + Form>(self) -> Self::Output;
 }
 
-/// A message of a type that is not known where it is used.
+/// A message behind a pointer, for callers that do not know its type.
 pub trait Body: Send + Sync {
-    /// Gives a form what the version has of the message.
+    /// Writes the fields that the version has to a form.
     fn show(&self, version: i16, out: &mut dyn Sink);
 
     /// As [`Message::encode`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that function.
     fn encode(&self, version: i16) -> Result<Frame, EncodeError>;
 }
 
@@ -43,9 +43,9 @@ type Take = fn(i16, &dyn FormValue) -> Result<Box<dyn Body>, FormError>;
 /// A kind of message: a request, a response, a header, a record of an internal topic.
 #[derive(Debug)]
 pub struct MessageKind {
-    /// Kafka's name of it, as `FetchRequest`.
+    /// Kafka's name, such as `FetchRequest`.
     pub name: &'static str,
-    /// The versions that can be encoded and decoded.
+    /// The known versions.
     pub versions: Versions,
     /// The first version with compact lengths and tags (KIP-482).
     pub flexible_from: Option<i16>,
@@ -70,12 +70,12 @@ impl MessageKind {
     /// As [`Message::decode`].
     ///
     /// # Errors
-    /// As there.
+    /// As for that function.
     pub fn decode(&self, version: i16, input: &mut Reader) -> Result<Box<dyn Body>, DecodeError> {
         (self.decode)(version, input)
     }
 
-    /// The message that the bytes are, to the last.
+    /// Decodes a message that must fill all of the bytes.
     ///
     /// # Errors
     /// As for [`Message::decode`], and bytes left over.
@@ -86,10 +86,10 @@ impl MessageKind {
         Ok(message)
     }
 
-    /// The message from what a form has of it.
+    /// Reads the message from a form.
     ///
     /// # Errors
-    /// The version is not there, or as for [`Form::take`].
+    /// The version is unknown, or as for [`Form::take`].
     pub fn take(&self, version: i16, from: &dyn FormValue) -> Result<Box<dyn Body>, FormError> {
         if !self.versions.contains(version) {
             return Err(crate::wire::encode_version(self.name, version, self.versions).into());
@@ -98,10 +98,10 @@ impl MessageKind {
     }
 }
 
-/// The message of this name.
+/// Finds the message with this name.
 ///
 /// # Errors
-/// [`FormError::UnknownMessage`], which says the nearest name.
+/// [`FormError::UnknownMessage`], which suggests the nearest name.
 pub fn find(name: &str) -> Result<&'static MessageKind, FormError> {
     let place = MESSAGES.binary_search_by_key(&name, |kind| kind.name);
     match place.ok().and_then(|place| MESSAGES.get(place)) {

@@ -1,10 +1,10 @@
-//! Every message by name, and the one way through it that all its forms share.
+//! Finds every message by name, and walks its fields once for all its forms.
 //!
-//! A form is a notation for messages outside Rust: Kafka's JSON ([`crate::json`], a feature of its own), Python's objects.
-//! To write one, implement [`Sink`]; to read one, [`FormValue`]. The generated code that walks a struct ([`Form`]) calls them
-//! through a pointer, so it is built once, whatever forms there are.
+//! A form is a notation for messages outside Rust: Kafka's JSON ([`crate::json`], a separate feature), or Python's objects.
+//! [`Sink`] writes a form and [`FormValue`] reads one. The generated code that walks a struct ([`Form`]) calls both through a
+//! pointer, so that it is compiled once for all forms.
 //!
-//! Field names are Kafka's JSON names, which begin small; every error has them too.
+//! Field names are Kafka's JSON names, which begin with a small letter; errors use them too.
 
 mod error;
 pub mod frame;
@@ -20,10 +20,10 @@ pub use kind::{Body, MessageKind, Visitor, find};
 use crate::nearest::nearest;
 use crate::wire::{Bytes, Str, UnknownTag, UnknownTags, Uuid};
 
-/// Where the tagged fields stand that are not known here.
+/// The name under which a form lists unknown tagged fields.
 pub const UNKNOWN: &str = "_unknownTaggedFields";
 
-/// The name of a field, as a place among the names of all fields.
+/// The name of a field, as an index into the names of all fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name(u16);
 
@@ -33,7 +33,7 @@ impl Name {
         generated::FIELDS.iter().copied()
     }
 
-    /// Its place among [`Self::all`].
+    /// Its index in [`Self::all`].
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -48,11 +48,11 @@ impl Name {
     }
 }
 
-/// What a form makes of a message's values, which come one after the other.
+/// Writes a form of a message, value by value.
 pub trait Sink {
     /// Null.
     fn null(&mut self);
-    /// A truth value.
+    /// A boolean.
     fn bool(&mut self, value: bool);
     /// An integer of any type of the protocol.
     fn int(&mut self, value: i64);
@@ -64,71 +64,71 @@ pub trait Sink {
     fn bytes(&mut self, value: &Bytes);
     /// A uuid.
     fn uuid(&mut self, value: Uuid);
-    /// An array begins; its elements follow.
+    /// Begins an array; its elements follow.
     fn begin_array(&mut self, length: usize);
-    /// The array that began last ends.
+    /// Ends the innermost array.
     fn end_array(&mut self);
-    /// A struct begins; each of its values follows after its name.
+    /// Begins a struct; its names follow, each with its value.
     fn begin_object(&mut self);
-    /// What the next value is called.
+    /// The name of the next value.
     fn name(&mut self, name: Name);
-    /// Tagged fields of the struct that are not known here; there are some.
+    /// The unknown tagged fields of the struct, at least one.
     fn unknown(&mut self, fields: &UnknownTags);
-    /// The struct that began last ends.
+    /// Ends the innermost struct.
     fn end_object(&mut self);
-    /// Are tagged fields wanted that hold their default, which the wire leaves out?
+    /// Does the form show tagged fields with their default value, which the wire leaves out?
     fn shows_defaults(&self) -> bool;
 }
 
-/// A value in a form. Every error is [`FormError::Value`] and begins without a path.
+/// A value in a form that is being read. Every error is [`FormError::Value`], without a path at first.
 pub trait FormValue {
     /// Is it null?
     fn is_null(&self) -> bool;
-    /// The truth value that it is.
+    /// The value as a boolean.
     fn bool(&self) -> Result<bool, FormError>;
-    /// The integer that it is, which `range` holds.
+    /// The value as an integer within `range`.
     fn int(&self, range: IntRange) -> Result<i64, FormError>;
-    /// The float that it is.
+    /// The value as a float.
     fn float(&self) -> Result<f64, FormError>;
-    /// The text that it is.
+    /// The value as a string.
     fn string(&self) -> Result<Str, FormError>;
-    /// The bytes that it is.
+    /// The value as bytes.
     fn bytes(&self) -> Result<Bytes, FormError>;
-    /// The uuid that it is.
+    /// The value as a uuid.
     fn uuid(&self) -> Result<Uuid, FormError>;
-    /// Gives each element of the array that it is.
+    /// Calls `each` for every element of the array.
     fn elements(&self, each: Each<'_>) -> Result<(), FormError>;
-    /// How many names the object has that it is.
+    /// The number of names in the object.
     fn object(&self) -> Result<usize, FormError>;
-    /// Gives the value that stands under a name, if there is one, and says whether there is.
+    /// Calls `one` with the value of a name, if the object has it, and returns whether it does.
     fn field(&self, name: Name, one: Each<'_>) -> Result<bool, FormError>;
-    /// The tagged fields that are not known here; `None` where the object does not have the name.
+    /// The unknown tagged fields; `None` if the object does not list them.
     fn unknown(&self) -> Result<Option<Vec<UnknownTag>>, FormError>;
-    /// A name of the object that is not among these, nor [`UNKNOWN`].
+    /// A name in the object that is neither one of these nor [`UNKNOWN`].
     fn stranger(&self, known: &[Name]) -> Option<String>;
     /// Is a missing field an error, not a default?
     fn is_complete(&self) -> bool;
 }
 
-/// What is done with values of a form.
+/// A callback for values of a form.
 pub type Each<'a> = &'a mut dyn FnMut(&dyn FormValue) -> Result<(), FormError>;
 
-/// What an integer type can hold.
+/// The range of an integer type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntRange {
     /// Kafka's name of the type.
     pub name: &'static str,
-    /// The least.
+    /// The least value.
     pub min: i64,
-    /// The greatest.
+    /// The greatest value.
     pub max: i64,
 }
 
 impl IntRange {
-    /// The number, if the type can hold it.
+    /// Checks that the type can hold a number.
     ///
     /// # Errors
-    /// It cannot.
+    /// The type cannot hold it.
     pub fn holds(self, value: i64) -> Result<i64, FormError> {
         if self.min <= value && value <= self.max {
             Ok(value)
@@ -144,22 +144,22 @@ impl IntRange {
     }
 }
 
-/// A value that forms have: fields, structs, messages.
+/// A value with a form: a field, a struct or a message.
 pub trait Form: Sized {
-    /// Gives a form what the version has of the value.
+    /// Writes the parts of the value that the version has.
     fn show(&self, version: i16, out: &mut dyn Sink);
 
-    /// The value from what a form has of it.
+    /// Reads the value from a form.
     ///
     /// # Errors
-    /// A value that does not fit its field, a name that is no field's, or a missing field where the form leaves none out.
+    /// A value that does not fit its field, a name without a field, or a missing field where the form must be complete.
     fn take(version: i16, from: &dyn FormValue) -> Result<Self, FormError>;
 }
 
-/// The fields of an object, as they are taken.
+/// The fields of an object while they are read.
 pub(crate) struct Fields<'a> {
     from: &'a dyn FormValue,
-    /// Names that were not asked for yet.
+    /// Names that are not read yet.
     left: usize,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Fields<'a> {
         Ok(Self { from, left })
     }
 
-    /// Puts a field where its default stands.
+    /// Replaces the default of a field by its value.
     pub(crate) fn take<T: Form>(
         &mut self,
         name: Name,
@@ -207,7 +207,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Every name must have been a field's.
+    /// Checks that every name was read as a field.
     pub(crate) fn end(self, known: &[Name]) -> Result<(), FormError> {
         if self.left == 0 {
             return Ok(());

@@ -1,10 +1,10 @@
-//! Transactions that were aborted, among the batches of a fetch answer (KIP-98).
+//! Finds the aborted transactions among the batches of a Fetch response (KIP-98).
 
 use std::collections::HashSet;
 
 use super::{Batch, ControlType, RecordsError};
 
-/// A transaction that was aborted, as a Fetch response tells.
+/// An aborted transaction in a Fetch response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbortedTransaction {
     /// The producer.
@@ -13,20 +13,20 @@ pub struct AbortedTransaction {
     pub first_offset: i64,
 }
 
-/// Tells which batches of a fetch answer belong to an aborted transaction, while they go by in order.
+/// Decides for each batch of a Fetch response, in order, whether it belongs to an aborted transaction.
 ///
-/// A producer has one transaction open at a time. An aborted one begins at the offset that the answer tells and ends with
-/// the producer's next abort marker; other producers' batches may stand between.
+/// A producer has one transaction open at a time. An aborted one begins at the offset in the response and ends with
+/// the producer's next abort marker; batches of other producers may be in between.
 #[derive(Debug, Clone, Default)]
 pub struct AbortedTransactions {
-    /// Those that have not begun, last first.
+    /// Transactions that have not begun yet, the last one first.
     to_come: Vec<AbortedTransaction>,
-    /// The producers of those that have.
+    /// The producers of open aborted transactions.
     open: HashSet<i64>,
 }
 
 impl AbortedTransactions {
-    /// Those of one answer and partition, in any order.
+    /// The aborted transactions of one partition in a Fetch response, in any order.
     #[must_use]
     pub fn new(transactions: impl IntoIterator<Item = AbortedTransaction>) -> Self {
         let mut to_come: Vec<_> = transactions.into_iter().collect();
@@ -37,7 +37,7 @@ impl AbortedTransactions {
         }
     }
 
-    /// What the reader of the batches from here on has to be told, if it is another one.
+    /// The transactions that still matter for the batches from here on, for another reader of them.
     pub fn unended(&self) -> impl Iterator<Item = AbortedTransaction> + '_ {
         let open = self.open.iter().map(|producer_id| AbortedTransaction {
             producer_id: *producer_id,
@@ -46,12 +46,12 @@ impl AbortedTransactions {
         open.chain(self.to_come.iter().copied())
     }
 
-    /// Takes note of the next batch and says whether its records belong to an aborted transaction. A control batch never
+    /// Takes the next batch and returns whether its records belong to an aborted transaction. A control batch never
     /// does; an abort marker, which may come more than once, ends its producer's transaction. Control batches decompress to at
     /// most `limit` bytes.
     ///
     /// # Errors
-    /// Those of reading the first record of a control batch.
+    /// The errors of reading the first record of a control batch.
     pub fn hide(&mut self, batch: &Batch, limit: usize) -> Result<bool, RecordsError> {
         let header = &batch.header;
         while let Some(begun) = self
