@@ -84,7 +84,7 @@ impl Batch {
     /// [`RecordsError::Crc`] if the bytes are not those that were written.
     pub fn verify_crc(&self) -> Result<(), RecordsError> {
         let computed =
-            super::crc::crc32c(self.bytes.get(BatchHeader::CRC_FROM..).unwrap_or_default());
+            crc32c::crc32c(self.bytes.get(BatchHeader::CRC_FROM..).unwrap_or_default());
         let BatchHeader {
             base_offset,
             crc: expected,

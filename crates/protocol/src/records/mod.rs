@@ -9,7 +9,6 @@
 mod aborted;
 mod batch;
 mod builder;
-mod crc;
 mod entry;
 mod error;
 mod header;

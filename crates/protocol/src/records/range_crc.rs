@@ -16,7 +16,7 @@ pub(super) struct Checksum {
 /// CRC-32C, of record batches.
 pub(super) const CRC_32C: Checksum = Checksum {
     polynomial: 0x82f6_3b78,
-    crc: super::crc::crc32c,
+    crc: crc32c::crc32c,
 };
 
 /// CRC-32, of messages.
@@ -128,11 +128,29 @@ mod tests {
                 }
             }
         }
+
+        #[test]
+        fn a_checksum_is_the_remainder_of_a_division(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
+            for kind in [CRC_32, CRC_32C] {
+                prop_assert_eq!((kind.crc)(&bytes), divided(kind.polynomial, &bytes));
+            }
+        }
+    }
+
+    /// A checksum, bit by bit.
+    fn divided(polynomial: u32, bytes: &[u8]) -> u32 {
+        let shifted = |crc: u32| crc >> 1 ^ if crc & 1 == 1 { polynomial } else { 0 };
+        !bytes.iter().fold(u32::MAX, |crc, byte| {
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| shifted(crc))
+        })
     }
 
     #[test]
     fn the_checksums_are_the_published_ones() {
         assert_eq!((CRC_32.crc)(b"123456789"), 0xcbf4_3926);
+        // RFC 3720, B.4.
         assert_eq!((CRC_32C.crc)(b"123456789"), 0xe306_9283);
+        assert_eq!((CRC_32C.crc)(&[0; 32]), 0x8a91_36aa);
+        assert_eq!((CRC_32C.crc)(&[0xff; 32]), 0x62a8_ab43);
     }
 }
