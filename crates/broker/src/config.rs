@@ -1,7 +1,7 @@
-//! What a broker is told at its start: the struct callers fill in, and Kafka's own property names behind it.
+//! The settings of a broker: a struct for callers, and Kafka's own property names.
 //!
-//! The two tables ([`BROKER_KEYS`], [`TOPIC_KEYS`]) are the only place where a property is declared: checking, typed
-//! values and the answer to DescribeConfigs all come from their rows.
+//! The two tables ([`BROKER_KEYS`], [`TOPIC_KEYS`]) are the only place that declares properties: validation, typed
+//! values and DescribeConfigs use their rows.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,19 +18,19 @@ pub struct BrokerConfig {
     pub host: String,
     /// Port to listen on; 0 takes any free one.
     pub port: u16,
-    /// The host and port clients are told to connect to, where that is not the address listened on.
+    /// The host and port that clients connect to, if they differ from the address listened on.
     pub advertised: Option<(String, u16)>,
-    /// Folder of the log; without one everything is in memory and gone when the broker stops.
+    /// Folder of the log; without one the broker keeps everything in memory and loses it when it stops.
     pub data_dir: Option<PathBuf>,
-    /// Topics to make at the start, with their partition counts; those there already are left as they are.
+    /// Topics to create at the start, with their partition counts; existing topics stay unchanged.
     pub topics: Vec<(String, i32)>,
-    /// `num.partitions`: partitions of a topic made without a count.
+    /// `num.partitions`: partitions of a new topic that names no count.
     pub default_partitions: i32,
-    /// `auto.create.topics.enable`: whether asking for a topic's metadata makes the topic.
+    /// `auto.create.topics.enable`: whether a request for the metadata of an unknown topic creates it.
     pub auto_create_topics: bool,
-    /// More settings under Kafka's names ([`BROKER_KEYS`]); they win over the two fields above.
+    /// More settings under Kafka's names ([`BROKER_KEYS`]); they override the two fields above.
     pub properties: Vec<(String, String)>,
-    /// Who is told about refused connections, repaired logs and the like.
+    /// Receives events such as refused connections and repaired logs.
     pub events: EventSink,
 }
 
@@ -57,7 +57,7 @@ pub struct EventSink(Option<Arc<Listener>>);
 type Listener = dyn Fn(&str) + Send + Sync;
 
 impl EventSink {
-    /// Calls `sink` with each event, from whichever thread it happens on.
+    /// Calls `sink` with each event, on the thread where it happens.
     pub fn new(sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(sink)))
     }
@@ -79,7 +79,7 @@ impl fmt::Debug for EventSink {
     }
 }
 
-/// What a property's value may be.
+/// The type and the valid values of a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueType {
     /// `true` or `false`.
@@ -88,9 +88,9 @@ pub enum ValueType {
     Int(i64, i64),
     /// A fraction within 0 to 1.
     Ratio,
-    /// One of the words.
+    /// One of these words.
     OneOf(&'static [&'static str]),
-    /// Words out of these, separated by commas; may be empty.
+    /// Any of these words, separated by commas; may be empty.
     ListOf(&'static [&'static str]),
     /// Any text.
     Text,
@@ -99,13 +99,13 @@ pub enum ValueType {
 /// One row of the tables below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// Kafka's name of it.
+    /// Kafka's name.
     pub name: &'static str,
-    /// What it may be set to.
+    /// The valid values.
     pub kind: ValueType,
-    /// Its value where nothing is set.
+    /// The default value.
     pub default: &'static str,
-    /// What it does, in a line.
+    /// A description in one line.
     pub doc: &'static str,
 }
 
@@ -386,15 +386,15 @@ const INHERITED: &[(&str, &str)] = &[
     ("segment.bytes", "log.segment.bytes"),
 ];
 
-/// Values set under the names of one table; a name that is not in the table has no value.
+/// The values set for the names of one table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Values(BTreeMap<&'static str, String>);
 
 impl Values {
-    /// Checks `name` and `value` against `table` and takes them.
+    /// Checks `name` and `value` against `table` and stores them.
     ///
     /// # Errors
-    /// A sentence naming the key, the value and what would be right.
+    /// A sentence that names the key, the value and the valid values.
     pub(crate) fn set(
         &mut self,
         table: &'static [Key],
@@ -457,7 +457,7 @@ impl ValueType {
     }
 }
 
-/// The table's name with the fewest edits away from `name`.
+/// The name in the table with the fewest edits from `name`.
 fn nearest(name: &str, table: &'static [Key]) -> &'static str {
     table
         .iter()
@@ -465,24 +465,24 @@ fn nearest(name: &str, table: &'static [Key]) -> &'static str {
         .map_or("", |key| key.name)
 }
 
-/// Who stamps records.
+/// Who sets the timestamps of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimestampType {
     CreateTime,
     LogAppendTime,
 }
 
-/// What a partition's log needs to know of its topic's settings.
+/// The settings of a topic that its partitions' logs use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogConfig {
     pub(crate) segment_bytes: u64,
     pub(crate) index_interval_bytes: u64,
-    /// `None`: never cut back.
+    /// `None`: no limit.
     pub(crate) retention_bytes: Option<u64>,
     pub(crate) max_message_bytes: usize,
     pub(crate) timestamp_type: TimestampType,
     pub(crate) timestamp_after_max_ms: i64,
-    /// Is the topic one that compaction would go through?
+    /// Does the topic have the policy "compact"?
     pub(crate) needs_keys: bool,
 }
 
@@ -501,7 +501,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the settings out of `config`.
+    /// Reads the settings from `config`.
     ///
     /// # Errors
     /// [`BrokerError::Config`] for an unknown name or a value out of its range.
@@ -552,7 +552,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The broker's own settings: row, value in force, and whether it was set.
+    /// The broker's own settings: row, effective value, and its source.
     pub(crate) fn broker_rows(&self) -> impl Iterator<Item = (&'static Key, &str, ConfigSource)> {
         BROKER_KEYS
             .iter()
@@ -562,7 +562,7 @@ impl Settings {
             })
     }
 
-    /// A topic's settings: row, value in force, and where that comes from.
+    /// A topic's settings: row, effective value, and its source.
     pub(crate) fn topic_rows<'a>(
         &'a self,
         topic: &'a Values,
@@ -602,7 +602,7 @@ impl Settings {
     }
 }
 
-/// Where a value in force comes from, with DescribeConfigs' numbers.
+/// The source of an effective value, with DescribeConfigs' numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConfigSource {
     Topic = 1,
@@ -623,7 +623,7 @@ fn default_of(table: &'static [Key], name: &str) -> &'static str {
         .map_or("", |key| key.default)
 }
 
-/// A number whose text was held against its row's bounds when it was set; rows' bounds fit the type they are read as.
+/// A number that was checked against its row's bounds when it was set; the bounds fit the type that it is read as.
 fn number<T: std::str::FromStr + Default>(text: &str) -> T {
     text.parse().unwrap_or_default()
 }

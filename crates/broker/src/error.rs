@@ -1,4 +1,4 @@
-//! Why a broker could not start or run.
+//! Errors of starting and running a broker.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ pub enum BrokerError {
     /// A setting is unknown or its value is out of range.
     #[error("{0}")]
     Config(String),
-    /// The address could not be listened on.
+    /// The broker cannot listen on the address.
     #[error("cannot listen on {host}:{port}: {cause}; is another broker running there?")]
     Listen {
-        /// Host asked for.
+        /// The requested host.
         host: String,
-        /// Port asked for.
+        /// The requested port.
         port: u16,
-        /// What the operating system said.
+        /// The operating system's error.
         cause: Arc<io::Error>,
     },
     /// A file of the data folder could not be read or written.
     #[error("{}: {cause}", path.display())]
     Io {
-        /// File or folder at fault.
+        /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         cause: Arc<io::Error>,
     },
     /// Another broker has the data folder open.
@@ -38,12 +38,12 @@ pub enum BrokerError {
     /// The tokio runtime is being shut down.
     #[error("the broker's runtime is being shut down")]
     Runtime,
-    /// A file of the data folder holds what no broker wrote there.
+    /// A file of the data folder has invalid contents.
     #[error("{}: {what}", path.display())]
     Corrupt {
-        /// File at fault.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The problem, and what to do.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Faults on demand: what a test makes the broker do wrong.
+//! Faults on demand, for tests.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,25 +7,25 @@ use ottla_protocol::{ApiKey, ErrorCode};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-/// What happens to a request instead of, or besides, being answered.
+/// A fault of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It is not applied and answered with this code wherever the answer has a place for one.
+    /// The broker does not apply the request, and answers this code in every place of the response for one.
     Error(ErrorCode),
-    /// It is applied and answered so much later.
+    /// The broker applies the request, and answers after this delay.
     Delay(Duration),
-    /// The connection is closed, and it is not applied.
+    /// The broker closes the connection without applying the request.
     CloseBefore,
-    /// It is applied, and the connection is closed without an answer.
+    /// The broker applies the request, and closes the connection without a response.
     CloseAfterApply,
-    /// It is neither applied nor answered; the connection stays.
+    /// The broker neither applies nor answers the request, and keeps the connection.
     Silence,
-    /// It is applied, and the connection is closed after so many bytes of the answer's frame.
+    /// The broker applies the request, and closes the connection after this number of bytes of the response's frame.
     CutAfter(usize),
 }
 
-/// The faults still to come, per API in the order they were asked for.
+/// The pending faults per API, in the order of the calls.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Mutex<FxHashMap<i16, VecDeque<(Fault, u32)>>>);
 

@@ -1,13 +1,12 @@
-//! The embedded broker: one node that speaks Kafka's protocol, in memory or on a folder.
+//! The embedded broker: one node that speaks Kafka's protocol, and keeps its logs in memory or in a folder.
 //!
 //! * [`Broker`] is the shell: a tokio listener and a task per [`connection`], which are the only users of sockets and of
 //!   the [`clock`].
 //! * [`core`] is the broker without them; [`api`] has one file per API.
 //! * [`group`] is the group coordinator, a state machine; [`storage`] the partitions' logs, in Kafka's segment format.
-//! * [`fault`] makes it misbehave for tests.
+//! * [`fault`] injects faults for tests.
 //!
-//! What it does not do: replicas, transactions, compaction, expiry by time, TLS, SASL and ACLs. What is not done is not
-//! advertised in ApiVersions.
+//! It has no replicas, transactions, compaction, retention by time, TLS, SASL or ACLs, and ApiVersions does not advertise them.
 
 mod api;
 mod clock;

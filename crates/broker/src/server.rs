@@ -21,10 +21,10 @@ use crate::error::BrokerError;
 use crate::fault::Fault;
 
 const NODE_ID: i32 = 1;
-/// How long the listener rests when the system has no socket to give.
+/// How long the listener waits when the system is out of sockets.
 const OUT_OF_SOCKETS: Duration = Duration::from_millis(100);
 
-/// A broker that is running, until [`Broker::stop`] or its drop.
+/// A running broker; [`Broker::stop`] or dropping it stops it.
 pub struct Broker {
     core: Arc<Core>,
     address: SocketAddr,
@@ -37,7 +37,7 @@ struct Running {
 }
 
 impl Broker {
-    /// Starts a broker on the current tokio runtime. It takes connections when this returns.
+    /// Starts a broker on the current tokio runtime. It accepts connections when this returns.
     ///
     /// # Errors
     /// A setting is wrong, the address is taken, or the data folder cannot be read.
@@ -91,17 +91,17 @@ impl Broker {
         }
     }
 
-    /// Has the next `count` requests of `api`, after those already spoken for, meet `fault`.
+    /// Injects `fault` into the next `count` requests of `api`, after those of earlier calls.
     pub fn inject(&self, api: ApiKey, fault: Fault, count: u32) {
         self.core.faults.inject(api, fault, count);
     }
 
-    /// Takes back every fault that has not happened yet.
+    /// Drops all pending faults.
     pub fn clear_faults(&self) {
         self.core.faults.clear();
     }
 
-    /// Ends all connections, waits for the tasks and makes the log last. Stopping a stopped broker does nothing.
+    /// Closes all connections, waits for the tasks and flushes the log. Stopping a stopped broker does nothing.
     ///
     /// # Errors
     /// The log could not be flushed to its folder.
@@ -117,7 +117,7 @@ impl Broker {
     }
 }
 
-/// Runs `work`, which reads or writes files, where it holds up nobody.
+/// Runs `work`, which reads or writes files, where it blocks no other task.
 async fn off_thread<R: Send + 'static>(
     work: impl FnOnce() -> Result<R, BrokerError> + Send + 'static,
 ) -> Result<R, BrokerError> {
@@ -138,7 +138,7 @@ impl fmt::Debug for Broker {
     }
 }
 
-/// The host to tell clients, who cannot connect to "any address".
+/// The host for clients, which cannot connect to "any address".
 fn reachable(host: &str, address: SocketAddr) -> String {
     match address.ip() {
         ip if ip.is_unspecified() && ip.is_ipv4() => "127.0.0.1".to_owned(),
@@ -172,7 +172,7 @@ async fn listen_until(listener: TcpListener, core: Arc<Core>, mut stopped: onesh
     tasks.shutdown().await;
 }
 
-/// Moves the groups' clock hand.
+/// Drives the groups' timers.
 async fn run_timers(core: Arc<Core>) {
     loop {
         match core.next_timeout() {

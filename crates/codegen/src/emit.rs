@@ -1,8 +1,8 @@
 //! Rust source from resolved messages.
 //!
 //! A struct gets three functions for all its versions: `measure` (the exact size, and every check that can fail),
-//! `write` (which cannot fail any more) and `read`. What a version decides stands in them as plain comparisons, dropped
-//! where every version that reaches the struct answers alike. The primitives they call are those of `protocol/src/wire`.
+//! `write` (which cannot fail) and `read`. They compare the version directly, and leave out a comparison that has the same
+//! result for every version of the struct. They call the primitives of `protocol/src/wire`.
 
 mod code;
 mod codec;
@@ -42,7 +42,7 @@ pub fn messages(messages: &[Message]) -> String {
     out + &api_keys(messages)
 }
 
-/// The enum of API keys, what is asked about each, and the traits that tie a request to its response.
+/// The enum of API keys with its methods, and the traits that connect a request with its response.
 fn api_keys(messages: &[Message]) -> String {
     let mut requests: Vec<(i16, &str, &Message)> = messages
         .iter()

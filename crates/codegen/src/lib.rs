@@ -1,7 +1,7 @@
-//! From schemas to Rust source: [`schema`] (as written), [`resolve`] (what it means), [`refusal`] (how a
-//! request is refused), [`emit`] (text).
+//! Generates Rust source from schemas: [`schema`] parses them, [`resolve`] applies the rules, [`refusal`] plans error
+//! responses, and [`emit`] writes the text.
 //!
-//! `protocol/build.rs` calls [`generate`]; `cargo run -p ottla-codegen -- show FetchRequest` prints what is built.
+//! `protocol/build.rs` calls [`generate`]; `cargo run -p ottla-codegen -- show FetchRequest` prints the result.
 
 pub mod emit;
 pub mod refusal;
@@ -15,15 +15,15 @@ pub use schema::SchemaError;
 /// The generated sources, each to be included in a module of `ottla-protocol`.
 #[derive(Debug)]
 pub struct Sources {
-    /// A module a message, and the enum of API keys.
+    /// One module per message, and the enum of API keys.
     pub messages: String,
     /// The constants of the error codes, with names and retriability.
     pub errors: String,
-    /// The walk through every message that its forms share.
+    /// The walk over every message's fields, for all forms.
     pub forms: String,
     /// The kinds of records in internal topics.
     pub internal: String,
-    /// The response that refuses each request.
+    /// The error response of each request.
     pub refusals: String,
 }
 

@@ -1,59 +1,58 @@
-//! How a request is refused: for every request the plan by which its response is filled with an error code.
+//! Plans the error response of every request: which fields of the response it fills, and with what.
 //!
-//! The schemas say nearly all of it. The code goes into every error code of the response, the message and the throttle time
-//! into theirs. Where a struct has no code of its own, the code stands in the elements of its arrays; then the array of
-//! the request that names the same things is found, and one element answers one that was asked about, with its name,
-//! partition or id. What Kafka does beyond that stands in `schemas/refusals.json`, with a reason for each row; the oracle is
-//! its `AbstractRequest.getErrorResponse`.
+//! The schemas decide nearly all of it. The plan sets every error code, message and throttle time of the response. If a struct
+//! has no error code itself, the elements of its arrays have one: the plan finds the array of the request that names the same
+//! things, and adds one element per requested one, with its name, partition or id. `schemas/refusals.json` has the cases where
+//! Kafka differs, each with a reason; the oracle is Kafka's `AbstractRequest.getErrorResponse`.
 
 use std::cell::Cell;
 
 use crate::resolve::{Default, Field, Message, Struct, struct_name, value};
 use crate::schema::{MessageType, RefusalRow, SchemaError, Type, Versions};
 
-/// The response of one request, as a refusal fills it.
+/// The error response of one request.
 #[derive(Debug)]
 pub struct Plan<'a> {
     /// The request.
     pub request: &'a Message,
     /// Its response.
     pub response: &'a Message,
-    /// What is set in the response.
+    /// The fields to set in the response.
     pub steps: Vec<Step<'a>>,
 }
 
-/// A field of the response that is set, in some versions.
+/// A field of the response to set, in some versions.
 #[derive(Debug)]
 pub struct Step<'a> {
     /// The field.
     pub field: &'a Field,
-    /// The versions in which it is set so.
+    /// The versions in which it has this value.
     pub versions: Versions,
-    /// To what.
+    /// The value.
     pub value: FieldValue<'a>,
 }
 
-/// What a field is set to.
+/// The value of a field in an error response.
 #[derive(Debug)]
 pub enum FieldValue<'a> {
     /// The error code.
     Code,
-    /// What is said about the error.
+    /// The error message.
     Message,
     /// The throttle time.
     Throttle,
     /// A value of `refusals.json`.
     Value(Default),
-    /// What was asked.
+    /// A value of the request.
     Request(RequestValue<'a>),
-    /// An element for each one that was asked about, on each of these ways.
+    /// One element per requested one, on each of these ways.
     Each(Vec<(Way<'a>, Vec<Step<'a>>)>),
 }
 
 /// A value of the request: of a struct on the way, or the element of an array of plain values itself.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestValue<'a> {
-    /// How many arrays lie around it.
+    /// The number of arrays around it.
     pub depth: usize,
     /// The field; `None` for the element itself.
     pub field: Option<&'a Field>,
@@ -101,7 +100,7 @@ pub fn plans<'a>(
     }
 }
 
-/// A row of `refusals.json`, and whether it was of use.
+/// A row of `refusals.json`, and whether a plan used it.
 struct Row<'a> {
     written: &'a RefusalRow,
     used: Cell<bool>,
@@ -123,7 +122,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// One level of what was asked: the request itself, then the element of each array on the way.
+/// One level of the request: the request itself, then the element of each array on the way.
 #[derive(Debug, Clone, Copy)]
 enum Level<'a> {
     Struct(&'a Struct),
@@ -131,7 +130,7 @@ enum Level<'a> {
     Plain(&'a Field),
 }
 
-/// What a field is set to in one version.
+/// The value of a field in one version.
 #[derive(Debug, Clone, PartialEq)]
 enum Choice {
     Nothing,

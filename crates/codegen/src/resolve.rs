@@ -1,7 +1,7 @@
-//! What a schema means: one plan a struct, with every name, default, nullability and version settled.
+//! Resolves schemas: it decides every name, default, nullability and version of each struct.
 //!
-//! Here stand the rules of Kafka's generator that its notation leaves unsaid: when a default is null, which structs a
-//! version can reach, how few bytes an element can take. Text is left to [`crate::emit`].
+//! It has the rules of Kafka's generator that its notation does not state: when a default is null, which structs a
+//! version can reach, how few bytes an element can take. [`crate::emit`] writes the text.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ pub struct Message {
     pub name: String,
     /// The name of its module.
     pub module: String,
-    /// What it is for.
+    /// Its type.
     pub kind: MessageType,
     /// Its API key.
     pub api_key: Option<i16>,
@@ -24,9 +24,9 @@ pub struct Message {
     pub versions: Versions,
     /// Those with compact lengths and tags, within `versions`.
     pub flexible: Versions,
-    /// Is the last version served only where a broker was told to?
+    /// Does a broker serve the last version only if it is configured to?
     pub unstable: bool,
-    /// Who answers it: `broker`, `controller`; before 4.0 also `zkBroker`.
+    /// The listeners that serve it: `broker`, `controller`; before 4.0 also `zkBroker`.
     pub listeners: Vec<String>,
     /// The structs, the root first, each before those that it holds.
     pub structs: Vec<Struct>,
@@ -66,7 +66,7 @@ pub struct Field {
     pub tag: Option<(u32, Versions)>,
     /// Is it written compactly in flexible versions?
     pub compact: bool,
-    /// May it be dropped in silence where a version lacks it?
+    /// Is it ignorable: may it be dropped silently if a version lacks it?
     pub ignorable: bool,
     /// The value where nothing was written.
     pub default: Default,
@@ -79,7 +79,7 @@ pub struct Field {
 pub enum Default {
     /// Null.
     Null,
-    /// Zero, false, empty, or a struct of defaults: what the type has without being told.
+    /// Zero, false, empty, or a struct of defaults: the default of the type.
     Natural,
     /// True.
     True,

@@ -1,4 +1,4 @@
-//! Schemas as they are written: the JSON files of `schemas/`, parsed and checked for form, not yet for meaning.
+//! Parses the JSON files of `schemas/` and checks their form; [`crate::resolve`] checks their meaning.
 //!
 //! The notation is Kafka's (`clients/src/main/resources/common/message/README.md` there): ranges of versions such as
 //! `0-3` and `2+`, types such as `[]int32`. `schemas/README.md` says where the files come from.
@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// What can be wrong with a set of schemas.
+/// Errors of a set of schemas.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
@@ -19,7 +19,7 @@ pub enum SchemaError {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file is not a schema.
@@ -30,7 +30,7 @@ pub enum SchemaError {
         /// Where and why.
         source: serde_json::Error,
     },
-    /// A schema that is well formed and means nothing.
+    /// A well-formed schema without a meaning.
     #[error("{message}: {reason}")]
     Meaning {
         /// The message, and where it is about one, the field.
@@ -170,7 +170,7 @@ pub enum Type {
     Records,
     /// A struct by its name.
     Struct(String),
-    /// Many of one of the others.
+    /// An array of another type.
     Array(Box<Type>),
 }
 
@@ -260,7 +260,7 @@ pub struct Field {
     /// The value where nothing was written; `Some(Null)` says null.
     #[serde(default, deserialize_with = "present")]
     pub default: Option<serde_json::Value>,
-    /// May it be dropped in silence where a version lacks it?
+    /// Is it ignorable: may it be dropped silently if a version lacks it?
     #[serde(default)]
     pub ignorable: bool,
     /// Part of the key, in Kafka's collections. Nothing on the wire.
@@ -306,7 +306,7 @@ pub struct Message {
     /// Those with compact lengths and tags.
     #[serde(default = "no_versions")]
     pub flexible_versions: Versions,
-    /// Is the last version served only where a broker was told to?
+    /// Does a broker serve the last version only if it is configured to?
     #[serde(default)]
     pub latest_version_unstable: bool,
     /// Its fields, in the order of the wire.

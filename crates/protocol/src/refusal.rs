@@ -1,11 +1,11 @@
-//! Refusing a request: the response of its API and version that says an error code wherever it has a place for one.
+//! Builds the error response to a request: it has the error code in every place that its API and version have for one.
 //!
-//! A response carries the code at its top, or in an element for each topic, partition, group or resource that was asked
-//! about; the elements name what was asked, and hold no data. Which it is follows from the schemas, and where Kafka does
-//! something else from `schemas/refusals.json`. The model is Kafka's `AbstractRequest.getErrorResponse`.
+//! The code is at the top of the response, or in one element for each requested topic, partition, group or resource; such an
+//! element names what was requested and has no data. The schemas decide which it is, and `schemas/refusals.json` has the cases
+//! where Kafka differs. The model is Kafka's `AbstractRequest.getErrorResponse`.
 //!
-//! A few versions have no place for an error, such as DescribeLogDirs 0 to 2; and a request that asks about nothing may get
-//! an answer about nothing. The response is made all the same: it is well formed and says no error.
+//! A few versions have no place for an error, such as DescribeLogDirs 0 to 2, and an empty request may get an empty response.
+//! The response is then well formed but without the error.
 
 use bytes::Bytes;
 
@@ -29,14 +29,14 @@ use generated::visit;
 pub struct Refusal {
     /// The error.
     pub code: ErrorCode,
-    /// What is said about it, where the response has a place for that. Where that place takes no null, `None` is empty.
+    /// The error message, if the response has a field for it. If that field cannot be null, `None` becomes the empty string.
     pub message: Option<Str>,
-    /// How long the client is asked to wait, in milliseconds, where the response has a place for that.
+    /// The throttle time in milliseconds, if the response has a field for it.
     pub throttle_time_ms: i32,
 }
 
 impl From<ErrorCode> for Refusal {
-    /// A refusal by a bare code.
+    /// A refusal with only a code.
     fn from(code: ErrorCode) -> Self {
         Self {
             code,
@@ -45,20 +45,20 @@ impl From<ErrorCode> for Refusal {
     }
 }
 
-/// A request that can be refused: all can.
+/// A request that can be refused; all of them can.
 pub trait Refuse: Request {
-    /// The response of this version that says the error wherever it has a place for it. A version that is not in
-    /// [`Message::VERSIONS`] gives a response that cannot be encoded.
+    /// The response of this version, with the error in every place for it. For a version outside of [`Message::VERSIONS`] the
+    /// response cannot be encoded.
     ///
-    /// A Produce request with acks 0 is answered too; whether its sender waits for an answer is for the caller to look at.
+    /// It also answers a Produce request with acks 0; the caller must know that its sender does not wait for a response.
     fn error_response(&self, version: i16, refusal: &Refusal) -> Self::Response;
 }
 
-/// A request that could not be refused.
+/// Why a request cannot be refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefusalError {
-    /// The API is unknown here.
+    /// The API is unknown.
     #[error("no API has the key {0}")]
     UnknownApi(i16),
     /// The request cannot be read.
@@ -69,10 +69,10 @@ pub enum RefusalError {
     Encode(#[from] EncodeError),
 }
 
-/// The bytes of the response that refuses a request, without headers; `body` are those of the request.
+/// The bytes of the error response to a request, without headers; `body` is the request.
 ///
 /// # Errors
-/// The version is not one of the API, the bytes are not a request of it, or the response cannot be written.
+/// The API lacks the version, the bytes are not a request of it, or the response cannot be written.
 pub fn error_response(
     api: ApiKey,
     version: i16,
@@ -90,11 +90,11 @@ pub fn error_response(
     )
 }
 
-/// The frame of the response that refuses a request, for a frame whose API is known only by what it says. The length in
-/// front is taken off `frame`, and put in front of what comes.
+/// The frame of the error response to a request frame. The API is that of the frame's header. `frame` comes without its length;
+/// the result has one.
 ///
 /// # Errors
-/// The API or the version is unknown here, the bytes are not a request of it, or the response cannot be written.
+/// The API or the version is unknown, the bytes are not a request of it, or the response cannot be written.
 pub fn error_frame(frame: Bytes, refusal: &Refusal) -> Result<Frame, RefusalError> {
     let (header, body) = header::decode_request_header(frame)?;
     let api = ApiKey::from_i16(header.api_key).ok_or(RefusalError::UnknownApi(header.api_key))?;
@@ -109,7 +109,7 @@ pub fn error_frame(frame: Bytes, refusal: &Refusal) -> Result<Frame, RefusalErro
     )
 }
 
-/// Something to do with a request type that is only known by its API.
+/// A generic operation on a request type that is known only by its API.
 trait Visitor {
     type Output;
     fn visit<R: Refuse>(self) -> Self::Output;
@@ -118,7 +118,7 @@ trait Visitor {
 struct Answer<'a> {
     version: i16,
     body: Reader,
-    /// Where there is one, a whole frame is wanted.
+    /// The correlation id, if a whole frame is wanted.
     correlation_id: Option<i32>,
     refusal: &'a Refusal,
 }

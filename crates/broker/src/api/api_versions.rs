@@ -1,6 +1,6 @@
 //! ApiVersions, versions 0 to 4.
 //!
-//! A newer version is answered with UNSUPPORTED_VERSION in the body of version 0, whatever was asked (KIP-511).
+//! The response to a newer version is UNSUPPORTED_VERSION in a body of version 0 (KIP-511).
 
 use ottla_protocol::messages::api_versions_response::ApiVersion;
 use ottla_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};

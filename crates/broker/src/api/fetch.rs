@@ -1,7 +1,7 @@
 //! Fetch, versions 4 to 18: a long poll over partitions; from version 13 topics go by id.
 //!
-//! Fetch sessions (KIP-227) are answered without one, session id 0, which a client must take; every request is then
-//! whole. There are no replicas here, so followers are turned away, and leader epochs only have to be the one there is.
+//! The broker opens no fetch sessions (KIP-227): it answers session id 0, which a client must accept, and every request is
+//! complete. There are no replicas, so that it rejects followers and knows only one leader epoch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,11 +55,11 @@ impl Api for FetchRequest {
     }
 }
 
-/// What one look at all partitions found.
+/// The result of reading all partitions once.
 struct Attempt {
     topics: Vec<(FetchableTopicResponse, Vec<Found>)>,
     bytes: usize,
-    /// A partition cannot be read, which the client is told at once.
+    /// A partition cannot be read; the response is sent at once.
     failed: bool,
 }
 
@@ -111,7 +111,7 @@ impl Attempt {
         attempt
     }
 
-    /// Has `watcher` told of what is appended after this look.
+    /// Registers `watcher` for records that are appended after this read.
     fn watch(&self, watcher: &Arc<Watcher>) {
         for found in self.topics.iter().flat_map(|(_, partitions)| partitions) {
             let log = found
@@ -208,7 +208,7 @@ fn read_partition(
     }
 }
 
-/// Whether a client's idea of the leader epoch is right; below 0 it has none.
+/// Checks the leader epoch of a client; below 0 it has none.
 pub(super) fn check_epoch(epoch: i32) -> Result<(), ErrorCode> {
     match epoch {
         ..0 | LEADER_EPOCH => Ok(()),

@@ -1,7 +1,7 @@
 //! The APIs, one file each: a request in, an answer out, no socket and no clock.
 //!
-//! [`handle`] is the door: a frame comes in, its header is read, and the table at the end finds the API. What is not in
-//! the table is not advertised, and asking for it ends the connection, as with Kafka.
+//! [`handle`] reads the header of a frame and finds the API in the table at the end. An API outside the table is not
+//! advertised, and a request for it closes the connection, as in Kafka.
 
 mod api_versions;
 mod create_partitions;
@@ -50,7 +50,7 @@ use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Str, Versions};
 use crate::core::{Core, Now};
 use crate::storage::log::Watcher;
 
-/// A request's surroundings.
+/// The context of a request.
 pub(crate) struct Cx<'a> {
     pub(crate) core: &'a Arc<Core>,
     pub(crate) now: Now,
@@ -59,17 +59,17 @@ pub(crate) struct Cx<'a> {
     pub(crate) client_host: IpAddr,
 }
 
-/// What comes of a request.
+/// The outcome of a request.
 pub(crate) enum Outcome<R> {
-    /// The answer.
+    /// The response.
     Answer(R),
-    /// No answer is wanted.
+    /// No response: the client does not expect one.
     Silent,
-    /// The connection ends, for this reason.
+    /// The broker closes the connection for this reason.
     Close(String),
-    /// The answer comes when something else happened.
+    /// The response comes after another event.
     Later(Pin<Box<dyn Future<Output = Outcome<R>> + Send>>),
-    /// The answer is made when there is more to read, or at the deadline.
+    /// The response is built when more records arrive, or at the deadline.
     Wait(Wait<R>),
 }
 
@@ -105,16 +105,16 @@ impl<R: Send + 'static> Outcome<R> {
 
 /// One API: a file beside this one.
 pub(crate) trait Api: Refuse {
-    /// The versions handled, whole in what they mean.
+    /// The versions that are fully handled.
     const HANDLED: Versions;
 
     /// The versions named in ApiVersions.
     const ADVERTISED: Versions = Self::HANDLED;
 
-    /// Does what is asked.
+    /// Handles the request.
     fn answer(self, cx: &Cx<'_>) -> Outcome<Self::Response>;
 
-    /// Does whoever sent it wait for an answer?
+    /// Does the client wait for a response?
     fn is_answered(&self) -> bool {
         true
     }
@@ -125,7 +125,7 @@ pub(crate) trait Api: Refuse {
         Outcome::Close(format!("{name} version {version} is not handled"))
     }
 
-    /// The answer that says `code`, and its name, wherever this API has a place for it.
+    /// The response with `code` and its name in every place that this API has for them.
     fn refuse(&self, version: i16, code: ErrorCode) -> Self::Response {
         let refusal = Refusal {
             code,
@@ -136,14 +136,14 @@ pub(crate) trait Api: Refuse {
     }
 }
 
-/// What is to be done with a request.
+/// Whether to handle or to refuse a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ask {
     Answer,
     Refuse(ErrorCode),
 }
 
-/// The header of a frame, and which API it is for.
+/// A frame with a decoded header.
 pub(crate) struct Opened {
     pub(crate) api: ApiKey,
     header: RequestHeader,
@@ -153,7 +153,7 @@ pub(crate) struct Opened {
 /// Reads the header of a frame.
 ///
 /// # Errors
-/// Why the connection must end.
+/// Why the connection must be closed.
 pub(crate) fn open(frame: Bytes) -> Result<Opened, String> {
     let (header, body) = header::decode_request_header(frame)
         .map_err(|error| format!("it sent no request header: {error}"))?;
@@ -258,7 +258,7 @@ pub(crate) mod operations {
         bits
     }
 
-    /// What stands for "not asked for".
+    /// The value for "not requested".
     pub(crate) const UNKNOWN: i32 = i32::MIN;
     /// Read, write, create, delete, alter, describe, describe and alter configs.
     pub(crate) const TOPIC: i32 = bits(&[3, 4, 5, 6, 7, 8, 10, 11]);

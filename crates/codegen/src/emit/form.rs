@@ -1,6 +1,6 @@
-//! The walk through every struct that its forms share: Kafka's JSON, and Python's objects.
+//! The walk over every struct's fields, for all forms: Kafka's JSON, and Python's objects.
 //!
-//! `show` and `take` know nothing of a form but the traits of `protocol/src/form`, so that each is written once.
+//! `show` and `take` use only the traits of `protocol/src/form`, so that one version of each serves all forms.
 
 use super::code::{Code, Condition};
 use super::codec::{condition, differs};

@@ -1,4 +1,4 @@
-//! The table of what stands in Kafka's internal topics: which messages the type number of a record means.
+//! The table of records in Kafka's internal topics: which messages belong to the type number of a record.
 
 use std::collections::HashSet;
 
@@ -95,7 +95,7 @@ fn kind<'a>(
     })
 }
 
-/// Schemas say no topic; the names of all but the group coordinator's records do.
+/// Schemas name no topic; the names of the records do, except those of the group coordinator.
 fn coordinator_topic(stem: &str) -> &'static str {
     match stem {
         "TransactionLog" => "TransactionState",

@@ -6,9 +6,8 @@ use super::walk::Walk;
 use super::{BatchHeader, ControlType, Records, RecordsError};
 use crate::compression::{self, Compression};
 
-/// Walks the batches of what holds nothing else, such as the log of a new broker; [`entries`](super::entries) walks what may
-/// be older. A last batch that is cut short ends the walk: Fetch gives as many
-/// bytes as were asked for, without a look at where batches end.
+/// Walks a buffer that holds only batches, such as the log of a new broker; [`entries`](super::entries) also walks older
+/// formats. A last batch that is cut short ends the walk: a Fetch response may end in the middle of a batch.
 #[must_use]
 pub fn batches(records: Bytes) -> Batches {
     Batches {
@@ -23,14 +22,14 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Bytes not walked yet: after the end those of a batch that was cut short, or 0.
+    /// The number of bytes that are not walked yet: at the end, those of a batch that is cut short, or 0.
     #[must_use]
     pub fn leftover(&self) -> usize {
         self.walk.rest.len()
     }
 
-    /// How the batch at the end was cut short, if there is one: what to say where it is the only batch, so that reading
-    /// could not go on.
+    /// The error for a last batch that is cut short, if there is one. Report it if no whole batch came before, because a consumer
+    /// cannot continue then.
     #[must_use]
     pub fn cut(&self) -> Option<RecordsError> {
         self.walk.cut(BatchHeader::SIZE)
@@ -55,10 +54,10 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Reads the one batch that `bytes` hold. Its checksum is not looked at.
+    /// Parses bytes that hold exactly one batch. It does not check the checksum.
     ///
     /// # Errors
-    /// A header that cannot be, or bytes that are not those of one batch.
+    /// An impossible header, or bytes that are not exactly one batch.
     pub fn parse(bytes: Bytes) -> Result<Self, RecordsError> {
         let header = BatchHeader::parse(&bytes)?;
         let base_offset = header.base_offset;
@@ -81,10 +80,9 @@ impl Batch {
     /// Checks the checksum.
     ///
     /// # Errors
-    /// [`RecordsError::Crc`] if the bytes are not those that were written.
+    /// [`RecordsError::Crc`] if the bytes changed after they were written.
     pub fn verify_crc(&self) -> Result<(), RecordsError> {
-        let computed =
-            crc32c::crc32c(self.bytes.get(BatchHeader::CRC_FROM..).unwrap_or_default());
+        let computed = crc32c::crc32c(self.bytes.get(BatchHeader::CRC_FROM..).unwrap_or_default());
         let BatchHeader {
             base_offset,
             crc: expected,
@@ -101,7 +99,7 @@ impl Batch {
         }
     }
 
-    /// The record section as it is in the batch.
+    /// The record section, as stored in the batch.
     #[must_use]
     pub fn section(&self) -> Bytes {
         self.bytes.slice(BatchHeader::SIZE.min(self.bytes.len())..)
@@ -122,8 +120,8 @@ impl Batch {
         Ok(Bytes::from(payload))
     }
 
-    /// As [`Self::payload`], into a buffer that is used for one batch after the other. `scratch` is not touched if the batch
-    /// is not compressed.
+    /// As [`Self::payload`], into a buffer that several batches can share. It does not use `scratch` if the batch is not
+    /// compressed.
     ///
     /// # Errors
     /// As [`Self::payload`].
@@ -142,19 +140,19 @@ impl Batch {
         Ok(scratch)
     }
 
-    /// The records of a payload that [`Self::payload`] gave.
+    /// The records of the payload that [`Self::payload`] returned.
     ///
     /// # Errors
-    /// [`RecordsError::Count`] if the payload cannot hold as many records as the header says; then per record.
+    /// [`RecordsError::Count`] if the payload cannot hold as many records as the header says; then one error per record.
     pub fn records<'a>(&self, payload: &'a [u8]) -> Result<Records<'a>, RecordsError> {
         Records::new(&self.header, payload)
     }
 
-    /// What a control batch says: what its first record says, further ones have no meaning. `None` for batches that are not
-    /// control batches or that compaction left empty.
+    /// The type of a control batch, which its first record has; further records have no meaning. `None` for other batches, and
+    /// for control batches that compaction left empty.
     ///
     /// # Errors
-    /// Those of reading the first record.
+    /// The errors of reading the first record.
     pub fn control_type(&self, limit: usize) -> Result<Option<ControlType>, RecordsError> {
         if !self.header.is_control() {
             return Ok(None);

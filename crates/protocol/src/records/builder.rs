@@ -1,11 +1,11 @@
-//! Writing batches.
+//! Writes record batches.
 
 use bytes::Bytes;
 
 use super::{BatchHeader, NO_TIMESTAMP, RecordsError, varint};
 use crate::compression::{self, Compression};
 
-/// Who wrote a batch, for idempotence and transactions (KIP-98).
+/// The producer of a batch, for idempotence and transactions (KIP-98).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProducerState {
     /// The producer's id, or -1.
@@ -31,15 +31,15 @@ impl Default for ProducerState {
     }
 }
 
-/// The least room of a new batch, in bytes.
+/// The least capacity of a new batch, in bytes.
 const ROOM: usize = 4 << 10;
 /// Room after the last record, for the zeros of [`Out::short`].
 const SHORT: usize = 32;
-/// The most that the length field of a batch can count.
+/// The maximum of a batch's length field.
 const MOST: usize = BatchHeader::PREFIX + i32::MAX as usize;
 
-/// Encodes records straight into the bytes of a batch. If the batch is not compressed those bytes are the batch; else its
-/// record section is compressed once, when it is finished.
+/// Encodes records directly into the bytes of a batch. If the batch is not compressed, those bytes are the batch; otherwise
+/// [`Self::finish`] compresses the record section once.
 ///
 /// ```
 /// use ottla_protocol::compression::Compression;
@@ -63,7 +63,7 @@ pub struct BatchBuilder {
     transactional: bool,
     /// Nothing, or room for the header and then the records.
     buffer: Vec<u8>,
-    /// Size of the last batch before compression: a steady producer's next one will be about as large.
+    /// Size of the last batch before compression: the next one of a steady producer will be about as large.
     last_size: usize,
     count: i32,
     last_delta: i32,
@@ -72,8 +72,8 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// A builder of batches whose timestamps the producer sets. A level that the codec does not have shows when a batch is
-    /// finished; [`Compression::check_level`] tells earlier.
+    /// A builder of batches whose timestamps the producer sets. An invalid level is an error when a batch is
+    /// finished; [`Compression::check_level`] finds it earlier.
     #[must_use]
     pub fn new(codec: Compression, level: Option<i32>) -> Self {
         Self {
@@ -94,16 +94,16 @@ impl BatchBuilder {
         self.transactional = yes;
     }
 
-    /// Sets what the timestamps of this batch are written as differences from, before its first record is added; if it is
-    /// not set, that is the first record's timestamp.
+    /// Sets the base of this batch's timestamps. Call it before the first record is added; the default base is the first
+    /// record's timestamp.
     pub const fn set_base_timestamp(&mut self, timestamp: i64) {
         self.base_timestamp = Some(timestamp);
     }
 
-    /// Adds a record after the last one and returns its place in the batch. The timestamp is in milliseconds.
+    /// Adds a record after the last one and returns its index in the batch. The timestamp is in milliseconds.
     ///
     /// # Errors
-    /// [`RecordsError::TooLarge`] if the batch would pass 2 GiB; it is then as it was.
+    /// [`RecordsError::TooLarge`] if the batch would exceed 2 GiB; the batch is unchanged then.
     #[inline]
     pub fn append<'h>(
         &mut self,
@@ -117,10 +117,10 @@ impl BatchBuilder {
         Ok(delta)
     }
 
-    /// Adds a record at a distance from the first offset of the batch, for batches with gaps.
+    /// Adds a record at an offset relative to the first one of the batch, for batches with gaps.
     ///
     /// # Errors
-    /// As [`Self::append`], or [`RecordsError::Order`] if the distance is not above that of the last record.
+    /// As [`Self::append`], or [`RecordsError::Order`] if the relative offset is not above that of the last record.
     #[inline]
     pub fn append_at<'h>(
         &mut self,
@@ -168,7 +168,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// The most bytes that a record can take in a batch, before compression.
+    /// Maximum bytes of a record in a batch, before compression.
     #[must_use]
     pub fn record_size_bound<'h>(
         key: Option<&[u8]>,
@@ -207,11 +207,11 @@ impl BatchBuilder {
         self.max_timestamp
     }
 
-    /// Ends the batch: its bytes are ready to be sent. The builder is then empty and can be used for the next batch. No
-    /// records give no bytes.
+    /// Finishes the batch and returns its bytes, ready to send. The builder is empty then and can build the next batch. Without
+    /// records it returns no bytes.
     ///
     /// # Errors
-    /// The codec's, and [`RecordsError::TooLarge`] if it made more than 2 GiB. The records are then still there.
+    /// The codec's errors, and [`RecordsError::TooLarge`] for more than 2 GiB. The builder keeps the records then.
     pub fn finish(&mut self, state: ProducerState) -> Result<Bytes, RecordsError> {
         if self.is_empty() {
             return Ok(Bytes::new());
@@ -243,7 +243,7 @@ impl BatchBuilder {
         Ok(Bytes::from(batch))
     }
 
-    /// Forgets the records.
+    /// Drops the records.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.count = 0;
@@ -312,7 +312,7 @@ impl BatchBuilder {
     }
 }
 
-/// Number of headers, and their bytes.
+/// The number of headers, and their bytes.
 #[inline]
 fn measure<'h>(headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)>) -> (usize, usize) {
     headers.fold((0, 0), |(count, bytes), (key, value)| {
@@ -331,7 +331,7 @@ fn nullable_size(field: Option<&[u8]>) -> usize {
     }
 }
 
-/// A length as a varint takes it. No slice is longer than `isize::MAX`.
+/// A length for a varint. No slice is longer than `isize::MAX`.
 #[inline]
 const fn wide(length: usize) -> i64 {
     length as i64

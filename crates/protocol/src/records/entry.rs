@@ -1,4 +1,4 @@
-//! Entries of any age in a buffer: record batches and the messages before them.
+//! Entries of any format in a buffer: record batches, and messages of older brokers.
 
 use bytes::Bytes;
 
@@ -8,8 +8,8 @@ use super::{
 };
 use crate::compression::Compression;
 
-/// Walks what a Fetch response of any version or a segment of any age holds: batches (magic 2) and messages (magic 0 and 1),
-/// also mixed. A last one that is cut short ends the walk: Fetch gives as many bytes as were asked for.
+/// Walks the entries of a Fetch response of any version or of a log segment: batches (magic 2) and messages (magic 0 and 1),
+/// also mixed. A last entry that is cut short ends the walk: a Fetch response may end in the middle of one.
 #[must_use]
 pub fn entries(records: Bytes) -> Entries {
     Entries {
@@ -24,14 +24,14 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Bytes not walked yet: after the end those of an entry that was cut short, or 0.
+    /// The number of bytes that are not walked yet: at the end, those of an entry that is cut short, or 0.
     #[must_use]
     pub fn leftover(&self) -> usize {
         self.walk.rest.len()
     }
 
-    /// How the entry at the end was cut short, if there is one: what to say where it is the only one, so that reading could
-    /// not go on.
+    /// The error for a last entry that is cut short, if there is one. Report it if no whole entry came before, because a consumer
+    /// cannot continue then.
     #[must_use]
     pub fn cut(&self) -> Option<RecordsError> {
         self.walk.cut(LEAST)
@@ -48,10 +48,10 @@ impl Iterator for Entries {
 
 /// Bytes of the smallest message, which has magic 0 and neither key nor value.
 pub(super) const LEAST: usize = BatchHeader::PREFIX + 14;
-/// All formats have their version here.
+/// The index of the format's version, the same in all formats.
 pub(super) const MAGIC_AT: usize = 16;
 
-/// What a log is made of.
+/// An entry of a log.
 #[derive(Debug, Clone)]
 pub enum Entry {
     /// A batch of records, from 0.11 on.
@@ -61,10 +61,10 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// Reads the one entry that `bytes` hold. Its checksum is not looked at.
+    /// Parses bytes that hold exactly one entry. It does not check the checksum.
     ///
     /// # Errors
-    /// A start that cannot be, an unknown magic, or bytes that are not those of one entry.
+    /// An impossible start, an unknown magic, or bytes that are not exactly one entry.
     pub fn parse(bytes: Bytes) -> Result<Self, RecordsError> {
         match bytes.get(MAGIC_AT) {
             Some(0 | 1) => Message::parse(bytes).map(Self::Message),
@@ -96,8 +96,8 @@ impl Entry {
         }
     }
 
-    /// The offset in its first bytes: that of the first record, but in a wrapper of magic 0 or 1 that of the last one, as its
-    /// first one is known only to what is inside ([`Self::first_offset`]).
+    /// The offset in its first bytes: that of the first record, but for a wrapper of magic 0 or 1 that of the last record. Only
+    /// the messages inside know the first one ([`Self::first_offset`]).
     #[must_use]
     pub const fn base_offset(&self) -> i64 {
         match self {
@@ -106,10 +106,10 @@ impl Entry {
         }
     }
 
-    /// Offset of the first record, in a wrapper too; `payload` is what [`Self::payload`] gave.
+    /// Offset of the first record, also of a wrapper; `payload` is the result of [`Self::payload`].
     ///
     /// # Errors
-    /// Those of [`Self::records`] and of the first record of a wrapper.
+    /// The errors of [`Self::records`] and of the first record of a wrapper.
     pub fn first_offset(&self, payload: &[u8]) -> Result<i64, RecordsError> {
         match self {
             Self::Batch(batch) => Ok(batch.header.base_offset),
@@ -121,7 +121,7 @@ impl Entry {
         }
     }
 
-    /// Offset of the last record, also if compaction took it away.
+    /// Offset of the last record, even if compaction removed it.
     #[must_use]
     pub const fn last_offset(&self) -> i64 {
         match self {
@@ -130,7 +130,7 @@ impl Entry {
         }
     }
 
-    /// The offset to go on at after this entry.
+    /// The offset to continue at after this entry.
     #[must_use]
     pub const fn next_offset(&self) -> i64 {
         self.last_offset().saturating_add(1)
@@ -139,7 +139,7 @@ impl Entry {
     /// Its codec.
     ///
     /// # Errors
-    /// An id that no codec has, or a codec that its format does not have.
+    /// An unknown codec, or one that the format does not support.
     pub fn compression(&self) -> Result<Compression, RecordsError> {
         match self {
             Self::Batch(batch) => batch.header.compression(),
@@ -174,7 +174,7 @@ impl Entry {
         }
     }
 
-    /// The checksum as written: CRC-32C for magic 2, CRC-32 before.
+    /// The stored checksum: CRC-32C for magic 2, CRC-32 before.
     #[must_use]
     pub const fn crc(&self) -> u32 {
         match self {
@@ -186,7 +186,7 @@ impl Entry {
     /// Checks the checksum.
     ///
     /// # Errors
-    /// [`RecordsError::Crc`] if the bytes are not those that were written.
+    /// [`RecordsError::Crc`] if the bytes changed after they were written.
     pub fn verify_crc(&self) -> Result<(), RecordsError> {
         match self {
             Self::Batch(batch) => batch.verify_crc(),
@@ -194,7 +194,7 @@ impl Entry {
         }
     }
 
-    /// What [`Self::records`] reads, decompressed to at most `limit` bytes; a slice of the entry if it is not compressed.
+    /// The bytes for [`Self::records`], decompressed to at most `limit` bytes; a slice of the entry if it is not compressed.
     ///
     /// # Errors
     /// An unknown codec, damaged data, or more than the limit.
@@ -205,10 +205,10 @@ impl Entry {
         }
     }
 
-    /// The records of a payload that [`Self::payload`] gave, with the offsets and timestamps they have in the log.
+    /// The records of the payload that [`Self::payload`] returned, with their offsets and timestamps in the log.
     ///
     /// # Errors
-    /// A payload that cannot hold what the entry says; then per record.
+    /// A payload that is too small for its records; then one error per record.
     pub fn records<'a>(&self, payload: &'a [u8]) -> Result<EntryRecords<'a>, RecordsError> {
         Ok(match self {
             Self::Batch(batch) => EntryRecords::Batch(batch.records(payload)?),
@@ -227,7 +227,7 @@ pub enum EntryRecords<'a> {
 }
 
 impl EntryRecords<'_> {
-    /// Leaves the checksums of messages inside of a wrapper unread; records of a batch have none of their own.
+    /// Does not check the checksums of messages in a wrapper; records of a batch have none.
     #[must_use]
     pub fn without_crcs(self) -> Self {
         match self {

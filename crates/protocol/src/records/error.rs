@@ -1,8 +1,8 @@
-//! What can be wrong with record batches and messages.
+//! Errors of record batches and messages.
 
 use crate::compression::{Compression, CompressionError};
 
-/// What is wrong with one record.
+/// Why a record is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
@@ -12,10 +12,10 @@ pub enum Malformed {
     /// A varint is longer than its type allows.
     #[error("a varint is too long")]
     Varint,
-    /// Its fields take fewer bytes than its size says.
+    /// Its fields take fewer bytes than its length says.
     #[error("its length does not match its fields")]
     Size,
-    /// A length below -1, or -1 where nothing may be missing.
+    /// A length below -1, or -1 where null is not allowed.
     #[error("a length is negative")]
     NegativeLength,
     /// The number of headers is negative, or more than the bytes left can hold.
@@ -29,8 +29,8 @@ pub enum Malformed {
     Offset,
 }
 
-/// What is wrong with record batches and messages, or with what should become one. Each names the batch by its first offset, the
-/// message by its own.
+/// An error of a record batch or message, or of its input. It names a batch by its first offset and a message by its own
+/// offset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordsError {
@@ -39,7 +39,7 @@ pub enum RecordsError {
     Cut {
         /// Bytes the batch or its header needs.
         needed: usize,
-        /// Bytes there are.
+        /// Bytes that are present.
         left: usize,
     },
     /// More bytes than one batch.
@@ -57,10 +57,10 @@ pub enum RecordsError {
     Length {
         /// First offset of the batch.
         base_offset: i64,
-        /// The length as written.
+        /// The stored length.
         length: i32,
     },
-    /// A format that is unknown, or has no place here.
+    /// An unknown format, or one that is not allowed here.
     #[error("{}", magic_text(*.base_offset, *.magic))]
     Magic {
         /// First offset of the batch.
@@ -75,9 +75,9 @@ pub enum RecordsError {
     Crc {
         /// First offset of the batch.
         base_offset: i64,
-        /// What the header says.
+        /// The checksum in the header.
         expected: u32,
-        /// What the bytes say.
+        /// The checksum of the bytes.
         computed: u32,
     },
     /// Attributes name a codec that does not exist.
@@ -97,7 +97,7 @@ pub enum RecordsError {
     Count {
         /// First offset of the batch.
         base_offset: i64,
-        /// The number as written.
+        /// The stored number.
         count: i32,
         /// Bytes of the decompressed record section.
         bytes: usize,
@@ -143,7 +143,7 @@ pub enum RecordsError {
         /// Offset of the compressed message.
         offset: i64,
     },
-    /// A compressed message whose value holds none.
+    /// A compressed message whose value holds no messages.
     #[error("the compressed message at offset {offset} has no messages inside")]
     EmptyWrapper {
         /// Offset of the compressed message.
@@ -157,7 +157,7 @@ pub enum RecordsError {
     WrapperOffset {
         /// Offset of the compressed message.
         offset: i64,
-        /// Offset of the last message inside, as written.
+        /// Stored offset of the last message inside.
         last: i64,
     },
     /// A message in a compressed message is compressed itself.
@@ -167,7 +167,7 @@ pub enum RecordsError {
     Nested {
         /// Offset of the compressed message.
         offset: i64,
-        /// Which message inside, from 0.
+        /// Index of the message inside, from 0.
         index: i32,
     },
     /// A message in a compressed message has another format.
@@ -177,7 +177,7 @@ pub enum RecordsError {
     InnerMagic {
         /// Offset of the compressed message.
         offset: i64,
-        /// Which message inside, from 0.
+        /// Index of the message inside, from 0.
         index: i32,
         /// Its wrapper's magic.
         magic: i8,
@@ -191,9 +191,9 @@ pub enum RecordsError {
     InnerLength {
         /// Offset of the compressed message.
         offset: i64,
-        /// Which message inside, from 0.
+        /// Index of the message inside, from 0.
         index: i32,
-        /// The length as written.
+        /// The stored length.
         length: i32,
     },
     /// The checksum of a message in a compressed message is wrong.
@@ -204,11 +204,11 @@ pub enum RecordsError {
     InnerCrc {
         /// Offset of the compressed message.
         offset: i64,
-        /// Which message inside, from 0.
+        /// Index of the message inside, from 0.
         index: i32,
-        /// What the message says.
+        /// The checksum in the message.
         expected: u32,
-        /// What the bytes say.
+        /// The checksum of the bytes.
         computed: u32,
     },
     /// A record is malformed.
@@ -216,7 +216,7 @@ pub enum RecordsError {
     Record {
         /// First offset of the batch.
         base_offset: i64,
-        /// Which record, from 0.
+        /// Index of the record, from 0.
         index: i32,
         /// What is wrong with it.
         what: Malformed,
@@ -238,7 +238,7 @@ pub enum RecordsError {
         size: usize,
         /// Bytes of the batch before it.
         batch: usize,
-        /// The most bytes that a batch can have.
+        /// Maximum bytes of a batch.
         most: usize,
     },
     /// A record was added at an offset that is not above the last one's.
@@ -246,7 +246,7 @@ pub enum RecordsError {
     Order {
         /// The offset in the batch.
         delta: i32,
-        /// The one before.
+        /// The previous offset.
         last: i32,
     },
     /// A record was added to a message set at an offset that is not above the last one's.
@@ -254,7 +254,7 @@ pub enum RecordsError {
     SetOrder {
         /// The offset.
         offset: i64,
-        /// That of the record before, or the first offset of the set.
+        /// The offset of the previous record, or the first offset of the set.
         after: i64,
     },
 }

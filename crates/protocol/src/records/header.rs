@@ -8,15 +8,15 @@ use crate::compression::Compression;
 /// Who sets the timestamps of a batch (bit 3 of its attributes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TimestampType {
-    /// The producer, record by record.
+    /// The producer sets one per record.
     #[default]
     Create,
-    /// The broker, when it appends the batch: the batch's greatest timestamp is that of all its records.
+    /// The broker sets one for all records when it appends the batch: the batch's maximum timestamp.
     LogAppend,
 }
 
 impl TimestampType {
-    /// As Kafka numbers it: 0 or 1.
+    /// Kafka's number: 0 or 1.
     #[must_use]
     pub const fn id(self) -> i32 {
         match self {
@@ -31,21 +31,21 @@ impl TimestampType {
 pub struct BatchHeader {
     /// Offset of the first record.
     pub base_offset: i64,
-    /// Bytes after this field; [`Self::size`] counts all.
+    /// Number of bytes after this field; [`Self::size`] counts all.
     pub length: i32,
     /// Epoch of the leader that appended it, or -1.
     pub partition_leader_epoch: i32,
     /// Version of the format: 2.
     pub magic: i8,
-    /// CRC-32C of all bytes after it.
+    /// CRC-32C of all bytes after this field.
     pub crc: u32,
     /// Codec, timestamp type and flags.
     pub attributes: i16,
-    /// Offset of the last record less that of the first, also where compaction took records away.
+    /// Offset of the last record minus that of the first, even if compaction removed records.
     pub last_offset_delta: i32,
-    /// What records' timestamps are added to, in milliseconds; the delete horizon if [`Self::has_delete_horizon`].
+    /// The base of the records' timestamps, in milliseconds; the delete horizon if [`Self::has_delete_horizon`].
     pub base_timestamp: i64,
-    /// Greatest timestamp, in milliseconds, or -1.
+    /// Maximum timestamp, in milliseconds, or -1.
     pub max_timestamp: i64,
     /// Id of the idempotent or transactional producer, or -1.
     pub producer_id: i64,
@@ -68,12 +68,12 @@ impl BatchHeader {
     pub const SIZE: usize = 61;
     /// Bytes that [`Self::length`] does not count: the first offset and itself.
     pub const PREFIX: usize = 12;
-    /// Where the checksum is.
+    /// Position of the checksum.
     pub(super) const CRC_AT: usize = 17;
-    /// Where the bytes under the checksum begin.
+    /// Position of the first byte that the checksum covers.
     pub(super) const CRC_FROM: usize = 21;
 
-    /// Reads a header; the batch's other bytes need not be there.
+    /// Parses a header; the rest of the batch may be missing.
     ///
     /// # Errors
     /// [`RecordsError::Cut`], [`RecordsError::Length`] or [`RecordsError::Magic`].
@@ -113,10 +113,10 @@ impl BatchHeader {
         })
     }
 
-    /// Writes the header over the first [`Self::SIZE`] bytes of a batch, without looking at its checksum.
+    /// Overwrites the first [`Self::SIZE`] bytes of a batch with the header, and does not check the checksum.
     ///
     /// # Errors
-    /// [`RecordsError::Cut`] if there are not that many.
+    /// [`RecordsError::Cut`] for fewer bytes than a header.
     pub fn write_to(&self, batch: &mut [u8]) -> Result<(), RecordsError> {
         let left = batch.len();
         let mut out = batch.get_mut(..Self::SIZE).ok_or(RecordsError::Cut {
@@ -139,7 +139,7 @@ impl BatchHeader {
         Ok(())
     }
 
-    /// Writes the header over that of a whole batch, with length and checksum as the bytes have them.
+    /// Overwrites the header of a whole batch, and sets the length and the checksum.
     ///
     /// # Errors
     /// [`RecordsError::Cut`] for fewer bytes than a header, [`RecordsError::TooLarge`] for more than 2 GiB.
@@ -162,7 +162,7 @@ impl BatchHeader {
         Self::PREFIX + self.length.unsigned_abs() as usize
     }
 
-    /// Checks that the offsets have room for the records.
+    /// Checks that the range of offsets is large enough for the records.
     pub(super) fn check_range(&self) -> Result<(), RecordsError> {
         let (delta, count) = (self.last_offset_delta, self.count);
         if delta < 0 || count.saturating_sub(1) > delta {
@@ -178,7 +178,7 @@ impl BatchHeader {
     /// The codec of the record section.
     ///
     /// # Errors
-    /// [`RecordsError::Codec`] for an id that no codec has.
+    /// [`RecordsError::Codec`] for an unknown codec.
     pub fn compression(&self) -> Result<Compression, RecordsError> {
         let codec = self.attributes & CODEC;
         Compression::from_id(codec).ok_or(RecordsError::Codec {
@@ -203,13 +203,13 @@ impl BatchHeader {
         self.attributes & TRANSACTIONAL != 0
     }
 
-    /// Whether it holds a marker of the broker in place of an application's records.
+    /// Whether it holds a control record of the broker instead of an application's records.
     #[must_use]
     pub const fn is_control(&self) -> bool {
         self.attributes & CONTROL != 0
     }
 
-    /// Whether [`Self::base_timestamp`] is the time from which tombstones and markers may go (KIP-534).
+    /// Whether [`Self::base_timestamp`] is the time from which compaction may remove tombstones and markers (KIP-534).
     #[must_use]
     pub const fn has_delete_horizon(&self) -> bool {
         self.attributes & DELETE_HORIZON != 0
@@ -220,7 +220,7 @@ impl BatchHeader {
         self.attributes = self.attributes & !CODEC | codec.id();
     }
 
-    /// Sets who sets the timestamps.
+    /// Sets the timestamp type.
     pub const fn set_timestamp_type(&mut self, kind: TimestampType) {
         self.set_flag(LOG_APPEND, matches!(kind, TimestampType::LogAppend));
     }
@@ -230,7 +230,7 @@ impl BatchHeader {
         self.set_flag(TRANSACTIONAL, yes);
     }
 
-    /// Sets whether it holds markers.
+    /// Sets whether it is a control batch.
     pub const fn set_control(&mut self, yes: bool) {
         self.set_flag(CONTROL, yes);
     }
@@ -243,20 +243,20 @@ impl BatchHeader {
         };
     }
 
-    /// Offset of the last record, also if compaction took it away.
+    /// Offset of the last record, even if compaction removed it.
     #[must_use]
     pub const fn last_offset(&self) -> i64 {
         self.base_offset
             .saturating_add(self.last_offset_delta as i64)
     }
 
-    /// The offset to go on at after this batch.
+    /// The offset to continue at after this batch.
     #[must_use]
     pub const fn next_offset(&self) -> i64 {
         self.last_offset().saturating_add(1)
     }
 
-    /// Sequence number of the record at a distance in offsets; numbers begin again at 0 after 2^31 - 1. -1 if there are none.
+    /// Sequence number of the record at a relative offset; numbers restart at 0 after 2^31 - 1. -1 if the batch has none.
     #[must_use]
     pub const fn sequence(&self, offset_delta: i32) -> i32 {
         if self.base_sequence < 0 {
@@ -267,7 +267,7 @@ impl BatchHeader {
     }
 }
 
-/// Reads the length of a batch or message set from its first bytes, if they are there.
+/// Reads the length of a batch or message set from its first bytes, if they are present.
 pub(super) fn whole_size(bytes: &[u8]) -> Result<Option<usize>, RecordsError> {
     let Some(mut start) = bytes.get(..BatchHeader::PREFIX) else {
         return Ok(None);

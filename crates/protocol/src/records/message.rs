@@ -9,17 +9,17 @@ use crate::compression::{self, Compression};
 /// Offset and size, before each message.
 pub(super) const PREFIX: usize = BatchHeader::PREFIX;
 const ATTRIBUTES_AT: usize = 17;
-/// What the checksum covers begins here, with the magic.
+/// Position of the first byte that the checksum covers, the magic.
 pub(super) const CRC_FROM: usize = 16;
 /// Checksum, magic and attributes, then the lengths of key and value.
 const LEAST: i32 = 14;
-/// The bytes of a timestamp, which magic 1 has before the key.
+/// Bytes of the timestamp, which magic 1 has before the key.
 pub(super) const TIMESTAMP: usize = 8;
 
 pub(super) const CODEC: u8 = 0b111;
 pub(super) const LOG_APPEND: u8 = 1 << 3;
 
-/// The first bytes of a message, checked against what they say of its size.
+/// The first bytes of a message, with a checked size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Start {
     offset: i64,
@@ -30,7 +30,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Reads the start of a message whose other bytes need not be there.
+    /// Parses the start of a message; the rest of it may be missing.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, RecordsError> {
         let needed = ATTRIBUTES_AT + 1;
         let Some(mut start) = bytes.get(..needed) else {
@@ -65,7 +65,7 @@ impl Start {
     }
 }
 
-/// The least that the size field of a message of magic 0 or 1 can say.
+/// Minimum of the size field of a message of magic 0 or 1.
 const fn least_length(magic: i8) -> i32 {
     if magic == 0 {
         LEAST
@@ -78,7 +78,7 @@ const fn least_length(magic: i8) -> i32 {
 /// absolute in magic 0 and count from 0 in magic 1.
 #[derive(Debug, Clone)]
 pub struct Message {
-    /// Its offset; that of the last message inside if it is a wrapper.
+    /// Its offset; for a wrapper, that of the last message inside.
     pub offset: i64,
     /// CRC-32 of the bytes after it.
     pub crc: u32,
@@ -91,10 +91,10 @@ pub struct Message {
 }
 
 impl Message {
-    /// Reads the one message that `bytes` hold. Its checksum, key and value are not looked at.
+    /// Parses bytes that hold exactly one message. It does not check the checksum, the key or the value.
     ///
     /// # Errors
-    /// A start that cannot be, or bytes that are not those of one message.
+    /// An impossible start, or bytes that are not exactly one message.
     pub fn parse(bytes: Bytes) -> Result<Self, RecordsError> {
         let start = Start::parse(&bytes)?;
         let needed = start.size();
@@ -117,10 +117,10 @@ impl Message {
         })
     }
 
-    /// The codec; all but [`Compression::None`] make it a wrapper.
+    /// The codec; with any but [`Compression::None`] the message is a wrapper.
     ///
     /// # Errors
-    /// [`RecordsError::Codec`] for an id that no codec has, [`RecordsError::OldCodec`] for zstd, which needs record batches.
+    /// [`RecordsError::Codec`] for an unknown codec, [`RecordsError::OldCodec`] for zstd, which needs record batches.
     pub fn compression(&self) -> Result<Compression, RecordsError> {
         let codec = i16::from(self.attributes & CODEC);
         let base_offset = self.offset;
@@ -145,13 +145,13 @@ impl Message {
         }
     }
 
-    /// The timestamp in milliseconds, the greatest one inside of a wrapper; -1 for none.
+    /// The timestamp in milliseconds, for a wrapper the maximum of those inside; -1 for none.
     #[must_use]
     pub fn timestamp(&self) -> i64 {
         timestamp(self.magic, &self.bytes)
     }
 
-    /// Writes the checksum of a whole message into it.
+    /// Writes its checksum into a whole message.
     pub(super) fn seal(message: &mut [u8]) {
         let crc = crc(message).to_be_bytes();
         if let Some(place) = message.get_mut(PREFIX..CRC_FROM) {
@@ -159,10 +159,10 @@ impl Message {
         }
     }
 
-    /// Checks the checksum. Messages inside of a wrapper have their own, which [`Self::records`] checks.
+    /// Checks the checksum. [`Self::records`] checks those of the messages in a wrapper.
     ///
     /// # Errors
-    /// [`RecordsError::Crc`] if the bytes are not those that were written.
+    /// [`RecordsError::Crc`] if the bytes changed after they were written.
     pub fn verify_crc(&self) -> Result<(), RecordsError> {
         let computed = crc(&self.bytes);
         if computed == self.crc {
@@ -176,7 +176,7 @@ impl Message {
         }
     }
 
-    /// The set of messages that this one stands for: itself, or what a wrapper's value decompresses to, at most `limit` bytes.
+    /// The bytes of its message set: its own, or for a wrapper its decompressed value, at most `limit` bytes.
     ///
     /// # Errors
     /// An unknown codec, a wrapper without a value, damaged data, or more than the limit.
@@ -189,8 +189,8 @@ impl Message {
         Ok(Bytes::from(payload))
     }
 
-    /// As [`Self::payload`], into a buffer that is used for one message after the other. `scratch` is not touched if the message
-    /// is not a wrapper.
+    /// As [`Self::payload`], into a buffer that several messages can share. It does not use `scratch` if the message is not a
+    /// wrapper.
     ///
     /// # Errors
     /// As [`Self::payload`].
@@ -223,10 +223,10 @@ impl Message {
         Ok(scratch)
     }
 
-    /// The records of a payload that [`Self::payload`] gave: one, or those of the messages in a wrapper.
+    /// The records of the payload that [`Self::payload`] returned: one, or those of the messages in a wrapper.
     ///
     /// # Errors
-    /// A wrapper with nothing inside, or whose messages do not fit it; then per record.
+    /// A wrapper without messages, or with messages that do not match it; then one error per record.
     pub fn records<'a>(&self, payload: &'a [u8]) -> Result<MessageRecords<'a>, RecordsError> {
         let wrapper = self.compression()? != Compression::None;
         let inner = Inner {
@@ -262,7 +262,7 @@ impl Message {
     }
 }
 
-/// What the messages of a wrapper must agree with.
+/// The values that the messages in a wrapper must match.
 #[derive(Debug, Clone, Copy)]
 struct Inner {
     offset: i64,
@@ -270,7 +270,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// The offset of the last message, after a look at the start of each.
+    /// The offset of the last message, found by the starts of all.
     fn last_offset(&self, mut rest: &[u8]) -> Result<i64, RecordsError> {
         let (mut last, mut index) = (None, 0);
         while !rest.is_empty() {
@@ -327,14 +327,14 @@ impl Inner {
     }
 }
 
-/// The records that one message stands for. After an error it ends.
+/// The records of one message. After an error it ends.
 #[derive(Debug, Clone)]
 pub struct MessageRecords<'a> {
     rest: &'a [u8],
     index: i32,
     inner: Inner,
     wrapper: bool,
-    /// What offsets inside are counted from.
+    /// The base of the offsets inside.
     first_offset: i64,
     /// The time of all messages, if the broker set it.
     append_time: Option<i64>,
@@ -342,7 +342,7 @@ pub struct MessageRecords<'a> {
 }
 
 impl<'a> MessageRecords<'a> {
-    /// Leaves the checksums of the messages inside of a wrapper unread.
+    /// Does not check the checksums of the messages in a wrapper.
     #[must_use]
     pub const fn without_crcs(mut self) -> Self {
         self.check_crcs = false;
@@ -450,7 +450,7 @@ fn timestamp(magic: i8, message: &[u8]) -> i64 {
     }
 }
 
-/// A field with its length in front, where -1 stands for null.
+/// A field after its length; a length of -1 means null.
 fn nullable<'a>(input: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
     let (length, rest) = input.split_first_chunk().ok_or(Malformed::Cut)?;
     let length = i32::from_be_bytes(*length);

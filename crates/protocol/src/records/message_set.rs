@@ -1,4 +1,4 @@
-//! Writing message sets, the format of brokers before 0.11.
+//! Writes message sets, the format of brokers before 0.11.
 
 use bytes::Bytes;
 
@@ -9,9 +9,9 @@ use crate::compression::{self, Compression};
 /// The formats before record batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OldMagic {
-    /// Of brokers before 0.10: no timestamps; offsets in a wrapper are absolute.
+    /// The format of brokers before 0.10: no timestamps, and absolute offsets in a wrapper.
     Zero,
-    /// Of 0.10: timestamps; offsets in a wrapper count from 0 (KIP-31, KIP-32).
+    /// The format of 0.10: timestamps, and offsets from 0 in a wrapper (KIP-31, KIP-32).
     One,
 }
 
@@ -26,7 +26,7 @@ impl OldMagic {
     }
 }
 
-/// The most that the length field of a message can count.
+/// The maximum of a message's length field.
 const MOST: usize = PREFIX + i32::MAX as usize;
 
 /// Encodes records as a set of messages of magic 0 or 1; with a codec, as one message that wraps the compressed set. They have
@@ -62,8 +62,8 @@ pub struct MessageSetBuilder {
 }
 
 impl MessageSetBuilder {
-    /// A builder of a set whose first offset is `base_offset`. A level that the codec does not have shows when the set is
-    /// finished; [`Compression::check_level`] tells earlier.
+    /// A builder of a set whose first offset is `base_offset`. An invalid level is an error when the set is
+    /// finished; [`Compression::check_level`] finds it earlier.
     ///
     /// # Errors
     /// [`RecordsError::OldCodec`] for zstd, which needs record batches.
@@ -92,7 +92,7 @@ impl MessageSetBuilder {
         })
     }
 
-    /// Makes the broker's time, in milliseconds, that of the records that follow. Magic 0 has no times.
+    /// Sets the broker's time, in milliseconds, for the records that follow. Magic 0 has no timestamps.
     pub const fn set_append_time(&mut self, timestamp: i64) {
         self.append_time = Some(timestamp);
     }
@@ -100,7 +100,7 @@ impl MessageSetBuilder {
     /// Adds a record after the last one. The timestamp is in milliseconds; magic 0 has none.
     ///
     /// # Errors
-    /// [`RecordsError::TooLarge`] if it would pass 2 GiB; the set is then as it was.
+    /// [`RecordsError::TooLarge`] if the set would exceed 2 GiB; the set is unchanged then.
     pub fn append(
         &mut self,
         timestamp: i64,
@@ -146,10 +146,10 @@ impl MessageSetBuilder {
         Ok(())
     }
 
-    /// Ends the set: its bytes are ready to be sent. No records give no bytes.
+    /// Finishes the set and returns its bytes, ready to send. Without records it returns no bytes.
     ///
     /// # Errors
-    /// The codec's, and [`RecordsError::TooLarge`] if it made more than 2 GiB.
+    /// The codec's errors, and [`RecordsError::TooLarge`] for more than 2 GiB.
     pub fn finish(self) -> Result<Bytes, RecordsError> {
         let Some(offset) = self.last_offset.filter(|_| self.codec != Compression::None) else {
             return Ok(self.set.into());
@@ -184,7 +184,7 @@ impl MessageSetBuilder {
     }
 }
 
-/// What stands before key and value.
+/// The fields before key and value.
 struct Head {
     magic: OldMagic,
     attributes: u8,

@@ -1,10 +1,10 @@
-//! What a Produce request carries, a Fetch response returns and a log segment holds: record batches (magic 2, KIP-98) and the
-//! messages of brokers before 0.11 (magic 0 and 1).
+//! The records in a Produce request, a Fetch response or a log segment: record batches (magic 2, KIP-98) and messages of brokers
+//! before 0.11 (magic 0 and 1).
 //!
-//! Reading goes from outside in: [`entries`] walks a buffer, [`Entry::payload`] gives what an entry holds, decompressed,
-//! [`Entry::records`] walks that. [`batches`] and [`Batch`] do the same where there is nothing but batches. Nothing is copied
-//! but what decompression writes. Writing goes through [`BatchBuilder`] or [`MessageSetBuilder`]. What a broker changes in a finished batch, it
-//! changes in place. [`segment`] walks a file of a broker's log, past damage if there is some.
+//! To read, walk the entries of a buffer with [`entries`], decompress an entry with [`Entry::payload`], and walk its records with
+//! [`Entry::records`]. [`batches`] and [`Batch`] do the same for buffers with batches only. Only decompression copies bytes. To
+//! write, use [`BatchBuilder`] or [`MessageSetBuilder`]. A broker changes a finished batch in place. [`segment`] walks a file of a
+//! broker's log and continues after damage.
 
 mod aborted;
 mod batch;
@@ -33,10 +33,10 @@ pub use record::{ControlType, Headers, Record, Records};
 pub use segment::{Damage, Found, Segment, segment};
 pub use stored::{assign_offsets, set_log_append_time, set_producer_state, validate_batch};
 
-/// No producer id, epoch, sequence or leader epoch is known.
+/// An unknown producer id, epoch, sequence or leader epoch.
 pub const NONE: i32 = -1;
 
-/// Stands for "no timestamp".
+/// No timestamp.
 pub const NO_TIMESTAMP: i64 = -1;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Checksums of any range of a buffer.
+//! Computes the checksum of any range of a buffer.
 
 use std::ops::Range;
 
-/// Distance of the checksums that are kept, in bytes.
+/// Bytes between two stored checksums.
 const STRIDE: usize = 1 << 10;
 
-/// A polynomial, and how its checksums are computed fast.
+/// A polynomial, and a fast function for its checksums.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Checksum {
     /// Its coefficients without the highest; bit 31 is that of x^0.
@@ -29,18 +29,18 @@ pub(super) const CRC_32: Checksum = Checksum {
     },
 };
 
-/// Gives the checksum of any range of a buffer in a time that does not grow with the range. Hostile bytes can hold, at nearly
-/// each place, what looks like an entry that reaches to the end of the file; to look at each of them whole would take forever.
+/// Computes the checksum of any range of a buffer in a time that does not grow with the range. In hostile bytes nearly every
+/// position can look like an entry that reaches to the end of the file; reading each of them whole would take quadratic time.
 ///
-/// It keeps the checksum of each beginning of the buffer that is a multiple of [`STRIDE`] long. As a checksum is a
-/// remainder, that of a part follows from those of the beginnings up to its start and up to its end.
+/// It stores the checksum of each prefix of the buffer whose length is a multiple of [`STRIDE`]. A checksum is a remainder, so
+/// that the checksum of a range follows from those of the prefixes up to its start and up to its end.
 #[derive(Debug, Clone)]
 pub(super) struct RangeCrc {
     checksum: Checksum,
-    /// Where the beginnings begin.
+    /// Start of the prefixes.
     origin: usize,
     beginnings: Vec<u32>,
-    /// x to the power of 8, 16, 32 and so on: what appending 1, 2, 4 bytes multiplies a remainder with.
+    /// x to the power of 8, 16, 32 and so on: the factors of a remainder when 1, 2, 4 bytes are appended.
     powers: [u32; usize::BITS as usize],
 }
 
@@ -61,7 +61,7 @@ impl RangeCrc {
         }
     }
 
-    /// The checksum of a range of `bytes`, which are the same each time.
+    /// The checksum of a range of `bytes`, which must be the same in every call.
     pub(super) fn of(&mut self, bytes: &[u8], range: Range<usize>) -> u32 {
         let crc = |range: Range<usize>| (self.checksum.crc)(bytes.get(range).unwrap_or_default());
         let first = range.start.saturating_sub(self.origin).div_ceil(STRIDE);
@@ -83,7 +83,7 @@ impl RangeCrc {
         self.appended(middle, tail.len()) ^ crc(tail)
     }
 
-    /// What a checksum becomes before that of `count` more bytes is added to it.
+    /// Shifts a checksum by `count` bytes, before the checksum of those bytes is added.
     fn appended(&self, crc: u32, count: usize) -> u32 {
         let bits = self.powers.iter().enumerate();
         bits.filter(|(bit, _)| count >> bit & 1 == 1)
@@ -131,8 +131,8 @@ mod tests {
 
         #[test]
         fn a_checksum_is_the_remainder_of_a_division(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
-            for kind in [CRC_32, CRC_32C] {
-                prop_assert_eq!((kind.crc)(&bytes), divided(kind.polynomial, &bytes));
+            for checksum in [CRC_32, CRC_32C] {
+                prop_assert_eq!((checksum.crc)(&bytes), divided(checksum.polynomial, &bytes));
             }
         }
     }

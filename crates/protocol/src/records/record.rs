@@ -10,7 +10,7 @@ const LEAST: usize = 7;
 pub struct Record<'a> {
     /// Its offset in the partition.
     pub offset: i64,
-    /// Its timestamp in milliseconds, set by whom the batch or message says; -1 for none.
+    /// Its timestamp in milliseconds, -1 for none; the batch or message says who set it.
     pub timestamp: i64,
     /// Its key.
     pub key: Option<&'a [u8]>,
@@ -28,7 +28,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The headers of a record: keys and values. They were looked at when the record was read, so nothing can be wrong here.
+/// The headers of a record: keys and values. They were checked when the record was read, so that reading them cannot fail.
 #[derive(Debug, Clone, Default)]
 pub struct Headers<'a> {
     left: usize,
@@ -184,14 +184,14 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// What the key of a control record says.
+/// The type in the key of a control record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlType {
     /// The producer's transaction was aborted.
     Abort,
     /// The producer's transaction was committed.
     Commit,
-    /// Something of no meaning to a consumer.
+    /// A type without meaning to a consumer.
     Other(i16),
 }
 
@@ -213,7 +213,7 @@ fn length(value: i32) -> Result<usize, Malformed> {
     usize::try_from(value).map_err(|_| Malformed::NegativeLength)
 }
 
-/// A field with its length in front, where -1 stands for null, and what follows it.
+/// A field after its length (-1 means null), and the bytes after it.
 #[inline(always)]
 fn nullable(input: &[u8]) -> Result<(Option<&[u8]>, &[u8]), Malformed> {
     let (size, rest) = varint::read_i32(input)?;

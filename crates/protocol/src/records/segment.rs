@@ -8,12 +8,12 @@ use super::message::{CRC_FROM, Fields, Start};
 use super::range_crc::{CRC_32, CRC_32C, RangeCrc};
 use super::{BatchHeader, Entry, RecordsError};
 
-/// Walks the bytes of a segment of any age, which may be a mapped file. Damage does not end the walk: it is given as a
-/// value, and the walk goes on at the next entry that is whole and has the right checksum. A tail of zeros, as in a file
-/// that the broker allocated beforehand, is the end.
+/// Walks the bytes of a segment in any format; they may be a mapped file. Damage does not end the walk: the iterator returns it
+/// as a value and continues at the next whole entry with a correct checksum. A tail of zeros, as in a file that the broker
+/// preallocated, is the end.
 ///
-/// The time is proportional to the number of bytes, whatever they are. No memory is taken until damage is met, and then
-/// less than a thirtieth of the bytes.
+/// The time is proportional to the number of bytes, whatever their contents. It allocates nothing before it finds damage, and
+/// then less than a thirtieth of the bytes.
 #[must_use]
 pub fn segment(bytes: Bytes) -> Segment {
     let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
@@ -26,30 +26,30 @@ pub fn segment(bytes: Bytes) -> Segment {
     }
 }
 
-/// What stands in a segment.
+/// A part of a segment.
 #[derive(Debug, Clone)]
 pub enum Found {
     /// A whole entry.
     Entry {
-        /// Its first byte, counted from the beginning of the segment.
+        /// Position of its first byte in the segment.
         position: usize,
-        /// The entry. What is inside was not looked at.
+        /// The entry. Its records are not checked.
         entry: Entry,
     },
-    /// Bytes that are no entry.
+    /// Bytes that are not an entry.
     Damage(Damage),
 }
 
-/// Bytes of a segment that are no entry.
+/// Bytes of a segment that are not an entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {size} bytes at position {position} of the segment are damaged: {cause}")]
 pub struct Damage {
-    /// The first of them, counted from the beginning of the segment.
+    /// Position of the first of them in the segment.
     pub position: usize,
-    /// How many they are; after them stands a whole entry, or nothing but zeros.
+    /// Number of these bytes; a whole entry follows, or only zeros.
     pub size: usize,
-    /// Why the first of them are no entry. [`RecordsError::Cut`] is the last entry of a segment, whose end is not there: what
-    /// a crash leaves, and what is seen of an entry that the broker has not written to its end.
+    /// Why they are not an entry. [`RecordsError::Cut`] is a last entry without its end: a crash leaves such an entry, and so
+    /// does a broker that has not finished writing it.
     #[source]
     pub cause: RecordsError,
 }
@@ -59,7 +59,7 @@ pub struct Damage {
 pub struct Segment {
     bytes: Bytes,
     position: usize,
-    /// There are only zeros from here on.
+    /// Only zeros follow.
     tail: usize,
     check_crcs: bool,
     /// From the first damage on.
@@ -73,14 +73,14 @@ struct Crcs {
 }
 
 impl Segment {
-    /// Takes entries whose checksum is wrong too. To find an entry after damage, checksums are looked at all the same.
+    /// Also accepts entries with a wrong checksum. The search for an entry after damage still checks checksums.
     #[must_use]
     pub const fn without_crcs(mut self) -> Self {
         self.check_crcs = false;
         self
     }
 
-    /// Where the walk goes on, in bytes from the beginning of the segment.
+    /// Position in the segment where the walk continues.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.position
@@ -194,14 +194,14 @@ impl Crcs {
     }
 }
 
-/// What the first bytes of an entry say.
+/// The first bytes of an entry, parsed.
 struct Plausible {
     magic: i8,
     size: usize,
     crc: u32,
 }
 
-/// Whether an entry may begin here, by what can be told without its checksum.
+/// Whether an entry may begin here, judged without its checksum.
 fn plausible(rest: &[u8]) -> Option<Plausible> {
     match *rest.get(MAGIC_AT)? {
         0 | 1 => {
@@ -227,7 +227,7 @@ fn plausible(rest: &[u8]) -> Option<Plausible> {
     }
 }
 
-/// The size of an entry is more than there can be.
+/// The size of an entry exceeds the possible maximum.
 fn length_error(entry: &[u8]) -> Option<RecordsError> {
     let (offset, rest) = entry.split_first_chunk()?;
     Some(RecordsError::Length {

@@ -1,10 +1,10 @@
-//! What is changed in the bytes of a finished batch, and what a broker checks in them.
+//! Changes the bytes of a finished batch, and checks them as a broker does.
 
 use bytes::{BufMut, Bytes};
 
 use super::{Batch, BatchHeader, ProducerState, RecordsError, TimestampType};
 
-/// Gives a batch its place in a log: offset of its first record, epoch of the leader. The checksum does not cover them.
+/// Sets the offset of a batch's first record and the leader epoch, when it is appended to a log. The checksum covers neither.
 ///
 /// # Errors
 /// [`RecordsError::Cut`] for fewer bytes than a header.
@@ -27,10 +27,10 @@ pub fn assign_offsets(
     Ok(())
 }
 
-/// Gives a finished batch another producer id, epoch or sequence, as after a bumped epoch; `batch` is all its bytes.
+/// Replaces producer id, epoch and sequence of a finished batch, for example after an epoch bump; `batch` is all its bytes.
 ///
 /// # Errors
-/// Those of [`BatchHeader::parse`].
+/// The errors of [`BatchHeader::parse`].
 pub fn set_producer_state(batch: &mut [u8], state: ProducerState) -> Result<(), RecordsError> {
     let mut header = BatchHeader::parse(batch)?;
     header.producer_id = state.producer_id;
@@ -39,10 +39,10 @@ pub fn set_producer_state(batch: &mut [u8], state: ProducerState) -> Result<(), 
     header.seal(batch)
 }
 
-/// Makes the broker's time, in milliseconds, that of all records of a batch; `batch` is all its bytes.
+/// Sets the broker's time, in milliseconds, as the timestamp of all records of a batch; `batch` is all its bytes.
 ///
 /// # Errors
-/// Those of [`BatchHeader::parse`].
+/// The errors of [`BatchHeader::parse`].
 pub fn set_log_append_time(batch: &mut [u8], timestamp: i64) -> Result<(), RecordsError> {
     let mut header = BatchHeader::parse(batch)?;
     header.set_timestamp_type(TimestampType::LogAppend);
@@ -51,10 +51,10 @@ pub fn set_log_append_time(batch: &mut [u8], timestamp: i64) -> Result<(), Recor
 }
 
 /// Checks a batch as a broker does before it appends it: one batch, checksum right, codec known, at least one record, and
-/// an offset for each without gaps. Does not look at the records.
+/// an offset for each without gaps. It does not check the records.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The first check that fails.
 pub fn validate_batch(bytes: Bytes) -> Result<Batch, RecordsError> {
     let batch = Batch::parse(bytes)?;
     batch.verify_crc()?;

@@ -1,11 +1,11 @@
 //! Zigzag varints, as records use them for lengths and differences.
 //!
-//! Readers take the input and give back what follows: the fields of a record stand one behind the other, and an input behind a
-//! reference would be stored and loaded again between any two.
+//! Readers take the input and return the rest: the fields of a record follow each other, and the compiler would store and
+//! load an input behind a reference between any two of them.
 
 use super::Malformed;
 
-/// A varint of at most 32 bits, and what follows it.
+/// A varint of at most 32 bits, and the rest.
 #[inline(always)]
 pub(super) fn read_i32(input: &[u8]) -> Result<(i32, &[u8]), Malformed> {
     if let Some((short, rest)) = read_short(input) {
@@ -16,7 +16,7 @@ pub(super) fn read_i32(input: &[u8]) -> Result<(i32, &[u8]), Malformed> {
     Ok((unzigzag_i32(value), rest))
 }
 
-/// A varint of at most 64 bits, and what follows it.
+/// A varint of at most 64 bits, and the rest.
 #[inline(always)]
 pub(super) fn read_i64(input: &[u8]) -> Result<(i64, &[u8]), Malformed> {
     if let Some((short, rest)) = read_short(input) {
@@ -26,7 +26,7 @@ pub(super) fn read_i64(input: &[u8]) -> Result<(i64, &[u8]), Malformed> {
     Ok((unzigzag_i64(wide), rest))
 }
 
-/// One or two bytes, as nearly all have.
+/// The fast path for one or two bytes.
 #[inline(always)]
 fn read_short(input: &[u8]) -> Option<(u32, &[u8])> {
     match input {
@@ -80,7 +80,7 @@ pub(super) const fn size(value: i64) -> usize {
     (bits * 9 + 73) / 64
 }
 
-/// Writes a value to the front of `out` and says how many bytes it took. `out` has room for it.
+/// Writes a value to the front of `out` and returns its number of bytes. `out` must have room for it.
 #[inline]
 pub(super) fn write(out: &mut [u8], value: i64) -> usize {
     let mut left = zigzag(value);

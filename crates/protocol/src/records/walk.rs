@@ -1,11 +1,11 @@
-//! A buffer, entry by entry.
+//! Walks a buffer entry by entry.
 
 use bytes::Bytes;
 
 use super::RecordsError;
 use super::header::whole_size;
 
-/// A buffer from which one entry after the other is taken.
+/// A buffer, and how far it is walked.
 #[derive(Debug, Clone)]
 pub(super) struct Walk {
     pub(super) rest: Bytes,
@@ -20,7 +20,7 @@ impl Walk {
         }
     }
 
-    /// The next one; `None` where the rest is not a whole one, and after an error.
+    /// The next entry; `None` if the rest is not a whole entry, and after an error.
     pub(super) fn next<T>(
         &mut self,
         parse: impl FnOnce(Bytes) -> Result<T, RecordsError>,
@@ -47,7 +47,7 @@ impl Walk {
         }
     }
 
-    /// How the last one is cut, where `least` bytes are needed if it does not say how many.
+    /// The error for a last entry that is cut; it needs `least` bytes if its own length is missing.
     pub(super) fn cut(&self, least: usize) -> Option<RecordsError> {
         let needed = whole_size(&self.rest).ok()?.unwrap_or(least);
         let left = self.rest.len();

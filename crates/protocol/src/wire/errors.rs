@@ -1,10 +1,10 @@
-//! What can be wrong with bytes or values, and where.
+//! Errors of bytes or values, and their paths.
 
 use std::fmt;
 
 use super::Versions;
 
-/// Where an error is: from the field it is in outward to the message.
+/// The path of an error, from the innermost field out to the message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Path(Vec<Step>);
 
@@ -15,12 +15,12 @@ enum Step {
 }
 
 impl Path {
-    /// One field further out.
+    /// Adds the enclosing field.
     pub(crate) fn push(&mut self, field: &'static str) {
         self.0.push(Step::Name(field));
     }
 
-    /// In an element of an array.
+    /// Adds the index of an array element.
     pub(crate) fn push_index(&mut self, index: usize) {
         self.0.push(Step::Index(index));
     }
@@ -58,14 +58,14 @@ macro_rules! located_error {
                 &self.0.kind
             }
 
-            /// Where it is, as `FetchResponse.responses[3].partitions[0].records`.
+            /// The path, such as `FetchResponse.responses[3].partitions[0].records`.
             pub fn path(&self) -> String {
                 let mut path = self.0.path.to_string();
                 path.truncate(path.trim_end_matches(": ").len());
                 path
             }
 
-            /// The error, one field further out.
+            /// The error with the enclosing field added to its path.
             #[cold]
             #[inline(never)]
             pub(crate) fn at(mut self, field: &'static str) -> Self {
@@ -73,7 +73,7 @@ macro_rules! located_error {
                 self
             }
 
-            /// The error, in an element of an array.
+            /// The error with the index of an array element added to its path.
             #[cold]
             #[inline(never)]
             pub(crate) fn at_index(mut self, index: usize) -> Self {
@@ -105,12 +105,12 @@ struct Located<K> {
 }
 
 located_error! {
-    /// Bytes that are not a message of the version, and where they stop being one.
+    /// The bytes are not a message of this version; the path says where.
     DecodeError, DecodeErrorKind
 }
 
 located_error! {
-    /// A message that cannot be written in the version, and the field that prevents it.
+    /// A message cannot be written in this version; the path says which field prevents it.
     EncodeError, EncodeErrorKind
 }
 
@@ -118,30 +118,30 @@ located_error! {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// The version is not known here.
+    /// The version is unknown.
     #[error("{name} has no version {version} here, only {known}")]
     UnsupportedVersion {
         /// The message.
         name: &'static str,
-        /// The version asked for.
+        /// The requested version.
         version: i16,
-        /// The versions there are.
+        /// The known versions.
         known: Versions,
     },
     /// The bytes end too early.
     #[error("{wanted} bytes needed, {left} left")]
     UnexpectedEnd {
-        /// How many bytes come next.
+        /// Bytes that are needed.
         wanted: usize,
-        /// How many there are.
+        /// Bytes that are left.
         left: usize,
     },
     /// A known tagged field that is longer than its size.
     #[error("{wanted} bytes needed, {left} left in the tagged field")]
     EndOfTag {
-        /// How many bytes come next.
+        /// Bytes that are needed.
         wanted: usize,
-        /// How many the field still has.
+        /// Bytes that the field has left.
         left: usize,
     },
     /// A length or count below -1.
@@ -150,7 +150,7 @@ pub enum DecodeErrorKind {
         /// The length.
         length: i32,
     },
-    /// Null where the version has none.
+    /// Null, where the version does not allow it.
     #[error("null is not allowed in this version")]
     NullNotAllowed,
     /// A string above 32,767 bytes.
@@ -164,21 +164,21 @@ pub enum DecodeErrorKind {
     CountTooLarge {
         /// The number of elements claimed.
         count: usize,
-        /// The fewest bytes that an element takes.
+        /// Minimum bytes of an element.
         least: usize,
-        /// How many bytes there are.
+        /// Bytes that are left.
         left: usize,
     },
     /// A string that is not UTF-8.
     #[error("invalid UTF-8 after {valid} bytes")]
     InvalidUtf8 {
-        /// How many bytes are right.
+        /// Number of valid bytes.
         valid: usize,
     },
     /// A varint over 32 bits.
     #[error("a varint of more than {bits} bits")]
     VarintTooLong {
-        /// How many bits it may have.
+        /// Maximum number of bits.
         bits: u32,
     },
     /// Tags that do not ascend.
@@ -186,7 +186,7 @@ pub enum DecodeErrorKind {
     TagOrder {
         /// The tag.
         tag: u32,
-        /// The one before.
+        /// The previous tag.
         previous: u32,
     },
     /// A tag that other versions of the struct have.
@@ -197,14 +197,14 @@ pub enum DecodeErrorKind {
         /// The version.
         version: i16,
     },
-    /// A tagged field that is longer than what it stands in.
+    /// A tagged field that is longer than its surroundings.
     #[error("tag {tag}: {size} bytes needed, {left} left")]
     TagTooLong {
         /// The tag.
         tag: u32,
-        /// The size that it claims.
+        /// The claimed size.
         size: usize,
-        /// How many bytes there are.
+        /// Bytes that are left.
         left: usize,
     },
     /// A known tagged field that does not fill its size.
@@ -212,13 +212,13 @@ pub enum DecodeErrorKind {
     TagLeftOver {
         /// The tag.
         tag: u32,
-        /// How many bytes were not read.
+        /// Bytes that were not read.
         left: usize,
     },
     /// Bytes after the message.
     #[error("{left} bytes left over")]
     LeftOver {
-        /// How many.
+        /// Their number.
         left: usize,
     },
 }
@@ -227,23 +227,23 @@ pub enum DecodeErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeErrorKind {
-    /// The version is not known here.
+    /// The version is unknown.
     #[error("{name} has no version {version} here, only {known}")]
     UnsupportedVersion {
         /// The message.
         name: &'static str,
-        /// The version asked for.
+        /// The requested version.
         version: i16,
-        /// The versions there are.
+        /// The known versions.
         known: Versions,
     },
-    /// A field that the version lacks holds something.
+    /// A field that the version lacks has a value.
     #[error("version {version} has no such field, so it must have its default")]
     NotInVersion {
         /// The version.
         version: i16,
     },
-    /// Null where the version has none.
+    /// Null, where the version does not allow it.
     #[error("null is not allowed in version {version}")]
     NullNotAllowed {
         /// The version.
@@ -255,10 +255,10 @@ pub enum EncodeErrorKind {
         /// Its length.
         length: usize,
     },
-    /// More than the lengths of the protocol can say.
+    /// More than the protocol's lengths can express.
     #[error("{length} bytes or elements; at most 2147483647 are allowed")]
     TooLarge {
-        /// How many.
+        /// Their number.
         length: usize,
     },
     /// Unknown tagged fields in a version without tags.
@@ -275,7 +275,7 @@ pub enum EncodeErrorKind {
     },
 }
 
-/// Names the field that a result of reading is for.
+/// Adds the field to an error of reading it.
 #[inline(always)]
 pub(crate) fn at<T>(result: Result<T, DecodeError>, field: &'static str) -> Result<T, DecodeError> {
     match result {
@@ -284,7 +284,7 @@ pub(crate) fn at<T>(result: Result<T, DecodeError>, field: &'static str) -> Resu
     }
 }
 
-/// Names the field that a struct is measured for.
+/// Adds the field to an error of measuring its struct.
 #[inline(always)]
 pub(crate) fn within(
     result: Result<(), EncodeError>,
@@ -296,7 +296,7 @@ pub(crate) fn within(
     }
 }
 
-/// Names the element that a struct is measured for.
+/// Adds the array element to an error of measuring its struct.
 #[inline(always)]
 pub(crate) fn within_element(
     result: Result<(), EncodeError>,

@@ -1,14 +1,14 @@
-//! Fields of fixed sizes that follow each other: one check of bounds for all of them.
+//! Consecutive fields of fixed sizes: one bounds check for all of them.
 //!
-//! The generated code says where in the group each field is; as these places are constants, nothing is checked for them.
+//! The generated code gives the position of each field in the group as a constant, so that no further check is needed.
 
 use super::Uuid;
 
-/// A group that is read.
+/// A group to read.
 #[derive(Debug)]
 pub(crate) struct Group<'a, const N: usize>(pub(super) &'a [u8; N]);
 
-/// A group that is written; none where there is no room, which there always is.
+/// A group to write; `None` without room, which never happens.
 #[derive(Debug)]
 pub(crate) struct GroupMut<'a, const N: usize>(pub(super) Option<&'a mut [u8; N]>);
 

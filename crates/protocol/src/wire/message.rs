@@ -1,4 +1,4 @@
-//! What every generated message can do.
+//! The traits of every generated message.
 
 use std::fmt::Debug;
 
@@ -7,26 +7,26 @@ use crate::messages::ApiKey;
 
 /// A message of the protocol, for all its versions.
 pub trait Message: Default + Clone + Debug + PartialEq + Send + Sync + 'static {
-    /// Kafka's name of it, as `FetchRequest`.
+    /// Kafka's name, such as `FetchRequest`.
     const NAME: &'static str;
-    /// The versions that can be encoded and decoded.
+    /// The known versions.
     const VERSIONS: Versions;
     /// The first version with compact lengths and tags (KIP-482).
     const FLEXIBLE_FROM: Option<i16>;
 
-    /// Adds up the exact size in a version that is in [`Self::VERSIONS`], with every check of encoding.
+    /// Computes the exact size in a version of [`Self::VERSIONS`], with every check of encoding.
     #[doc(hidden)]
     fn measure(&self, version: i16, size: &mut Size) -> Result<(), EncodeError>;
 
-    /// Writes a message that [`Self::measure`] has found writable.
+    /// Writes a message that [`Self::measure`] has accepted.
     #[doc(hidden)]
     fn write(&self, version: i16, out: &mut Writer);
 
-    /// Reads a version that is in [`Self::VERSIONS`].
+    /// Reads a version of [`Self::VERSIONS`].
     #[doc(hidden)]
     fn read(version: i16, input: &mut Reader) -> Result<Self, DecodeError>;
 
-    /// How many bytes [`Self::encode`] writes.
+    /// The number of bytes that [`Self::encode`] writes.
     ///
     /// # Errors
     /// As for [`Self::encode`].
@@ -34,7 +34,7 @@ pub trait Message: Default + Clone + Debug + PartialEq + Send + Sync + 'static {
         self.measured(version).map(|size| size.total())
     }
 
-    /// The size in bytes, and how many of them need no copy.
+    /// The size in bytes, and how many of them are not copied.
     ///
     /// # Errors
     /// As for [`Self::encode`].
@@ -51,12 +51,11 @@ pub trait Message: Default + Clone + Debug + PartialEq + Send + Sync + 'static {
         }
     }
 
-    /// Writes the message in a version, without any header.
+    /// Encodes the message in a version, without a header.
     ///
     /// # Errors
-    /// The version is not in [`Self::VERSIONS`]; a field that the version lacks holds more than its default and may not be
-    /// dropped; null where the version has none; a string above 32,767 bytes; more than 2 GiB in all. Nothing is written
-    /// then.
+    /// The version is not in [`Self::VERSIONS`]; a field that the version lacks differs from its default and is not ignorable;
+    /// null, where the version does not allow it; a string above 32,767 bytes; more than 2 GiB in all. Nothing is written then.
     fn encode(&self, version: i16, out: &mut Writer) -> Result<(), EncodeError> {
         let size = self.measured(version)?;
         out.reserve(size.copied());
@@ -64,7 +63,7 @@ pub trait Message: Default + Clone + Debug + PartialEq + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Reads the message in a version, without any header. Bytes after it are left in the reader.
+    /// Decodes the message in a version, without a header. Bytes after it stay in the reader.
     ///
     /// # Errors
     /// The version is not in [`Self::VERSIONS`], or the bytes are not a message of it; the error names the field and why.
@@ -76,16 +75,16 @@ pub trait Message: Default + Clone + Debug + PartialEq + Send + Sync + 'static {
     }
 }
 
-/// A request, and the response that answers it.
+/// A request.
 pub trait Request: Message {
-    /// The API that it asks.
+    /// Its API.
     const KEY: ApiKey;
-    /// What answers it, in the same version.
+    /// Its response, in the same version.
     type Response: Response;
 }
 
 /// A response.
 pub trait Response: Message {
-    /// The API that answers.
+    /// Its API.
     const KEY: ApiKey;
 }

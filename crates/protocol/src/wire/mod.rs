@@ -1,8 +1,8 @@
-//! The primitives of the wire format: what the generated code is made of.
+//! The primitives of the wire format, which the generated code uses.
 //!
-//! A [`Message`] is encoded in two passes: `measure` finds the exact size and everything that cannot be written, `write`
-//! then fills one buffer of that size and cannot fail. Decoding is one pass over a [`Reader`], with every length checked
-//! against the bytes that are there.
+//! Encoding a [`Message`] takes two passes: `measure` computes the exact size and finds every error, and `write` fills one
+//! buffer of that size and cannot fail. Decoding is one pass over a [`Reader`], which checks every length against the bytes
+//! that are left.
 
 mod errors;
 mod group;
@@ -32,5 +32,5 @@ pub(crate) use size::{
     measure_bytes, measure_count, measure_string, measure_tag, measure_tags, measured,
 };
 
-/// The most bytes that a string may have, in both encodings.
+/// Maximum bytes of a string, in both encodings.
 pub const MAX_STRING: usize = i16::MAX as usize;

@@ -1,4 +1,4 @@
-//! Reading primitives off received bytes, each length checked against what is there.
+//! Reads primitives from received bytes, and checks each length against the bytes that are left.
 
 use std::str::Utf8Error;
 
@@ -7,29 +7,29 @@ use bytes::{Buf, Bytes};
 use super::group::Group;
 use super::{DecodeError, DecodeErrorKind, Ints, MAX_STRING, Str, UnknownTags, Uuid};
 
-/// How many elements an array gets room for before the first is read.
+/// Number of array elements to reserve before the first one is read.
 const RESERVED: usize = 1024;
-/// How many elements are made before they are filled: few enough to be still in the nearest cache then.
+/// Number of array elements created before they are filled: few enough to stay in the nearest cache.
 const FRESH: usize = 16;
 
-/// Received bytes, of which what was read is taken off.
+/// Received bytes, and the position in them.
 #[derive(Debug, Clone)]
 pub struct Reader {
-    /// What is left: to the end, or to that of the tagged field that is being read.
+    /// The bytes left: up to the end, or to the end of the current tagged field.
     bytes: Bytes,
-    /// How many bytes come after those.
+    /// Number of bytes after those.
     after: usize,
-    /// How many bytes there were.
+    /// Number of all bytes.
     total: usize,
 }
 
-/// Where a section of tagged fields is.
+/// Position in a section of tagged fields.
 #[derive(Debug)]
 pub(crate) struct Tags {
     left: u32,
     previous: Option<u32>,
     tag: u32,
-    /// What comes after the tagged field, of what the section stands in.
+    /// The bytes after the tagged field, in the enclosing section.
     rest: Bytes,
     after: usize,
 }
@@ -56,13 +56,13 @@ impl Reader {
         self.total - self.after - self.bytes.len()
     }
 
-    /// Everything that is left, without a copy.
+    /// All bytes left, without a copy.
     #[inline]
     pub fn rest(&mut self) -> Bytes {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Nothing may be left.
+    /// Checks that no bytes are left.
     ///
     /// # Errors
     /// [`DecodeErrorKind::LeftOver`].
@@ -99,8 +99,8 @@ impl Reader {
         }
     }
 
-    /// Fields of fixed sizes that follow each other, checked at once; `fields` are their names and sizes. They are
-    /// passed over by [`Self::skip`].
+    /// Consecutive fields of fixed sizes, checked at once; `fields` are their names and sizes. [`Self::skip`] skips
+    /// them.
     #[inline]
     pub(crate) fn group<const N: usize>(
         &self,
@@ -112,7 +112,7 @@ impl Reader {
         }
     }
 
-    /// Passes over bytes that are there.
+    /// Skips bytes that are known to be present.
     #[inline]
     pub(crate) fn skip(&mut self, bytes: usize) {
         self.bytes.advance(bytes.min(self.bytes.len()));
@@ -132,7 +132,7 @@ impl Reader {
         self.short(left)
     }
 
-    /// So many bytes, without a copy.
+    /// A number of bytes, without a copy.
     ///
     /// # Errors
     /// [`DecodeErrorKind::UnexpectedEnd`].
@@ -144,7 +144,7 @@ impl Reader {
         Ok(self.bytes.split_to(length))
     }
 
-    /// One byte; any but 0 is true.
+    /// One byte; any value but 0 is true.
     #[inline]
     pub fn bool(&mut self) -> Result<bool, DecodeError> {
         self.fixed::<1>().map(|[byte]| byte != 0)
@@ -156,7 +156,7 @@ impl Reader {
         self.fixed().map(i8::from_be_bytes)
     }
 
-    /// Two bytes, big-endian, as all that follow.
+    /// Two bytes, big-endian, like the following integers.
     #[inline]
     pub fn i16(&mut self) -> Result<i16, DecodeError> {
         self.fixed().map(i16::from_be_bytes)
@@ -265,7 +265,7 @@ impl Reader {
         }
     }
 
-    /// Fills the string's place, as all that follow: a value that is moved waits for what was just written of it.
+    /// Fills the string in place, like the following methods: moving a value would wait for the writes just made.
     #[inline]
     pub(crate) fn string(&mut self, slot: &mut Str, compact: bool) -> Result<(), DecodeError> {
         match self.string_length(compact)? {
