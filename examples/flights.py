@@ -48,8 +48,8 @@ PATIENCE = 120.0
 # The fields that the queries decode; the events have more.
 EVENT = "carrier string, flight int, origin string, dest string, hour int, dep_delay double, arr_delay double"
 
-# Spark logs to a file; the demo shows its own progress. Started from Python, Spark uses the level of its shell's logger for
-# all loggers.
+# Spark logs to a file; the demo shows its own progress. Started from Python, Spark uses the level of its shell's logger
+# for all loggers.
 LOG4J = """
 appender.file.type = File
 appender.file.name = file

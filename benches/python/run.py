@@ -39,7 +39,7 @@ from tqdm import tqdm  # noqa: E402
 
 MEASUREMENT_TIMEOUT = 90.0
 MOST_STOLEN, TRIES = 0.05, 3
-"""A measurement during which other virtual machines took a larger part of the processor is repeated, up to this often."""
+"""A measurement during which other virtual machines took a larger part of the processor is repeated, so often."""
 LASTS = """
 approximate times, with 5 repeats on 2 cores:
   consume-100B, consume-1KB      2.5 minutes each

@@ -204,7 +204,8 @@ impl Columns {
         }
     }
 
-    /// All columns of [`schema`](crate::schema()). Key, value, offset and headers share memory with the view; the others are built here.
+    /// All columns of [`schema`](crate::schema()). Key, value, offset and headers share memory with the view; the
+    /// others are built here.
     ///
     /// # Errors
     /// [`ColumnarError::Arrow`] if the topic column alone would take more than 2 GiB; a slice takes less.
