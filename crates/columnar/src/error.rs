@@ -22,8 +22,8 @@ pub enum ColumnarError {
     },
     /// The batches of one response are not in the order of a log.
     #[error(
-        "{topic} partition {partition}: the record batch at offset {base_offset} is out of order: it should be at offset {expected} or \
-         later"
+        "{topic} partition {partition}: the record batch at offset {base_offset} is out of order: it should be at \
+         offset {expected} or later"
     )]
     OutOfOrder {
         /// The topic.
