@@ -1,4 +1,4 @@
-//! Record batches: written, walked record by record, and turned into columns. Throughput counts the bytes of values.
+//! Record batches: writing them, reading them record by record, and decoding them into columns. Throughput counts the bytes of values.
 #![allow(clippy::expect_used)] // a bench that cannot go on has no one to tell
 
 use std::sync::Arc;

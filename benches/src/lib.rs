@@ -1,4 +1,4 @@
-//! What the benches of the Rust core work on.
+//! Samples for the benches of the Rust core.
 
 use bytes::{Bytes, BytesMut};
 use ottla_protocol::compression::Compression;
@@ -30,7 +30,7 @@ impl Sample {
     /// All records as one batch.
     ///
     /// # Errors
-    /// Those of [`BatchBuilder`].
+    /// The errors of [`BatchBuilder`].
     pub fn batch(&self, codec: Compression) -> Result<Bytes, RecordsError> {
         let mut builder = BatchBuilder::new(codec, None);
         for (key, i) in self.keys.iter().zip(0..) {
@@ -45,10 +45,10 @@ impl Sample {
         builder.finish(ProducerState::NONE)
     }
 
-    /// What a Fetch answer holds for a partition: the batch `times` over, at growing offsets.
+    /// The records of a partition in a Fetch response: the batch, repeated `times` times at growing offsets.
     ///
     /// # Errors
-    /// Those of [`BatchBuilder`].
+    /// The errors of [`BatchBuilder`].
     pub fn fetched(&self, codec: Compression, times: usize) -> Result<Bytes, RecordsError> {
         let batch = self.batch(codec)?;
         let mut all = BytesMut::with_capacity(batch.len() * times);

@@ -1,5 +1,5 @@
-//! How often memory is asked for: not once a record, neither on the way in nor on the way out. Counts do not depend on the
-//! machine, so that this tells a loss of speed where no clock could.
+//! Counts allocations: neither producing nor consuming allocates per record. Counts do not depend on the machine, so that
+//! they show a loss of speed where a clock cannot.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ const BATCHES: usize = 20;
 const SIZE: usize = 100;
 const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
 
-/// The system's allocator, which counts how often a thread asks it.
+/// The system's allocator, with a count of each thread's calls.
 struct Counting;
 
 thread_local! {
@@ -60,7 +60,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What the work gave, and how often it asked for memory.
+/// The result of the work, and its number of allocations.
 fn counted<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let calls = CALLS.get();
     let done = work();
@@ -79,7 +79,7 @@ fn source() -> FetchedPartition {
     }
 }
 
-/// A fetched partition becomes columns with two or three calls for each batch.
+/// Decoding a fetched partition into columns takes two or three allocations per batch.
 #[test]
 fn columns() {
     for name in CODECS {
@@ -95,7 +95,7 @@ fn columns() {
     }
 }
 
-/// A batch is written with seven to twelve calls.
+/// Writing a batch takes seven to twelve allocations.
 #[test]
 fn batch() {
     for name in CODECS {

@@ -1,4 +1,4 @@
-//! Inputs to begin with, made of the samples of `tests/conformance` where they lie.
+//! The first inputs, built from the samples of `tests/conformance`.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use ottla_protocol::records::{Entry, batches, entries};
 use ottla_protocol::{ApiKey, Message, Str, Writer};
 use serde_json::Value;
 
-/// Samples that are larger are of no use: most of them is one long string.
+/// Larger samples are skipped: most of their bytes are one long string.
 const LARGEST: usize = 2048;
 
 /// The folder `tests`.
@@ -23,7 +23,7 @@ pub fn tests() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// What stands in a file of samples, line by line.
+/// The lines of a file of samples.
 pub fn lines(file: &str) -> impl Iterator<Item = Value> {
     let path = tests().join("conformance").join(file);
     let file = std::fs::File::open(path).expect("the corpus is in tests/conformance");
@@ -32,7 +32,7 @@ pub fn lines(file: &str) -> impl Iterator<Item = Value> {
         .map(|line| serde_json::from_str(&line.expect("lines of text")).expect("a sample a line"))
 }
 
-/// The bytes that the sample stands for.
+/// The bytes of the sample.
 pub fn bytes(line: &Value) -> Vec<u8> {
     let text = line.get("hex").and_then(Value::as_str).unwrap_or_default();
     let digit = |c: &u8| char::from(*c).to_digit(16).unwrap_or_default() as u8;
@@ -57,7 +57,7 @@ pub struct Sample {
     pub bytes: Vec<u8>,
 }
 
-/// For each message at each version the samples that are of most use: one with all fields, one with nulls, tags, damage.
+/// The most useful samples of each message at each version: with all fields, with nulls, with tags, with damage.
 pub fn samples() -> impl Iterator<Item = Sample> {
     let mut damaged = BTreeSet::new();
     ["schemas-4.4.0.jsonl.gz", "schemas-3.9.1-only.jsonl.gz"]

@@ -1,4 +1,4 @@
-//! A connection's bytes: cut into frames at any split, and given to the state machine that pairs answers with requests.
+//! A connection's bytes: split into frames at any position, and given to the state machine that matches responses with requests.
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ pub fn split(data: &[u8]) {
     assert_eq!((frames, failed), in_one_piece(stream, limit));
 }
 
-/// The frames of a whole stream, by the plainest way; and whether a length in it cannot be.
+/// The frames of a whole stream, found in the simplest way; and whether it has an impossible length.
 fn in_one_piece(mut stream: &[u8], limit: usize) -> (Vec<Vec<u8>>, bool) {
     let mut frames = Vec::new();
     while let Some((length, rest)) = stream.split_first_chunk() {

@@ -1,6 +1,6 @@
-//! Takes choices off the front of an input; what is not there is zero.
+//! Takes choices from the front of an input; missing bytes are zero.
 
-/// What is left of an input.
+/// The rest of an input.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
 
@@ -39,7 +39,7 @@ impl<'a> Input<'a> {
         i32::from_be_bytes(self.take())
     }
 
-    /// A piece with its length in two bytes in front, or what there is of it.
+    /// A piece after its length in two bytes, or the part of it that is there.
     pub(crate) fn long_piece(&mut self) -> &'a [u8] {
         let length = usize::from(self.u16()).min(self.0.len());
         let (piece, rest) = self.0.split_at(length);

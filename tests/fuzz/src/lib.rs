@@ -1,8 +1,8 @@
-//! Attacks on everything that reads bytes: what a target does with an input, where inputs begin, and what holds for all.
+//! Attacks on everything that reads bytes: the targets, their first inputs, and the invariants.
 //!
-//! A target is a function of bytes that panics where an invariant is broken: it panics itself, hangs, holds more memory than
-//! what it was given accounts for, or does not give back what it read. The binaries in `targets/` hand these functions to
-//! libFuzzer; `tests/replay.rs` calls them with seeds and with every input that was ever found, on stable Rust.
+//! A target is a function of bytes that panics if an invariant is broken: the code panics, hangs, holds more memory than
+//! the size of the input allows, or does not write again what it read. The binaries in `targets/` hand these functions to
+//! libFuzzer; `tests/replay.rs` runs them with the seeds and with every stored finding, on stable Rust.
 
 // A target says what is broken by a panic.
 #![allow(clippy::panic, clippy::expect_used, clippy::print_stderr)]
@@ -19,11 +19,11 @@ pub mod reference;
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name: that of its binary, and of its folder in `found/`.
+    /// The name of its binary, and of its folder in `found/`.
     pub name: &'static str,
-    /// What it does with an input.
+    /// The function to run on an input.
     pub run: fn(&[u8]),
-    /// Inputs to begin with.
+    /// The first inputs.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! How much memory a piece of work takes at its height, counted by the allocator.
+//! Measures the peak memory of a function, counted by the allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -30,7 +30,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What `work` gives, and the most bytes that it held at once beyond those that were held before.
+/// Runs `work`, and returns its result and the peak of bytes that it held in addition.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
     PEAK.set(before);

@@ -1,4 +1,4 @@
-//! Messages: what decodes comes back byte for byte, and takes no more memory than its bytes account for.
+//! Messages: a decoded message encodes to the same bytes, and takes no more memory than its size allows.
 
 use bytes::Bytes;
 use ottla_protocol::json::{self, Json, NAMES, Visitor};
@@ -8,7 +8,7 @@ use ottla_protocol::{ApiKey, ErrorCode, Message, Reader, Writer, header};
 use crate::input::Input;
 use crate::memory;
 
-/// The most bytes of memory that a decoder holds for each byte that it is given.
+/// Maximum bytes of memory that a decoder holds per byte of input.
 ///
 /// The worst there is are lists of structs of a few empty strings: a group in a ListGroups response takes 3 bytes on the
 /// wire and a hundred in memory, and a list that grows is there twice while it is moved.
