@@ -61,8 +61,13 @@ class Script:
     def beginning_offsets(self, partitions):
         return dict.fromkeys(partitions, Script.first)
 
+    def end_offsets(self, partitions):
+        return dict.fromkeys(partitions, Script.end)
+
     def close(self, timeout=None):
         self.closed = True
+        if timeout == 0:
+            raise KafkaTimeoutError("tasks did not end within 0 ms")
 
 
 @pytest.fixture(autouse=True)

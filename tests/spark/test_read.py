@@ -186,11 +186,7 @@ def test_lost_records_fail_a_stream_unless_allowed(topic, tmp_path, broker):
         ({"startingOffsets": "latest"}, "startingOffsets cannot be"),
         ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit cannot be set"),
         ({"kafka.fetch.max.byte": "1"}, "fetch.max.bytes"),
-        (
-            # It might be in the making, so it is waited for.
-            {"subscribe": "there-is-no-such-topic", "kafka.default.api.timeout.ms": "2000"},
-            "UNKNOWN_TOPIC_OR_PARTITION (topic there-is-no-such-topic",
-        ),
+        ({"subscribe": "no-such-topic"}, "option subscribe names topic no-such-topic, which does not exist"),
     ],
 )
 def test_bad_options_fail_with_their_name(topic, options, why):

@@ -6,14 +6,16 @@ the next task that asks with the same options, and never crosses a fork or a pic
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla import Batch, Consumer, TopicPartition
-from ottla.errors import KafkaError, KafkaTimeoutError, OffsetOutOfRangeError
+from ottla import Admin, Batch, Consumer, TopicPartition
+from ottla._properties import AdminProperties
+from ottla.errors import KafkaError, KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError
 from ottla.spark.offsets import Offsets, Partition, Range
 from ottla.spark.options import ReadOptions
 from ottla.spark.planner import Planner
@@ -43,18 +45,36 @@ BATCH_ROWS = 32_768
 SLICE = 0.1
 # Bytes of one fetch of one partition; a task reads one partition, so the consumer's default would starve it.
 FETCH_BYTES = 8 << 20
+CLIENT_ID = "ottla-spark"
+# A query's properties are mostly the consumer's; these are the admin's too.
+ADMIN_PROPERTIES = frozenset(AdminProperties.__annotations__)
+
+C = TypeVar("C", Admin, Consumer)
 
 # Connections are shared by all reads that name the same brokers and properties.
-_Key = tuple[str, tuple[tuple[str, str], ...]]
-_idle: dict[_Key, list[Consumer]] = {}
+_Key = tuple[type, str, tuple[tuple[str, str], ...]]
+_idle: dict[_Key, list[Any]] = {}
 os.register_at_fork(after_in_child=_idle.clear)
 
 
 @contextmanager
 def consumer(options: ReadOptions) -> Iterator[Consumer]:
     """A consumer for one use. After an error it is closed, else kept for the next use in this process."""
-    kept = _idle.setdefault((options.bootstrap, options.properties), [])
-    client = kept.pop() if kept else _connect(options)
+    with _lent(Consumer, options, _consumer, lambda client: client.assign([])) as client:
+        yield client
+
+
+@contextmanager
+def admin(options: ReadOptions) -> Iterator[Admin]:
+    """The same for an admin."""
+    with _lent(Admin, options, _admin, lambda _: None) as client:
+        yield client
+
+
+@contextmanager
+def _lent(kind: type, options: ReadOptions, make: Callable[[ReadOptions], C], tidy: Callable[[C], None]) -> Iterator[C]:
+    kept = _idle.setdefault((kind, options.bootstrap, options.properties), [])
+    client = kept.pop() if kept else make(options)
     failed = False
     try:
         yield client
@@ -64,15 +84,17 @@ def consumer(options: ReadOptions) -> Iterator[Consumer]:
     finally:
         # Not only the good end: where Spark wants no more rows (a LIMIT), it closes the reader in the middle.
         if failed:
-            client.close(timeout=0)
+            # The error that led here is the one to raise, not that the client's tasks took a moment longer to end.
+            with suppress(KafkaError):
+                client.close(timeout=0)
         else:
-            client.assign([])
+            tidy(client)
             kept.append(client)
 
 
-def _connect(options: ReadOptions) -> Consumer:
+def _consumer(options: ReadOptions) -> Consumer:
     properties = {
-        "client.id": "ottla-spark",
+        "client.id": CLIENT_ID,
         # A name that was mistyped shall not become a topic.
         "allow.auto.create.topics": "false",
         "max.partition.fetch.bytes": str(FETCH_BYTES),
@@ -82,6 +104,12 @@ def _connect(options: ReadOptions) -> Consumer:
     return Consumer(options.bootstrap, config=properties)
 
 
+def _admin(options: ReadOptions) -> Admin:
+    # What is wrong with the others, the consumer says.
+    shared = {name: value for name, value in options.properties if name.replace(".", "_") in ADMIN_PROPERTIES}
+    return Admin(options.bootstrap, config={"client.id": CLIENT_ID, **shared})
+
+
 class KafkaLog:
     """What the planner asks, answered by the cluster that the options name."""
 
@@ -89,9 +117,19 @@ class KafkaLog:
         self._options = options
 
     def partitions(self, topics: tuple[str, ...]) -> list[Partition]:
-        """All partitions of the topics now."""
-        with consumer(self._options) as client:
-            return [(topic, number) for topic in topics for number in sorted(client.partitions_for(topic))]
+        """All partitions of the topics now.
+
+        Raises:
+            NotFoundError: A topic does not exist.
+        """
+        with admin(self._options) as client:
+            try:
+                known = client.describe_topics(topics)
+            except NotFoundError as error:
+                raise NotFoundError(
+                    f"option subscribe names topic {error.topic}, which does not exist: {error}"
+                ) from None
+        return [(topic, at.partition) for topic in topics for at in known[topic].partitions]
 
     def earliest(self, partitions: list[Partition]) -> Offsets:
         """The first offset that each still holds."""
@@ -138,7 +176,9 @@ def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
                 batch = client.poll(SLICE, max_records=BATCH_ROWS)
                 reached = client.position(at)
             except OffsetOutOfRangeError:
-                position = _after_loss(options, span, position)
+                if time.monotonic() > deadline:
+                    raise
+                position = _after_refusal(options, span, position)
                 client.assign([TopicPartition(span.topic, span.partition, position)])
                 continue
             except KafkaError as error:
@@ -159,16 +199,24 @@ def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
                 )
 
 
-def _after_loss(options: ReadOptions, span: Range, position: int) -> int:
-    """Where to go on after the broker said that it does not hold `position`: the end where nothing is left."""
+def _after_refusal(options: ReadOptions, span: Range, position: int) -> int:
+    """Where to go on after the broker said that it does not hold `position`.
+
+    That is `position` again where it lies inside what is there: a leader that has just taken over can refuse what it
+    holds. Else the first offset that is left, or the end of the range.
+    """
     partition = (span.topic, span.partition)
-    first = KafkaLog(options).earliest([partition])[partition]
+    log = KafkaLog(options)
+    first, last = log.earliest([partition])[partition], log.latest([partition])[partition]
     name = f"{span.topic}-{span.partition}"
     if first > position:
         planner(options).report(f"{name}: the records from offset {position} to {min(first, span.end)} are gone")
         return min(first, span.end)
-    planner(options).report(f"{name}: the records from offset {position} to {span.end} are gone; the log was cut")
-    return span.end
+    if position >= last:
+        planner(options).report(f"{name}: the records from offset {position} to {span.end} are gone; the log was cut")
+        return span.end
+    time.sleep(SLICE)
+    return position
 
 
 def _columns(batch: Batch, schema: pa.Schema, end: int) -> Iterator[pa.RecordBatch]:
