@@ -122,19 +122,40 @@ def test_records_larger_than_a_fetch(kafka: str, new_topic: Callable[..., str]) 
 
 
 def test_a_topic_made_anew(kafka: str, new_topic: Callable[..., str]) -> None:
-    """Same name, new topic id, no records: a producer that knew the old one goes on, a consumer too."""
+    """Same name, new topic id: a producer that knew the old one goes on, a consumer reads the new one from its beginning.
+
+    The consumer asks so seldom that the new log already holds the position it had in the old one.
+    """
     topic = new_topic(kafka, 2)
-    with ottla.Producer(kafka, linger_ms=0) as producer, ottla.Admin(kafka) as admin:
+    slow = {"retry_backoff_ms": 2000, "retry_backoff_max_ms": 2000}
+    with (
+        ottla.Producer(kafka, linger_ms=0) as producer,
+        ottla.Admin(kafka) as admin,
+        ottla.Consumer(kafka, topics=[topic], auto_offset_reset="earliest", **slow) as consumer,
+    ):
         for _ in range(3):
             producer.send(topic, b"old", partition=0).result(DEADLINE)
+        assert [r.value for r in polled(consumer, 3)] == [b"old"] * 3
         old = admin.describe_topics([topic])[topic].id
         admin.delete_topics([topic])
         wait_until(lambda: topic not in admin.list_topics(), f"{topic} is gone")
         admin.create_topics([ottla.NewTopic(topic, 2, 1)])
         wait_until(lambda: topic in admin.list_topics(), f"{topic} is back")
         assert admin.describe_topics([topic])[topic].id != old
-        assert producer.send(topic, b"new", partition=0).result(DEADLINE).offset == 0
-    assert [r.value for r in read(kafka, topic, 1)] == [b"new"]
+        new = [b"new %d" % n for n in range(6)]
+        assert [producer.send(topic, v, partition=0).result(DEADLINE).offset for v in new] == list(range(6))
+        assert [(r.offset, r.value) for r in polled(consumer, 6)] == list(enumerate(new))
+    assert [r.value for r in read(kafka, topic, 6)] == new
+
+
+def polled(consumer: ottla.Consumer, count: int) -> list[ottla.Record]:
+    """The next `count` records."""
+    out: list[ottla.Record] = []
+    for _ in until(DEADLINE, f"{count} records; {len(out)} came"):
+        out += consumer.poll(0.5)
+        if len(out) >= count:
+            break
+    return out
 
 
 def test_leaders_that_move(start_kafka: Callable[..., Cluster]) -> None:

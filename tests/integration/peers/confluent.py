@@ -67,6 +67,15 @@ class Confluent:
             consumer.close()
         return out
 
+    def consume_all(self, bootstrap: str, topic: str, partitions: int) -> list[Message]:
+        """Every message of the topic, in the order of each partition; the ends are those that this client is told."""
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
+        try:
+            marks = [consumer.get_watermark_offsets(TopicPartition(topic, p), DEADLINE) for p in range(partitions)]
+        finally:
+            consumer.close()
+        return self.consume(bootstrap, topic, partitions, sum(high - low for low, high in marks))
+
     def member(self, bootstrap: str, topic: str, group: str) -> ConfluentMember:
         return ConfluentMember(bootstrap, topic, group)
 
