@@ -284,6 +284,10 @@ impl Topic {
         }
         for (number, known) in before.partitions {
             let Some(fresh) = self.partitions.get_mut(&number) else {
+                // A topic never loses partitions: this broker has not heard of them yet.
+                if is_same {
+                    self.partitions.insert(number, known);
+                }
                 continue;
             };
             // A broker that lags behind tells of a leader of the past.
@@ -464,6 +468,18 @@ pub(crate) mod tests {
         );
         view.update(&topic(OTHER, &[(1, 0)]), NEWEST);
         assert_eq!(view.told(), ["topic t was deleted and created again"]);
+    }
+
+    #[test]
+    fn a_broker_that_lags_behind_takes_no_partition_away() {
+        let mut view = Watched::default();
+        view.update(&topic(ID, &[(1, 1), (2, 0)]), NEWEST);
+        view.update(&topic(ID, &[(1, 1)]), NEWEST);
+        assert_eq!(view.leader(1), Some((2, 0)));
+        view.update(&topic(ID, &[(1, 1), (2, 0)]), NEWEST);
+        assert!(view.told().is_empty());
+        view.update(&topic(OTHER, &[(1, 1)]), NEWEST);
+        assert_eq!(view.leader(1), None);
     }
 
     #[test]
