@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import re
@@ -76,6 +77,17 @@ def start_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[.
     yield start
     for cluster in running:
         cluster.stop(grace=1.0, purge=True)
+
+
+@contextlib.contextmanager
+def kafka_for_a_while(folder: Path, **options: Any) -> Iterator[Cluster]:
+    """Real Kafka that ends with the block: several nodes are too much to keep beside other tests."""
+    config = {"auto.create.topics.enable": "false"} | options.pop("config", {})
+    cluster = Cluster.start(folder, port=free_ports(), config=config, **options)
+    try:
+        yield cluster
+    finally:
+        cluster.stop(grace=0, purge=True)
 
 
 @pytest.fixture(scope="session")

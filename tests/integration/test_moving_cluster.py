@@ -22,14 +22,14 @@ from kafka.errors import KafkaError as ForeignError
 
 import ottla
 import ottla.aio
-from tests.brokers.brokers import Cluster
-from tests.integration.conftest import REAL, free_ports, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.peers.confluent import Confluent
 from tests.integration.stamps import Sent, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.brokers.brokers import Cluster
     from tests.integration.messages import Message
 
 pytestmark = [REAL, pytest.mark.timeout(180)]
@@ -191,8 +191,8 @@ class Controls:
 
     def create(self, topic: str, partitions: int) -> None:
         wanted = {"num_partitions": partitions, "replication_factor": NODES, "configs": {"min.insync.replicas": "2"}}
-        with self.admin() as admin:
-            admin.create_topics({topic: wanted})
+        # One that was just deleted may still be in the way.
+        self.wait(lambda admin: bool(admin.create_topics({topic: wanted})), f"{topic} is made")
         self.wait_for_replicas(topic, partitions)
 
     def delete(self, topic: str) -> None:
@@ -271,21 +271,17 @@ class Story:
 def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """Everything that happens to a cluster of one release; the cluster ends with it."""
     config = {
-        "auto.create.topics.enable": "false",
         "auto.leader.rebalance.enable": "false",
         "broker.session.timeout.ms": "3000",
         "zookeeper.session.timeout.ms": "3000",
     }
-    folder = tmp_path_factory.mktemp("moving")
-    cluster = Cluster.start(folder, version=request.param, nodes=NODES, port=free_ports(), config=config, heap="320m")
+    options = {"version": request.param, "nodes": NODES, "config": config, "heap": "320m"}
     listener = Listener()
-    try:
+    with kafka_for_a_while(tmp_path_factory.mktemp("moving"), **options) as cluster:
         with listener.attached():
             told = tell(Controls(cluster))
         told.said = listener.said
         yield told
-    finally:
-        cluster.stop(grace=0, purge=True)
 
 
 def tell(controls: Controls) -> Story:

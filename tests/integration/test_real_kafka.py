@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from kafka import KafkaAdminClient
+from kafka import TopicPartition as ForeignPartition
+from kafka.errors import TopicAlreadyExistsError
 
 import ottla
-from tests.integration.conftest import REAL, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.peers.base import DEADLINE, until
 from tests.integration.peers.confluent import Confluent
 from tests.integration.stamps import Sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.brokers.brokers import Cluster
 
@@ -146,6 +150,38 @@ def test_a_topic_made_anew(kafka: str, new_topic: Callable[..., str]) -> None:
         assert [producer.send(topic, v, partition=0).result(DEADLINE).offset for v in new] == list(range(6))
         assert [(r.offset, r.value) for r in polled(consumer, 6)] == list(enumerate(new))
     assert [r.value for r in read(kafka, topic, 6)] == new
+
+
+def test_a_topic_made_anew_where_topics_have_no_ids(tmp_path: Path) -> None:
+    """From 2.1 to 2.7 leaders have epochs, and a new topic's begin below those of the old one."""
+    topic = "anew"
+    with kafka_for_a_while(tmp_path / "kafka", version="2.7.2", nodes=2, heap="320m") as cluster:
+        bootstrap = str(cluster.st["bootstrap"]["PLAINTEXT"])
+        foreign = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+        with ottla.Producer(bootstrap, delivery_timeout_ms=20_000, request_timeout_ms=5_000) as producer:
+
+            def leader() -> int:
+                (known,) = foreign.describe_topics([topic])
+                return int(known["partitions"][0]["leader_id"])
+
+            def created() -> bool:
+                try:
+                    foreign.create_topics({topic: {"assignments": {0: [1]}}})
+                except TopicAlreadyExistsError:
+                    return False
+                return True
+
+            assert created()
+            for node in (2, 1, 2):  # each move counts the epoch up
+                foreign.alter_partition_reassignments({ForeignPartition(topic, 0): [node]})
+                wait_until(lambda node=node: leader() == node, f"node {node} leads")
+            producer.send(topic, b"old").result(DEADLINE)
+            foreign.delete_topics([topic])
+            wait_until(created, f"{topic} is gone and can be made again")
+            wait_until(lambda: leader() == 1, "node 1 leads")
+            assert producer.send(topic, b"new").result(DEADLINE).offset == 0
+        foreign.close()
+        assert [m.value for m in Confluent().consume_all(bootstrap, topic, 1)] == [b"new"]
 
 
 def polled(consumer: ottla.Consumer, count: int) -> list[ottla.Record]:
