@@ -161,7 +161,7 @@ def u4(at: Session) -> None:
     at.shell("ottla -b $B topics")
     at.shell("ottla -b $B topics list")
     at.shell("ottla broker --port 70000")
-    at.shell("ottla broker --host 192.0.2.1 --port 0")
+    at.shell("ottla broker --host 203.0.113.9 --port 0")
     at.shell("ottla config broker")
     at.shell("ottla broker --config num.partition=3")
 

@@ -12,6 +12,11 @@ import time
 import pytest
 
 import ottla
+from ottla import _ottla
+from ottla.testing import Broker
+
+# An address for documentation (RFC 5737), which no machine has.
+ELSEWHERE = "203.0.113.9"
 
 
 def ottla_command(*arguments, data=None, timeout=30):
@@ -71,6 +76,74 @@ def test_broker_prints_its_address_and_ends_by_a_signal(number):
     assert (process.returncode, err) == (0, "")
 
 
+def values(*arguments):
+    """The values that `consume` prints, in order of the topics' names and offsets."""
+    code, out, err = ottla_command("consume", "--beginning", "--idle", "1", "--format", "json", *arguments)
+    assert (code, err) == (0, "")
+    records = sorted((json.loads(line) for line in out.splitlines()), key=lambda r: (r["topic"], r["offset"]))
+    return [(r["topic"], r["value"]) for r in records]
+
+
+def test_consume_reads_several_topics(address):
+    both = ("several-a", "several-b")
+    assert ottla_command("topics", "create", "-b", address, *both) == (0, "", "")
+    for name in both:
+        code, _, err = ottla_command("produce", "-b", address, "-t", name, data=name.encode())
+        assert (code, err) == (0, f"1 record sent to {name}\n")
+    wanted = [(name, name) for name in both]
+    assert values("-b", address, "-t", both[0], "-t", both[1]) == wanted
+    assert values("-b", address, "-t", ",".join(both)) == wanted
+    assert values("-b", address, "-t", both[1], "--topic", both[1]) == wanted[1:]
+
+
+def test_produce_sends_to_one_topic(address):
+    for given in (["-t", "a,b"], ["-t", "a", "-t", "b"]):
+        code, _, err = ottla_command("produce", "-b", address, *given, data=b"x\n")
+        assert (code, err) == (1, "ottla: produce sends to one topic, and there are 2: a, b\n")
+
+
+@pytest.mark.parametrize(
+    ("separator", "line", "key", "value"),
+    [
+        (r"\t", b"k\tv\tw", "k", "v\tw"),
+        ("\t", b"k\tv", "k", "v"),
+        (r"\x1f", b"k\x1fv", "k", "v"),
+        (r"\\", rb"k\v", "k", "v"),
+        ("\\", rb"k\tv", "k", "tv"),
+        (r"\d", rb"1\d2", "1", "2"),
+        ("→", "k→v".encode(), "k", "v"),
+    ],
+)
+def test_the_separator_of_keys(address, topic, separator, line, key, value):
+    code, _, err = ottla_command("produce", "-b", address, "-t", topic, "--key-separator", separator, data=line)
+    assert code == 0, err
+    _, out, _ = ottla_command("consume", "-b", address, "-t", topic, "--beginning", "--max", "1", "--format", "json")
+    record = json.loads(out)
+    assert (record["key"], record["value"]) == (key, value)
+
+
+def test_options_stand_before_the_verb_or_after_it(address, topic):
+    """Wherever they stand, and the last address counts."""
+    nobody = "127.0.0.1:1"
+    for given in (
+        ["-b", address, "topics"],
+        ["topics", "-b", address],
+        ["-b", address, "topics", "list"],
+        ["topics", "-b", address, "list"],
+        ["-b", nobody, "topics", "list", "-b", address],
+    ):
+        code, out, err = ottla_command(*given)
+        assert (code, err) == (0, "")
+        assert topic in out.splitlines()
+    code, _, err = ottla_command("--config", "a=1", "topics", "--config", "default.api.timeout.ms=1000", "-b", nobody)
+    assert code == 1
+    assert '"a"' in err or "a:" in err, "what stands before the verb is not lost"
+    for stray in (["-b", address], ["--config", "a=1"]):
+        code, _, err = ottla_command(*stray, "decode", "00")
+        assert code == 2
+        assert f"{stray[0]} is not an option of `ottla decode`" in err
+
+
 def test_ctrl_c_ends_consume(address, topic):
     command = [sys.executable, "-m", "ottla", "consume", "-b", address, "-t", topic]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -102,6 +175,15 @@ def test_a_reader_that_has_seen_enough(address, topic):
         (["topics", "create", "a:b"], 2, "NAME:PARTITIONS"),
         (["consume", "-t", "t", "--max", "0"], 2, "from 1 up"),
         (["consume"], 2, "-t"),
+        (["consume", "-t", "a,,b"], 2, "empty name"),
+        (["consume", "-t", "t", "--idle", "nan"], 2, "seconds"),
+        (["produce", "-t", "t", "--key-separator", ""], 2, "separator is empty"),
+        (["produce", "-t", "t", "--key-separator", r"\n"], 2, "line break"),
+        (["broker", "--port", "70000"], 2, "from 0 to 65535"),
+        (["broker", "--port", "-1"], 2, "from 0 to 65535"),
+        (["broker", "--topic", "t:0"], 2, "partitions"),
+        (["broker", "--host", ELSEWHERE, "--port", "0"], 1, "this machine has no such address"),
+        (["topics", "create", "t", "--replication", "99999"], 2, "from 0 to 32767"),
         (["nothing"], 2, "invalid choice"),
         ([], 2, "COMMAND"),
         (["broker", "--config", "num.partition=1"], 1, "num.partitions"),
@@ -114,14 +196,76 @@ def test_errors_are_one_line(arguments, code, text):
     assert "Traceback" not in err
 
 
+def test_a_port_that_is_taken_hints_at_another_broker(address):
+    host, port = address.split(":")
+    code, _, err = ottla_command("broker", "--host", host, "--port", port)
+    assert code == 1
+    assert "another broker" in err
+
+
 def test_unknown_topics_are_named(address):
     limit = ("--config", "max.block.ms=1000")
     code, _, err = ottla_command("produce", "-b", address, "-t", "no-such", *limit, data=b"x\n")
     assert code == 1
     assert "no-such" in err
-    code, _, err = ottla_command("consume", "-b", address, "-t", "no-such", "--config", "default.api.timeout.ms=1000")
-    assert code == 1
-    assert "no-such" in err
+
+
+@pytest.mark.parametrize("given", [["-t", "typo"], ["-t", "there,typo", "--idle", "1"], ["-t", "typo", "--beginning"]])
+def test_consume_refuses_a_topic_that_does_not_exist_and_creates_none(given):
+    """Although the broker would create it. No call waits for a timeout: each would take a minute."""
+    patience = ("--config", "default.api.timeout.ms=60000")
+    with Broker(topics=["there", "types"], config={"auto.create.topics.enable": True}) as broker:
+        code, out, err = ottla_command("consume", "-b", broker.bootstrap_servers, *given, *patience)
+        assert (code, out) == (1, "")
+        assert err == "ottla: topic typo does not exist; did you mean types?\n"
+        with ottla.Admin(broker.bootstrap_servers) as admin:
+            assert admin.list_topics() == ["there", "types"]
+
+
+def test_consume_passes_properties_that_only_consumers_have(address, topic):
+    code, out, err = ottla_command(
+        "consume", "-b", address, "-t", topic, "--idle", "0.1", "--config", "max.poll.records=3"
+    )
+    assert (code, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [
+        ([], ["WARNING ottla.test: w"]),
+        (["-v"], ["WARNING ottla.test: w", "INFO ottla.test: i"]),
+        (["-vv"], ["WARNING ottla.test: w", "INFO ottla.test: i", "DEBUG ottla.test: d"]),
+        (["-v", "config", "-v"], ["WARNING ottla.test: w", "INFO ottla.test: i", "DEBUG ottla.test: d"]),
+    ],
+)
+def test_logs_go_to_standard_error(flags, shown):
+    script = (
+        "import logging, sys, ottla.cli as cli\n"
+        "def say(*_):\n"
+        "    log = logging.getLogger('ottla.test')\n"
+        "    log.warning('w'), log.info('i'), log.debug('d')\n"
+        "cli.config._config = say\n"
+        "sys.exit(cli.main(sys.argv[1:]))\n"
+    )
+    given = flags if "config" in flags else [*flags, "config"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *given], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout == ""
+    assert [line.split(" ", 1)[1] for line in done.stderr.splitlines()] == shown
+
+
+def test_config_lists_the_brokers_settings():
+    """Every setting that is listed is taken, at its default."""
+    code, out, _ = ottla_command("config", "broker")
+    assert code == 0
+    assert "auto.create.topics.enable  (broker)" in out
+    assert "linger.ms" not in out
+    listed = {row["name"]: row["default"] for row in _ottla.broker_properties()}
+    assert listed.keys() == set(re.findall(r"^(\S+)  \(broker\)$", out, re.MULTILINE))
+    with Broker(config=listed):
+        pass
+    assert "ottla config broker" in ottla_command("broker", "--help")[1]
 
 
 def test_config_prints_the_table():
@@ -134,7 +278,7 @@ def test_config_prints_the_table():
     assert "linger.ms" not in out
 
 
-@pytest.mark.parametrize("command", ["", "broker", "topics create", "produce", "consume", "config"])
+@pytest.mark.parametrize("command", ["", "broker", "topics", "topics create", "produce", "consume", "config"])
 def test_help_teaches_by_examples(command):
     code, out, _ = ottla_command(*command.split(), "--help")
     assert code == 0

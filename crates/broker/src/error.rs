@@ -12,7 +12,7 @@ pub enum BrokerError {
     #[error("{0}")]
     Config(String),
     /// The broker cannot listen on the address.
-    #[error("cannot listen on {host}:{port}: {cause}; is another broker running there?")]
+    #[error("cannot listen on {host}:{port}: {cause}{}", hint(cause))]
     Listen {
         /// The requested host.
         host: String,
@@ -46,6 +46,18 @@ pub enum BrokerError {
         /// The problem, and what to do.
         what: String,
     },
+}
+
+/// What to do about an address that could not be listened on.
+fn hint(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::AddrInUse => "; is another broker running there?",
+        io::ErrorKind::AddrNotAvailable => {
+            "; this machine has no such address: 127.0.0.1 is for this machine alone, 0.0.0.0 for every address that it has"
+        }
+        io::ErrorKind::PermissionDenied => "; ports below 1024 are for privileged users",
+        _ => "",
+    }
 }
 
 impl BrokerError {

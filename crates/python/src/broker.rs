@@ -4,11 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ottla_broker::{Broker as Embedded, BrokerConfig, BrokerError, EventSink, Fault};
+use ottla_broker::{
+    BROKER_KEYS, Broker as Embedded, BrokerConfig, BrokerError, EventSink, Fault, Key, Kind,
+};
 use ottla_protocol::{ApiKey, ErrorCode};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::PyMapping;
+use pyo3::types::{PyDict, PyMapping};
 
 use crate::runtime::Native;
 use crate::{errors, options, wait};
@@ -129,4 +131,34 @@ impl Broker {
 fn print(event: &str) {
     // There is nobody to tell that nobody can be told.
     let _ = writeln!(std::io::stderr(), "{event}");
+}
+
+/// The table of the broker's settings, in the form of `properties()`.
+#[pyfunction]
+pub(crate) fn broker_properties(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    BROKER_KEYS.iter().map(|key| describe(py, key)).collect()
+}
+
+fn describe<'py>(py: Python<'py>, key: &Key) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("name", key.name)?;
+    row.set_item("roles", ["broker"])?;
+    row.set_item("default", key.default)?;
+    row.set_item("doc", key.doc)?;
+    let kind = match key.kind {
+        Kind::Bool => "bool",
+        Kind::Int(min, max) => {
+            row.set_item("min", min)?;
+            row.set_item("max", max)?;
+            row.set_item("unit", "")?;
+            "int"
+        }
+        Kind::OneOf(words) => {
+            row.set_item("choices", words.to_vec())?;
+            "choice"
+        }
+        Kind::Ratio | Kind::ListOf(_) | Kind::Text => "text",
+    };
+    row.set_item("kind", kind)?;
+    Ok(row)
 }

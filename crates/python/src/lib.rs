@@ -35,7 +35,7 @@ mod _ottla {
     #[pymodule_export]
     use batch::{Batch, Record, RecordIterator};
     #[pymodule_export]
-    use broker::Broker;
+    use broker::{Broker, broker_properties};
     #[pymodule_export]
     use consumer::{Batches, Consumer, Records};
     #[pymodule_export]

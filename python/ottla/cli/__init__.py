@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
+LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command. Warnings of the loggers `ottla.*` go to standard error; `-v` adds INFO and `-vv` DEBUG.
 
     Args:
         given: The command line, without the program's name; `sys.argv` if not given.
@@ -26,7 +28,14 @@ def main(given: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 if all went well, 1 if the command failed, 130 after Ctrl-C. Wrong usage exits with 2.
     """
-    options = _parser().parse_args(given)
+    parser = _parser()
+    options = parser.parse_args(given)
+    arguments.refuse_strays(parser, options)
+    logging.basicConfig(
+        level=LEVELS[min(arguments.verbose(options), len(LEVELS) - 1)],
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        datefmt="%H:%M:%S",
+    )
     try:
         options.run(options)
         sys.stdout.flush()
@@ -52,12 +61,17 @@ def _parser() -> argparse.ArgumentParser:
               ottla broker --topic flights:4
               echo hello | ottla produce -t flights
               ottla consume -t flights --beginning --format json --max 1
+
+            `ottla COMMAND --help` has examples of each command.
             """
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"ottla {ottla.__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    arguments.verbosity(parser)
+    arguments.client(parser)
+    parser.set_defaults(takes=())
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="verb", required=True)
     for module in (broker, topics, produce, consume, decode, config):
         module.add(commands)
     return parser

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
+import re
 import textwrap
 from typing import TYPE_CHECKING, Any
+
+from ottla import _ottla
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Milliseconds: someone who types a wrong address should not wait a minute for the answer.
 PATIENCE_MS = 10_000
+DEFAULT_BOOTSTRAP = "localhost:9092"
+MOST_PARTITIONS = 2**31 - 1
+# A shell passes \t on as it stands. Any other backslash is a backslash.
+ESCAPE = re.compile(rb"\\(?:(?P<letter>[tnr0\\])|x(?P<hex>[0-9a-fA-F]{2}))")
+ESCAPED = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
 
 
 def command(commands: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
@@ -22,6 +32,7 @@ def command(commands: Any, name: str, summary: str, examples: str) -> argparse.A
         epilog="examples:\n" + textwrap.indent(text(examples), "  "),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    verbosity(parser)
     return parser
 
 
@@ -30,26 +41,91 @@ def text(block: str) -> str:
     return textwrap.dedent(block).strip()
 
 
+# --- options that may stand before the verb or after it ---
+
+
+def _anywhere(parser: argparse.ArgumentParser, *flags: str, name: str, **details: Any) -> None:
+    """Add an option to one of the parsers that have it.
+
+    A subcommand's parser overwrites what its parent's was given under the same name, so each keeps its own: `_given`
+    puts them together.
+    """
+    details = {"action": "append", "default": argparse.SUPPRESS, **details}
+    parser.add_argument(*flags, dest=f"{name} of {parser.prog}", **details)
+
+
+def _given(options: argparse.Namespace, name: str) -> list[Any]:
+    """All values that an option was given, in their order."""
+    return [value for key, values in vars(options).items() if key.startswith(f"{name} of ") for value in values]
+
+
+def verbosity(parser: argparse.ArgumentParser) -> None:
+    """Add `-v`, which every command takes."""
+    _anywhere(
+        parser,
+        "-v",
+        "--verbose",
+        name="verbose",
+        action="append_const",
+        const=1,
+        help="print what the client does to standard error, and more with -vv; warnings are always printed",
+    )
+
+
 def client(parser: argparse.ArgumentParser) -> None:
     """Add what every client takes."""
-    parser.add_argument(
+    _anywhere(
+        parser,
         "-b",
         "--bootstrap",
-        default="localhost:9092",
+        name="bootstrap",
         metavar="HOST:PORT",
-        help="brokers to ask for all others, separated by commas (default: %(default)s)",
+        help=f"brokers to ask for all others, separated by commas (default: {DEFAULT_BOOTSTRAP})",
     )
     config(parser, "property of the client, may be repeated; `ottla config` lists them")
+    parser.set_defaults(takes=("bootstrap", "config"))
 
 
 def config(parser: argparse.ArgumentParser, summary: str) -> None:
     """Add `--config`."""
-    parser.add_argument("--config", action="append", type=pair, default=[], metavar="KEY=VALUE", help=summary)
+    _anywhere(parser, "--config", name="config", type=pair, metavar="KEY=VALUE", help=summary)
+    parser.set_defaults(takes=("config",))
+
+
+def refuse_strays(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End the program if an option before the verb is one that the verb does not have."""
+    for name, flag in (("bootstrap", "-b"), ("config", "--config")):
+        if name not in options.takes and _given(options, name):
+            parser.error(f"{flag} is not an option of `ottla {options.verb}`")
+
+
+def verbose(options: argparse.Namespace) -> int:
+    """How often `-v` was given."""
+    return len(_given(options, "verbose"))
+
+
+def bootstrap(options: argparse.Namespace) -> str:
+    """The addresses of brokers; the last one given counts."""
+    return str([DEFAULT_BOOTSTRAP, *_given(options, "bootstrap")][-1])
+
+
+def properties(options: argparse.Namespace) -> dict[str, str]:
+    """The pairs of every `--config`."""
+    return dict(_given(options, "config"))
 
 
 def client_config(options: argparse.Namespace) -> dict[str, str]:
     """The properties of a client, with the command line's patience."""
-    return {"default.api.timeout.ms": str(PATIENCE_MS), **dict(options.config)}
+    return {"default.api.timeout.ms": str(PATIENCE_MS), **properties(options)}
+
+
+def admin_config(options: argparse.Namespace) -> dict[str, str]:
+    """Those of another client's properties that an admin client has too."""
+    known = {row["name"] for row in _ottla.properties() if "admin" in row["roles"]}
+    return {name: value for name, value in client_config(options).items() if name in known}
+
+
+# --- types of values ---
 
 
 def pair(given: str) -> tuple[str, str]:
@@ -60,12 +136,36 @@ def pair(given: str) -> tuple[str, str]:
     return key, value
 
 
-def topic(given: str) -> tuple[str, int]:
+def new_topic(given: str) -> tuple[str, int]:
     """The type of a NAME:PARTITIONS."""
     name, _, partitions = given.partition(":")
     if not name or (partitions and not partitions.isdecimal()):
         raise argparse.ArgumentTypeError(f"{given!r} is not NAME or NAME:PARTITIONS")
+    if int(partitions or 1) not in range(1, MOST_PARTITIONS + 1):
+        raise argparse.ArgumentTypeError(f"{given!r}: a topic has 1 to {MOST_PARTITIONS} partitions")
     return name, int(partitions or 1)
+
+
+def topics(given: str) -> list[str]:
+    """The type of names of topics, separated by commas."""
+    names = [name.strip() for name in given.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{given!r} has an empty name")
+    return names
+
+
+def separator(given: str) -> bytes:
+    r"""The type of what divides a key from a value: any text; \t, \0, \\ and \xHH are understood."""
+
+    def unescaped(found: re.Match[bytes]) -> bytes:
+        return ESCAPED[found["letter"]] if found["letter"] else bytes.fromhex(found["hex"].decode())
+
+    divider = ESCAPE.sub(unescaped, os.fsencode(given))
+    if not divider:
+        raise argparse.ArgumentTypeError(r"the separator is empty; a colon is ':', a tab is '\t'")
+    if b"\n" in divider or b"\r" in divider:
+        raise argparse.ArgumentTypeError(f"{given!r}: a line break ends the record, so it cannot divide key and value")
+    return divider
 
 
 def count(given: str) -> int:
@@ -84,3 +184,14 @@ def number(most: int) -> Callable[[str], int]:
         return int(given)
 
     return parse
+
+
+def seconds(given: str) -> float:
+    """The type of a duration."""
+    try:
+        duration = float(given)
+    except ValueError:
+        duration = math.nan
+    if not 0 <= duration < math.inf:
+        raise argparse.ArgumentTypeError(f"{given!r} is not a number of seconds")
+    return duration

@@ -20,25 +20,29 @@ def add(commands: Any) -> None:
         "broker",
         "run the embedded broker until Ctrl-C",
         """
-        ottla broker
-        ottla broker --topic flights:4 --topic audit --data-dir ./kafka-data
-        ottla broker --port 0 --config auto.create.topics.enable=false
+        ottla broker                                                           # in memory, on port 9092
+        ottla broker --topic flights:4 --topic audit --data-dir ./kafka-data   # keeps its log
+        ottla broker --port 0 --config auto.create.topics.enable=false         # prints which port it took
+        ottla config broker                                                    # lists what --config may set
         """,
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument(
-        "--port", type=int, default=9092, help="port to listen on, 0 for a free one (default: %(default)s)"
+        "--port",
+        type=arguments.number(2**16 - 1),
+        default=9092,
+        help="port to listen on, 0 for a free one (default: %(default)s)",
     )
     parser.add_argument("--data-dir", metavar="FOLDER", help="where to keep the log; without it, in memory")
     parser.add_argument(
         "--topic",
         action="append",
-        type=arguments.topic,
+        type=arguments.new_topic,
         default=[],
         metavar="NAME:PARTITIONS",
-        help="topic to make, may be repeated",
+        help="topic to create, may be repeated",
     )
-    arguments.config(parser, "setting of the broker by Kafka's name, may be repeated")
+    arguments.config(parser, "setting of the broker, may be repeated; `ottla config broker` lists them")
     parser.set_defaults(run=_broker)
 
 
@@ -51,7 +55,7 @@ def _broker(options: argparse.Namespace) -> None:
         data_dir=options.data_dir,
         host=options.host,
         port=options.port,
-        config=dict(options.config),
+        config=arguments.properties(options),
         print_events=True,
     ) as broker:
         print(f"ottla broker listens on {broker.bootstrap_servers}; Ctrl-C ends it", flush=True)

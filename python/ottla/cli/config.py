@@ -18,21 +18,22 @@ def add(commands: Any) -> None:
     parser = arguments.command(
         commands,
         "config",
-        "print the properties of a client",
+        "print the properties of the clients and of the embedded broker",
         """
-        ottla config producer
+        ottla config producer     # what --config of `ottla produce` may set, and ottla.Producer(...)
         ottla config consumer
+        ottla config broker       # what --config of `ottla broker` may set, and ottla.testing.Broker(config=...)
         """,
     )
     parser.add_argument(
-        "client", nargs="?", choices=["producer", "consumer", "admin"], help="only those of this client"
+        "role", nargs="?", choices=["producer", "consumer", "admin", "broker"], help="only the properties of this one"
     )
     parser.set_defaults(run=_config)
 
 
 def _config(options: argparse.Namespace) -> None:
-    for row in _ottla.properties():
-        if options.client is None or options.client in row["roles"]:
+    for row in [*_ottla.properties(), *_ottla.broker_properties()]:
+        if options.role is None or options.role in row["roles"]:
             print(f"{row['name']}  ({', '.join(row['roles'])})")
             print(textwrap.fill(row["doc"], 100, initial_indent="    ", subsequent_indent="    "))
             if facts := ", ".join(_facts(row)):

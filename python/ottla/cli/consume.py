@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import sys
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import ottla
 from ottla.cli import arguments
 from ottla.cli.readable import readable
+from ottla.errors import NotFoundError
 
 if TYPE_CHECKING:
     import argparse
@@ -19,18 +21,29 @@ def add(commands: Any) -> None:
     parser = arguments.command(
         commands,
         "consume",
-        "print the records of a topic until Ctrl-C",
+        "print the records of topics until Ctrl-C",
         """
-        ottla consume -t flights
-        ottla consume -t flights --beginning --max 10 --format json
-        ottla consume -t flights --beginning --idle 5 > flights.txt
+        ottla consume -t flights                                          # what comes from now on
+        ottla consume -t flights --beginning                              # what is there first
+        ottla consume -t flights --beginning --idle 5 > flights.txt       # until nothing came for 5 seconds
+        ottla consume -t flights --beginning --max 10 --format json       # the first 10, with keys, offsets and headers
+        ottla consume -t flights -t audit --format json | jq .topic       # two topics; -t flights,audit is the same
+        ottla consume -b kafka-1:9092 -t flights --config isolation.level=read_committed
         """,
     )
     arguments.client(parser)
-    parser.add_argument("-t", "--topic", required=True, help="what to read")
+    parser.add_argument(
+        "-t",
+        "--topic",
+        action="extend",
+        type=arguments.topics,
+        required=True,
+        metavar="NAME",
+        help="topic to read, which must exist; may be repeated, or names separated by commas",
+    )
     parser.add_argument("--beginning", action="store_true", help="start at the first record instead of after the last")
     parser.add_argument("--max", type=arguments.count, metavar="N", help="stop after so many records")
-    parser.add_argument("--idle", type=float, metavar="SECONDS", help="stop when nothing came for so long")
+    parser.add_argument("--idle", type=arguments.seconds, metavar="SECONDS", help="stop when nothing came for so long")
     parser.add_argument(
         "--format",
         choices=["raw", "json"],
@@ -41,12 +54,14 @@ def add(commands: Any) -> None:
 
 
 def _consume(options: argparse.Namespace) -> None:
-    config = arguments.client_config(options)
+    topics = list(dict.fromkeys(options.topic))
+    _check_existence(options, topics)
+    config = {"allow.auto.create.topics": "false", **arguments.client_config(options)}
     if options.beginning:
         config["auto.offset.reset"] = "earliest"
     show = _json if options.format == "json" else _raw
     left = options.max
-    with ottla.Consumer(options.bootstrap, topics=[options.topic], config=config) as consumer:
+    with ottla.Consumer(arguments.bootstrap(options), topics=topics, config=config) as consumer:
         while left is None or left > 0:
             batch = consumer.poll(options.idle, max_records=left)
             if options.idle is not None and not len(batch):
@@ -55,6 +70,19 @@ def _consume(options: argparse.Namespace) -> None:
             sys.stdout.buffer.flush()
             if left is not None:
                 left -= len(batch)
+
+
+def _check_existence(options: argparse.Namespace, topics: list[str]) -> None:
+    """Raise for a topic that does not exist: asking for its description answers at once, and creates nothing."""
+    with ottla.Admin(arguments.bootstrap(options), config=arguments.admin_config(options)) as admin:
+        try:
+            admin.describe_topics(topics)
+        except NotFoundError as error:
+            if error.topic is None:
+                raise
+            near = difflib.get_close_matches(error.topic, admin.list_topics(), n=1)
+            hint = f"; did you mean {near[0]}?" if near else "; `ottla topics` lists those that exist"
+            raise NotFoundError(f"topic {error.topic} does not exist{hint}") from error
 
 
 def _raw(record: ottla.Record) -> bytes:

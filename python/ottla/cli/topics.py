@@ -13,10 +13,18 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
-        "topics", help="list, create, delete and describe topics", description="Manage topics."
+    parser = arguments.command(
+        commands,
+        "topics",
+        "list, create, delete and describe topics",
+        """
+        ottla topics                                  # the names of all topics
+        ottla -b kafka-1:9092 topics create flights:4
+        ottla topics create --help                    # examples of an action
+        """,
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    parser.set_defaults(run=_list, internal=False)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", description="without one: list")
 
     listing = arguments.command(actions, "list", "list the names of topics", "ottla topics list -b localhost:9092")
     listing.add_argument("--internal", action="store_true", help="with those that Kafka keeps for itself")
@@ -31,9 +39,13 @@ def add(commands: Any) -> None:
         ottla topics create flights:4 audit --replication 3 --topic-config retention.ms=3600000
         """,
     )
-    create.add_argument("topics", nargs="+", type=arguments.topic, metavar="NAME:PARTITIONS")
+    create.add_argument("topics", nargs="+", type=arguments.new_topic, metavar="NAME:PARTITIONS")
     create.add_argument(
-        "--replication", type=int, default=-1, help="replicas of each partition (default: the broker's)"
+        "--replication",
+        type=arguments.number(2**15 - 1),
+        default=-1,
+        metavar="N",
+        help="replicas of each partition (default: the broker's)",
     )
     create.add_argument(
         "--topic-config",
@@ -57,12 +69,12 @@ def add(commands: Any) -> None:
     describe.add_argument("topics", nargs="+", metavar="NAME")
     describe.set_defaults(run=_describe)
 
-    for action in (listing, create, delete, describe):
-        arguments.client(action)
+    for taking in (parser, listing, create, delete, describe):
+        arguments.client(taking)
 
 
 def _admin(options: argparse.Namespace) -> ottla.Admin:
-    return ottla.Admin(options.bootstrap, config=arguments.client_config(options))
+    return ottla.Admin(arguments.bootstrap(options), config=arguments.client_config(options))
 
 
 def _list(options: argparse.Namespace) -> None:
