@@ -26,7 +26,7 @@ def test_sending_to_an_unknown_topic(kafka: str) -> None:
         pytest.raises(ottla.errors.KafkaError, match="no-such-topic") as caught,
     ):
         producer.send("no-such-topic", b"v").result(10)
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 20
     assert caught.value.code == CODES["UNKNOWN_TOPIC_OR_PARTITION"]
 
 

@@ -172,7 +172,7 @@ def test_sends_end_in_time_while_the_broker_is_frozen(
             with pytest.raises(ottla.errors.KafkaError) as caught:
                 delivery.result(10)
             assert topic in str(caught.value)
-        assert time.monotonic() - start < 6
+        assert time.monotonic() - start < 20, "seven times its timeout, and a sixth of the default"
     finally:
         shaken.kill("node1", signal.SIGCONT)
         producer.close(10)
@@ -201,7 +201,7 @@ def test_close_is_bounded_while_the_broker_is_frozen(
             except ottla.errors.KafkaError as e:
                 if topic not in str(e):
                     raise
-            assert time.monotonic() - start < 4
+            assert time.monotonic() - start < 15, "its timeout, not that of the delivery"
         assert lost.done()
         assert lost.exception() is not None
     finally:

@@ -21,12 +21,16 @@ from ottla.testing import Broker
 SOON = {"default_api_timeout_ms": 1500}
 
 
+# Seconds. What is said in this time, also by a busy machine, did not wait for a default timeout: the shortest has 30.
+PROMPT = 20
+
+
 @contextmanager
-def within(seconds):
+def promptly():
     start = time.monotonic()
     yield
     spent = time.monotonic() - start
-    assert spent < seconds, f"it took {spent:.1f} s"
+    assert spent < PROMPT, f"it took {spent:.1f} s"
 
 
 @pytest.fixture
@@ -127,7 +131,7 @@ def attempts(api, address):
 
 @pytest.mark.parametrize("call", ["send", "poll", "ask"])
 def test_wrong_address(api, nobody, call):
-    with within(5), pytest.raises(errors.UnreachableError, match="refused") as caught:
+    with promptly(), pytest.raises(errors.UnreachableError, match="refused") as caught:
         attempts(api, nobody)[call]()
     assert nobody in str(caught.value)
     assert caught.value.retriable
@@ -136,13 +140,13 @@ def test_wrong_address(api, nobody, call):
 
 @pytest.mark.parametrize("call", ["send", "poll", "ask"])
 def test_unknown_host(api, call):
-    with within(10), pytest.raises(errors.UnreachableError, match=r"no-such-host\.invalid"):
+    with promptly(), pytest.raises(errors.UnreachableError, match=r"no-such-host\.invalid"):
         attempts(api, "no-such-host.invalid:9092")[call]()
 
 
 @pytest.mark.parametrize("call", ["send", "poll", "ask"])
 def test_port_that_speaks_http(api, http, call):
-    with within(5), pytest.raises(errors.NotKafkaError, match="HTTP") as caught:
+    with promptly(), pytest.raises(errors.NotKafkaError, match="HTTP") as caught:
         attempts(api, http)[call]()
     assert http in str(caught.value)
 
@@ -150,7 +154,7 @@ def test_port_that_speaks_http(api, http, call):
 @pytest.mark.parametrize("call", ["send", "poll", "ask"])
 def test_port_that_speaks_tls(api, tls, call):
     """It may reset the connection before its alert arrives, and then TLS is only one of the causes named."""
-    with within(5), pytest.raises(errors.UnreachableError, match="TLS") as caught:
+    with promptly(), pytest.raises(errors.UnreachableError, match="TLS") as caught:
         attempts(api, tls)[call]()
     assert tls in str(caught.value)
 
@@ -160,31 +164,31 @@ def test_port_that_answers_with_a_tls_alert(api):
         connection.recv(1000)
         connection.sendall(b"\x15\x03\x03\x00\x02\x02\x46")
 
-    with listening(answer) as address, within(5), pytest.raises(errors.NotKafkaError, match="TLS"):
+    with listening(answer) as address, promptly(), pytest.raises(errors.NotKafkaError, match="TLS"):
         attempts(api, address)["ask"]()
 
 
 @pytest.mark.parametrize("call", ["send", "poll", "ask"])
 def test_port_that_says_nothing(api, silent, call):
-    with within(5), pytest.raises(errors.UnreachableError, match="no answer") as caught:
+    with promptly(), pytest.raises(errors.UnreachableError, match="no answer") as caught:
         attempts(api, silent)[call]()
     assert silent in str(caught.value)
 
 
 def test_unknown_topic(api, address):
-    with within(10), api.producer(address, max_block_ms=1000) as producer:
+    with promptly(), api.producer(address, max_block_ms=1000) as producer:
         with pytest.raises(errors.NotFoundError, match="no-such-topic") as caught:
             api(producer.send("no-such-topic", b"v"))
         assert (caught.value.code, caught.value.topic) == (3, "no-such-topic")
         with pytest.raises(errors.NotFoundError, match="no-such-topic"):
             api(producer.partitions_for("no-such-topic", timeout=1))
     with (
-        within(10),
+        promptly(),
         api.consumer(address, topics=["no-such-topic"]) as consumer,
         pytest.raises(errors.NotFoundError, match="no-such-topic"),
     ):
         api(consumer.poll(1))
-    with within(10), api.consumer(address) as consumer:
+    with promptly(), api.consumer(address) as consumer:
         consumer.assign([TopicPartition("no-such-topic", 0, 0)])
         with pytest.raises(errors.NotFoundError, match="no-such-topic"):
             api(consumer.poll(1))
@@ -192,7 +196,7 @@ def test_unknown_topic(api, address):
 
 def test_unknown_partition(api, address, topic):
     with (
-        within(10),
+        promptly(),
         api.producer(address, max_block_ms=1000) as producer,
         pytest.raises(errors.KafkaError, match="9"),
     ):
@@ -201,7 +205,7 @@ def test_unknown_partition(api, address, topic):
 
 def test_oversized_record(api, address, topic):
     with api.producer(address, max_request_size=1000) as producer:
-        with within(5), pytest.raises(errors.TooLargeError, match=r"max\.request\.size") as caught:
+        with promptly(), pytest.raises(errors.TooLargeError, match=r"max\.request\.size") as caught:
             api(producer.send(topic, b"x" * 2000))
         assert caught.value.topic == topic
         assert api.result(api(producer.send(topic, b"small"))).topic == topic, "the producer goes on"
@@ -241,7 +245,7 @@ def test_a_number_too_large_names_its_row(api, address, topic, columns, row):
 def test_a_topic_name_of_a_wrong_length(api, address, name):
     with api.producer(address) as producer:
         for call in (lambda: producer.send(name, b"v"), lambda: producer.send_many(name, [b"v"])):
-            with within(5), pytest.raises(errors.ArgumentError, match="1 to 249 characters") as caught:
+            with promptly(), pytest.raises(errors.ArgumentError, match="1 to 249 characters") as caught:
                 api(call())
             assert caught.value.topic == name
 
@@ -374,7 +378,7 @@ def test_bad_timeouts(api, address, topic, timeout):
 def test_offset_out_of_range(api, address, topic):
     with api.consumer(address, auto_offset_reset="none") as consumer:
         consumer.assign([TopicPartition(topic, 0, 1000)])
-        with within(10), pytest.raises(errors.OffsetOutOfRangeError, match=topic) as caught:
+        with promptly(), pytest.raises(errors.OffsetOutOfRangeError, match=topic) as caught:
             api(consumer.poll(5))
         assert (caught.value.topic, caught.value.partition) == (topic, 0)
         consumer.seek((topic, 0), 0)
@@ -391,14 +395,14 @@ def test_broker_gone_in_the_middle(api):
     assert api.result(api(producer.send("t", b"before"))).offset == 0
     assert [r.value for r in api.poll(consumer, 1)] == [b"before"]
     broker.stop()
-    with within(10):
+    with promptly():
         late = api(producer.send("t", b"after"))
         with pytest.raises(errors.KafkaError, match="t") as caught:
             api.result(late)
         assert caught.value.topic == "t"
-    with within(10), pytest.raises(errors.UnreachableError, match="refused"):
+    with promptly(), pytest.raises(errors.UnreachableError, match="refused"):
         api(consumer.poll(2))
-    with within(10):
+    with promptly():
         api(consumer.close())
         api(producer.close())
 
@@ -439,7 +443,7 @@ def test_a_full_buffer_waits_and_then_says_what_keeps_it_full(api):
             for _ in range(100):
                 api(producer.send("t", b"x" * 1000))
 
-        with within(5), pytest.raises(errors.KafkaTimeoutError, match=r"buffer\.memory"):
+        with promptly(), pytest.raises(errors.KafkaTimeoutError, match=r"buffer\.memory"):
             fill()
         broker.clear_faults()
         broker.stop()

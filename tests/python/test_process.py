@@ -100,7 +100,7 @@ broker.stop()
     code, out, err = run(script, interrupt=0.3)
     assert code == 0, err
     assert out.startswith("interrupted after"), out
-    assert float(out.split()[-1]) < 1.5
+    assert float(out.split()[-1]) < 60 / 4, "a small part of the wait"
 
 
 def test_ctrl_c_ends_asyncio():
@@ -129,12 +129,13 @@ def test_a_signal_handler_that_returns_does_not_end_the_wait(address, topic):
             consumer.assign([(topic, 0)])
             signal.setitimer(signal.ITIMER_REAL, 0.1)
             start = time.monotonic()
-            assert len(consumer.poll(0.6)) == 0
+            assert len(consumer.poll(2)) == 0
+            end = time.monotonic()
     finally:
         signal.signal(signal.SIGALRM, before)
     assert called
-    assert called[0] - start < 0.4, "the handler runs while the wait goes on"
-    assert time.monotonic() - start > 0.5
+    assert called[0] - start < (end - start) / 2, "the handler runs while the wait goes on"
+    assert end - start > 1.9, "and does not end it"
 
 
 def in_child(function):
@@ -321,9 +322,9 @@ broker.ignore("Produce", count=1000)
 producer.send("t", b"lost")
 """
     start = time.monotonic()
-    code, _, err = run(script)
+    code, _, err = run(script, timeout=100)
     assert code == 0
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 120 / 2, "not for delivery.timeout.ms"
     assert "not all of its records were delivered" in err
 
 
@@ -375,7 +376,8 @@ def test_import_is_fast_and_takes_little():
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    assert min(spent("import ottla") for _ in range(10)) < 0.05
+    pairs = [(spent("import ottla"), spent("import asyncio")) for _ in range(10)]
+    assert min(ours for ours, _ in pairs) < 1.2 * min(theirs for _, theirs in pairs)
 
 
 def test_a_broker_of_the_process_stops_with_it():

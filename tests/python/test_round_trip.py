@@ -306,7 +306,7 @@ def test_callbacks_come_once(api, address, topic):
 
 
 def _until(condition):
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -326,20 +326,20 @@ def test_a_callback_that_raises_harms_nobody(address, topic, monkeypatch):
 def test_a_callback_that_flushes_does_not_wait_for_itself(address, topic):
     flushed = []
     with ottla.Producer(address) as producer:
-        producer.send(topic, b"x").add_done_callback(lambda _: flushed.append(producer.flush(5)))
+        producer.send(topic, b"x").add_done_callback(lambda _: flushed.append(producer.flush(60)))
         start = time.monotonic()
         producer.flush()
         assert flushed == [None]
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 60 / 2
 
 
 def test_a_flush_waits_for_slow_callbacks_until_its_timeout(address, topic):
     release, called = threading.Event(), []
     with ottla.Producer(address) as producer:
-        producer.send(topic, b"x").add_done_callback(lambda _: called.append(release.wait(20)))
+        producer.send(topic, b"x").add_done_callback(lambda _: called.append(release.wait(60)))
         start = time.monotonic()
         producer.flush(0.5)
-        assert 0.4 < time.monotonic() - start < 10
+        assert 0.4 < time.monotonic() - start < 60 / 2
         assert not called
         release.set()
         producer.flush(10)

@@ -38,7 +38,7 @@ def test_threads_share_an_iteration(address, filled):
         threads = [threading.Thread(target=iterate) for _ in range(4)]
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while len(got) < ROWS and time.monotonic() < deadline:
             time.sleep(0.02)
     for thread in threads:
@@ -63,7 +63,7 @@ def test_tasks_share_an_iteration(address, filled):
         ) as consumer:
             tasks = [asyncio.create_task(iterate(consumer)) for _ in range(4)]
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(enough.wait(), 10)
+                await asyncio.wait_for(enough.wait(), 60)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

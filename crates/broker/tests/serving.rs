@@ -155,7 +155,7 @@ fn pipelined_requests_are_answered_in_order_and_a_long_poll_wakes_on_append() {
         let broker = broker(BrokerConfig::default()).await;
         let mut client = Client::to(broker.address()).await;
         let begun = Instant::now();
-        let poll = client.send(&fetch(0, 10_000), 12).await;
+        let poll = client.send(&fetch(0, 60_000), 12).await;
         let after = client.send(&ApiVersionsRequest::default(), 0).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
         Client::to(broker.address()).await.ask(&produce(3), 9).await;
@@ -173,7 +173,7 @@ fn pipelined_requests_are_answered_in_order_and_a_long_poll_wakes_on_append() {
             Ok(after)
         );
         assert!(
-            begun.elapsed() < Duration::from_secs(5),
+            begun.elapsed() < Duration::from_secs(30),
             "it waited for its deadline"
         );
 
@@ -462,7 +462,7 @@ fn stop_does_not_wait_for_waiting_requests() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let begun = Instant::now();
         broker.stop().await.unwrap();
-        assert!(begun.elapsed() < Duration::from_secs(2));
+        assert!(begun.elapsed() < Duration::from_secs(30));
         assert_eq!(client.receive().await, None);
     });
 }
