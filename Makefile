@@ -10,7 +10,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates schemas -type f -not -name '*.md')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz bench lint
+.PHONY: help setup demo test wheel fuzz bench lint
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -22,6 +22,9 @@ demo: .venv/demo.stamp  ## run the main job: flights through a broker and Spark 
 
 test: .venv/dev.stamp  ## run everything that is checked: lint, Rust tests, Python tests
 	scripts/test.sh
+
+wheel: .venv/python.stamp  ## build the wheel that `pip install` takes, into target/wheels
+	scripts/wheel.sh
 
 fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each target; what is found becomes a test
 	scripts/fuzz.sh $(SECONDS)
@@ -35,7 +38,7 @@ lint: .venv/dev.stamp  ## check formats, lints, types and the rules about who ma
 .venv/python.stamp:
 	@scripts/prerequisites.sh $(PYTHON)
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet 'maturin>=1.9,<2'
+	.venv/bin/python -m pip install --quiet 'maturin>=1.13,<2'
 	@touch $@
 
 .venv/demo.stamp: .venv/python.stamp $(SOURCES)

@@ -10,8 +10,7 @@ if [ "${java:-0}" -lt 17 ]; then
     extras=$extras,java
 fi
 
-# The buffer protocol entered the stable ABI with Python 3.11.
-features=$("$python" -c 'import sys; print("" if sys.version_info >= (3, 11) else "--no-default-features")')
+features=$(scripts/features.sh "$python")
 
 # The first time there is much to fetch, so show it; after that pip only says that all is there.
 [ ! -e .venv/demo.stamp ] || export PIP_QUIET=1

@@ -20,6 +20,9 @@ lane rust cargo test --workspace --exclude ottla-python --locked --quiet
 # As it ships: every line of Kafka's classes, with the table of what was counted.
 lane corpus cargo test --release --locked -p ottla-protocol --test messages --test refusals -- --nocapture
 
+# tests/install puts it into an empty environment.
+lane wheel scripts/wheel.sh
+
 printf '\n==== lanes before pytest\n%s\n==== python\n' "$summary"
 .venv/bin/python -m pytest "$@" || status=1
 exit $status

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -283,6 +284,30 @@ def test_help_teaches_by_examples(command):
     code, out, _ = ottla_command(*command.split(), "--help")
     assert code == 0
     assert "  ottla " in out
+
+
+def test_the_readme_shows_what_is_printed():
+    """As a reader types it in, but for the port and the time of the record."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    section = readme[readme.index("## The command line") :].split("\n## ")[0]
+    (broker, listens), *typed = re.findall(r"^    \$ (.*)\n    (.*)$", section, re.MULTILINE)
+    assert len(typed) == 3
+    process = subprocess.Popen(
+        [sys.executable, "-m", *broker.split(), "--port", "0"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        said = process.stdout.readline()
+        address = re.search(r"127\.0\.0\.1:\d+", said)[0]
+        assert said == listens.replace("127.0.0.1:9092", address) + "\n"
+        for line, answer in typed:
+            command = line.replace("ottla ", f"{sys.executable} -m ottla -b {address} ", 1)
+            done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30, check=True)
+            when = r'(?<="timestamp": )\d+'
+            assert re.sub(when, "", done.stdout + done.stderr) == re.sub(when, "", answer) + "\n"
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
 
 
 def test_version():
