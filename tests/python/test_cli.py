@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -70,7 +69,7 @@ def test_broker_prints_its_address_and_ends_by_a_signal(number):
         with ottla.Admin(address) as admin:
             assert admin.list_topics() == ["t"]
         process.send_signal(number)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=30)
     finally:
         process.kill()
         process.wait(10)
@@ -146,12 +145,14 @@ def test_options_stand_before_the_verb_or_after_it(address, topic):
 
 
 def test_ctrl_c_ends_consume(address, topic):
-    command = [sys.executable, "-m", "ottla", "consume", "-b", address, "-t", topic]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    with ottla.Producer(address) as producer:
+        producer.send(topic, b"it reads").result(20)
+    command = [sys.executable, "-m", "ottla", "consume", "-b", address, "-t", topic, "--beginning"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        time.sleep(1)
+        assert process.stdout.readline() == "it reads\n"
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=30)
     finally:
         process.kill()
         process.wait(10)

@@ -117,7 +117,7 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
-    code, out, err = run(script, interrupt=0.3, timeout=10)
+    code, out, err = run(script, interrupt=0.3)
     assert (code, out) == (0, "interrupted\n"), err
 
 
