@@ -41,6 +41,7 @@ class Broker:
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
         config: Settings of the broker by Kafka's names, such as `{"auto.create.topics.enable": False}`.
+            `ottla config broker` lists them.
         print_events: Whether to print refused connections and the like to standard error.
 
     Raises:
