@@ -1,22 +1,44 @@
 //! The tokio shell around ottla-engine: sockets, timers, tasks, and the handles that callers hold.
+//!
+//! ```text
+//!   producer · consumer · admin      handles; each wait names the changes that end it
+//!        │
+//!      driver ──▶ shell              the engine behind its lock, and what follows from it
+//!                   ├── wait         waiting calls, each woken by its own change
+//!                   ├── events       what happened, for whoever watches
+//!                   ├── timer        a task that looks at the engine when it asks for that
+//!                   └── link         a task per connection: reads, writes
+//!                         └── sending    requests on their way to the socket, also by a caller's thread
+//!   transport                        sockets, names, the clock, chance: nobody else knows them
+//! ```
 
 pub mod admin;
 mod buffers;
 mod calls;
 pub mod consumer;
+mod decode;
 mod decoding;
+mod deliveries;
 pub mod delivery;
 mod driver;
+pub mod events;
+mod link;
 pub mod producer;
 mod sending;
-mod socket;
+mod shell;
+mod timer;
+mod transport;
+mod wait;
 
 pub use admin::{
     Admin, ClusterDescription, Each, NewTopic, Node, OffsetSpec, TopicDescription, TopicListing,
 };
 pub use consumer::{Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp, Start};
-pub use delivery::{Deliveries, Delivery, RecordMetadata, Report, Unasked};
+pub use deliveries::{Deliveries, Report};
+pub use delivery::{Delivery, RecordMetadata, Unasked};
+pub use events::{Events, Told};
 pub use ottla_engine::config;
+pub use ottla_engine::observe::{Level, Observed};
 pub use ottla_engine::{Config, ConfigError, Error, ErrorCode, Kind, Role, Written};
 pub use producer::{NoHeaders, Producer, Row, TrySendError};
 

@@ -6,25 +6,33 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use ottla_engine::connection::Connection;
+use ottla_engine::dispatch::Dispatch;
 use ottla_engine::engine::Event;
-use ottla_engine::{Error, Frame, Kind, LinkId};
+use ottla_engine::{Error, Frame, Kind};
 use tokio::io::AsyncWrite;
 
-use crate::driver::{Publish, Shared};
-use crate::socket;
+use crate::transport::{now, say};
 
 /// Bytes waiting for the socket at which no more requests are encoded, by the connection's task.
 const ENOUGH_TO_WRITE: usize = 4 << 20;
-/// The same by who has more to do than to send.
+/// The same limit, for a caller's thread.
 const ENOUGH_AT_ONCE: usize = 64 << 10;
 /// Segments given to one write.
 const SEGMENTS: usize = 64;
+
+/// The engine, as one connection sees it.
+pub(crate) trait LinkEngine {
+    /// The next two things to send on this connection, at the price of one look at the engine; fewer if there are no more.
+    fn poll_send(&self, now: Instant) -> (Option<Dispatch>, Option<Dispatch>);
+
+    /// Takes in what happened to this connection.
+    fn handle(&self, now: Instant, event: Event);
+}
 
 /// A connection's requests and its socket. What the engine gives is encoded and written with this locked, so that requests stay
 /// in the order in which they came from it.
@@ -49,7 +57,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
             unwritten: 0,
             ready: false,
             stopped: false,
-            looks_at: Instant::now(),
+            looks_at: now(),
         }
     }
 
@@ -69,7 +77,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         self.looks_at = self
             .connection
             .next_timeout()
-            .unwrap_or_else(|| Instant::now() + timeout);
+            .unwrap_or_else(|| now() + timeout);
         self.looks_at
     }
 
@@ -79,45 +87,49 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
     }
 
     /// Encodes what there is to send, as long as the socket keeps up.
-    pub(crate) fn fill<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) {
+    pub(crate) fn fill(&mut self, engine: &impl LinkEngine) {
         while let Some(frame) = self.connection.poll_transmit() {
             self.push(&frame);
         }
-        self.encode(shared, link, ENOUGH_TO_WRITE);
+        self.encode(engine, ENOUGH_TO_WRITE);
     }
 
     /// Encodes requests until so many bytes wait for the socket; false if there may be more.
-    fn encode<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId, enough: usize) -> bool {
+    fn encode(&mut self, engine: &impl LinkEngine, enough: usize) -> bool {
         while self.ready && self.connection.is_ready() && !self.stopped {
             if self.unwritten >= enough {
                 return false;
             }
-            let now = Instant::now();
-            let Some(dispatch) = shared.with(now, |engine, now| engine.poll_send(now, link)) else {
+            let (first, second) = engine.poll_send(now());
+            let was_last = second.is_none();
+            for dispatch in [first, second].into_iter().flatten() {
+                self.request(engine, dispatch);
+            }
+            if was_last {
                 return true;
-            };
-            let token = dispatch.token();
-            let frame = dispatch
-                .into_outgoing()
-                .and_then(|outgoing| self.connection.send(now, outgoing));
-            match frame {
-                Ok(frame) => self.push(&frame),
-                Err(error) => {
-                    shared.event(now, |engine, now| {
-                        engine.handle(now, link, Event::Unsendable { token, error })
-                    });
-                }
             }
         }
         false
     }
 
+    fn request(&mut self, engine: &impl LinkEngine, dispatch: Dispatch) {
+        let now = now();
+        let token = dispatch.token();
+        let frame = dispatch
+            .into_outgoing()
+            .and_then(|outgoing| self.connection.send(now, outgoing));
+        match frame {
+            Ok(frame) => self.push(&frame),
+            Err(error) => engine.handle(now, Event::Unsendable { token, error }),
+        }
+    }
+
     /// Sends what there is, if nothing is under way; false if the connection's task has to look after it.
-    pub(crate) fn send_now<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) -> bool {
+    pub(crate) fn send_now(&mut self, engine: &impl LinkEngine) -> bool {
         if !self.ready || self.has_output() || !self.connection.is_idle() {
             return false;
         }
-        let all = self.encode(shared, link, ENOUGH_AT_ONCE);
+        let all = self.encode(engine, ENOUGH_AT_ONCE);
         let mut context = Context::from_waker(Waker::noop());
         while self.has_output() {
             // What the socket does not take now, or says is wrong, is for the task to meet.
@@ -130,11 +142,9 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
     }
 
     /// All bytes were written: requests without an answer are done.
-    pub(crate) fn report_written<P: Publish>(&mut self, shared: &Arc<Shared<P>>, link: LinkId) {
+    pub(crate) fn report_written(&mut self, engine: &impl LinkEngine) {
         for token in self.connection.handle_written() {
-            shared.event(Instant::now(), |engine, now| {
-                engine.handle(now, link, Event::Written { token })
-            });
+            engine.handle(now(), Event::Written { token });
         }
     }
 
@@ -164,7 +174,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
                     self.drain(written);
                     Ok(self.output.is_empty())
                 }
-                Err(cause) => Err(unreachable(socket::say(&cause))),
+                Err(cause) => Err(unreachable(say(&cause))),
             })
     }
 

@@ -1,4 +1,4 @@
-//! The one place that opens sockets and looks up names.
+//! Opens sockets and looks up names.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,11 +6,17 @@ use std::net::SocketAddr;
 use ottla_engine::{Config, Error, Kind};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
+use super::stream::{ReadHalf, WriteHalf, tcp};
+
 /// Connects to the first address of `host` that takes the connection.
 ///
 /// # Errors
 /// `Kind::Unreachable`, with what each address said.
-pub(crate) async fn dial(host: &str, port: u16, config: &Config) -> Result<TcpStream, Error> {
+pub(crate) async fn dial(
+    host: &str,
+    port: u16,
+    config: &Config,
+) -> Result<(ReadHalf, WriteHalf), Error> {
     let addresses = lookup_host((host, port)).await.map_err(|cause| {
         Error::new(
             Kind::Unreachable,
@@ -20,7 +26,7 @@ pub(crate) async fn dial(host: &str, port: u16, config: &Config) -> Result<TcpSt
     let mut causes = Vec::new();
     for address in addresses {
         match connect(address, config).await {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => return Ok(tcp(stream)),
             Err(cause) => causes.push(format!("{} ({})", say(&cause), address.ip())),
         }
     }

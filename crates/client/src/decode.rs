@@ -1,0 +1,40 @@
+//! What the caller of a consumer says about decoding: how, and into what.
+
+use ottla_engine::Error;
+use ottla_engine::fetched::Fetched;
+
+/// Makes what `poll` returns from records as they came.
+pub trait Decode: Send + Sync + 'static {
+    /// What `poll` returns.
+    type Chunk: Chunk;
+
+    /// Decodes all batches; called outside of any lock, on the thread or task that polls, or on a helper beside it.
+    ///
+    /// # Errors
+    /// Records that do not decode; see [`Fetched::corrupt`].
+    fn decode(&self, fetched: &Fetched) -> Result<Self::Chunk, Error>;
+
+    /// There is nothing to decode for a while: what is only kept to be quicker may go.
+    fn rest(&self) {}
+}
+
+/// Decoded records of one partition, in order.
+pub trait Chunk: Send + 'static {
+    /// Records.
+    fn len(&self) -> usize;
+
+    /// Whether there are no records; there may still be offsets to skip.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the first `n` records off; `self` keeps the others.
+    #[must_use]
+    fn split_to(&mut self, n: usize) -> Self;
+
+    /// The offset after the last one covered, gaps and control batches included.
+    fn next_offset(&self) -> i64;
+
+    /// Bytes of its keys, values and headers.
+    fn bytes(&self) -> usize;
+}

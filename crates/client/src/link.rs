@@ -1,0 +1,250 @@
+//! One connection: a task that dials, reads and writes, and what others need to send on it.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use ottla_engine::connection::{Connection, Heard};
+use ottla_engine::engine::Event;
+use ottla_engine::{Config, Error, Kind};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::sync::Notify;
+
+use crate::buffers::{Buffers, Filling};
+use crate::sending::{LinkEngine, Sending};
+use crate::transport::{self, Late, WriteHalf, deadline, now, sleep_until, timeout_at};
+
+/// Where a connection leads.
+#[derive(Debug)]
+pub(crate) struct Address {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+/// What a connection's task shares with those who send on it.
+#[derive(Default)]
+pub(crate) struct Link {
+    wake: Notify,
+    /// There from the moment the socket is connected.
+    sending: OnceLock<Mutex<Sending<WriteHalf>>>,
+}
+
+impl Link {
+    /// Has something sent: here and now if that may be and the connection is idle, else by its task.
+    pub(crate) fn wake(&self, engine: &impl LinkEngine, at_once: bool) {
+        let sending = self.sending.get().filter(|_| at_once);
+        // Whoever has it locked is notified as well, and looks again.
+        let sent = sending
+            .and_then(|sending| sending.try_lock())
+            .is_some_and(|mut sending| sending.send_now(engine));
+        if !sent {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The connection's task, from dialling to the end, which is always an error. Dialling and negotiation may take `setup`.
+    pub(crate) async fn run(
+        &self,
+        engine: &impl LinkEngine,
+        address: &Address,
+        setup: Duration,
+        config: &Config,
+        buffers: &Arc<Buffers>,
+    ) -> Error {
+        let connected = self.connect(address, setup, config).await;
+        let ended = match connected {
+            Ok((reader, sending)) => {
+                let traffic = Traffic {
+                    wake: &self.wake,
+                    sending,
+                    reader,
+                    input: BytesMut::new(),
+                    large: None,
+                    buffers,
+                };
+                let ended = traffic.run(engine, config.request_timeout).await;
+                sending.lock().stop();
+                ended
+            }
+            Err(cause) => Err(cause),
+        };
+        match ended {
+            Ok(never) => match never {},
+            Err(cause) => cause,
+        }
+    }
+
+    async fn connect(
+        &self,
+        address: &Address,
+        setup: Duration,
+        config: &Config,
+    ) -> Result<(transport::ReadHalf, &Mutex<Sending<WriteHalf>>), Error> {
+        let deadline = deadline(setup);
+        let late = |Late| {
+            let text = format!(
+                "no connection within {} ms (socket.connection.setup.timeout.ms)",
+                setup.as_millis()
+            );
+            Error::new(Kind::Unreachable, text)
+        };
+        let dialled = transport::dial(&address.host, address.port, config);
+        let (reader, writer) = timeout_at(deadline, dialled).await.map_err(late)??;
+        let now = now();
+        let connection = Connection::new(
+            now,
+            &config.client_id,
+            deadline.saturating_duration_since(now),
+            config.receive_message_max,
+        )?;
+        let sending = self
+            .sending
+            .get_or_init(|| Mutex::new(Sending::new(connection, writer)));
+        Ok((reader, sending))
+    }
+}
+
+/// A connected connection: what its task reads, and what it shares with those who send.
+struct Traffic<'a, R, W> {
+    wake: &'a Notify,
+    sending: &'a Mutex<Sending<W>>,
+    reader: R,
+    input: BytesMut,
+    /// A large answer, which goes into a buffer of its own.
+    large: Option<Filling>,
+    buffers: &'a Arc<Buffers>,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
+    async fn run(
+        mut self,
+        engine: &impl LinkEngine,
+        request_timeout: Duration,
+    ) -> Result<Infallible, Error> {
+        let mut asks = true;
+        loop {
+            let (writes, look) = {
+                let mut sending = self.sending.lock();
+                // In the middle of a large answer there is nothing new to say.
+                if std::mem::take(&mut asks) {
+                    sending.fill(engine);
+                }
+                if self.large.is_none() {
+                    self.input.reserve(sending.connection.room(&self.input));
+                }
+                (sending.has_output(), sending.next_look(request_timeout))
+            };
+            let sending = self.sending;
+            tokio::select! {
+                biased;
+                emptied = poll_fn(|context| sending.lock().poll_write(context)), if writes => {
+                    asks = true;
+                    if emptied? {
+                        sending.lock().report_written(engine);
+                    }
+                }
+                read = read(&mut self.reader, &mut self.input, &mut self.large) => {
+                    asks |= self.take(engine, read)?;
+                }
+                () = self.wake.notified() => asks = true,
+                () = sleep_until(look) => sending.lock().connection.handle_timeout(now())?,
+            }
+        }
+    }
+
+    /// Takes in how a read went; true if there may be something new to send.
+    fn take(&mut self, engine: &impl LinkEngine, read: io::Result<usize>) -> Result<bool, Error> {
+        match read {
+            Ok(0) => Err(self.closed()),
+            Ok(_) => self.receive(engine),
+            // Who refuses what it was sent may reset instead of closing, as servers that want TLS do.
+            Err(cause) if cause.kind() == ErrorKind::ConnectionReset => Err(self.closed()),
+            Err(cause) => Err(Error::new(Kind::Unreachable, transport::say(&cause))),
+        }
+    }
+
+    /// Takes in what was read; false in the middle of a large answer, where nothing has changed.
+    fn receive(&mut self, engine: &impl LinkEngine) -> Result<bool, Error> {
+        let now = now();
+        let was_large = self.large.is_some();
+        let whole = self.large.take_if(|filling| filling.is_whole());
+        if whole.is_none() && was_large {
+            return Ok(false);
+        }
+        let outcome = {
+            let mut sending = self.sending.lock();
+            let outcome = match whole {
+                Some(whole) => sending.connection.handle_frame(now, whole.freeze()),
+                None => sending.connection.handle_bytes(now, &mut self.input),
+            };
+            if outcome.is_err() {
+                sending.stop();
+            }
+            outcome
+        };
+        let mut answered = false;
+        while let Some(heard) = self.heard() {
+            answered = true;
+            let event = match heard {
+                Heard::Ready(versions) => {
+                    self.sending.lock().set_ready();
+                    Event::Up(versions)
+                }
+                Heard::Answer {
+                    token, response, ..
+                } => Event::Answer { token, response },
+            };
+            engine.handle(now, event);
+        }
+        self.make_room(answered && !was_large)?;
+        outcome.map(|()| true)
+    }
+
+    /// Gives a large answer that has begun a buffer of its own.
+    fn make_room(&mut self, were_small: bool) -> Result<(), Error> {
+        let large = self.sending.lock().connection.large(&self.input);
+        if let Some(length) = large {
+            let begun = self.input.split().split_off(4);
+            let mut filling = self.buffers.take(length)?;
+            if let Some(place) = filling.rest().get_mut(..begun.len()) {
+                place.copy_from_slice(&begun);
+                filling.advance(begun.len());
+            }
+            self.large = Some(filling);
+        } else if were_small {
+            // Who gets small answers has read all there was: the memory is better used by others.
+            self.buffers.clear();
+        }
+        Ok(())
+    }
+
+    fn heard(&self) -> Option<Heard> {
+        self.sending.lock().connection.poll_heard()
+    }
+
+    /// What it means that the peer closed the connection now.
+    fn closed(&self) -> Error {
+        let in_answer = !self.input.is_empty() || self.large.is_some();
+        self.sending.lock().connection.closed(in_answer)
+    }
+}
+
+/// Reads into the answer's own buffer if it has one, and never past its end.
+async fn read<R: AsyncRead + Unpin>(
+    reader: &mut R,
+    input: &mut BytesMut,
+    large: &mut Option<Filling>,
+) -> io::Result<usize> {
+    match large {
+        Some(filling) => {
+            let read = reader.read(filling.rest()).await?;
+            filling.advance(read);
+            Ok(read)
+        }
+        None => reader.read_buf(input).await,
+    }
+}

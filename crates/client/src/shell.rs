@@ -1,0 +1,331 @@
+//! An engine behind its lock, and what follows from it: bytes are moved, time is kept, callers are woken. The lock is never held
+//! across an await, a system call, compression or a caller's code.
+//!
+//! ```text
+//!   handle ──▶ engine (locked) ◀── links' tasks ◀─▶ sockets
+//!                  │   ▲ └─ actions: dial, wake, close ──▶ links' tasks, or sending at once
+//!                  │   └── timer's task
+//!                  └── changes ──▶ waiters      news ──▶ deliveries      events ──▶ whoever watches
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ottla_engine::dispatch::Dispatch;
+use ottla_engine::engine::{Event, closed_error};
+use ottla_engine::part::Client;
+use ottla_engine::{Action, Change, Config, Engine, LinkId, Role};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::buffers::Buffers;
+use crate::events::{Events, Watch};
+use crate::link::{Address, Link};
+use crate::sending::LinkEngine;
+use crate::timer::{Alarm, keep_time};
+use crate::transport::{now, seed};
+use crate::wait::Waiters;
+
+/// Work whose results must be handed on outside of the engine's lock.
+pub(crate) trait Publish: Client + Sized {
+    type News: Send;
+
+    fn collect(engine: &mut Engine<Self>) -> Vec<Self::News>;
+    fn publish(news: Self::News);
+}
+
+impl Publish for ottla_engine::admin::Admin {
+    type News = ();
+
+    fn collect(_: &mut Engine<Self>) -> Vec<()> {
+        Vec::new()
+    }
+    fn publish((): ()) {}
+}
+
+impl Publish for ottla_engine::consumer::Consumer {
+    type News = ();
+
+    fn collect(_: &mut Engine<Self>) -> Vec<()> {
+        Vec::new()
+    }
+    fn publish((): ()) {}
+}
+
+/// Changes that parts of engines do not tell yet: after each event, whoever waits for them looks.
+const UNTOLD: [Change; 4] = [
+    Change::Records,
+    Change::Position,
+    Change::Room,
+    Change::Fate,
+];
+
+/// One client: its engine, connections, tasks and waiting calls.
+pub(crate) struct Shell<W: Publish> {
+    pub(crate) config: Arc<Config>,
+    pub(crate) waiters: Waiters,
+    locked: Mutex<Locked<W>>,
+    runtime: Handle,
+    links: Mutex<FxHashMap<LinkId, Connected>>,
+    tasks: Mutex<JoinSet<()>>,
+    watch: Watch,
+    /// How many threads are handing on what they took out of the engine.
+    publishing: AtomicUsize,
+    timer: Notify,
+    /// Whether a caller's thread may send. Not what has to be compressed first, which takes its time, and not where nobody
+    /// waits for an answer.
+    sends_at_once: bool,
+    /// For large answers of all connections.
+    buffers: Arc<Buffers>,
+}
+
+struct Locked<W> {
+    engine: Engine<W>,
+    alarm: Alarm,
+}
+
+struct Connected {
+    link: Arc<Link>,
+    task: Option<AbortHandle>,
+}
+
+impl<W: Publish> Shell<W> {
+    /// Starts the timer; no connection is made before the engine wants one.
+    pub(crate) fn start(
+        config: Config,
+        role: Role,
+        runtime: &Handle,
+        events: Option<Arc<Events>>,
+        engine: impl FnOnce(Arc<Config>, u64) -> Engine<W>,
+    ) -> Arc<Shell<W>> {
+        let config = Arc::new(config);
+        let watch = Watch::new(events, &config.client_id, role);
+        let mut engine = engine(Arc::clone(&config), seed());
+        watch.collect(engine.observer());
+        let shell = Arc::new(Shell {
+            locked: Mutex::new(Locked {
+                engine,
+                alarm: Alarm::default(),
+            }),
+            sends_at_once: !config.compresses() && config.acks != 0,
+            buffers: Buffers::new(config.prefetch_max_bytes),
+            config,
+            runtime: runtime.clone(),
+            links: Mutex::default(),
+            tasks: Mutex::default(),
+            waiters: Waiters::default(),
+            watch,
+            publishing: AtomicUsize::new(0),
+            timer: Notify::new(),
+        });
+        let ticking = Arc::clone(&shell).tick();
+        shell.tasks.lock().spawn_on(ticking, runtime);
+        shell
+    }
+
+    async fn tick(self: Arc<Self>) {
+        let alarm = || self.locked.lock().alarm.at();
+        let ring = || {
+            self.locked.lock().alarm.clear();
+            self.event(|engine, now| engine.handle_timeout(now));
+        };
+        keep_time(&self.timer, alarm, ring).await;
+    }
+
+    /// Whether everything that left the engine has been handed on.
+    pub(crate) fn is_published(&self) -> bool {
+        self.publishing.load(Ordering::Acquire) == 0
+    }
+
+    /// Runs work that takes processor time, but no longer than a moment, on another thread, unless this is closed. Closing
+    /// waits for it.
+    pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        // With the tasks locked, so that whoever closes afterwards finds it among them.
+        if self.locked.lock().engine.closed().is_none() {
+            tasks.spawn_blocking_on(work, &self.runtime);
+        }
+    }
+
+    /// Closes the engine and tells its tasks, which it gives out, to end.
+    pub(crate) fn stop(self: &Arc<Self>) -> JoinSet<()> {
+        self.event(|engine, now| {
+            if engine.closed().is_none() {
+                engine.close(now, &closed_error());
+            }
+        });
+        let mut tasks = std::mem::take(&mut *self.tasks.lock());
+        tasks.abort_all();
+        tasks
+    }
+
+    /// Something happened to the engine from outside.
+    fn event(self: &Arc<Self>, f: impl FnOnce(&mut Engine<W>, Instant)) {
+        let now = now();
+        self.work(false, |engine| f(engine, now));
+        self.waiters.wake(&UNTOLD);
+    }
+
+    /// Runs `f` on the engine and does what follows from it. What there is to send is sent `at_once`, if that may be, by a
+    /// caller's thread: tasks have others to look after.
+    pub(crate) fn work<R>(
+        self: &Arc<Self>,
+        at_once: bool,
+        f: impl FnOnce(&mut Engine<W>) -> R,
+    ) -> R {
+        let (mut sends, mut others) = (Vec::new(), Vec::new());
+        let (result, changes, news, seen, earlier) = {
+            let mut locked = self.locked.lock();
+            let Locked { engine, alarm } = &mut *locked;
+            let result = f(engine);
+            while let Some(action) = engine.poll_action() {
+                match action {
+                    Action::Wake(link) if at_once => sends.push(link),
+                    other => others.push(other),
+                }
+            }
+            let changes = self.changes(engine);
+            let news = W::collect(engine);
+            if !news.is_empty() {
+                // While the engine is locked, so that nobody sees it emptied and this not begun.
+                self.publishing.fetch_add(1, Ordering::AcqRel);
+            }
+            let seen = self.watch.collect(engine.observer());
+            let earlier = alarm.set(engine.next_timeout());
+            (result, changes, news, seen, earlier)
+        };
+        // What may take longer comes last.
+        for action in others {
+            self.act(action);
+        }
+        if earlier {
+            self.timer.notify_one();
+        }
+        self.publish(news);
+        self.waiters.wake(&changes);
+        if let Some(seen) = seen {
+            self.watch.tell(seen);
+        }
+        for link in sends {
+            self.wake(link, true);
+        }
+        result
+    }
+
+    /// What changed for those who wait; with the engine locked, so that whoever comes later sees it there.
+    fn changes(&self, engine: &mut Engine<W>) -> Vec<Change> {
+        let told = std::iter::from_fn(|| engine.poll_change());
+        if self.waiters.is_empty() {
+            told.for_each(drop);
+            return Vec::new();
+        }
+        told.collect()
+    }
+
+    fn publish(&self, news: Vec<W::News>) {
+        if news.is_empty() {
+            return;
+        }
+        for item in news {
+            W::publish(item);
+        }
+        self.publishing.fetch_sub(1, Ordering::AcqRel);
+        self.waiters.wake(&[Change::Fate]);
+    }
+
+    fn act(self: &Arc<Self>, action: Action) {
+        match action {
+            Action::Dial {
+                link,
+                host,
+                port,
+                timeout,
+            } => self.dial(link, Address { host, port }, timeout),
+            Action::Wake(link) => self.wake(link, false),
+            Action::Close(link) => {
+                let gone = self.links.lock().remove(&link);
+                if let Some(task) = gone.and_then(|connected| connected.task) {
+                    task.abort();
+                }
+            }
+        }
+    }
+
+    /// Has something sent on a connection.
+    fn wake(self: &Arc<Self>, id: LinkId, at_once: bool) {
+        let connected = self.links.lock();
+        let Some(link) = connected.get(&id).map(|known| Arc::clone(&known.link)) else {
+            return;
+        };
+        drop(connected);
+        link.wake(&self.for_link(id), at_once && self.sends_at_once);
+    }
+
+    fn dial(self: &Arc<Self>, id: LinkId, address: Address, setup: Duration) {
+        let link = Arc::new(Link::default());
+        let task = Arc::clone(self).connection(id, Arc::clone(&link), address, setup);
+        self.links.lock().insert(id, Connected { link, task: None });
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        // Another thread may have closed the link, or everything, before this one came to do what the engine said. With the
+        // tasks locked, whoever closes after this look finds the new one among them.
+        if !self.locked.lock().engine.has_link(id) {
+            self.links.lock().remove(&id);
+            return;
+        }
+        let handle = tasks.spawn_on(task, &self.runtime);
+        drop(tasks);
+        match self.links.lock().get_mut(&id) {
+            Some(connected) => connected.task = Some(handle),
+            // It was closed, or failed, in the meantime.
+            None => handle.abort(),
+        }
+    }
+
+    /// A connection's task.
+    async fn connection(
+        self: Arc<Self>,
+        id: LinkId,
+        link: Arc<Link>,
+        address: Address,
+        setup: Duration,
+    ) {
+        let engine = self.for_link(id);
+        let ended = link.run(&engine, &address, setup, &self.config, &self.buffers);
+        let cause = ended.await;
+        let gone = self.links.lock().remove(&id);
+        drop((gone, link));
+        self.for_link(id).handle(now(), Event::Down(cause));
+    }
+
+    fn for_link(self: &Arc<Self>, id: LinkId) -> ForLink<'_, W> {
+        ForLink { shell: self, id }
+    }
+}
+
+/// The engine, as one connection sees it.
+struct ForLink<'a, W: Publish> {
+    shell: &'a Arc<Shell<W>>,
+    id: LinkId,
+}
+
+impl<W: Publish> LinkEngine for ForLink<'_, W> {
+    fn poll_send(&self, now: Instant) -> (Option<Dispatch>, Option<Dispatch>) {
+        self.shell.work(false, |engine| {
+            let first = engine.poll_send(now, self.id);
+            let second = first.as_ref().and_then(|_| engine.poll_send(now, self.id));
+            (first, second)
+        })
+    }
+
+    fn handle(&self, now: Instant, event: Event) {
+        self.shell
+            .work(false, |engine| engine.handle(now, self.id, event));
+        self.shell.waiters.wake(&UNTOLD);
+    }
+}
