@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use ottla_engine::call::{Call, CallId, DescribeTopics};
-use ottla_engine::{Engine, Error, Kind};
+use ottla_engine::{Change, Engine, Error, Kind};
 
 use crate::PartitionInfo;
-use crate::driver::{Driver, Publish, deadline};
+use crate::driver::Driver;
+use crate::shell::Publish;
+use crate::transport::deadline;
 
 /// Cancels the call when the caller stops waiting for it.
 struct Waiting<'a, W: Publish> {
@@ -46,7 +48,8 @@ pub(crate) async fn ask<W: Publish, C: Call>(
                 .unwrap_or_else(|| Error::new(Kind::Timeout, "no answer by the deadline")))
         })
     };
-    let answer = driver.wait(deadline, look, late).await;
+    let changes = [Change::Call(ticket.id())];
+    let answer = driver.wait(&changes, deadline, look, late).await;
     drop(waiting);
     answer
 }

@@ -2,62 +2,27 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_engine::call::{EARLIEST, FoundOffset, LATEST, ListOffsets};
 use ottla_engine::consumer::{Consumer as Work, Generation};
 use ottla_engine::engine::closed_error;
-use ottla_engine::{Config, Engine, Error, Kind, Role};
+use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use tokio::time::timeout_at;
 
 pub use ottla_engine::consumer::Start;
 pub use ottla_engine::fetched::{Aborted, Fetched};
 
+pub use crate::decode::{Chunk, Decode};
+
 use crate::PartitionInfo;
 use crate::calls;
 use crate::decoding::{Decoding, Outcome};
-use crate::driver::{Driver, deadline};
-use crate::producer::JOIN_TIMEOUT;
-
-/// Makes what `poll` returns from records as they came.
-pub trait Decode: Send + Sync + 'static {
-    /// What `poll` returns.
-    type Chunk: Chunk;
-
-    /// Decodes all batches; called outside of any lock, on the thread or task that polls, or on a helper beside it.
-    ///
-    /// # Errors
-    /// Records that do not decode; see [`Fetched::corrupt`].
-    fn decode(&self, fetched: &Fetched) -> Result<Self::Chunk, Error>;
-
-    /// There is nothing to decode for a while: what is only kept to be quicker may go.
-    fn rest(&self) {}
-}
-
-/// Decoded records of one partition, in order.
-pub trait Chunk: Send + 'static {
-    /// Records.
-    fn len(&self) -> usize;
-
-    /// Whether there are no records; there may still be offsets to skip.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Takes the first `n` records off; `self` keeps the others.
-    #[must_use]
-    fn split_to(&mut self, n: usize) -> Self;
-
-    /// The offset after the last one covered, gaps and control batches included.
-    fn next_offset(&self) -> i64;
-
-    /// Bytes of its keys, values and headers.
-    fn bytes(&self) -> usize;
-}
+use crate::driver::{Driver, JOIN_TIMEOUT};
+use crate::events::Events;
+use crate::transport::{deadline, timeout_at};
 
 /// A consumer: a cheap handle. Threads may share it, polls wait for each other.
 pub struct Consumer<D: Decode> {
@@ -95,12 +60,18 @@ struct Decoded<C> {
 }
 
 impl<D: Decode> Consumer<D> {
-    /// A consumer that runs on `runtime`. Never connects: the first assignment or question does.
+    /// A consumer that runs on `runtime` and tells `events` what happens. Never connects: the first assignment or question
+    /// does.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
-    pub fn new(config: Config, decoder: D, runtime: &Handle) -> Result<Consumer<D>, Error> {
-        let driver = Driver::start(config, Role::Consumer, runtime, Engine::consumer)?;
+    pub fn new(
+        config: Config,
+        decoder: D,
+        runtime: &Handle,
+        events: Option<Arc<Events>>,
+    ) -> Result<Consumer<D>, Error> {
+        let driver = Driver::start(config, Role::Consumer, runtime, events, Engine::consumer)?;
         Ok(Consumer {
             inner: Arc::new(Inner {
                 driver,
@@ -154,7 +125,10 @@ impl<D: Decode> Consumer<D> {
         let late = |engine: &mut Engine<Work>, _: Instant| {
             Err(engine.delay().unwrap_or_else(|| late(timeout)))
         };
-        self.inner.driver.wait(deadline(timeout), look, late).await
+        let driver = &self.inner.driver;
+        driver
+            .wait(&[Change::Position], deadline(timeout), look, late)
+            .await
     }
 
     /// Stops returning records of these partitions.
@@ -223,18 +197,17 @@ impl<D: Decode> Consumer<D> {
         max_records: Option<usize>,
     ) -> Result<Vec<D::Chunk>, Error> {
         let deadline = deadline(timeout);
-        let Ok(mut decoded) = timeout_at(deadline.into(), self.inner.decoded.lock()).await else {
+        let Ok(mut decoded) = timeout_at(deadline, self.inner.decoded.lock()).await else {
             return Ok(Vec::new());
         };
+        // Before looking, so that nothing that happens afterwards is missed.
+        let waiter = self.inner.driver.enter(&[Change::Records]);
         loop {
-            let mut changed = pin!(self.inner.driver.changed());
-            // Before looking, so that nothing that happens afterwards is missed.
-            changed.as_mut().enable();
             let chunks = self.inner.gather(&mut decoded, max_records)?;
             if !chunks.is_empty() {
                 return Ok(chunks);
             }
-            if timeout_at(deadline.into(), changed).await.is_err() {
+            if waiter.changed(deadline).await.is_err() {
                 let chunks = self.inner.gather(&mut decoded, max_records)?;
                 if !chunks.is_empty() {
                     return Ok(chunks);

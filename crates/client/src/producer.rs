@@ -1,16 +1,20 @@
 //! Sending records.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use ottla_engine::engine::closed_error;
 use ottla_engine::producer::{Done, NotAppended, Producer as Work, check_topic};
-use ottla_engine::{Config, Engine, Error, Kind, Role};
+use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
 use crate::PartitionInfo;
-use crate::delivery::{Completion, Deliveries, DeliveriesBuilder, Delivery, Ledger, Unasked};
-use crate::driver::{Driver, Publish, deadline};
+use crate::deliveries::{Deliveries, DeliveriesBuilder};
+use crate::delivery::{Completion, Delivery, Ledger, Unasked};
+use crate::driver::{Driver, JOIN_TIMEOUT};
+use crate::events::Events;
+use crate::shell::Publish;
+use crate::transport::{deadline, now, now_ms};
 
 type Batches = Work<Arc<Completion>>;
 
@@ -80,12 +84,16 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// A producer that runs on `runtime`. Never connects: the first send does.
+    /// A producer that runs on `runtime` and tells `events` what happens. Never connects: the first send does.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
-    pub fn new(config: Config, runtime: &Handle) -> Result<Producer, Error> {
-        let driver = Driver::start(config, Role::Producer, runtime, Engine::producer)?;
+    pub fn new(
+        config: Config,
+        runtime: &Handle,
+        events: Option<Arc<Events>>,
+    ) -> Result<Producer, Error> {
+        let driver = Driver::start(config, Role::Producer, runtime, events, Engine::producer)?;
         Ok(Producer {
             driver: Arc::new(driver),
             ledger: Arc::default(),
@@ -103,7 +111,7 @@ impl Producer {
     {
         let timestamp_ms = row.timestamp_ms.unwrap_or_else(now_ms);
         self.driver.with_clock(|engine| {
-            let appended = append(engine, &self.ledger, Instant::now, topic, row, timestamp_ms);
+            let appended = append(engine, &self.ledger, now, topic, row, timestamp_ms);
             appended
                 .map(|(batch, index)| Delivery::new(Arc::clone(batch), index, timestamp_ms))
                 .map_err(TrySendError::from)
@@ -158,7 +166,9 @@ impl Producer {
                     .topic_is(&topic.into())
             }))
         };
-        self.driver.wait(deadline, look, late).await
+        self.driver
+            .wait(&[Change::Topics, Change::Room], deadline, look, late)
+            .await
     }
 
     /// [`Producer::try_send`], waiting for room where needed; `timeout` bounds that wait (`None`: `max.block.ms`).
@@ -180,7 +190,7 @@ impl Producer {
                 Ok(delivery) => return Ok(delivery),
                 Err(TrySendError::Failed(error)) => return Err(error),
                 Err(TrySendError::NotReady) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
+                    let left = deadline.saturating_duration_since(now());
                     self.ready(topic, row.size(), Some(left)).await?;
                 }
             }
@@ -274,7 +284,9 @@ impl Producer {
                 None => Error::new(Kind::Timeout, text),
             })
         };
-        self.driver.wait(deadline, look, late).await
+        self.driver
+            .wait(&[Change::Fate], deadline, look, late)
+            .await
     }
 
     /// Flushes at most `timeout` (`None`: `delivery.timeout.ms`), fails what is left, joins every task. Idempotent.
@@ -323,9 +335,6 @@ impl Producer {
         self.driver.config()
     }
 }
-
-/// Tasks end at their next await; this is for a machine that is very busy.
-pub(crate) const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl<'a, H> Row<'a, H>
 where
@@ -377,12 +386,4 @@ impl From<NotAppended> for TrySendError {
             NotAppended::Failed(error) => TrySendError::Failed(error),
         }
     }
-}
-
-/// Milliseconds since 1970 UTC.
-fn now_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -169,7 +169,7 @@ impl Admin {
         properties: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let config = options::parse(Role::Admin, bootstrap_servers, config, properties)?;
-        let client = Client::new(config, runtime::handle()?)
+        let client = Client::new(config, runtime::handle()?, None)
             .map_err(|error| errors::to_python(py, &error))?;
         Ok(Admin {
             client: Native::new("Admin", client),

@@ -427,7 +427,7 @@ impl Consumer {
             decompress_limit: config.decompress_max_bytes,
             memory: Memory::new(config.prefetch_max_bytes, memory::fresh),
         };
-        let client = Client::new(config, decoder, runtime::handle()?)
+        let client = Client::new(config, decoder, runtime::handle()?, None)
             .map_err(|error| errors::to_python(py, &error))?;
         let reader = Reader {
             client,

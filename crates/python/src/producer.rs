@@ -70,7 +70,7 @@ impl Producer {
         properties: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let config = options::parse(Role::Producer, bootstrap_servers, config, properties)?;
-        let client = Client::new(config, runtime::handle()?)
+        let client = Client::new(config, runtime::handle()?, None)
             .map_err(|error| errors::to_python(py, &error))?;
         let closing = Closing::new("Producer");
         open::remember(&client, &closing);

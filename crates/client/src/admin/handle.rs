@@ -9,8 +9,8 @@ use ottla_engine::{Config, Engine, Error, Role};
 use tokio::runtime::Handle;
 
 use crate::calls;
-use crate::driver::Driver;
-use crate::producer::JOIN_TIMEOUT;
+use crate::driver::{Driver, JOIN_TIMEOUT};
+use crate::events::Events;
 
 /// Results by name or by position, each with its own error: one that failed does not hide the others.
 pub type Each<K, V> = Vec<(K, Result<V, Error>)>;
@@ -22,12 +22,16 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// An admin client that runs on `runtime`. Never connects: the first call does.
+    /// An admin client that runs on `runtime` and tells `events` what happens. Never connects: the first call does.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
-    pub fn new(config: Config, runtime: &Handle) -> Result<Admin, Error> {
-        let driver = Driver::start(config, Role::Admin, runtime, Engine::admin)?;
+    pub fn new(
+        config: Config,
+        runtime: &Handle,
+        events: Option<Arc<Events>>,
+    ) -> Result<Admin, Error> {
+        let driver = Driver::start(config, Role::Admin, runtime, events, Engine::admin)?;
         Ok(Admin {
             driver: Arc::new(driver),
         })
