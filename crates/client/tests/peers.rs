@@ -4,6 +4,11 @@
     clippy::unwrap_used,
     reason = "a test; the lint's own exception covers only functions marked as one"
 )]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the peers and the stopwatch are the test's own"
+)]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,8 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ottla_client::{
-    Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Fetched, Kind, NewTopic, NoHeaders,
-    Producer, Role, Row, Start, Written,
+    Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Events, Fetched, Kind, Level,
+    NewTopic, NoHeaders, Observed, Producer, Role, Row, Start, Written,
 };
 use ottla_protocol::compression::Compression;
 use ottla_protocol::messages::api_versions_response::ApiVersion;
@@ -256,13 +261,19 @@ fn settings(role: Role, bootstrap: &str, more: &[(&str, &str)]) -> Config {
 }
 
 fn admin(bootstrap: &str) -> Admin {
-    Admin::new(settings(Role::Admin, bootstrap, &[]), &Handle::current()).unwrap()
+    Admin::new(
+        settings(Role::Admin, bootstrap, &[]),
+        &Handle::current(),
+        None,
+    )
+    .unwrap()
 }
 
 fn producer(bootstrap: &str, more: &[(&str, &str)]) -> Producer {
     Producer::new(
         settings(Role::Producer, bootstrap, more),
         &Handle::current(),
+        None,
     )
     .unwrap()
 }
@@ -423,7 +434,7 @@ async fn a_slow_answer_meets_the_deadline_of_its_request() {
     })
     .await;
     let config = settings(Role::Admin, &peer.address, &[("request.timeout.ms", "300")]);
-    let admin = Admin::new(config, &Handle::current()).unwrap();
+    let admin = Admin::new(config, &Handle::current(), None).unwrap();
     assert_eq!(admin.describe_cluster(SOON).await.unwrap().controller, 1);
 }
 
@@ -690,6 +701,7 @@ fn consumer(bootstrap: &str) -> Consumer<Count> {
         settings(Role::Consumer, bootstrap, &[]),
         Count,
         &Handle::current(),
+        None,
     )
     .unwrap()
 }
@@ -837,4 +849,60 @@ async fn dropping_the_last_handle_hangs_up() {
         .await
         .unwrap()
         .unwrap();
+}
+
+#[tokio::test]
+async fn what_is_known_needs_no_time_and_the_rest_is_late_at_once() {
+    const NOW: Option<Duration> = Some(Duration::ZERO);
+    let peer = silent_at_produce().await;
+    let producer = producer(&peer.address, &[]);
+    let error = producer.ready("t", 1, NOW).await.unwrap_err();
+    assert!(error.message().contains(&peer.address), "{error}");
+    producer.ready("t", 1, SOON).await.unwrap();
+    producer.ready("t", 1, NOW).await.unwrap();
+    producer.flush(NOW).await.unwrap();
+    producer.send("t", &row(b"v"), NOW).await.unwrap();
+    let begin = Instant::now();
+    assert_eq!(producer.flush(NOW).await.unwrap_err().kind(), Kind::Timeout);
+
+    let consumer = consumer(&peer.address);
+    consumer
+        .assign([("t".into(), 0, Start::Offset(3))])
+        .unwrap();
+    assert_eq!(consumer.position("t", 0, NOW).await.unwrap(), 3);
+    assert!(
+        consumer
+            .poll(Duration::ZERO, None)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let admin = admin(&peer.address);
+    let error = admin.list_topics(false, NOW).await.unwrap_err();
+    assert!(error.message().contains(&peer.address), "{error}");
+    assert!(begin.elapsed() < 5 * SECOND);
+}
+
+#[tokio::test]
+async fn a_dead_address_is_told_at_once() {
+    let (told, mut woken) = tokio::sync::mpsc::unbounded_channel();
+    let events = Events::new(Level::Info, move || told.send(()).unwrap());
+    let address = nobody().await;
+    let config = settings(Role::Admin, &address, &[("client.id", "me")]);
+    let runtime = Handle::current();
+    let admin = Admin::new(config, &runtime, Some(Arc::clone(&events))).unwrap();
+    // The call has a minute; what keeps it from succeeding is told while it waits.
+    let call = admin.list_topics(false, None);
+    let waked = tokio::select! {
+        _ = call => panic!("there is nobody who could answer"),
+        waked = tokio::time::timeout(10 * SECOND, woken.recv()) => waked,
+    };
+    waked.unwrap().unwrap();
+    let first = events.drain().remove(0);
+    assert_eq!((&*first.client, first.role), ("me", Role::Admin));
+    let Observed::ConnectFailed { broker, cause, .. } = &first.event else {
+        panic!("{first:?}")
+    };
+    assert_eq!(*broker, address);
+    assert!(cause.message().contains("connection refused"), "{cause}");
 }
