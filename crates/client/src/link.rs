@@ -151,7 +151,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
                     asks |= self.take(engine, read)?;
                 }
                 () = self.wake.notified() => asks = true,
-                () = sleep_until(look) => sending.lock().connection.handle_timeout(now())?,
+                () = sleep_until(look) => {
+                    sending.lock().connection.handle_timeout(now())?;
+                    asks = true;
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ottla_broker::{
-    BROKER_KEYS, Broker as Embedded, BrokerConfig, BrokerError, EventSink, Fault, Key, Kind,
+    BROKER_KEYS, Broker as Embedded, BrokerConfig, BrokerError, EventSink, Fault, Key, ValueType,
 };
 use ottla_protocol::{ApiKey, ErrorCode};
 use pyo3::exceptions::PyOSError;
@@ -146,18 +146,18 @@ fn describe<'py>(py: Python<'py>, key: &Key) -> PyResult<Bound<'py, PyDict>> {
     row.set_item("default", key.default)?;
     row.set_item("doc", key.doc)?;
     let kind = match key.kind {
-        Kind::Bool => "bool",
-        Kind::Int(min, max) => {
+        ValueType::Bool => "bool",
+        ValueType::Int(min, max) => {
             row.set_item("min", min)?;
             row.set_item("max", max)?;
             row.set_item("unit", "")?;
             "int"
         }
-        Kind::OneOf(words) => {
+        ValueType::OneOf(words) => {
             row.set_item("choices", words.to_vec())?;
             "choice"
         }
-        Kind::Ratio | Kind::ListOf(_) | Kind::Text => "text",
+        ValueType::Ratio | Kind::ListOf(_) | Kind::Text => "text",
     };
     row.set_item("kind", kind)?;
     Ok(row)
