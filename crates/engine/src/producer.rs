@@ -31,14 +31,14 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         Engine::with_client(config, seed, client)
     }
 
-    /// Makes the topic known; [`Engine::topic`] says when it is.
+    /// A caller waits for the topic, until it calls [`Engine::give_up_topic`]; [`Engine::knows_topic`] says when it is known.
     pub fn want_topic(&mut self, now: Instant, name: &str) {
         let cluster = &mut self.core.cluster;
         self.client.accumulator.want_topic(now, cluster, name);
         self.settle(now);
     }
 
-    /// Forgets a topic that never became known.
+    /// A caller does not wait for the topic any more. Unless it became known it is not asked for again.
     pub fn give_up_topic(&mut self, name: &str) {
         let cluster = &mut self.core.cluster;
         self.client.accumulator.give_up_topic(cluster, name);

@@ -36,6 +36,8 @@ pub(crate) struct Script<W> {
     /// Addresses that refuse connections.
     pub(crate) dead: Vec<String>,
     pub(crate) dials: Vec<String>,
+    /// Of each request for metadata the topics, and whether it may create them.
+    pub(crate) metadata_asked: Vec<(Vec<String>, bool)>,
     pub(crate) producer_ids: i64,
     /// What is answered to who wants a producer id.
     pub(crate) producer_id_code: ErrorCode,
@@ -87,6 +89,7 @@ impl<W: Client> Script<W> {
             nodes: 2,
             dead: Vec::new(),
             dials: Vec::new(),
+            metadata_asked: Vec::new(),
             producer_ids: 0,
             producer_id_code: ErrorCode::NONE,
             links: Vec::new(),
@@ -189,6 +192,12 @@ impl<W: Client> Script<W> {
         match &asked.request {
             Request::Metadata(request) => {
                 let response = self.metadata(request.topics.as_deref());
+                let names = request.topics.iter().flatten();
+                let names = names.filter_map(|topic| topic.name.as_deref());
+                self.metadata_asked.push((
+                    names.map(str::to_owned).collect(),
+                    request.allow_auto_topic_creation,
+                ));
                 self.answer(&asked, Response::Metadata(response));
             }
             Request::InitProducerId(_) => {

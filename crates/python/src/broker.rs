@@ -157,7 +157,7 @@ fn describe<'py>(py: Python<'py>, key: &Key) -> PyResult<Bound<'py, PyDict>> {
             row.set_item("choices", words.to_vec())?;
             "choice"
         }
-        ValueType::Ratio | Kind::ListOf(_) | Kind::Text => "text",
+        ValueType::Ratio | ValueType::ListOf(_) | ValueType::Text => "text",
     };
     row.set_item("kind", kind)?;
     Ok(row)

@@ -115,6 +115,11 @@ impl Cluster {
         self.refresh.unwant(topic);
     }
 
+    /// Whether requests for metadata may create wanted topics that are not there, if the settings allow it.
+    pub(crate) fn set_may_create(&mut self, may_create: bool) {
+        self.refresh.set_may_create(may_create);
+    }
+
     /// The view turned out to be old: asks again, after a pause since the last time.
     pub(crate) fn refresh(&mut self, now: Instant) {
         self.refresh.request(now, &mut self.context);

@@ -29,6 +29,8 @@ const BELIEVED: u32 = 3;
 #[derive(Debug, Default)]
 pub(super) struct Refresh {
     wanted: BTreeMap<Arc<str>, usize>,
+    /// Nobody needs a topic that is not there, so none may be created even if the settings allow it.
+    creates_none: bool,
     at: Option<Instant>,
     token: Option<u64>,
     asked: Option<Instant>,
@@ -59,6 +61,10 @@ impl Refresh {
                 self.absences.remove(topic);
             }
         }
+    }
+
+    pub(super) fn set_may_create(&mut self, may_create: bool) {
+        self.creates_none = !may_create;
     }
 
     pub(super) fn wants(&self, topic: &str) -> bool {
@@ -101,7 +107,8 @@ impl Refresh {
         });
         MetadataRequest {
             topics: Some(topics.collect()),
-            allow_auto_topic_creation: context.config.allow_auto_create_topics,
+            allow_auto_topic_creation: context.config.allow_auto_create_topics
+                && !self.creates_none,
             ..Default::default()
         }
     }

@@ -124,6 +124,7 @@ impl<T: Clone> Accumulator<T> {
             self.fates.opened(self.next_number);
             self.fates.take(open.bytes);
             queue.open = Some(open);
+            topic.used_at = now;
         }
         let Some(open) = &mut queue.open else {
             return Err(NotAppended::Full);

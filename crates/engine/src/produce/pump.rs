@@ -11,7 +11,9 @@ use crate::produce::queue::Queue;
 impl<T: Clone> Accumulator<T> {
     /// Anything may have changed.
     pub(crate) fn pump(&mut self, now: Instant, cluster: &mut Cluster) {
-        self.follow_view(cluster);
+        self.follow_view(now, cluster);
+        self.expire_topics(now, cluster);
+        self.say_what_may_be_created(cluster);
         for _ in 0..self.listed.len() {
             let Some(index) = self.listed.pop_front() else {
                 break;
@@ -37,14 +39,17 @@ impl<T: Clone> Accumulator<T> {
         }
     }
 
-    /// Makes the topic known; [`Accumulator::knows_topic`] says when it is.
+    /// A caller waits for the topic, until as many calls of [`Accumulator::give_up_topic`]; [`Accumulator::knows_topic`]
+    /// says when it is known.
     pub(crate) fn want_topic(&mut self, now: Instant, cluster: &mut Cluster, name: &str) {
         self.topics.want(now, cluster, name);
+        self.say_what_may_be_created(cluster);
     }
 
-    /// Forgets a topic that never became known.
+    /// A caller does not wait for the topic any more.
     pub(crate) fn give_up_topic(&mut self, cluster: &mut Cluster, name: &str) {
         self.topics.give_up(cluster, name);
+        self.say_what_may_be_created(cluster);
     }
 
     /// Whether records of this topic can be appended.
@@ -53,10 +58,11 @@ impl<T: Clone> Accumulator<T> {
     }
 
     /// Takes over what the view says about the topics in use.
-    fn follow_view(&mut self, cluster: &mut Cluster) {
+    fn follow_view(&mut self, now: Instant, cluster: &mut Cluster) {
+        let max_idle = self.config.metadata_max_idle;
         for name in self.topics.names_to_follow(cluster) {
             let Some(known) = cluster.view().topic(&name) else {
-                self.lose_leaders(&name);
+                self.lose_topic(cluster, &name);
                 continue;
             };
             let id = known.id;
@@ -66,20 +72,37 @@ impl<T: Clone> Accumulator<T> {
                 .map(|partition| self.follow_leader(cluster, &name, partition))
                 .collect();
             if !queues.is_empty() {
-                self.topics.found(cluster, &name, id, queues);
+                self.topics.found(now, cluster, &name, id, queues, max_idle);
             }
         }
     }
 
-    fn lose_leaders(&mut self, name: &str) {
-        let Some(topic) = self.topics.get_mut(name) else {
+    /// The view does not have the topic. It stays in use only where batches wait for it.
+    fn lose_topic(&mut self, cluster: &mut Cluster, name: &Arc<str>) {
+        if !self.topics.is_known(name) {
             return;
-        };
-        for index in &topic.partitions.queues {
-            if let Some(queue) = self.queues.get_mut(*index) {
-                queue.leader = None;
-            }
         }
+        if has_batches(&self.queues, self.topics.queues(name)) {
+            self.topics.lose(name);
+            lose_leaders(&mut self.queues, self.topics.queues(name));
+        } else if let Some(topic) = self.topics.forget(cluster, name) {
+            lose_leaders(&mut self.queues, &topic.partitions.queues);
+        }
+    }
+
+    fn expire_topics(&mut self, now: Instant, cluster: &mut Cluster) {
+        let max_idle = self.config.metadata_max_idle;
+        let is_busy = |indexes: &[usize]| has_batches(&self.queues, indexes);
+        let idle = self.topics.expire(now, cluster, max_idle, is_busy);
+        lose_leaders(&mut self.queues, &idle);
+    }
+
+    /// A request for metadata may create topics only where somebody has something to send to them.
+    fn say_what_may_be_created(&self, cluster: &mut Cluster) {
+        let mut lost = self.topics.lost();
+        let may_create = self.topics.awaits_unknown()
+            || lost.any(|name| has_batches(&self.queues, self.topics.queues(name)));
+        cluster.set_may_create(may_create);
     }
 
     /// The index of a partition's queue, which now knows who leads.
@@ -97,5 +120,18 @@ impl<T: Clone> Accumulator<T> {
             queue.leader = leader.map(|(leader, _)| leader);
         }
         index
+    }
+}
+
+fn has_batches<T>(queues: &[Queue<T>], indexes: &[usize]) -> bool {
+    let mut found = indexes.iter().filter_map(|index| queues.get(*index));
+    found.any(|queue| !queue.is_empty())
+}
+
+fn lose_leaders<T>(queues: &mut [Queue<T>], indexes: &[usize]) {
+    for index in indexes {
+        if let Some(queue) = queues.get_mut(*index) {
+            queue.leader = None;
+        }
     }
 }

@@ -1,10 +1,24 @@
-//! Which topics records are sent to, and what is known of their partitions.
+//! Which topics are in use, for how long, and what is known of their partitions.
+//!
+//! ```text
+//!            a caller waits for it                  the view has it
+//!   unknown ───────────────────────▶ awaited ─────────────────────────▶ known
+//!     ▲  ▲                              │                                │ │
+//!     │  └──── its last caller left ◀───┘                                │ │
+//!     └──────── nothing was sent for metadata.max.idle.ms, or it is gone ┘ │
+//!                                              a record was appended: ◀────┘
+//!                                              the time begins anew
+//! ```
+//!
+//! The view holds what is awaited or known, and nothing else. A topic that has batches, or that a caller waits for, stays.
+//! Only for the sake of those may a request for metadata create a topic: who has nothing to send to it must not bring back
+//! what somebody deleted.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ottla_protocol::Uuid;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cluster::Cluster;
 use crate::produce::partitioner::Partitions;
@@ -12,8 +26,14 @@ use crate::produce::partitioner::Partitions;
 #[derive(Debug, Default)]
 pub(super) struct Topics {
     known: FxHashMap<Arc<str>, Topic>,
-    wanted: FxHashMap<Arc<str>, ()>,
-    view_version: u64,
+    /// Topics that callers wait for, and how many callers.
+    awaited: FxHashMap<Arc<str>, usize>,
+    /// Known topics that the view lost while they had batches.
+    lost: FxHashSet<Arc<str>>,
+    /// When one of the known topics may have been idle for long.
+    idle_at: Option<Instant>,
+    /// The version of the view that was followed last.
+    followed: Option<u64>,
 }
 
 /// A topic whose partitions are known.
@@ -22,6 +42,8 @@ pub(super) struct Topic {
     /// Zero if the broker does not tell.
     id: Uuid,
     pub(super) partitions: Partitions,
+    /// When a batch was last opened for it.
+    pub(super) used_at: Instant,
 }
 
 impl Topics {
@@ -38,48 +60,136 @@ impl Topics {
         self.known.get(name).map_or(Uuid::ZERO, |topic| topic.id)
     }
 
-    pub(super) fn want(&mut self, now: Instant, cluster: &mut Cluster, name: &str) {
-        if !self.wanted.contains_key(name) {
-            let topic: Arc<str> = name.into();
-            cluster.want(now, &topic);
-            self.wanted.insert(topic, ());
-        }
+    /// The topic's queues by partition number; none if it is not known.
+    pub(super) fn queues(&self, name: &str) -> &[usize] {
+        let topic = self.known.get(name);
+        topic.map_or(&[], |topic| &topic.partitions.queues)
     }
 
+    /// One more caller waits for the topic.
+    pub(super) fn want(&mut self, now: Instant, cluster: &mut Cluster, name: &str) {
+        if let Some(callers) = self.awaited.get_mut(name) {
+            *callers += 1;
+            return;
+        }
+        let name: Arc<str> = name.into();
+        cluster.want(now, &name);
+        self.awaited.insert(name, 1);
+        // The view may have it already.
+        self.followed = None;
+    }
+
+    /// One caller less waits for the topic.
     pub(super) fn give_up(&mut self, cluster: &mut Cluster, name: &str) {
-        if !self.known.contains_key(name) && self.wanted.remove(name).is_some() {
+        let Some(callers) = self.awaited.get_mut(name) else {
+            return;
+        };
+        *callers -= 1;
+        if *callers == 0 {
+            self.awaited.remove(name);
             cluster.unwant(name);
         }
     }
 
-    /// The names to look for in the view, if it changed since the last call.
-    pub(super) fn names_to_follow(&mut self, cluster: &Cluster) -> Vec<Arc<str>> {
-        if self.view_version == cluster.view_version() {
-            return Vec::new();
-        }
-        self.view_version = cluster.view_version();
-        self.wanted.keys().cloned().collect()
+    /// Whether a caller waits for a topic that is not known.
+    pub(super) fn awaits_unknown(&self) -> bool {
+        self.awaited.keys().any(|name| !self.is_known(name))
     }
 
-    /// Takes in what the view says of a topic: its id, and its queues by partition number, at least one.
+    /// Known topics that the view lost while they had batches.
+    pub(super) fn lost(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.lost.iter()
+    }
+
+    /// The names to look for in the view, if it changed since the last call.
+    pub(super) fn names_to_follow(&mut self, cluster: &Cluster) -> Vec<Arc<str>> {
+        let version = Some(cluster.view_version());
+        if self.followed == version {
+            return Vec::new();
+        }
+        self.followed = version;
+        let new = self.awaited.keys().filter(|name| !self.is_known(name));
+        self.known.keys().chain(new).cloned().collect()
+    }
+
+    /// The view has the topic: takes over its id, and its queues by partition number, at least one.
     pub(super) fn found(
         &mut self,
+        now: Instant,
         cluster: &mut Cluster,
         name: &Arc<str>,
         id: Uuid,
         queues: Vec<usize>,
+        max_idle: Duration,
     ) {
-        match self.known.get_mut(name) {
-            Some(topic) => {
-                topic.id = id;
-                topic.partitions.queues = queues;
-            }
-            None => {
-                let first = cluster.context.random.below(queues.len());
-                let partitions = Partitions::new(queues, first);
-                let topic = Topic { id, partitions };
-                self.known.insert(Arc::clone(name), topic);
-            }
+        self.lost.remove(name);
+        if let Some(topic) = self.known.get_mut(name) {
+            topic.id = id;
+            topic.partitions.queues = queues;
+            return;
         }
+        let first = cluster.context.random.below(queues.len());
+        let topic = Topic {
+            id,
+            partitions: Partitions::new(queues, first),
+            used_at: now,
+        };
+        cluster.want(now, name);
+        self.known.insert(Arc::clone(name), topic);
+        let at = now + max_idle;
+        self.idle_at = Some(self.idle_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// The view has the topic no more, and batches wait for it.
+    pub(super) fn lose(&mut self, name: &Arc<str>) {
+        self.lost.insert(Arc::clone(name));
+    }
+
+    /// The topic is not in use any more.
+    pub(super) fn forget(&mut self, cluster: &mut Cluster, name: &str) -> Option<Topic> {
+        let topic = self.known.remove(name)?;
+        self.lost.remove(name);
+        cluster.unwant(name);
+        Some(topic)
+    }
+
+    /// Takes out of use the topics that nothing was sent to for `max_idle`, and gives their queues. `is_busy` says whether
+    /// any of these queues has a batch.
+    pub(super) fn expire(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        max_idle: Duration,
+        is_busy: impl Fn(&[usize]) -> bool,
+    ) -> Vec<usize> {
+        match self.idle_at {
+            None => return Vec::new(),
+            Some(at) if at > now => {
+                cluster.set_alarm(at);
+                return Vec::new();
+            }
+            Some(_) => self.idle_at = None,
+        }
+        let mut idle = Vec::new();
+        let mut next: Option<Instant> = None;
+        for (name, topic) in &mut self.known {
+            if topic.used_at + max_idle <= now {
+                if !self.awaited.contains_key(name) && !is_busy(&topic.partitions.queues) {
+                    idle.push(Arc::clone(name));
+                    continue;
+                }
+                topic.used_at = now;
+            }
+            let end = topic.used_at + max_idle;
+            next = Some(next.map_or(end, |next| next.min(end)));
+        }
+        if let Some(next) = next {
+            self.idle_at = Some(next);
+            cluster.set_alarm(next);
+        }
+        let forgotten = idle.iter().filter_map(|name| self.forget(cluster, name));
+        forgotten
+            .flat_map(|topic| topic.partitions.queues)
+            .collect()
     }
 }

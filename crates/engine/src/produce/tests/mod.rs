@@ -16,6 +16,8 @@ use crate::error::{Error, Kind, Written};
 use crate::producer::{NotAppended, Producer};
 use crate::script::{Asked, Script, config};
 
+mod topics;
+
 type Sender = Script<Producer<i32>>;
 
 /// One partition of a Produce request, as a broker sees it.

@@ -1,0 +1,165 @@
+//! Which topics are asked for, for how long, and which requests may create one.
+
+use super::*;
+use crate::observe::Observed;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The topics of all requests for metadata since the last call, and whether any might have created one.
+fn asked_for(script: &mut Sender) -> (Vec<String>, bool) {
+    let asked = std::mem::take(&mut script.metadata_asked);
+    let may_create = asked.iter().any(|(_, may_create)| *may_create);
+    let mut names: Vec<_> = asked.into_iter().flat_map(|(names, _)| names).collect();
+    names.sort_unstable();
+    names.dedup();
+    (names, may_create)
+}
+
+/// Makes the producer ask for metadata, and says for which topics.
+fn refreshed(script: &mut Sender) -> Vec<String> {
+    script.run();
+    asked_for(script);
+    script.engine.core.cluster.refresh(script.now);
+    script.pass(Duration::from_secs(1));
+    asked_for(script).0
+}
+
+fn send_one(script: &mut Sender) -> Vec<Seen> {
+    send(script, 0, "v");
+    let asked = one(script.pass(Duration::from_millis(5)));
+    reply(script, &asked, ErrorCode::NONE, 0);
+    seen(&asked)
+}
+
+#[test]
+fn a_topic_that_nobody_waits_for_any_more_is_not_asked_for() {
+    let mut script = sender(&[]);
+    for name in ["nope", "nope", "also not"] {
+        script.engine.want_topic(script.now, name);
+    }
+    assert_eq!(refreshed(&mut script), ["also not", "nope", "t"]);
+    script.engine.give_up_topic("nope");
+    script.engine.give_up_topic("also not");
+    assert_eq!(refreshed(&mut script), ["nope", "t"]);
+    script.engine.give_up_topic("nope");
+    assert_eq!(refreshed(&mut script), ["t"]);
+    let (_, may_create) = asked_for(&mut script);
+    assert!(!may_create);
+}
+
+#[test]
+fn a_known_topic_stays_when_its_last_caller_goes() {
+    let mut script = sender(&[]);
+    script.engine.give_up_topic("t");
+    assert_eq!(refreshed(&mut script), ["t"]);
+    send_one(&mut script);
+}
+
+#[test]
+fn a_topic_without_a_send_for_five_minutes_is_not_asked_for() {
+    let mut script = sender(&[("metadata.max.age.ms", "60000")]);
+    script.engine.give_up_topic("t");
+    script.pass(4 * MINUTE);
+    assert_eq!(send_one(&mut script)[0].sequence, 0);
+    script.pass(4 * MINUTE);
+    assert_eq!(refreshed(&mut script), ["t"]);
+    script.pass(MINUTE);
+    assert!(refreshed(&mut script).is_empty());
+    assert!(!script.engine.knows_topic("t"));
+    assert!(matches!(
+        try_send(&mut script, 0, "v"),
+        Err(NotAppended::UnknownTopic)
+    ));
+    script.engine.want_topic(script.now, "t");
+    script.run();
+    assert_eq!(
+        send_one(&mut script)[0].sequence,
+        1,
+        "the broker still knows the producer"
+    );
+}
+
+#[test]
+fn a_topic_with_undecided_batches_is_never_idle() {
+    let mut script = sender(&[("delivery.timeout.ms", "3600000")]);
+    script.engine.give_up_topic("t");
+    send(&mut script, 0, "v");
+    let asked = one(script.run());
+    script.pass(20 * MINUTE);
+    assert!(script.engine.knows_topic("t"));
+    reply(&mut script, &asked, ErrorCode::NOT_ENOUGH_REPLICAS, -1);
+    let again = one(script.pass(MINUTE));
+    reply(&mut script, &again, ErrorCode::NONE, 0);
+    script.pass(6 * MINUTE);
+    assert!(!script.engine.knows_topic("t"));
+}
+
+#[test]
+fn a_topic_that_a_caller_waits_for_is_never_idle() {
+    let mut script = sender(&[]);
+    script.pass(20 * MINUTE);
+    assert!(script.engine.knows_topic("t"));
+}
+
+#[test]
+fn an_idle_producer_does_not_create_a_deleted_topic() {
+    let mut script = sender(&[("metadata.max.age.ms", "60000")]);
+    script.engine.give_up_topic("t");
+    send_one(&mut script);
+    script.topics.clear();
+    asked_for(&mut script);
+    script.pass(2 * MINUTE);
+    assert_eq!(asked_for(&mut script), (vec!["t".to_owned()], false));
+    assert!(!script.engine.knows_topic("t"));
+    assert!(refreshed(&mut script).is_empty());
+}
+
+#[test]
+fn a_record_that_waits_for_a_deleted_topic_may_create_it() {
+    let mut script = sender(&[]);
+    script.engine.give_up_topic("t");
+    send_one(&mut script);
+    send(&mut script, 0, "v");
+    let asked = one(script.pass(Duration::from_millis(5)));
+    script.topics.clear();
+    reply(
+        &mut script,
+        &asked,
+        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        -1,
+    );
+    asked_for(&mut script);
+    script.pass(Duration::from_secs(5));
+    assert_eq!(asked_for(&mut script), (vec!["t".to_owned()], true));
+    script.topics = vec![("t", vec![1, 2])];
+    assert_eq!(values(&script.pass(Duration::from_secs(5))), [["v"]]);
+}
+
+#[test]
+fn a_caller_that_waits_for_a_topic_may_create_it_and_its_absence_is_told() {
+    let mut script = sender(&[]);
+    asked_for(&mut script);
+    script.engine.want_topic(script.now, "nope");
+    script.pass(Duration::from_secs(5));
+    assert_eq!(
+        asked_for(&mut script),
+        (vec!["nope".to_owned(), "t".to_owned()], true)
+    );
+    let told = std::iter::from_fn(|| script.engine.observer().poll());
+    let missing: Vec<_> = told
+        .filter_map(|event| match event {
+            Observed::TopicMissing { topic, cause } => Some((topic, cause.is_retriable())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        missing,
+        [("nope".into(), true), ("nope".into(), false)],
+        "once at the first answer, and once when it is believed"
+    );
+    script.engine.give_up_topic("nope");
+    asked_for(&mut script);
+    script.engine.core.cluster.refresh(script.now);
+    script.pass(Duration::from_secs(5));
+    assert!(!asked_for(&mut script).1);
+}
