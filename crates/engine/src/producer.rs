@@ -145,7 +145,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Composition for Producer<T> {
             identification.spend(core, spent);
         }
         if let Some(error) = identification.take_refusal() {
-            accumulator.fail_all_unsent(&error);
+            accumulator.fail_all_unsent(&mut core.cluster, &error);
         }
         let current = identification.current();
         accumulator.set_identity(current);

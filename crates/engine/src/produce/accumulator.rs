@@ -177,20 +177,21 @@ impl<T: Clone> Accumulator<T> {
     }
 
     /// Fails everything that was not sent yet.
-    pub(crate) fn fail_all_unsent(&mut self, error: &Error) {
+    pub(crate) fn fail_all_unsent(&mut self, cluster: &mut Cluster, error: &Error) {
         for index in self.listed.clone() {
-            self.fail_unsent(index, error);
+            self.fail_unsent(cluster, index, error);
         }
     }
 
     /// Fails what a queue has not sent yet.
-    pub(super) fn fail_unsent(&mut self, index: usize, error: &Error) {
+    pub(super) fn fail_unsent(&mut self, cluster: &mut Cluster, index: usize, error: &Error) {
         let Some(queue) = self.queues.get_mut(index) else {
             return;
         };
         queue.close_open();
         for batch in std::mem::take(&mut queue.ready) {
-            self.fates.failed(&batch, queue.name(error.clone()));
+            let error = queue.name(error.clone());
+            self.fates.failed(&mut cluster.context, &batch, error);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ottla_protocol::messages::ProduceResponse;
 use ottla_protocol::messages::produce_response::PartitionProduceResponse;
@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cluster::{Cluster, LinkId, Orphan};
 use crate::error::{Error, Kind};
+use crate::observe::Observed;
 use crate::produce::accumulator::Accumulator;
 use crate::produce::batch::{BatchId, Stored};
 use crate::produce::queue::Renumber;
@@ -146,7 +147,7 @@ impl<T: Clone> Accumulator<T> {
             if let Some(batch) = queue.and_then(|queue| queue.sent_batch(id)) {
                 batch.maybe_written |= orphan.sent;
             }
-            self.fail(index, id, error);
+            self.fail(cluster, index, id, error);
         }
     }
 
@@ -214,7 +215,7 @@ impl<T: Clone> Accumulator<T> {
         };
         let verdict = verdict(code, known);
         if verdict == Verdict::Delivered {
-            return self.delivered(index, id, row);
+            return self.delivered(cluster, index, id, row);
         }
         let mut error = Error::from_code(code, row.error_message.as_deref()).calling("Produce");
         if let Some(address) = cluster.address_of(link) {
@@ -222,10 +223,10 @@ impl<T: Clone> Accumulator<T> {
         }
         match verdict {
             Verdict::Delivered => {}
-            Verdict::Split => self.split(index, id, error),
+            Verdict::Split => self.split(cluster, index, id, error),
             Verdict::RecordTooLarge => {
                 let text = "the broker's limit for the topic (max.message.bytes) is smaller than this record";
-                self.fail(index, id, error.wrap(Kind::TooLarge, text));
+                self.fail(cluster, index, id, error.wrap(Kind::TooLarge, text));
             }
             Verdict::Behind => self.retry(now, cluster, index, id, error, false),
             Verdict::Renumber => {
@@ -236,7 +237,7 @@ impl<T: Clone> Accumulator<T> {
             Verdict::Forgotten => {
                 // Nor is anything known of the batches behind it that were sent before.
                 queue.renumber = Renumber::Unwritten(error.clone());
-                self.fail(index, id, error);
+                self.fail(cluster, index, id, error);
             }
             Verdict::Retry { unsure } => {
                 if is_about_leader(code) {
@@ -246,11 +247,17 @@ impl<T: Clone> Accumulator<T> {
                 cluster.refresh(now);
                 self.retry(now, cluster, index, id, error, unsure);
             }
-            Verdict::Refused => self.fail(index, id, error),
+            Verdict::Refused => self.fail(cluster, index, id, error),
         }
     }
 
-    fn delivered(&mut self, index: usize, id: BatchId, row: &PartitionProduceResponse) {
+    fn delivered(
+        &mut self,
+        cluster: &mut Cluster,
+        index: usize,
+        id: BatchId,
+        row: &PartitionProduceResponse,
+    ) {
         let Some(queue) = self.queues.get_mut(index) else {
             return;
         };
@@ -265,8 +272,8 @@ impl<T: Clone> Accumulator<T> {
             base_offset: row.base_offset,
             log_append_time_ms: (row.log_append_time_ms >= 0).then_some(row.log_append_time_ms),
         };
-        self.fates.delivered(&batch, stored);
-        self.sent_shrank(index);
+        self.fates.delivered(&mut cluster.context, &batch, stored);
+        self.sent_shrank(cluster, index);
     }
 
     /// Puts a sent batch back in its place, or fails it if it has no attempt left.
@@ -288,33 +295,41 @@ impl<T: Clone> Accumulator<T> {
         batch.maybe_written |= unsure;
         let spent = batch.attempts > self.config.retries;
         if batch.decided || spent || batch.created + self.config.delivery_timeout <= now {
-            return self.fail(index, id, error);
+            return self.fail(cluster, index, id, error);
         }
+        let attempts = batch.attempts;
         if let Some(batch) = queue.remove_sent(id) {
             queue.put_back(batch);
         }
         queue.hold = true;
         queue.failures = queue.failures.saturating_add(1);
-        queue.last_error = Some(error);
-        let at = now + cluster.retry_pause(queue.failures);
+        queue.last_error = Some(error.clone());
+        let pause = cluster.retry_pause(queue.failures);
+        cluster.context.observer.tell(Observed::Retried {
+            cause: queue.name(error),
+            attempts,
+            pause,
+        });
+        let at = now + pause;
         queue.retry_at = Some(at);
         cluster.set_alarm(at);
         self.list(index);
-        self.sent_shrank(index);
+        self.sent_shrank(cluster, index);
     }
 
-    fn fail(&mut self, index: usize, id: BatchId, error: Error) {
+    fn fail(&mut self, cluster: &mut Cluster, index: usize, id: BatchId, error: Error) {
         let Some(queue) = self.queues.get_mut(index) else {
             return;
         };
         if let Some(batch) = queue.remove_sent(id) {
-            self.fates.failed(&batch, queue.name(error));
+            let error = queue.name(error);
+            self.fates.failed(&mut cluster.context, &batch, error);
         }
-        self.sent_shrank(index);
+        self.sent_shrank(cluster, index);
     }
 
     /// Makes two batches of one that the broker found too large, and smaller ones from now on.
-    fn split(&mut self, index: usize, id: BatchId, error: Error) {
+    fn split(&mut self, cluster: &mut Cluster, index: usize, id: BatchId, error: Error) {
         let Some(queue) = self.queues.get_mut(index) else {
             return;
         };
@@ -322,29 +337,34 @@ impl<T: Clone> Accumulator<T> {
             return;
         };
         if batch.decided {
-            self.fates.failed(&batch, error);
-            return self.sent_shrank(index);
+            self.fates.failed(&mut cluster.context, &batch, error);
+            return self.sent_shrank(cluster, index);
         }
         queue.batch_limit = queue.batch_limit.min(batch.bytes / 2).max(1);
         match batch.halves(&self.config) {
             Ok(halves) => {
-                self.fates.split(&batch, &halves);
+                self.fates.split(&mut cluster.context, &batch, &halves);
                 for half in halves {
                     queue.put_back(half);
                 }
                 queue.hold = true;
+                cluster.context.observer.tell(Observed::Retried {
+                    cause: queue.name(error),
+                    attempts: batch.attempts,
+                    pause: Duration::ZERO,
+                });
                 self.list(index);
             }
             Err(cause) => {
                 let error = queue.name(error.wrap(Kind::TooLarge, cause));
-                self.fates.failed(&batch, error);
+                self.fates.failed(&mut cluster.context, &batch, error);
             }
         }
-        self.sent_shrank(index);
+        self.sent_shrank(cluster, index);
     }
 
     /// Once no batch of a partition is under way, what failed may be sent again, with new numbers if need be.
-    fn sent_shrank(&mut self, index: usize) {
+    fn sent_shrank(&mut self, cluster: &mut Cluster, index: usize) {
         let Some(queue) = self.queues.get_mut(index) else {
             return;
         };
@@ -362,7 +382,8 @@ impl<T: Clone> Accumulator<T> {
                     .partition::<VecDeque<_>, _>(|batch| batch.maybe_written);
                 queue.ready = unwritten;
                 for batch in unsure {
-                    self.fates.failed(&batch, queue.name(error.clone()));
+                    let error = queue.name(error.clone());
+                    self.fates.failed(&mut cluster.context, &batch, error);
                 }
             }
         }

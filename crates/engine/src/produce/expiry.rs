@@ -38,12 +38,13 @@ impl<T: Clone> Accumulator<T> {
             let Some(batch) = queue.ready.pop_front() else {
                 break;
             };
-            self.fates.failed(&batch, queue.name(error.clone()));
+            let error = queue.name(error.clone());
+            self.fates.failed(&mut cluster.context, &batch, error);
         }
         for batch in &mut queue.sent {
             if !batch.decided && is_late(batch.created) {
                 let error = Error::clone(&error).partition_is(&queue.topic, queue.partition);
-                self.fates.abandoned(batch, error);
+                self.fates.abandoned(&mut cluster.context, batch, error);
             }
         }
         if let Some(oldest) = queue.oldest_undecided() {
@@ -64,15 +65,15 @@ impl<T: Clone> Accumulator<T> {
     }
 
     /// The client closes: every batch fails with `cause`.
-    pub(crate) fn abort(&mut self, cause: &Error) {
+    pub(crate) fn abort(&mut self, cluster: &mut Cluster, cause: &Error) {
         for index in 0..self.queues.len() {
-            self.fail_unsent(index, cause);
+            self.fail_unsent(cluster, index, cause);
             let Some(queue) = self.queues.get_mut(index) else {
                 continue;
             };
             for batch in queue.sent.iter_mut().filter(|batch| !batch.decided) {
                 let error = cause.clone().partition_is(&queue.topic, queue.partition);
-                self.fates.abandoned(batch, error);
+                self.fates.abandoned(&mut cluster.context, batch, error);
             }
         }
     }

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use crate::change::Change;
+use crate::cluster::Context;
 use crate::error::{Error, Written};
+use crate::observe::Observed;
 use crate::produce::batch::{Batch, BatchId, Done, Stored};
 
 #[derive(Debug)]
@@ -50,42 +53,60 @@ impl<T: Clone> Fates<T> {
     }
 
     /// A batch that no request holds any more was written.
-    pub(super) fn delivered(&mut self, batch: &Batch<T>, stored: Stored) {
-        self.release(batch);
+    pub(super) fn delivered(&mut self, context: &mut Context, batch: &Batch<T>, stored: Stored) {
+        self.release(context, batch);
         if !batch.decided {
-            self.done.push_back(batch.fate(Ok(stored)));
+            self.tell(context, batch.fate(Ok(stored)));
         }
     }
 
     /// A batch that no request holds any more is given up. `error` names the partition.
-    pub(super) fn failed(&mut self, batch: &Batch<T>, error: Error) {
-        self.release(batch);
+    pub(super) fn failed(&mut self, context: &mut Context, batch: &Batch<T>, error: Error) {
+        self.release(context, batch);
         if !batch.decided {
-            let error = batch.failure(error);
-            self.done.push_back(batch.fate(Err(error)));
+            self.tell_failure(context, batch, batch.failure(error));
         }
     }
 
     /// A batch is given up while a request still owns its bytes. `error` names the partition.
-    pub(super) fn abandoned(&mut self, batch: &mut Batch<T>, error: Error) {
+    pub(super) fn abandoned(&mut self, context: &mut Context, batch: &mut Batch<T>, error: Error) {
         batch.decided = true;
         batch.maybe_written = true;
         self.undecided.remove(&batch.id);
         let error = error.after(batch.attempts).written_is(Written::Unknown);
-        self.done.push_back(batch.fate(Err(error)));
+        self.tell_failure(context, batch, error);
     }
 
     /// A batch gave way to two.
-    pub(super) fn split(&mut self, batch: &Batch<T>, halves: &[Batch<T>; 2]) {
-        self.release(batch);
+    pub(super) fn split(
+        &mut self,
+        context: &mut Context,
+        batch: &Batch<T>,
+        halves: &[Batch<T>; 2],
+    ) {
+        self.release(context, batch);
         for half in halves {
             self.used += half.bytes;
             self.undecided.insert(half.id);
         }
     }
 
-    fn release(&mut self, batch: &Batch<T>) {
+    fn release(&mut self, context: &mut Context, batch: &Batch<T>) {
         self.used -= batch.bytes;
         self.undecided.remove(&batch.id);
+        context.changes.tell(Change::Room);
+    }
+
+    fn tell_failure(&mut self, context: &mut Context, batch: &Batch<T>, error: Error) {
+        context.observer.tell(Observed::BatchFailed {
+            records: batch.count,
+            cause: error.clone(),
+        });
+        self.tell(context, batch.fate(Err(error)));
+    }
+
+    fn tell(&mut self, context: &mut Context, fate: Done<T>) {
+        self.done.push_back(fate);
+        context.changes.tell(Change::Fate);
     }
 }

@@ -8,6 +8,7 @@ use ottla_protocol::{ApiKey, Uuid};
 
 use crate::cluster::{Cluster, Lane, LinkId};
 use crate::error::{Error, Kind};
+use crate::observe::Level;
 use crate::produce::accumulator::Accumulator;
 use crate::produce::request::{Parcel, ParcelTopic, SentRequest};
 
@@ -33,7 +34,7 @@ impl<T: Clone> Accumulator<T> {
             Ok(version) => Some(self.parcel(cluster, link, version, &chosen)),
             Err(error) => {
                 for index in chosen {
-                    self.fail_unsent(index, &error);
+                    self.fail_unsent(cluster, index, &error);
                 }
                 None
             }
@@ -130,6 +131,7 @@ impl<T: Clone> Accumulator<T> {
         chosen: &[usize],
     ) -> Parcel {
         let token = cluster.token();
+        let tells = cluster.context.observer.wants(Level::Debug);
         let identity = self.identity.filter(|_| self.config.idempotence);
         let mut topics: Vec<ParcelTopic> = Vec::new();
         let mut batches = Vec::with_capacity(chosen.len());
@@ -140,6 +142,9 @@ impl<T: Clone> Accumulator<T> {
             let Some(mut batch) = queue.next_attempt(identity) else {
                 continue;
             };
+            if tells {
+                cluster.context.observer.tell(queue.sending(&batch));
+            }
             let part = (queue.partition, batch.load());
             batches.push((*index, batch.id));
             queue.sent.push_back(batch);

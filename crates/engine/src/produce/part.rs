@@ -34,7 +34,7 @@ impl<T: Clone + fmt::Debug + Send> Part for Accumulator<T> {
         Some(Dispatch::Unfinished(Box::new(parcel)))
     }
 
-    fn abort(&mut self, _: Instant, _: &mut Core, cause: &Error) {
-        Accumulator::abort(self, cause);
+    fn abort(&mut self, _: Instant, core: &mut Core, cause: &Error) {
+        Accumulator::abort(self, &mut core.cluster, cause);
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::LinkId;
 use crate::config::Config;
 use crate::error::Error;
+use crate::observe::Observed;
 use crate::produce::batch::{Batch, BatchId, Open};
 use crate::produce::stamp::{Identity, Numbering};
 
@@ -71,6 +72,17 @@ impl<T> Queue<T> {
     /// The error with the partition's name.
     pub(super) fn name(&self, error: Error) -> Error {
         error.partition_is(&self.topic, self.partition)
+    }
+
+    /// That a batch is given to a connection, as an event.
+    pub(super) fn sending(&self, batch: &Batch<T>) -> Observed {
+        Observed::BatchSent {
+            topic: Arc::clone(&self.topic),
+            partition: self.partition,
+            records: batch.count,
+            bytes: batch.bytes,
+            attempt: batch.attempts,
+        }
     }
 
     /// Whether no batch is here, not even one that a request still owns.

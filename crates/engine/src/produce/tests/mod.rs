@@ -16,6 +16,7 @@ use crate::error::{Error, Kind, Written};
 use crate::producer::{NotAppended, Producer};
 use crate::script::{Asked, Script, config};
 
+mod events;
 mod topics;
 
 type Sender = Script<Producer<i32>>;
