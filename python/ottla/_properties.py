@@ -144,6 +144,8 @@ class ProducerProperties(TypedDict, total=False):
     """Most bytes of undelivered records. Above it a send waits for room. Default: 67108864."""
     max_block_ms: int | None
     """How long a send may wait for room, or for the metadata of a topic not used before. Default: 60000."""
+    metadata_max_idle_ms: int | None
+    """How long the metadata of a topic is kept and refreshed after the last send to it. Default: 300000."""
     max_request_size: int | None
     """Largest record and largest Produce request, before compression. Brokers have limits of their own. Default:
     1048576."""

@@ -56,19 +56,6 @@ pub struct PartitionInfo {
 }
 
 impl PartitionInfo {
-    fn all(topic: &ottla_engine::metadata::Topic) -> Vec<PartitionInfo> {
-        let partitions = topic
-            .partitions
-            .iter()
-            .map(|(number, partition)| PartitionInfo {
-                partition: *number,
-                leader: partition.leader,
-                replicas: partition.replicas.clone(),
-                in_sync: partition.in_sync.clone(),
-            });
-        partitions.collect()
-    }
-
     fn answered(
         topic: &ottla_engine::messages::metadata_response::MetadataResponseTopic,
     ) -> Vec<PartitionInfo> {

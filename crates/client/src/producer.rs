@@ -9,6 +9,7 @@ use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
 use crate::PartitionInfo;
+use crate::calls;
 use crate::deliveries::{Deliveries, DeliveriesBuilder};
 use crate::delivery::{Completion, Delivery, Ledger, Unasked};
 use crate::driver::{Driver, JOIN_TIMEOUT};
@@ -132,6 +133,11 @@ impl Producer {
         check_topic(topic)?;
         let timeout = timeout.unwrap_or(self.config().max_block);
         let deadline = deadline(timeout);
+        let mut wish = Wish {
+            driver: &self.driver,
+            topic,
+            made: false,
+        };
         let look = |engine: &mut Engine<Batches>, now: Instant| {
             if engine.closed().is_some() {
                 return Some(Err(closed_error()));
@@ -142,7 +148,9 @@ impl Producer {
             if engine.knows_topic(topic) {
                 return engine.has_room(bytes).then_some(Ok(()));
             }
-            engine.want_topic(now, topic);
+            if !std::mem::replace(&mut wish.made, true) {
+                engine.want_topic(now, topic);
+            }
             match engine.topic(topic) {
                 Err(Some(error)) if !error.is_retriable() => Some(Err(error)),
                 _ => None,
@@ -159,7 +167,6 @@ impl Producer {
                     None => Error::new(Kind::Timeout, text),
                 });
             }
-            engine.give_up_topic(topic);
             let unknown = engine.topic(topic).err().flatten();
             Err(engine.trouble().or(unknown).unwrap_or_else(|| {
                 Error::new(Kind::Timeout, format!("no metadata within {waited} ms"))
@@ -305,24 +312,19 @@ impl Producer {
         self.ledger.take()
     }
 
-    /// The topic's partitions, in order.
+    /// The topic's partitions, in order. Neither waits for room nor creates the topic.
     ///
     /// # Errors
-    /// The topic is unknown, or no broker could be reached, at the deadline (`None`: `max.block.ms`).
+    /// The topic is not there, as several answers in a row say; or no broker could be reached by the deadline (`None`:
+    /// `max.block.ms`).
     pub async fn partitions_for(
         &self,
         topic: &str,
         timeout: Option<Duration>,
     ) -> Result<Vec<PartitionInfo>, Error> {
-        self.ready(topic, 0, timeout).await?;
-        self.driver.with(|engine, _| {
-            let known = engine.topic(topic).map_err(|cause| {
-                cause.unwrap_or_else(|| {
-                    Error::new(Kind::Timeout, "no metadata").topic_is(&topic.into())
-                })
-            })?;
-            Ok(PartitionInfo::all(known))
-        })
+        check_topic(topic)?;
+        let timeout = timeout.unwrap_or(self.config().max_block);
+        calls::partitions_for(&self.driver, topic, Some(timeout)).await
     }
 
     /// Bytes of records that have no fate yet.
@@ -333,6 +335,23 @@ impl Producer {
     /// The settings.
     pub fn config(&self) -> &Config {
         self.driver.config()
+    }
+}
+
+/// A caller's wait for a topic, which ends when the caller has its result or does not want it any more.
+struct Wish<'a> {
+    driver: &'a Driver<Batches>,
+    topic: &'a str,
+    /// The engine was told.
+    made: bool,
+}
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        if self.made {
+            self.driver
+                .with(|engine, _| engine.give_up_topic(self.topic));
+        }
     }
 }
 

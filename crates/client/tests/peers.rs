@@ -80,6 +80,8 @@ struct Frame {
     version: i16,
     correlation: i32,
     body: Reader,
+    /// Of a request for metadata, once it was answered: the topics, and whether it may create them.
+    metadata: Option<(Vec<String>, bool)>,
 }
 
 async fn read(stream: &mut TcpStream) -> std::io::Result<Frame> {
@@ -93,6 +95,7 @@ async fn read(stream: &mut TcpStream) -> std::io::Result<Frame> {
         version: header.api_version,
         correlation: header.correlation_id,
         body,
+        metadata: None,
     })
 }
 
@@ -132,6 +135,10 @@ fn usual(frame: &mut Frame, port: u16) -> Option<Vec<u8>> {
         }
         ApiKey::Metadata => {
             let request = MetadataRequest::decode(frame.version, &mut frame.body).unwrap();
+            let names = request.topics.iter().flatten();
+            let names = names.filter_map(|topic| topic.name.as_deref());
+            let names = names.map(str::to_owned).collect();
+            frame.metadata = Some((names, request.allow_auto_topic_creation));
             let brokers = vec![MetadataResponseBroker {
                 node_id: 1,
                 host: "127.0.0.1".into(),
@@ -144,10 +151,10 @@ fn usual(frame: &mut Frame, port: u16) -> Option<Vec<u8>> {
                 .into_iter()
                 .map(|topic| {
                     let known = topic.name.as_deref() == Some("t");
-                    let code = if known {
-                        ErrorCode::NONE
-                    } else {
-                        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+                    let code = match topic.name.as_deref() {
+                        Some("t") => ErrorCode::NONE,
+                        Some("not a topic") => ErrorCode::INVALID_TOPIC_EXCEPTION,
+                        _ => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
                     };
                     let partition = MetadataResponsePartition {
                         leader_id: 1,
@@ -563,6 +570,92 @@ async fn an_unknown_topic_is_said_at_the_deadline() {
         (error.code(), error.topic()),
         (Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION), Some("nope"))
     );
+}
+
+type MetadataAsked = Arc<Mutex<Vec<(Vec<String>, bool)>>>;
+
+/// A broker that notes which topics it is asked for, and answers everything but Produce.
+async fn noting_metadata() -> (Peer, MetadataAsked) {
+    let asked = MetadataAsked::default();
+    let peer = Peer::start({
+        let asked = Arc::clone(&asked);
+        move |stream, _, port| {
+            let asked = Arc::clone(&asked);
+            broker(stream, port, move |frame, _| {
+                asked.lock().unwrap().extend(frame.metadata.take());
+                match frame.api {
+                    Some(ApiKey::Produce) => 60 * SECOND,
+                    _ => Duration::ZERO,
+                }
+            })
+        }
+    })
+    .await;
+    (peer, asked)
+}
+
+#[tokio::test]
+async fn a_topic_that_was_refused_or_given_up_is_not_asked_for_again() {
+    let (peer, asked) = noting_metadata().await;
+    let producer = producer(&peer.address, &[]);
+    let error = producer
+        .send("not a topic", &row(b"v"), SOON)
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::INVALID_TOPIC_EXCEPTION));
+    let late = producer.send("late", &row(b"v"), Some(SECOND / 10)).await;
+    late.unwrap_err();
+    let record = row(b"v");
+    let dropped = producer.send("dropped", &record, None);
+    tokio::time::timeout(SECOND / 10, dropped)
+        .await
+        .unwrap_err();
+    let names = |asked: &MetadataAsked| -> Vec<String> {
+        let asked = std::mem::take(&mut *asked.lock().unwrap());
+        asked.into_iter().flat_map(|(names, _)| names).collect()
+    };
+    assert!(
+        ["not a topic", "late", "dropped"]
+            .map(str::to_owned)
+            .iter()
+            .all({
+                let names = names(&asked);
+                move |name| names.contains(name)
+            })
+    );
+    producer.send("t", &row(b"v"), SOON).await.unwrap();
+    let left = names(&asked);
+    assert_eq!(left.last().map(String::as_str), Some("t"));
+    assert!(!left.contains(&"not a topic".to_owned()), "{left:?}");
+    assert!(!left.contains(&"late".to_owned()), "{left:?}");
+    assert!(!left.contains(&"dropped".to_owned()), "{left:?}");
+}
+
+#[tokio::test]
+async fn partitions_of_an_absent_topic_are_said_after_a_few_answers() {
+    let (peer, asked) = noting_metadata().await;
+    let producer = producer(&peer.address, &[]);
+    let error = producer.partitions_for("absent", None).await.unwrap_err();
+    assert_eq!(
+        (error.code(), error.topic()),
+        (Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION), Some("absent"))
+    );
+    let asked = asked.lock().unwrap();
+    let about = asked.iter().filter(|(names, _)| names == &["absent"]);
+    assert_eq!(about.count(), 4, "{asked:?}");
+    assert!(asked.iter().all(|(_, may_create)| !may_create), "{asked:?}");
+}
+
+#[tokio::test]
+async fn partitions_are_told_while_the_buffer_is_full() {
+    let (peer, _) = noting_metadata().await;
+    let pairs = [("buffer.memory", "1000"), ("batch.size", "900")];
+    let producer = producer(&peer.address, &pairs);
+    let record = row(&[0; 890]);
+    producer.send("t", &record, SOON).await.unwrap();
+    let full = producer.send("t", &record, Some(Duration::ZERO));
+    assert_eq!(full.await.unwrap_err().kind(), Kind::Timeout);
+    assert_eq!(producer.partitions_for("t", SOON).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

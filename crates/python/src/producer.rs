@@ -291,7 +291,7 @@ impl Producer {
     ///     timeout: Seconds to wait at most; without it, `max.block.ms`.
     ///
     /// Raises:
-    ///     KafkaError: The topic is not known, or no broker could be asked in time.
+    ///     KafkaError: The topic is not there, or no broker could be asked in time.
     #[pyo3(signature = (topic, timeout = None))]
     fn partitions_for(
         &self,
