@@ -1,4 +1,4 @@
-//! The state of all batches, and what every step of theirs needs of it.
+//! The state of all batches, and the methods that several of their steps share.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Accumulator<T> {
     pub(super) in_flight: FxHashMap<LinkId, usize>,
     pub(super) next_number: u64,
     pub(super) identity: Option<Identity>,
-    /// An identity that can number nothing new, until somebody takes note of it.
+    /// An identity that can number no more batches, until it is taken.
     pub(super) spent: Option<Identity>,
     /// Why there is no identity.
     identity_trouble: Option<Error>,
@@ -55,7 +55,7 @@ impl<T: Clone> Accumulator<T> {
         }
     }
 
-    // --- identity: facts that whoever composes this carries to and fro
+    // --- identity: the facts that the composition carries between this and `identity`
 
     /// Whether something waits to be sent that needs an identity first.
     pub(crate) fn wants_identity(&self) -> bool {
@@ -72,7 +72,7 @@ impl<T: Clone> Accumulator<T> {
         self.identity_trouble = trouble.cloned();
     }
 
-    /// The identity that can number nothing new any more, once.
+    /// The identity that can number no more batches, once.
     pub(crate) fn take_spent_identity(&mut self) -> Option<Identity> {
         self.spent.take()
     }

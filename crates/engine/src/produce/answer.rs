@@ -19,7 +19,7 @@ use crate::produce::request::SentRequest;
 
 /// What a broker's code means for a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum Meaning {
     /// It is in the log.
     Delivered,
     /// It is larger than the topic allows, and has records enough for two.
@@ -28,7 +28,7 @@ enum Verdict {
     RecordTooLarge,
     /// A batch before it failed, so this one could not be next.
     Behind,
-    /// It is surely not in the log, but it needs another number: so does all that waits behind it.
+    /// It is surely not in the log, but it and all batches behind it need other numbers.
     Renumber,
     /// Its number is of no use any more, and an earlier attempt may have written it.
     Forgotten,
@@ -38,42 +38,42 @@ enum Verdict {
     Refused,
 }
 
-/// What is known of a batch when its answer comes.
+/// Where a batch stands when its answer comes.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct Standing {
     records: u32,
     /// No batch before it is without a fate at the broker.
     first: bool,
     maybe_written: bool,
 }
 
-fn verdict(code: ErrorCode, batch: Known) -> Verdict {
+fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
     match code {
-        ErrorCode::NONE | ErrorCode::DUPLICATE_SEQUENCE_NUMBER => Verdict::Delivered,
+        ErrorCode::NONE | ErrorCode::DUPLICATE_SEQUENCE_NUMBER => Meaning::Delivered,
         ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE if batch.records > 1 => {
-            Verdict::Split
+            Meaning::Split
         }
-        ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE => Verdict::RecordTooLarge,
-        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if !batch.first => Verdict::Behind,
+        ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE => Meaning::RecordTooLarge,
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if !batch.first => Meaning::Behind,
         // The broker remembers the last five batches and this is not one of them: it is surely not written.
-        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER => Verdict::Renumber,
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER => Meaning::Renumber,
         ErrorCode::UNKNOWN_PRODUCER_ID
         | ErrorCode::INVALID_PRODUCER_EPOCH
         | ErrorCode::INVALID_PRODUCER_ID_MAPPING
         | ErrorCode::PRODUCER_FENCED
             if batch.maybe_written =>
         {
-            Verdict::Forgotten
+            Meaning::Forgotten
         }
         ErrorCode::UNKNOWN_PRODUCER_ID
         | ErrorCode::INVALID_PRODUCER_EPOCH
         | ErrorCode::INVALID_PRODUCER_ID_MAPPING
-        | ErrorCode::PRODUCER_FENCED => Verdict::Renumber,
+        | ErrorCode::PRODUCER_FENCED => Meaning::Renumber,
         ErrorCode::REQUEST_TIMED_OUT
         | ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        | ErrorCode::NETWORK_EXCEPTION => Verdict::Retry { unsure: true },
-        _ if code.is_retriable() => Verdict::Retry { unsure: false },
-        _ => Verdict::Refused,
+        | ErrorCode::NETWORK_EXCEPTION => Meaning::Retry { unsure: true },
+        _ if code.is_retriable() => Meaning::Retry { unsure: false },
+        _ => Meaning::Refused,
     }
 }
 
@@ -151,7 +151,7 @@ impl<T: Clone> Accumulator<T> {
         }
     }
 
-    /// A request that has no answer was written to the socket: more is not to be known.
+    /// A request that has no answer was written to the socket: its batches count as delivered.
     pub(crate) fn handle_written(&mut self, now: Instant, cluster: &mut Cluster, token: u64) {
         let Some(sent) = self.finish_request(token) else {
             return;
@@ -208,38 +208,38 @@ impl<T: Clone> Accumulator<T> {
             return;
         };
         let code = ErrorCode(row.error_code);
-        let known = Known {
+        let standing = Standing {
             records: batch.count,
             first,
             maybe_written: batch.maybe_written,
         };
-        let verdict = verdict(code, known);
-        if verdict == Verdict::Delivered {
+        let meaning = meaning(code, standing);
+        if meaning == Meaning::Delivered {
             return self.delivered(cluster, index, id, row);
         }
         let mut error = Error::from_code(code, row.error_message.as_deref()).calling("Produce");
         if let Some(address) = cluster.address_of(link) {
             error = error.at(address);
         }
-        match verdict {
-            Verdict::Delivered => {}
-            Verdict::Split => self.split(cluster, index, id, error),
-            Verdict::RecordTooLarge => {
+        match meaning {
+            Meaning::Delivered => {}
+            Meaning::Split => self.split(cluster, index, id, error),
+            Meaning::RecordTooLarge => {
                 let text = "the broker's limit for the topic (max.message.bytes) is smaller than this record";
                 self.fail(cluster, index, id, error.wrap(Kind::TooLarge, text));
             }
-            Verdict::Behind => self.retry(now, cluster, index, id, error, false),
-            Verdict::Renumber => {
+            Meaning::Behind => self.retry(now, cluster, index, id, error, false),
+            Meaning::Renumber => {
                 batch.maybe_written = false;
                 queue.renumber_all();
                 self.retry(now, cluster, index, id, error, false);
             }
-            Verdict::Forgotten => {
+            Meaning::Forgotten => {
                 // Nor is anything known of the batches behind it that were sent before.
                 queue.renumber = Renumber::Unwritten(error.clone());
                 self.fail(cluster, index, id, error);
             }
-            Verdict::Retry { unsure } => {
+            Meaning::Retry { unsure } => {
                 if is_about_leader(code) {
                     // Not before the next view says who leads.
                     queue.leader = None;
@@ -247,7 +247,7 @@ impl<T: Clone> Accumulator<T> {
                 cluster.refresh(now);
                 self.retry(now, cluster, index, id, error, unsure);
             }
-            Verdict::Refused => self.fail(cluster, index, id, error),
+            Meaning::Refused => self.fail(cluster, index, id, error),
         }
     }
 

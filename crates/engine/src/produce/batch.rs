@@ -1,4 +1,4 @@
-//! One batch of records, from its first record to its fate, and what it is measured and finished by.
+//! One batch of records, from its first record to its fate, with the bytes that still have to be made of it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What is counted over all batches: bytes in use, which batches have no fate yet, the fates that nobody has taken.
+//! Counts over all batches: bytes in use, batches without a fate, and the fates that nobody has taken yet.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -8,8 +8,8 @@
 //!     └────────────────────── spent, and no epoch is left ◀──────┘
 //! ```
 //!
-//! It knows nothing of batches. Who composes it with the accumulator carries three facts from one to the other: that an
-//! identity is wanted, which one there is, and that one is spent.
+//! It knows nothing of batches. The composition carries the facts between it and the accumulator: that an identity is
+//! wanted, which one there is, and that one is spent.
 
 use std::time::{Duration, Instant};
 
@@ -66,12 +66,12 @@ impl Identification {
         of_call.or(self.trouble.as_ref())
     }
 
-    /// What all that waits must fail with, once.
+    /// The error that all waiting batches must fail with, once.
     pub(crate) fn take_refusal(&mut self) -> Option<Error> {
         self.refusal.take()
     }
 
-    /// An identity can number nothing new any more: goes on with its next epoch.
+    /// An identity can number no more batches: its next epoch takes its place.
     pub(crate) fn spend(&mut self, core: &mut Core, spent: Identity) {
         if self.current() == Some(spent) {
             self.state = match spent.bumped() {

@@ -20,24 +20,24 @@
 //!   is numbered anew from 0. Nothing is ever numbered anew without such a proof.
 //! * A request owns its batches' bytes until its answer or its connection's end, even if the batches were given up before.
 //!
-//! Each file has one reason, and imports only files that stand above it:
+//! Each file has one reason, and imports only files above it in this table:
 //!
 //! | file | what it decides or keeps |
 //! |---|---|
-//! | `stamp` | a batch's identity and sequence number, and how far a partition's numbers are |
-//! | `batch` | one batch: open, closed, split, what it is measured by, and the bytes still to be made of it |
-//! | `fates` | what is counted over all batches: bytes in use, who has no fate yet, the fates to tell |
+//! | `stamp` | a batch's identity and sequence number, and the next numbers of a partition |
+//! | `batch` | one batch: open, closed or split, its size, and the bytes that still have to be made of it |
+//! | `fates` | counts over all batches: bytes in use, batches without a fate, and the fates to tell |
 //! | `queue` | one partition's batches: which may go, and when |
 //! | `partitioner` | which partition a record goes to |
-//! | `topics` | which topics are in use |
+//! | `topics` | which topics are in use, for how long, and whether one may be created |
 //! | `request` | a Produce request whose batches still must be finished, and what is kept of one that was sent |
 //! | `identity` | how far the producer is with getting its producer id; knows nothing of batches |
-//! | `accumulator` | the state of all this, and what every step needs of it |
+//! | `accumulator` | the state of all batches, and the methods that several steps share |
 //! | `append` | from a record to the open batch of its partition |
 //! | `gather` | which batches the next request to a broker takes |
 //! | `answer` | what an answer means for each batch |
 //! | `expiry` | which batches are given up |
-//! | `pump` | what follows when anything may have happened |
+//! | `pump` | the step that runs after every event |
 //! | `part` | the accumulator as a part of a client |
 //!
 //! The last five are steps of [`Accumulator`], which the client calls; they do not import each other.

@@ -1,5 +1,4 @@
-//! What follows when anything may have happened: the view is followed, late batches fail, connections are asked for and
-//! woken.
+//! The step that runs after every event: it follows the view, fails late batches, asks for connections and wakes them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -77,7 +76,7 @@ impl<T: Clone> Accumulator<T> {
         }
     }
 
-    /// The view does not have the topic. It stays in use only where batches wait for it.
+    /// The view does not have the topic. It stays in use only if batches wait for it.
     fn lose_topic(&mut self, cluster: &mut Cluster, name: &Arc<str>) {
         if !self.topics.is_known(name) {
             return;
@@ -97,7 +96,7 @@ impl<T: Clone> Accumulator<T> {
         lose_leaders(&mut self.queues, &idle);
     }
 
-    /// A request for metadata may create topics only where somebody has something to send to them.
+    /// A request for metadata may create topics only while a caller or a batch waits for one that is not there.
     fn say_what_may_be_created(&self, cluster: &mut Cluster) {
         let mut lost = self.topics.lost();
         let may_create = self.topics.awaits_unknown()

@@ -28,7 +28,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of what follows `records` records later.
+    /// The stamp of the record that comes `records` later.
     pub(super) fn after(self, records: u32) -> Stamp {
         Stamp {
             sequence: plus(self.sequence, records),
@@ -36,7 +36,7 @@ impl Stamp {
         }
     }
 
-    /// As it stands in the header of a batch.
+    /// The fields of a batch's header.
     pub(super) fn state(self) -> ProducerState {
         ProducerState {
             producer_id: self.identity.id,

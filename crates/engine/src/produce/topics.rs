@@ -10,9 +10,9 @@
 //!                                              the time begins anew
 //! ```
 //!
-//! The view holds what is awaited or known, and nothing else. A topic that has batches, or that a caller waits for, stays.
-//! Only for the sake of those may a request for metadata create a topic: who has nothing to send to it must not bring back
-//! what somebody deleted.
+//! Only topics that are awaited or known are asked for. A topic stays as long as it has batches or a caller waits for it. A
+//! request for metadata may create topics only while a batch or a caller waits for one that is not there: an idle producer
+//! must not bring back a topic that somebody deleted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,12 +25,12 @@ use crate::produce::partitioner::Partitions;
 
 #[derive(Debug, Default)]
 pub(super) struct Topics {
-    known: FxHashMap<Arc<str>, Topic>,
+    known: FxHashMap<Arc<str>, KnownTopic>,
     /// Topics that callers wait for, and how many callers.
     awaited: FxHashMap<Arc<str>, usize>,
     /// Known topics that the view lost while they had batches.
     lost: FxHashSet<Arc<str>>,
-    /// When one of the known topics may have been idle for long.
+    /// When the next look for idle topics is due.
     idle_at: Option<Instant>,
     /// The version of the view that was followed last.
     followed: Option<u64>,
@@ -38,7 +38,7 @@ pub(super) struct Topics {
 
 /// A topic whose partitions are known.
 #[derive(Debug)]
-pub(super) struct Topic {
+pub(super) struct KnownTopic {
     /// Zero if the broker does not tell.
     id: Uuid,
     pub(super) partitions: Partitions,
@@ -51,7 +51,7 @@ impl Topics {
         self.known.contains_key(name)
     }
 
-    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Topic> {
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut KnownTopic> {
         self.known.get_mut(name)
     }
 
@@ -129,7 +129,7 @@ impl Topics {
             return;
         }
         let first = cluster.context.random.below(queues.len());
-        let topic = Topic {
+        let topic = KnownTopic {
             id,
             partitions: Partitions::new(queues, first),
             used_at: now,
@@ -140,13 +140,13 @@ impl Topics {
         self.idle_at = Some(self.idle_at.map_or(at, |earlier| earlier.min(at)));
     }
 
-    /// The view has the topic no more, and batches wait for it.
+    /// The view lost the topic, and batches wait for it.
     pub(super) fn lose(&mut self, name: &Arc<str>) {
         self.lost.insert(Arc::clone(name));
     }
 
     /// The topic is not in use any more.
-    pub(super) fn forget(&mut self, cluster: &mut Cluster, name: &str) -> Option<Topic> {
+    pub(super) fn forget(&mut self, cluster: &mut Cluster, name: &str) -> Option<KnownTopic> {
         let topic = self.known.remove(name)?;
         self.lost.remove(name);
         cluster.unwant(name);
