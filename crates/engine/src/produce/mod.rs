@@ -40,7 +40,7 @@
 //! | `pump` | the step that runs after every event |
 //! | `part` | the accumulator as a part of a client |
 //!
-//! The last five are steps of [`Accumulator`], which the client calls; they do not import each other.
+//! `append` to `pump` are steps of [`Accumulator`]. They do not import each other; `part` calls them for the client.
 
 pub(crate) mod accumulator;
 mod answer;
