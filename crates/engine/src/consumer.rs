@@ -14,7 +14,7 @@ use crate::part::{Client, Part};
 /// What an [`Engine`] is composed of to be a consumer.
 #[derive(Debug)]
 pub struct Consumer {
-    fetcher: Fetcher,
+    pub(crate) fetcher: Fetcher,
 }
 
 impl Engine<Consumer> {
@@ -42,6 +42,33 @@ impl Engine<Consumer> {
         Ok(())
     }
 
+    /// Reads all partitions of these topics and nothing else, and goes on to do so: partitions that are known at first from
+    /// where `auto.offset.reset` says, those that are added later from their beginning. Partitions that were read before go
+    /// on as they were. A topic that is deleted and made anew is read from its beginning (where brokers tell topic ids,
+    /// KIP-516); while it is missing, it is waited for.
+    ///
+    /// # Errors
+    /// `Kind::Closed`.
+    pub fn follow(&mut self, now: Instant, topics: Vec<Arc<str>>) -> Result<(), Error> {
+        if self.closed().is_some() {
+            return Err(closed_error());
+        }
+        let cluster = &mut self.core.cluster;
+        self.client.fetcher.follow(now, cluster, topics);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// [`Engine::seek`] of all that is assigned, and of the partitions of followed topics that are not known yet.
+    ///
+    /// # Errors
+    /// `Kind::Argument` for a negative offset; nothing was changed.
+    pub fn seek_all(&mut self, now: Instant, to: Start) -> Result<(), Error> {
+        self.client.fetcher.seek_all(to)?;
+        self.settle(now);
+        Ok(())
+    }
+
     /// Goes on reading there; what was fetched and not taken is dropped.
     ///
     /// # Errors
@@ -53,7 +80,7 @@ impl Engine<Consumer> {
         partition: i32,
         to: Start,
     ) -> Result<(), Error> {
-        self.client.fetcher.seek(now, topic, partition, to)?;
+        self.client.fetcher.seek(topic, partition, to)?;
         self.settle(now);
         Ok(())
     }
@@ -84,11 +111,26 @@ impl Engine<Consumer> {
 
     /// The assigned partitions, sorted, and whether each is paused.
     pub fn assignment(&self) -> impl Iterator<Item = (&Arc<str>, i32, bool)> {
-        self.client.fetcher.assignment()
+        let each = self.client.fetcher.each();
+        each.map(|(topic, partition, _, paused)| (topic, partition, paused))
+    }
+
+    /// The assigned partitions, sorted, and [`Engine::position`] of each.
+    pub fn positions(&self) -> impl Iterator<Item = (&Arc<str>, i32, Option<i64>)> {
+        let each = self.client.fetcher.each();
+        each.map(|(topic, partition, next, _)| (topic, partition, next))
+    }
+
+    /// Whether there is something to read: partitions that are assigned, or topics that are followed.
+    pub fn has_topics(&self) -> bool {
+        self.client.fetcher.has_topics()
     }
 
     /// The oldest buffered records. Makes room for the next fetch.
     pub fn take(&mut self, now: Instant) -> Option<Taken> {
+        if self.client.fetcher.must_pump() {
+            self.settle(now);
+        }
         self.client.fetcher.take(now, &mut self.core.cluster)
     }
 
@@ -122,16 +164,31 @@ impl Engine<Consumer> {
         fetcher.reject(topic, partition, generation, offset, error);
     }
 
-    /// An error that keeps a partition from being read until a seek or a new assignment; once the caller got everything
-    /// that stands before it.
+    /// An error that a poll has to raise: a partition cannot be read until a seek or a new assignment, and the caller got
+    /// everything that stands before it; or a topic may not be read, or does not exist.
     pub fn stuck(&self) -> Option<&Error> {
         self.client.fetcher.stuck()
     }
 
-    /// Why nothing comes, if it is not just that there is nothing: no broker, an unknown topic, no leader.
+    /// Why nothing comes, if it is something that a caller can act on: [`Engine::stuck`], or no broker can be asked at all.
+    /// Not that a leader moves, a node is gone or a partition has no leader: that passes, and is told as an event.
     pub fn delay(&self) -> Option<Error> {
-        let delay = || self.client.fetcher.delay(&self.core.cluster);
-        self.trouble().or_else(delay)
+        let cluster = &self.core.cluster;
+        let unknown = || {
+            let is_blind = cluster.view().nodes().next().is_none();
+            cluster.refresh_error().filter(|_| is_blind).cloned()
+        };
+        self.trouble()
+            .or_else(|| self.stuck().cloned())
+            .or_else(unknown)
+    }
+
+    /// Why nothing is known or comes of one partition, whatever the reason is; `None` if there is just nothing.
+    pub fn partition_delay(&self, topic: &str, partition: i32) -> Option<Error> {
+        let cluster = &self.core.cluster;
+        let fetcher = &self.client.fetcher;
+        self.trouble()
+            .or_else(|| fetcher.partition_delay(cluster, topic, partition))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ottla_protocol::messages::api_versions_response::ApiVersion;
 use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
 use ottla_protocol::messages::{ApiVersionsResponse, InitProducerIdResponse, MetadataResponse};
-use ottla_protocol::{ApiKey, ErrorCode};
+use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
 use crate::api::{Request, Response, Versions};
 use crate::cluster::{Action, LinkId};
@@ -32,6 +32,8 @@ pub(crate) struct Script<W> {
     pub(crate) now: Instant,
     /// Topics and the leaders of their partitions.
     pub(crate) topics: Vec<(&'static str, Vec<i32>)>,
+    /// The byte that the ids of all topics consist of, where a test sets one.
+    pub(crate) topic_id: Option<u8>,
     pub(crate) nodes: i32,
     /// Addresses that refuse connections.
     pub(crate) dead: Vec<String>,
@@ -86,6 +88,7 @@ impl<W: Client> Script<W> {
             engine,
             now: start(),
             topics: vec![("t", vec![1, 2])],
+            topic_id: None,
             nodes: 2,
             dead: Vec::new(),
             dials: Vec::new(),
@@ -229,6 +232,13 @@ impl<W: Client> Script<W> {
             })
             .collect();
         let mut response = answer(self.nodes, &rows);
+        for (topic, byte) in response
+            .topics
+            .iter_mut()
+            .zip(self.topic_id.into_iter().cycle())
+        {
+            topic.topic_id = Uuid([byte; 16]);
+        }
         for name in unknown {
             let mut row = answer(1, &[(&name, &[])]).topics.remove(0);
             row.error_code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0;

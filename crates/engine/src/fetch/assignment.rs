@@ -1,58 +1,333 @@
-//! The positions of all assigned partitions.
+//! The positions of all assigned partitions, and which of them need something.
+//!
+//! ```text
+//!   touched (answer, seek, time, another view) ──▶ reviewed ──▶ settled: idle · pausing · leaderless · searching · ready · stuck
+//!        ▲                                                          │
+//!        └──────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Only what was touched is looked at again, so idle partitions cost nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Kind};
 use crate::fetch::position::{Generation, Position};
 
+/// Names a partition from its assignment to its end. Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Key(u64);
+
+/// Where a position stands after a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It needs nothing.
+    Idle,
+    /// It is reviewed again at this time.
+    Pausing(Instant),
+    /// It needs a leader.
+    Leaderless,
+    /// This leader is to be asked for its offset.
+    Searching(i32),
+    /// This leader is to be asked for its records; the turn says who comes first.
+    Ready(i32, u64),
+    /// It needs a seek.
+    Stuck,
+}
+
+/// A position and where it stands.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) topic: Arc<str>,
+    pub(super) partition: i32,
+    pub(super) position: Position,
+    place: Place,
+    leader: Option<i32>,
+    is_touched: bool,
+}
+
 /// The assigned partitions, by topic and number.
 #[derive(Debug, Default)]
 pub(super) struct Assignment {
-    pub(super) topics: BTreeMap<Arc<str>, BTreeMap<i32, Position>>,
-    next_generation: u64,
+    keys: BTreeMap<Arc<str>, BTreeMap<i32, Key>>,
+    entries: FxHashMap<Key, Entry>,
+    last_key: u64,
+    last_generation: u64,
+    touched: Vec<Key>,
+    pausing: BTreeSet<(Instant, Key)>,
+    leaderless: BTreeSet<Key>,
+    searching: BTreeMap<i32, BTreeSet<Key>>,
+    ready: BTreeMap<i32, BTreeSet<(u64, Key)>>,
+    stuck: BTreeSet<Key>,
+    /// Leaders of assigned partitions, and of how many.
+    leaders: BTreeMap<i32, usize>,
+    /// How many positions were looked at, for tests that count.
+    #[cfg(test)]
+    pub(super) looks: std::cell::Cell<usize>,
 }
 
 impl Assignment {
     pub(super) fn fresh_generation(&mut self) -> Generation {
-        self.next_generation += 1;
-        Generation(self.next_generation)
+        self.last_generation += 1;
+        Generation(self.last_generation)
     }
 
-    pub(super) fn find(&self, topic: &str, partition: i32) -> Option<&Position> {
-        self.topics.get(topic)?.get(&partition)
+    // --- which there are
+
+    pub(super) fn insert(&mut self, topic: &Arc<str>, partition: i32, position: Position) {
+        self.remove(topic, partition);
+        self.last_key += 1;
+        let key = Key(self.last_key);
+        let topic = Arc::clone(topic);
+        let numbers = self.keys.entry(Arc::clone(&topic)).or_default();
+        numbers.insert(partition, key);
+        let entry = Entry {
+            topic,
+            partition,
+            position,
+            place: Place::Idle,
+            leader: None,
+            is_touched: true,
+        };
+        self.entries.insert(key, entry);
+        self.touched.push(key);
     }
+
+    /// Forgets a partition, and gives its generation, which is over.
+    pub(super) fn remove(&mut self, topic: &str, partition: i32) -> Option<Generation> {
+        let numbers = self.keys.get_mut(topic)?;
+        let key = numbers.remove(&partition)?;
+        if numbers.is_empty() {
+            self.keys.remove(topic);
+        }
+        self.settle(key, Place::Idle, None);
+        let entry = self.entries.remove(&key)?;
+        Some(entry.position.generation)
+    }
+
+    /// The numbers of a topic's assigned partitions.
+    pub(super) fn partitions(&self, topic: &str) -> Vec<i32> {
+        let numbers = self.keys.get(topic);
+        numbers.map_or_else(Vec::new, |numbers| numbers.keys().copied().collect())
+    }
+
+    pub(super) fn contains(&self, topic: &str, partition: i32) -> bool {
+        self.key(topic, partition).is_some()
+    }
+
+    /// All of them, sorted.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&Arc<str>, i32, &Position)> {
+        let keys = self.keys.values().flat_map(BTreeMap::values);
+        keys.filter_map(|key| self.entry(*key))
+            .map(|entry| (&entry.topic, entry.partition, &entry.position))
+    }
+
+    // --- one of them
 
     pub(super) fn get(&self, topic: &str, partition: i32) -> Result<&Position, Error> {
-        self.find(topic, partition)
+        self.key(topic, partition)
+            .and_then(|key| self.entry(key))
+            .map(|entry| &entry.position)
             .ok_or_else(|| not_assigned(topic, partition))
     }
 
-    pub(super) fn get_mut(&mut self, topic: &str, partition: i32) -> Result<&mut Position, Error> {
-        self.topics
-            .get_mut(topic)
-            .and_then(|positions| positions.get_mut(&partition))
+    /// The position, to be reviewed after the change that the caller makes.
+    pub(super) fn touch(&mut self, topic: &str, partition: i32) -> Result<&mut Position, Error> {
+        let key = self.key(topic, partition);
+        let entry = key.and_then(|key| self.touch_key(key));
+        entry
+            .map(|entry| &mut entry.position)
             .ok_or_else(|| not_assigned(topic, partition))
     }
 
-    /// The position, unless a seek or another assignment came since this generation.
+    /// As [`Assignment::touch`], unless a seek or another assignment came since this generation.
+    pub(super) fn touch_current(
+        &mut self,
+        key: Key,
+        generation: Generation,
+    ) -> Option<&mut Position> {
+        let entry = self.entry(key)?;
+        if entry.position.generation != generation {
+            return None;
+        }
+        self.touch_key(key).map(|entry| &mut entry.position)
+    }
+
+    /// The position, for a change that needs no review.
     pub(super) fn current(
         &mut self,
         topic: &str,
         partition: i32,
         generation: Generation,
-    ) -> Option<&mut Position> {
-        let position = self.topics.get_mut(topic)?.get_mut(&partition)?;
-        (position.generation == generation).then_some(position)
+    ) -> Option<(Key, &mut Position)> {
+        let key = self.key(topic, partition)?;
+        self.count();
+        let position = &mut self.entries.get_mut(&key)?.position;
+        (position.generation == generation).then_some((key, position))
     }
 
-    pub(super) fn each(&self) -> impl Iterator<Item = (&Arc<str>, i32, &Position)> {
-        let topics = self.topics.iter();
-        topics.flat_map(|(topic, positions)| {
-            positions
-                .iter()
-                .map(move |(partition, position)| (topic, *partition, position))
-        })
+    pub(super) fn touch_key(&mut self, key: Key) -> Option<&mut Entry> {
+        self.count();
+        let entry = self.entries.get_mut(&key)?;
+        if !entry.is_touched {
+            entry.is_touched = true;
+            self.touched.push(key);
+        }
+        Some(entry)
+    }
+
+    pub(super) fn entry(&self, key: Key) -> Option<&Entry> {
+        self.count();
+        self.entries.get(&key)
+    }
+
+    pub(super) fn entry_mut(&mut self, key: Key) -> Option<&mut Entry> {
+        self.count();
+        self.entries.get_mut(&key)
+    }
+
+    fn key(&self, topic: &str, partition: i32) -> Option<Key> {
+        self.keys.get(topic)?.get(&partition).copied()
+    }
+
+    fn count(&self) {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
+    }
+
+    // --- what is to be reviewed
+
+    pub(super) fn touch_all(&mut self) {
+        let keys: Vec<_> = self.entries.keys().copied().collect();
+        for key in keys {
+            self.touch_key(key);
+        }
+    }
+
+    /// Touches what has paused long enough.
+    pub(super) fn touch_due(&mut self, now: Instant) {
+        while let Some((at, key)) = self.pausing.first().copied().filter(|(at, _)| *at <= now) {
+            self.pausing.remove(&(at, key));
+            self.touch_key(key);
+        }
+    }
+
+    pub(super) fn has_touched(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    pub(super) fn take_touched(&mut self) -> Vec<Key> {
+        let keys = std::mem::take(&mut self.touched);
+        for key in &keys {
+            if let Some(entry) = self.entries.get_mut(key) {
+                entry.is_touched = false;
+            }
+        }
+        keys
+    }
+
+    /// Notes where a position stands now, and who leads it; true if it was elsewhere.
+    pub(super) fn settle(&mut self, key: Key, place: Place, leader: Option<i32>) -> bool {
+        let Some(entry) = self.entries.get_mut(&key) else {
+            return false;
+        };
+        let old = std::mem::replace(&mut entry.place, place);
+        let old_leader = std::mem::replace(&mut entry.leader, leader);
+        if old_leader != leader {
+            if let Some(old) = old_leader {
+                lessen(&mut self.leaders, old);
+            }
+            if let Some(new) = leader {
+                *self.leaders.entry(new).or_default() += 1;
+            }
+        }
+        if old == place {
+            // A pause that is over was taken out already.
+            if let Place::Pausing(at) = place {
+                self.pausing.insert((at, key));
+            }
+            return false;
+        }
+        match old {
+            Place::Idle => {}
+            Place::Pausing(at) => drop(self.pausing.remove(&(at, key))),
+            Place::Leaderless => drop(self.leaderless.remove(&key)),
+            Place::Searching(leader) => take_out(&mut self.searching, leader, &key),
+            Place::Ready(leader, turn) => take_out(&mut self.ready, leader, &(turn, key)),
+            Place::Stuck => drop(self.stuck.remove(&key)),
+        }
+        match place {
+            Place::Idle => {}
+            Place::Pausing(at) => drop(self.pausing.insert((at, key))),
+            Place::Leaderless => drop(self.leaderless.insert(key)),
+            Place::Searching(leader) => {
+                self.searching.entry(leader).or_default().insert(key);
+            }
+            Place::Ready(leader, turn) => {
+                self.ready.entry(leader).or_default().insert((turn, key));
+            }
+            Place::Stuck => drop(self.stuck.insert(key)),
+        }
+        true
+    }
+
+    // --- who stands where
+
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.pausing.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn has_leaderless(&self) -> bool {
+        !self.leaderless.is_empty()
+    }
+
+    /// What is to be looked up, one list for each leader.
+    pub(super) fn searching(&self) -> Vec<Vec<Key>> {
+        let leaders = self.searching.values();
+        leaders.map(|keys| keys.iter().copied().collect()).collect()
+    }
+
+    /// Leaders that have something to be asked for.
+    pub(super) fn ready_leaders(&self) -> Vec<i32> {
+        self.ready.keys().copied().collect()
+    }
+
+    /// What a leader is to be asked for; who was served longest ago comes first.
+    pub(super) fn ready(&self, leader: i32) -> Vec<Key> {
+        let keys = self.ready.get(&leader).into_iter().flatten();
+        keys.map(|(_, key)| *key).collect()
+    }
+
+    pub(super) fn leaders(&self) -> usize {
+        self.leaders.len()
+    }
+
+    /// What is stuck, and what may be since it was touched.
+    pub(super) fn stuck(&self) -> impl Iterator<Item = &Position> {
+        let keys = self.stuck.iter().chain(&self.touched);
+        keys.filter_map(|key| self.entry(*key))
+            .map(|entry| &entry.position)
+    }
+}
+
+fn lessen(counts: &mut BTreeMap<i32, usize>, leader: i32) {
+    if let Some(count) = counts.get_mut(&leader) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&leader);
+        }
+    }
+}
+
+fn take_out<T: Ord>(sets: &mut BTreeMap<i32, BTreeSet<T>>, leader: i32, item: &T) {
+    if let Some(set) = sets.get_mut(&leader) {
+        set.remove(item);
+        if set.is_empty() {
+            sets.remove(&leader);
+        }
     }
 }
 

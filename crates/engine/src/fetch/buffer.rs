@@ -1,6 +1,8 @@
 //! What was fetched and not yet taken, and how much more may be asked for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+
+use rustc_hash::FxHashMap;
 
 use crate::config::Config;
 use crate::fetch::fetched::Fetched;
@@ -18,7 +20,10 @@ pub struct Taken {
 /// Fetched records in the order they came, within a budget of bytes.
 #[derive(Debug)]
 pub(super) struct Buffer {
-    queue: VecDeque<Taken>,
+    queue: BTreeMap<u64, Taken>,
+    /// Where the records of each generation stand in the queue.
+    places: FxHashMap<Generation, VecDeque<u64>>,
+    pushed: u64,
     bytes: usize,
     /// Half of the budget is for what is asked for, half for what waits here.
     half: usize,
@@ -28,7 +33,9 @@ pub(super) struct Buffer {
 impl Buffer {
     pub(super) fn new(config: &Config) -> Buffer {
         Buffer {
-            queue: VecDeque::new(),
+            queue: BTreeMap::new(),
+            places: FxHashMap::default(),
+            pushed: 0,
             bytes: 0,
             half: (config.prefetch_max_bytes / 2).max(1),
             most: usize::try_from(config.fetch_max_bytes).unwrap_or(1),
@@ -36,31 +43,42 @@ impl Buffer {
     }
 
     pub(super) fn push(&mut self, generation: Generation, fetched: Fetched) {
+        self.pushed += 1;
         self.bytes += fetched.records.len();
-        self.queue.push_back(Taken {
+        let places = self.places.entry(generation).or_default();
+        places.push_back(self.pushed);
+        let taken = Taken {
             generation,
             fetched,
-        });
+        };
+        self.queue.insert(self.pushed, taken);
     }
 
     pub(super) fn pop(&mut self) -> Option<Taken> {
-        let taken = self.queue.pop_front()?;
+        let (_, taken) = self.queue.pop_first()?;
         self.bytes -= taken.fetched.records.len();
+        if let Some(places) = self.places.get_mut(&taken.generation) {
+            // The oldest of all is the oldest of its generation.
+            places.pop_front();
+            if places.is_empty() {
+                self.places.remove(&taken.generation);
+            }
+        }
         Some(taken)
     }
 
-    /// Drops the records that nobody will ask for.
-    pub(super) fn retain(&mut self, is_current: impl Fn(&Taken) -> bool) {
-        self.queue.retain(is_current);
-        self.bytes = self
-            .queue
-            .iter()
-            .map(|taken| taken.fetched.records.len())
-            .sum();
+    /// Drops the records of a generation that is over.
+    pub(super) fn drop_all(&mut self, generation: Generation) {
+        for place in self.places.remove(&generation).into_iter().flatten() {
+            if let Some(taken) = self.queue.remove(&place) {
+                self.bytes -= taken.fetched.records.len();
+            }
+        }
     }
 
     pub(super) fn clear(&mut self) {
         self.queue.clear();
+        self.places.clear();
         self.bytes = 0;
     }
 

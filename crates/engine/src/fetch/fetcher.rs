@@ -1,8 +1,8 @@
 //! When to look up, to ask, to wait and to give up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ottla_protocol::messages::FetchResponse;
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
@@ -10,16 +10,19 @@ use rustc_hash::FxHashMap;
 
 use crate::api::{Request, Response};
 use crate::call::{Absence, Ended, why_no_leader};
+use crate::change::Change;
 use crate::cluster::{Cluster, Lane, LinkId, Orphan};
 use crate::config::{Config, OffsetReset};
 use crate::dispatch::Outgoing;
 use crate::error::{Error, Kind};
 use crate::fetch::answer::{self, Refused, Verdict, heals};
-use crate::fetch::assignment::Assignment;
+use crate::fetch::assignment::{Assignment, Key, Place};
 use crate::fetch::buffer::{Buffer, Taken};
 use crate::fetch::lookup::{Lookups, Searched, time_of};
-use crate::fetch::position::{Generation, Position, Start, check};
+use crate::fetch::position::{Generation, Need, Position, Start, outdated};
 use crate::fetch::request::{self, SentFetch, Span};
+use crate::fetch::subscription::{Finding, Subscription};
+use crate::observe::Observed;
 use crate::part::Core;
 
 /// Connections per broker that carry fetches. A broker answers a connection's requests one after the other, and a fetch for
@@ -30,29 +33,43 @@ const LANES: u8 = 2;
 /// The most bytes that are expected around the records of an answer.
 const ENVELOPE: usize = 64 << 10;
 
+/// The pause before brokers are asked again for leaders grows no further than that after so many failures: an election
+/// takes less than a second.
+const LEADER_ROUNDS: u32 = 3;
+
 /// Reads the assigned partitions.
 #[derive(Debug)]
 pub struct Fetcher {
     config: Arc<Config>,
     assignment: Assignment,
+    subscription: Subscription,
     lookups: Lookups,
     buffer: Buffer,
     sent: FxHashMap<u64, SentFetch>,
     busy: BTreeSet<LinkId>,
-    leaders: usize,
     turn: u64,
+    /// The version of the view that was looked at last.
+    seen_view: u64,
+    /// Topics came or went since.
+    must_look: bool,
+    leader_rounds: u32,
+    ask_for_leaders_at: Option<Instant>,
 }
 
 impl Fetcher {
     pub(crate) fn new(config: Arc<Config>) -> Fetcher {
         Fetcher {
             assignment: Assignment::default(),
+            subscription: Subscription::default(),
             lookups: Lookups::default(),
             buffer: Buffer::new(&config),
             sent: FxHashMap::default(),
             busy: BTreeSet::new(),
-            leaders: 1,
             turn: 0,
+            seen_view: 0,
+            must_look: false,
+            leader_rounds: 0,
+            ask_for_leaders_at: None,
             config,
         }
     }
@@ -69,53 +86,110 @@ impl Fetcher {
         for (topic, partition, start) in &wanted {
             check(topic, *partition, *start)?;
         }
-        let mut before = std::mem::take(&mut self.assignment.topics);
-        for (topic, partition, start) in wanted {
-            let kept = before
-                .get_mut(&topic)
-                .and_then(|positions| positions.remove(&partition));
-            let position = match kept {
-                Some(position) if start == Start::Reset => position,
-                _ => Position::new(self.assignment.fresh_generation(), start, now),
-            };
-            if !self.assignment.topics.contains_key(&topic) {
-                cluster.want(now, &topic);
+        let topics = wanted.iter().map(|(topic, _, _)| Arc::clone(topic));
+        self.read_topics(now, cluster, topics, false);
+        let named: BTreeSet<_> = wanted
+            .iter()
+            .map(|(topic, number, _)| (topic, *number))
+            .collect();
+        self.forget(|topic, partition| !named.contains(&(topic, partition)));
+        for (topic, partition, start) in &wanted {
+            let is_kept = *start == Start::Reset && self.assignment.contains(topic, *partition);
+            if !is_kept {
+                self.add(topic, *partition, *start);
             }
-            let positions = self.assignment.topics.entry(topic).or_default();
-            positions.insert(partition, position);
         }
-        for topic in before.keys() {
-            cluster.unwant(topic);
-        }
-        self.drop_stale();
         Ok(())
     }
 
-    pub(crate) fn seek(
+    pub(crate) fn follow(&mut self, now: Instant, cluster: &mut Cluster, topics: Vec<Arc<str>>) {
+        let named: BTreeSet<_> = topics.iter().cloned().collect();
+        self.read_topics(now, cluster, topics, true);
+        self.forget(|topic, _| !named.contains(topic));
+    }
+
+    fn read_topics(
         &mut self,
         now: Instant,
-        topic: &str,
-        partition: i32,
-        to: Start,
-    ) -> Result<(), Error> {
+        cluster: &mut Cluster,
+        topics: impl IntoIterator<Item = Arc<str>>,
+        is_followed: bool,
+    ) {
+        let (new, gone) = self.subscription.replace(now, topics, is_followed);
+        for topic in &new {
+            cluster.want(now, topic);
+        }
+        for topic in &gone {
+            cluster.unwant(topic);
+        }
+        self.must_look = true;
+    }
+
+    fn forget(&mut self, is_gone: impl Fn(&Arc<str>, i32) -> bool) {
+        let each = self.assignment.each();
+        let gone: Vec<_> = each
+            .filter(|(topic, partition, _)| is_gone(topic, *partition))
+            .map(|(topic, partition, _)| (Arc::clone(topic), partition))
+            .collect();
+        for (topic, partition) in gone {
+            self.remove(&topic, partition);
+        }
+    }
+
+    fn remove(&mut self, topic: &str, partition: i32) {
+        if let Some(generation) = self.assignment.remove(topic, partition) {
+            self.buffer.drop_all(generation);
+        }
+    }
+
+    fn add(&mut self, topic: &Arc<str>, partition: i32, start: Start) {
+        self.remove(topic, partition);
+        let position = Position::new(self.assignment.fresh_generation(), start);
+        self.assignment.insert(topic, partition, position);
+    }
+
+    pub(crate) fn seek(&mut self, topic: &str, partition: i32, to: Start) -> Result<(), Error> {
         check(&topic.into(), partition, to)?;
+        if !self.assignment.contains(topic, partition) && self.subscription.is_awaited(topic) {
+            self.add(&topic.into(), partition, to);
+            return Ok(());
+        }
         let generation = self.assignment.fresh_generation();
-        let position = self.assignment.get_mut(topic, partition)?;
-        let paused = position.paused;
-        *position = Position {
-            paused,
-            ..Position::new(generation, to, now)
-        };
-        self.drop_stale();
+        let position = self.assignment.touch(topic, partition)?;
+        let old = position.generation;
+        position.restart(generation, to);
+        self.buffer.drop_all(old);
         Ok(())
+    }
+
+    pub(crate) fn seek_all(&mut self, to: Start) -> Result<(), Error> {
+        to.check()?;
+        self.subscription.start_at(to);
+        let each = self.assignment.each();
+        let all: Vec<_> = each
+            .map(|(topic, partition, _)| (Arc::clone(topic), partition))
+            .collect();
+        all.iter()
+            .try_for_each(|(topic, partition)| self.seek(topic, *partition, to))
     }
 
     pub(crate) fn position(&self, topic: &str, partition: i32) -> Result<Option<i64>, Error> {
-        let position = self.assignment.get(topic, partition)?;
+        let position = match self.assignment.get(topic, partition) {
+            Err(_) if self.subscription.is_awaited(topic) => {
+                return match self.subscription.refusal_of(topic) {
+                    Some(error) => Err(error.clone()),
+                    None => Ok(None),
+                };
+            }
+            found => found?,
+        };
         match (&position.next, &position.stuck) {
             (Some(next), _) => Ok(Some(*next)),
             (None, Some(error)) => Err(error.clone()),
-            (None, None) => Ok(None),
+            (None, None) => match self.subscription.refusal_of(topic) {
+                Some(error) => Err(error.clone().partition_is(&topic.into(), partition)),
+                None => Ok(None),
+            },
         }
     }
 
@@ -126,24 +200,28 @@ impl Fetcher {
         paused: bool,
     ) -> Result<(), Error> {
         let generation = self.assignment.fresh_generation();
-        let position = self.assignment.get_mut(topic, partition)?;
+        let position = self.assignment.touch(topic, partition)?;
         if position.paused == paused {
             return Ok(());
         }
         position.paused = paused;
         if paused && position.next.is_some() {
             // What is buffered would keep room from the others for as long as the pause lasts; it is fetched again.
-            position.generation = generation;
-            position.fetch_at = position.next;
-            position.in_flight = false;
-            self.drop_stale();
+            let old = position.generation;
+            position.rewind(generation);
+            self.buffer.drop_all(old);
         }
         Ok(())
     }
 
-    pub(crate) fn assignment(&self) -> impl Iterator<Item = (&Arc<str>, i32, bool)> {
+    /// The assigned partitions, sorted, with their next offset and whether each is paused.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&Arc<str>, i32, Option<i64>, bool)> {
         let each = self.assignment.each();
-        each.map(|(topic, partition, position)| (topic, partition, position.paused))
+        each.map(|(topic, partition, position)| (topic, partition, position.next, position.paused))
+    }
+
+    pub(crate) fn has_topics(&self) -> bool {
+        !self.subscription.is_empty()
     }
 
     // --- what the caller gets
@@ -160,8 +238,8 @@ impl Fetcher {
 
     pub(crate) fn is_current(&self, topic: &str, partition: i32, generation: Generation) -> bool {
         self.assignment
-            .find(topic, partition)
-            .is_some_and(|position| position.generation == generation)
+            .get(topic, partition)
+            .is_ok_and(|position| position.generation == generation)
     }
 
     pub(crate) fn advance(
@@ -171,14 +249,15 @@ impl Fetcher {
         generation: Generation,
         next_offset: i64,
     ) -> bool {
-        let position = self.assignment.current(topic, partition, generation);
-        match position {
-            Some(position) => {
-                position.next = Some(next_offset);
-                true
-            }
-            None => false,
+        let current = self.assignment.current(topic, partition, generation);
+        let Some((key, position)) = current else {
+            return false;
+        };
+        position.next = Some(next_offset);
+        if position.is_outdated && position.is_drained() {
+            self.assignment.touch_key(key);
         }
+        true
     }
 
     pub(crate) fn reject(
@@ -190,38 +269,48 @@ impl Fetcher {
         error: Error,
     ) {
         let fresh = self.assignment.fresh_generation();
-        if let Some(position) = self.assignment.current(topic, partition, generation) {
-            position.generation = fresh;
-            position.next = Some(offset);
-            position.fetch_at = Some(offset);
-            position.stuck = Some(error);
-            self.drop_stale();
+        let current = self.assignment.current(topic, partition, generation);
+        if let Some((key, position)) = current {
+            position.reject(fresh, offset, error);
+            self.assignment.touch_key(key);
+            self.buffer.drop_all(generation);
         }
     }
 
-    pub(crate) fn stuck(&self) -> Option<&Error> {
-        self.assignment.each().find_map(|(_, _, position)| {
-            let is_next = !position.paused && position.is_drained();
-            position.stuck.as_ref().filter(|_| is_next)
-        })
+    /// Whether [`Fetcher::pump`] has something to do since the caller moved on.
+    pub(crate) fn must_pump(&self) -> bool {
+        self.assignment.has_touched()
     }
 
-    pub(crate) fn delay(&self, cluster: &Cluster) -> Option<Error> {
-        self.assignment
-            .each()
-            .filter(|(_, _, position)| !position.paused)
-            .find_map(|(topic, partition, position)| {
-                if let Some((leader, _)) = cluster.view().leader(topic, partition) {
-                    let cause = cluster
-                        .failure_of(leader, Lane::Data(0))
-                        .or(position.trouble.as_ref())?;
-                    return Some(cause.clone().partition_is(topic, partition));
-                }
-                match why_no_leader(cluster, topic, partition, position.since) {
-                    Absence::Proven(error) => Some(error),
-                    Absence::SoFar(error) => error,
-                }
-            })
+    pub(crate) fn stuck(&self) -> Option<&Error> {
+        let refused = self.subscription.refused();
+        refused.or_else(|| self.assignment.stuck().find_map(Position::obstacle))
+    }
+
+    pub(crate) fn partition_delay(
+        &self,
+        cluster: &Cluster,
+        topic: &str,
+        partition: i32,
+    ) -> Option<Error> {
+        let named = |error: &Error| error.clone().partition_is(&topic.into(), partition);
+        let position = self.assignment.get(topic, partition).ok();
+        if let Some(error) = position.and_then(|position| position.stuck.as_ref()) {
+            return Some(named(error));
+        }
+        if let Some((leader, _)) = cluster.view().leader(topic, partition) {
+            let failure = (0..LANES)
+                .map(Lane::Data)
+                .chain([Lane::Control])
+                .find_map(|lane| cluster.failure_of(leader, lane));
+            let trouble = position.and_then(|position| position.trouble.as_ref());
+            return failure.or(trouble).map(named);
+        }
+        let since = self.subscription.since(topic)?;
+        match why_no_leader(cluster, &topic.into(), partition, since) {
+            Absence::Proven(error) => Some(named(&error)),
+            Absence::SoFar(error) => error.as_ref().map(named),
+        }
     }
 
     // --- what happened
@@ -251,27 +340,27 @@ impl Fetcher {
         answer: FetchResponse,
     ) {
         let broker = cluster.address_of(sent.link);
+        let mut retries = Retries::default();
         for (span, verdict) in answer::read(sent.spans, answer, broker.as_deref()) {
-            let Some(position) =
-                self.assignment
-                    .current(&span.topic, span.partition, span.generation)
-            else {
+            let Some(position) = self.assignment.touch_current(span.key, span.generation) else {
                 continue;
             };
             position.in_flight = false;
             if !matches!(verdict, Verdict::Failed(_)) {
-                position.failures = 0;
-                position.retry_at = None;
-                position.trouble = None;
+                position.answered();
+                position.topic_id = span.topic_id;
             }
             match verdict {
                 Verdict::Nothing => {}
                 Verdict::Records(fetched) => {
                     position.fetch_at = Some(fetched.next_offset);
                     self.buffer.push(span.generation, fetched);
+                    cluster.context.changes.tell(Change::Records);
                 }
                 Verdict::Stuck(error) => position.stuck = Some(error),
-                Verdict::Failed(refused) => self.handle_refused(now, cluster, &span, refused),
+                Verdict::Failed(refused) => {
+                    self.handle_refused(now, cluster, &span, refused, &mut retries);
+                }
             }
         }
     }
@@ -282,6 +371,7 @@ impl Fetcher {
         cluster: &mut Cluster,
         span: &Span,
         refused: Refused,
+        retries: &mut Retries,
     ) {
         let Refused {
             code,
@@ -289,36 +379,41 @@ impl Fetcher {
             leader,
         } = refused;
         if let Some((leader, epoch)) = leader {
-            cluster.hint(&span.topic, span.partition, leader, epoch);
+            self.hint(cluster, span, leader, epoch);
         }
-        let policy = self.config.auto_offset_reset;
         let generation = self.assignment.fresh_generation();
-        let Ok(position) = self.assignment.get_mut(&span.topic, span.partition) else {
+        let Some(position) = self.assignment.touch_current(span.key, span.generation) else {
             return;
         };
         let out_of_range = code == ErrorCode::OFFSET_OUT_OF_RANGE;
         if !(out_of_range && position.is_drained()) {
             if heals(&error) || out_of_range {
-                fail(now, cluster, position, error);
+                retries.fail(now, cluster, position, error);
             } else {
                 position.stuck = Some(error);
             }
-        } else if policy == OffsetReset::None {
+        } else if self.config.auto_offset_reset == OffsetReset::None {
             let text = format!(
                 "offset {} is not in the log, and auto.offset.reset is none: seek",
                 span.offset
             );
             position.stuck = Some(error.wrap(Kind::Broker, text));
         } else {
+            position.reset(generation, Start::Reset, "it is not in the log");
             // A broker may tell of a beginning that it then refuses: without a pause this would go round and round.
-            let at = now + cluster.retry_pause(1);
-            cluster.set_alarm(at);
-            *position = Position {
-                paused: position.paused,
-                retry_at: Some(at),
-                trouble: Some(error),
-                ..Position::new(generation, Start::Reset, now)
-            };
+            position.retry_at = Some(now + cluster.retry_pause(1));
+            position.trouble = Some(error);
+            // The topic may be another one by now, which is read from its beginning.
+            cluster.refresh(now);
+        }
+    }
+
+    /// Takes in a leader that a broker told of. Only this partition is looked at again.
+    fn hint(&mut self, cluster: &mut Cluster, span: &Span, leader: i32, epoch: i32) {
+        let is_seen = cluster.view_version() == self.seen_view;
+        cluster.hint(&span.topic, span.partition, leader, epoch);
+        if is_seen {
+            self.seen_view = cluster.view_version();
         }
     }
 
@@ -327,169 +422,289 @@ impl Fetcher {
             return;
         };
         self.busy.remove(&sent.link);
+        let mut retries = Retries::default();
         for span in &sent.spans {
-            let position = self
-                .assignment
-                .current(&span.topic, span.partition, span.generation);
-            let Some(position) = position else { continue };
+            let current = self.assignment.touch_current(span.key, span.generation);
+            let Some(position) = current else { continue };
             position.in_flight = false;
+            let error = orphan.error.clone();
             let refused = Refused {
                 code: ErrorCode::NONE,
-                error: orphan
-                    .error
-                    .clone()
-                    .partition_is(&span.topic, span.partition),
+                error: error.partition_is(&span.topic, span.partition),
                 leader: None,
             };
-            self.handle_refused(now, cluster, span, refused);
+            self.handle_refused(now, cluster, span, refused, &mut retries);
         }
+        self.review(now, cluster, false);
     }
 
     pub(crate) fn handle_ended(&mut self, now: Instant, cluster: &mut Cluster, ended: Ended) {
+        let mut retries = Retries::default();
         for (searched, found) in self.lookups.finish(ended) {
             let Searched {
+                key,
                 topic,
                 partition,
                 generation,
                 ..
             } = searched;
-            let Some(position) = self.assignment.current(&topic, partition, generation) else {
+            let topic_id = self.subscription.id_of(&topic);
+            let Some(position) = self.assignment.touch_current(key, generation) else {
                 continue;
             };
             position.looking_up = false;
             match found {
                 Ok(offset) => {
-                    position.fetch_at = Some(offset);
-                    position.next = Some(offset);
-                    position.failures = 0;
-                    position.trouble = None;
+                    position.found(offset, topic_id);
+                    cluster.context.changes.tell(Change::Position);
+                    if let Some(reset) = position.reset.take() {
+                        cluster.context.observer.tell(Observed::OffsetReset {
+                            topic,
+                            partition,
+                            from: reset.from,
+                            to: offset,
+                            reason: reset.reason,
+                        });
+                    }
                 }
                 Err(error) if heals(&error) => {
                     let error = error.partition_is(&topic, partition);
-                    fail(now, cluster, position, error);
+                    retries.fail(now, cluster, position, error);
                 }
                 Err(error) => position.stuck = Some(error.partition_is(&topic, partition)),
             }
         }
         // What was found out can be fetched at once.
+        self.review(now, cluster, false);
         self.wake_links(now, cluster);
     }
 
     pub(crate) fn pump(&mut self, now: Instant, core: &mut Core) {
+        let cluster = &mut core.cluster;
+        let is_new = self.seen_view != cluster.view_version();
+        if is_new || self.must_look {
+            self.look(now, cluster, is_new);
+        }
+        self.assignment.touch_due(now);
+        self.review(now, cluster, is_new);
         self.look_up(now, core);
         let cluster = &mut core.cluster;
+        self.ask_for_leaders(now, cluster);
         self.wake_links(now, cluster);
-        for (_, _, position) in self.assignment.each() {
-            if let Some(at) = position.retry_at.filter(|at| *at > now) {
-                cluster.set_alarm(at);
-            }
+        if let Some(at) = self.assignment.next_due() {
+            cluster.set_alarm(at);
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn looks(&self) -> &std::cell::Cell<usize> {
+        &self.assignment.looks
     }
 
     pub(crate) fn abort(&mut self) {
         self.buffer.clear();
     }
 
-    // --- what to do
+    // --- what follows
+
+    /// Takes in the view of the cluster.
+    fn look(&mut self, now: Instant, cluster: &mut Cluster, is_new: bool) {
+        self.seen_view = cluster.view_version();
+        self.must_look = false;
+        let findings = self.subscription.look(now, cluster, is_new);
+        for finding in findings {
+            match finding {
+                Finding::Partitions(topic, numbers, start) => {
+                    for partition in numbers {
+                        if !self.assignment.contains(&topic, partition) {
+                            self.add(&topic, partition, start);
+                        }
+                    }
+                }
+                Finding::Recreated(topic) => self.start_anew(cluster, &topic),
+                Finding::Refused => raise(cluster),
+            }
+        }
+        self.assignment.touch_all();
+    }
+
+    /// The topic was deleted and made anew.
+    fn start_anew(&mut self, cluster: &Cluster, topic: &str) {
+        let id = self.subscription.id_of(topic);
+        let is_followed = self.subscription.is_followed(topic);
+        for partition in self.assignment.partitions(topic) {
+            if is_followed && cluster.view().partition(topic, partition).is_none() {
+                self.remove(topic, partition);
+            } else if let Ok(position) = self.assignment.touch(topic, partition) {
+                position.note_topic(id);
+            }
+        }
+    }
+
+    /// Finds out what each position needs that was touched. `is_new` if brokers answered for metadata since the last time.
+    fn review(&mut self, now: Instant, cluster: &mut Cluster, is_new: bool) {
+        for key in self.assignment.take_touched() {
+            self.leave_outdated(key);
+            self.review_one(now, cluster, key, is_new);
+        }
+    }
+
+    /// Goes on at the beginning of a topic that was made anew, once the caller has what came of the one before.
+    fn leave_outdated(&mut self, key: Key) {
+        let Some(entry) = self.assignment.entry(key) else {
+            return;
+        };
+        if !entry.position.is_outdated || !entry.position.is_drained() {
+            return;
+        }
+        let generation = self.assignment.fresh_generation();
+        let Some(entry) = self.assignment.entry_mut(key) else {
+            return;
+        };
+        let reason = "the topic was deleted and created again";
+        if self.config.auto_offset_reset == OffsetReset::None {
+            entry.position.restart(generation, Start::Reset);
+            entry.position.stuck = Some(outdated(&entry.topic, entry.partition));
+        } else {
+            entry.position.reset(generation, Start::Beginning, reason);
+            entry.position.topic_id = Uuid::ZERO;
+        }
+    }
+
+    fn review_one(&mut self, now: Instant, cluster: &mut Cluster, key: Key, is_new: bool) {
+        let Some(entry) = self.assignment.entry_mut(key) else {
+            return;
+        };
+        let (topic, partition) = (&entry.topic, entry.partition);
+        let position = &mut entry.position;
+        let view = cluster.view();
+        if let Some(known) = view.topic(topic) {
+            let is_there = known.partitions.contains_key(&partition);
+            position.note_presence(now, is_there, is_new, || {
+                absent(topic, partition, known.partitions.len())
+            });
+        }
+        let leader = view.leader(topic, partition).map(|(leader, _)| leader);
+        if position.need(now) == Need::Offset {
+            if let Err(error) = time_of(position.start, self.config.auto_offset_reset) {
+                position.stuck = Some(error.partition_is(topic, partition));
+            }
+        }
+        let place = match (position.need(now), leader) {
+            (Need::Nothing, _) => Place::Idle,
+            (Need::Help, _) => Place::Stuck,
+            (Need::Pause(at), _) => Place::Pausing(at),
+            (Need::Offset | Need::Records(_), None) => Place::Leaderless,
+            (Need::Offset, Some(leader)) => Place::Searching(leader),
+            (Need::Records(_), Some(leader)) => Place::Ready(leader, position.last_turn),
+        };
+        let told = position
+            .stuck
+            .as_ref()
+            .map(|cause| Observed::PartitionStuck {
+                topic: Arc::clone(topic),
+                partition,
+                cause: cause.clone(),
+            });
+        let is_elsewhere = self.assignment.settle(key, place, leader);
+        if let Some(event) = told.filter(|_| is_elsewhere) {
+            cluster.context.observer.tell(event);
+            raise(cluster);
+        }
+    }
 
     /// Looks up the offsets that are not known yet: a partition without leader, or whose leader is silent, keeps no other
     /// waiting.
     fn look_up(&mut self, now: Instant, core: &mut Core) {
-        let cluster = &mut core.cluster;
-        let policy = self.config.auto_offset_reset;
-        let mut by_leader: BTreeMap<i32, Vec<Searched>> = BTreeMap::new();
-        for (topic, positions) in &mut self.assignment.topics {
-            for (partition, position) in positions {
-                if position.fetch_at.is_some() || position.looking_up || position.stuck.is_some() {
-                    continue;
-                }
-                if let Some(at) = position.retry_at.filter(|at| *at > now) {
-                    cluster.set_alarm(at);
-                    continue;
-                }
-                let time = match time_of(position.start, policy) {
-                    Ok(Some(time)) => time,
-                    Ok(None) => continue,
-                    Err(error) => {
-                        position.stuck = Some(error.partition_is(topic, *partition));
-                        continue;
-                    }
-                };
-                let Some((leader, _)) = cluster.view().leader(topic, *partition) else {
-                    if let Absence::Proven(error) =
-                        why_no_leader(cluster, topic, *partition, position.since)
-                    {
-                        position.stuck = Some(error);
-                    }
+        let mut by_leader = Vec::new();
+        for keys in self.assignment.searching() {
+            let mut searched = Vec::with_capacity(keys.len());
+            for key in keys {
+                let Some(entry) = self.assignment.touch_key(key) else {
                     continue;
                 };
-                position.looking_up = true;
-                by_leader.entry(leader).or_default().push(Searched {
-                    topic: Arc::clone(topic),
-                    partition: *partition,
-                    generation: position.generation,
+                let time = time_of(entry.position.start, self.config.auto_offset_reset);
+                let Ok(Some(time)) = time else { continue };
+                entry.position.looking_up = true;
+                searched.push(Searched {
+                    key,
+                    topic: Arc::clone(&entry.topic),
+                    partition: entry.partition,
+                    generation: entry.position.generation,
                     time,
                 });
             }
+            by_leader.push(searched);
         }
-        self.lookups.start(now, core, by_leader);
+        if !by_leader.is_empty() {
+            self.review(now, &mut core.cluster, false);
+            self.lookups.start(now, core, by_leader);
+        }
+    }
+
+    /// Asks for another view while something cannot be read for want of a leader.
+    fn ask_for_leaders(&mut self, now: Instant, cluster: &mut Cluster) {
+        if !self.assignment.has_leaderless() {
+            self.leader_rounds = 0;
+            self.ask_for_leaders_at = None;
+            return;
+        }
+        if cluster.view().nodes().next().is_none() {
+            return;
+        }
+        if self.ask_for_leaders_at.is_none_or(|at| at <= now) {
+            cluster.refresh(now);
+            self.leader_rounds = (self.leader_rounds + 1).min(LEADER_ROUNDS);
+            self.ask_for_leaders_at = Some(now + cluster.retry_pause(self.leader_rounds));
+        }
+        if let Some(at) = self.ask_for_leaders_at {
+            cluster.set_alarm(at);
+        }
     }
 
     /// Wakes the links that have something to ask for, and dials those that are missing.
-    fn wake_links(&mut self, now: Instant, cluster: &mut Cluster) {
-        let mut leaders = BTreeSet::new();
-        let mut idle = BTreeSet::new();
-        let mut missing = false;
-        for (topic, partition, position) in self.assignment.each() {
-            let Some((leader, _)) = cluster.view().leader(topic, partition) else {
-                missing |= position.stuck.is_none();
-                continue;
-            };
-            leaders.insert(leader);
-            if position.wants(now).is_some() {
-                idle.insert(leader);
+    fn wake_links(&self, now: Instant, cluster: &mut Cluster) {
+        for leader in self.assignment.ready_leaders() {
+            match self.free_link(cluster, leader) {
+                Some(_) if self.buffer.is_full() => {}
+                Some(link) => cluster.wake(link),
+                None => self.dial_lane(now, cluster, leader),
             }
-        }
-        self.leaders = leaders.len();
-        if missing && cluster.view().nodes().next().is_some() {
-            cluster.refresh(now);
-        }
-        for leader in idle {
-            self.wake_lane(now, cluster, leader);
         }
     }
 
-    fn wake_lane(&self, now: Instant, cluster: &mut Cluster, leader: i32) {
+    /// A link to this broker that is up and has no fetch to wait for.
+    fn free_link(&self, cluster: &Cluster, leader: i32) -> Option<LinkId> {
+        (0..LANES)
+            .filter_map(|lane| cluster.up_link(leader, Lane::Data(lane)))
+            .find(|link| !self.busy.contains(link))
+    }
+
+    /// Dials the first lane that is missing, and no other meanwhile.
+    fn dial_lane(&self, now: Instant, cluster: &mut Cluster, leader: i32) {
         for lane in 0..LANES {
-            match cluster.node_link(now, leader, Lane::Data(lane)) {
-                // Its fetch waits for other partitions.
-                Some(link) if self.busy.contains(&link) => {}
-                Some(link) => {
-                    if !self.buffer.is_full() {
-                        cluster.wake(link);
-                    }
-                    return;
-                }
-                None => return,
+            if cluster.node_link(now, leader, Lane::Data(lane)).is_none() {
+                return;
             }
         }
     }
 
     pub(crate) fn next_dispatch(
         &mut self,
+        now: Instant,
         cluster: &mut Cluster,
         link: LinkId,
-        now: Instant,
     ) -> Option<Outgoing> {
         let (node, Lane::Data(_)) = cluster.node_of(link)? else {
             return None;
         };
-        let connections = self.leaders.max(1) * usize::from(LANES);
+        self.review(now, cluster, false);
+        let connections = self.assignment.leaders().max(1) * usize::from(LANES);
         let allowance = self.buffer.allowance(connections);
         if allowance == 0 || self.busy.contains(&link) {
             return None;
         }
-        let spans = self.due(now, cluster, node);
+        let spans = self.spans(now, cluster, node);
         if spans.is_empty() {
             return None;
         }
@@ -498,21 +713,18 @@ impl Fetcher {
         let version = match cluster.version(link, ApiKey::Fetch, cap) {
             Ok(version) => version,
             Err(error) => {
-                for span in spans {
-                    if let Ok(position) = self.assignment.get_mut(&span.topic, span.partition) {
-                        position.stuck = Some(error.clone());
-                    }
-                }
+                self.give_up(now, cluster, &spans, &error);
                 return None;
             }
         };
         self.turn += 1;
         for span in &spans {
-            if let Ok(position) = self.assignment.get_mut(&span.topic, span.partition) {
-                position.in_flight = true;
-                position.last_turn = self.turn;
+            if let Some(entry) = self.assignment.touch_key(span.key) {
+                entry.position.in_flight = true;
+                entry.position.last_turn = self.turn;
             }
         }
+        self.review(now, cluster, false);
         let request = Request::Fetch(request::fetch(&self.config, &spans, allowance));
         let token = cluster.token();
         self.busy.insert(link);
@@ -527,51 +739,89 @@ impl Fetcher {
         })
     }
 
-    /// What may be asked of a broker now. It fills its answer in the order of the request: who was served longest ago comes
-    /// first.
-    fn due(&self, now: Instant, cluster: &Cluster, node: i32) -> Vec<Span> {
+    /// What may be asked of a broker now. It fills its answer in the order of the request.
+    fn spans(&self, now: Instant, cluster: &Cluster, node: i32) -> Vec<Span> {
         let view = cluster.view();
-        let mut due = Vec::new();
-        for (topic, partition, position) in self.assignment.each() {
-            let (Some(offset), Some((leader, leader_epoch))) =
-                (position.wants(now), view.leader(topic, partition))
+        let keys = self.assignment.ready(node).into_iter();
+        keys.filter_map(|key| {
+            let entry = self.assignment.entry(key)?;
+            let (topic, partition) = (&entry.topic, entry.partition);
+            let (Need::Records(offset), Some((leader, leader_epoch))) =
+                (entry.position.need(now), view.leader(topic, partition))
             else {
-                continue;
+                return None;
             };
-            if leader != node {
-                continue;
-            }
-            let span = Span {
+            (leader == node).then(|| Span {
+                key,
                 topic: Arc::clone(topic),
                 topic_id: view.topic(topic).map_or(Uuid::ZERO, |topic| topic.id),
                 partition,
-                generation: position.generation,
+                generation: entry.position.generation,
                 offset,
                 leader_epoch,
-            };
-            due.push((position.last_turn, span));
-        }
-        due.sort_by_key(|(turn, _)| *turn);
-        due.into_iter().map(|(_, span)| span).collect()
+            })
+        })
+        .collect()
     }
 
-    /// Drops buffered records that no generation asks for any more.
-    fn drop_stale(&mut self) {
-        let assignment = &self.assignment;
-        self.buffer.retain(|taken| {
-            assignment
-                .find(&taken.fetched.topic, taken.fetched.partition)
-                .is_some_and(|position| position.generation == taken.generation)
-        });
+    /// The broker does not speak a version that is needed.
+    fn give_up(&mut self, now: Instant, cluster: &mut Cluster, spans: &[Span], error: &Error) {
+        if heals(error) {
+            return;
+        }
+        for span in spans {
+            if let Some(entry) = self.assignment.touch_key(span.key) {
+                entry.position.stuck = Some(error.clone());
+            }
+        }
+        self.review(now, cluster, false);
     }
 }
 
-/// Tries the partition again after a pause, with a new view of the cluster.
-fn fail(now: Instant, cluster: &mut Cluster, position: &mut Position, error: Error) {
-    position.failures = position.failures.saturating_add(1);
-    position.trouble = Some(error);
-    let at = now + cluster.retry_pause(position.failures);
-    position.retry_at = Some(at);
-    cluster.set_alarm(at);
-    cluster.refresh(now);
+/// Tries partitions again after a pause, with a new view of the cluster. What one answer says of many is told once.
+#[derive(Default)]
+struct Retries {
+    told: Vec<Option<ErrorCode>>,
+}
+
+impl Retries {
+    fn fail(&mut self, now: Instant, cluster: &mut Cluster, position: &mut Position, error: Error) {
+        position.failures = position.failures.saturating_add(1);
+        let pause: Duration = cluster.retry_pause(position.failures);
+        position.retry_at = Some(now + pause);
+        cluster.set_alarm(now + pause);
+        cluster.refresh(now);
+        if !self.told.contains(&error.code()) {
+            self.told.push(error.code());
+            cluster.context.observer.tell(Observed::Retried {
+                cause: error.clone(),
+                attempts: position.failures,
+                pause,
+            });
+        }
+        position.trouble = Some(error);
+    }
+}
+
+/// There is an error that whoever waits for records or positions has to raise.
+fn raise(cluster: &mut Cluster) {
+    cluster.context.changes.tell(Change::Records);
+    cluster.context.changes.tell(Change::Position);
+}
+
+/// Refuses what cannot be read from.
+fn check(topic: &Arc<str>, partition: i32, start: Start) -> Result<(), Error> {
+    let checked = match partition {
+        0.. => start.check(),
+        _ => Err(Error::new(
+            Kind::Argument,
+            "a partition's number is 0 or above",
+        )),
+    };
+    checked.map_err(|error| error.partition_is(topic, partition))
+}
+
+fn absent(topic: &Arc<str>, partition: i32, count: usize) -> Error {
+    let text = format!("there is no such partition: the topic has {count}");
+    Error::new(Kind::Argument, text).partition_is(topic, partition)
 }

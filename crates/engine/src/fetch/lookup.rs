@@ -1,6 +1,5 @@
 //! Offsets to be found out: where a log begins or ends.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,12 +8,14 @@ use rustc_hash::FxHashMap;
 use crate::call::{CallId, EARLIEST, Ended, FoundOffset, LATEST, ListOffsets};
 use crate::config::OffsetReset;
 use crate::error::{Error, Kind};
+use crate::fetch::assignment::Key;
 use crate::fetch::position::{Generation, Start};
 use crate::part::Core;
 
 /// A partition whose offset is looked up.
 #[derive(Debug)]
 pub(super) struct Searched {
+    pub(super) key: Key,
     pub(super) topic: Arc<str>,
     pub(super) partition: i32,
     pub(super) generation: Generation,
@@ -30,14 +31,9 @@ pub(super) struct Lookups {
 
 impl Lookups {
     /// Asks each leader once. All that the fetcher knows of calls is here and in [`Lookups::finish`].
-    pub(super) fn start(
-        &mut self,
-        now: Instant,
-        core: &mut Core,
-        by_leader: BTreeMap<i32, Vec<Searched>>,
-    ) {
+    pub(super) fn start(&mut self, now: Instant, core: &mut Core, by_leader: Vec<Vec<Searched>>) {
         let deadline = now + core.cluster.config().default_api_timeout;
-        for searched in by_leader.into_values() {
+        for searched in by_leader {
             let wanted = searched
                 .iter()
                 .map(|it| (Arc::clone(&it.topic), it.partition, it.time));

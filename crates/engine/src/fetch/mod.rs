@@ -1,36 +1,60 @@
 //! Fetching: positions, a fetch in flight per connection, and a bounded buffer of what came.
 //!
+//! One partition:
+//!
 //! ```text
-//!  assign, seek ──▶ no offset ── looked up ──▶ fetching ──▶ buffered ──▶ taken ──▶ position moves on
-//!                      ▲                          │  ▲          │
-//!                      │  out of range            │  └──────────┘ the next fetch starts at the buffer's end
-//!                      └──────────────────────────┘
-//!  any state ── error that waiting cannot heal ──▶ stuck, until seek or assign
+//!  assign, seek, follow
+//!        │
+//!        ▼          offset known
+//!    searching ──────────────────▶ ready ── asked ──▶ in flight ── records ──▶ ready, from the end of what came
+//!     ▲     ▲                     ▲  │ ▲                 │
+//!     │     │        pause is over│  │ └── view ──┐      ├── nothing new ──▶ ready
+//!     │     └───── pausing ───────┘  └─ no leader ┘      ├── may heal ──▶ pausing
+//!     │               ▲                                  │
+//!     │               └──────────────────────────────────┤
+//!     └── out of range, or topic made anew; drained ─────┤
+//!                                                        └── does not heal ──▶ stuck, until a seek
 //! ```
+//!
+//! Drained: the caller got everything that was fetched, so that a reset or an error never hides records that stand before it.
 //!
 //! Every seek, assignment and reset gives a partition a new generation. Answers, buffered records and positions that carry
 //! an older one are dropped, so nothing fetched before a seek can appear after it.
 //!
+//! An event costs as much as there are partitions that it concerns, and leaders: a position that changed is *touched*, and
+//! only touched ones are *reviewed*, which notes where they stand. A new view of the cluster touches all of them.
+//!
+//! What waiting heals is told as an event and raised by no poll: a leader that moves, a node that is gone, a topic that is
+//! missing for a while. What a caller must act on is raised: a partition that is stuck, a topic that may not be read or, by
+//! several answers in a row, does not exist.
+//!
+//! Who stands on whom, from the ground up:
+//!
 //! | file | its reason |
 //! |---|---|
+//! | `doubt` | how often brokers must say that a partition does not exist |
 //! | `position` | one partition's state |
-//! | `assignment` | the positions of all assigned partitions |
-//! | `lookup` | offsets to be found out |
-//! | `request` | what to ask one broker for |
-//! | `answer` | what an answer means |
 //! | `fetched` | records on their way out, and where they may be cut |
 //! | `buffer` | records that wait to be taken, within the budget |
+//! | `assignment` | all positions, and which of them need something |
+//! | `subscription` | topics: whether they exist, are another one now, have partitions that were added |
+//! | `lookup` | offsets to be found out; all that the fetcher knows of calls |
+//! | `request` | what to ask one broker for |
+//! | `answer` | what an answer means |
 //! | `fetcher` | when each of them acts |
+//! | `part` | the fetcher as a part of a client |
 
 mod answer;
 mod assignment;
 mod buffer;
+mod doubt;
 pub mod fetched;
 mod fetcher;
 mod lookup;
 mod part;
 mod position;
 mod request;
+mod subscription;
 #[cfg(test)]
 mod tests;
 

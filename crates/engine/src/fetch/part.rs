@@ -32,7 +32,7 @@ impl Part for Fetcher {
     }
 
     fn next_dispatch(&mut self, now: Instant, core: &mut Core, link: LinkId) -> Option<Dispatch> {
-        Fetcher::next_dispatch(self, &mut core.cluster, link, now).map(Dispatch::Ready)
+        Fetcher::next_dispatch(self, now, &mut core.cluster, link).map(Dispatch::Ready)
     }
 
     fn abort(&mut self, _: Instant, _: &mut Core, _: &Error) {

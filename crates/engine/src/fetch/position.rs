@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ottla_protocol::{ErrorCode, Uuid};
+
 use crate::error::{Error, Kind};
+use crate::fetch::doubt::Doubt;
 
 /// Where to read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +19,19 @@ pub enum Start {
     End,
     /// Where `auto.offset.reset` says.
     Reset,
+}
+
+impl Start {
+    /// Refuses an offset that cannot be.
+    pub(super) fn check(self) -> Result<(), Error> {
+        match self {
+            Start::Offset(offset) if offset < 0 => {
+                let text = format!("an offset is 0 or above, and was {offset}");
+                Err(Error::new(Kind::Argument, text))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Which assignment or seek something belongs to. No two partitions ever have the same one.
@@ -36,17 +52,49 @@ pub(super) struct Position {
     pub(super) paused: bool,
     pub(super) retry_at: Option<Instant>,
     pub(super) failures: u32,
-    pub(super) since: Instant,
     /// What keeps the partition from being read until a seek.
     pub(super) stuck: Option<Error>,
     /// What went wrong last and may heal.
     pub(super) trouble: Option<Error>,
     /// When it was last asked for, in requests.
     pub(super) last_turn: u64,
+    /// The topic that the offset belongs to, once a broker has confirmed it; zero before.
+    pub(super) topic_id: Uuid,
+    /// That topic was deleted: the new one is read from its beginning as soon as the caller has what was fetched.
+    pub(super) is_outdated: bool,
+    /// Where it was, until the offset is known where it goes on.
+    pub(super) reset: Option<Reset>,
+    /// Whether it is known to have existed.
+    pub(super) was_seen: bool,
+    /// The topic is known and the partition is not.
+    pub(super) absent: Option<Doubt>,
+}
+
+/// Where a position was when it was reset, and why.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reset {
+    /// -1 if it had no offset.
+    pub(super) from: i64,
+    pub(super) reason: &'static str,
+}
+
+/// What a position needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Nothing until an answer, the caller or another view changes that.
+    Nothing,
+    /// A seek.
+    Help,
+    /// Time.
+    Pause(Instant),
+    /// To be told its offset.
+    Offset,
+    /// Records from this offset on.
+    Records(i64),
 }
 
 impl Position {
-    pub(super) fn new(generation: Generation, start: Start, now: Instant) -> Position {
+    pub(super) fn new(generation: Generation, start: Start) -> Position {
         let offset = match start {
             Start::Offset(offset) => Some(offset),
             _ => None,
@@ -61,35 +109,129 @@ impl Position {
             paused: false,
             retry_at: None,
             failures: 0,
-            since: now,
             stuck: None,
             trouble: None,
             last_turn: 0,
+            topic_id: Uuid::ZERO,
+            is_outdated: false,
+            reset: None,
+            was_seen: false,
+            absent: None,
         }
     }
 
-    fn is_due(&self, now: Instant) -> bool {
-        self.retry_at.is_none_or(|at| at <= now)
+    /// Starts anew, but for what does not depend on the offset.
+    pub(super) fn restart(&mut self, generation: Generation, start: Start) {
+        *self = Position {
+            paused: self.paused,
+            last_turn: self.last_turn,
+            was_seen: self.was_seen,
+            ..Position::new(generation, start)
+        };
     }
 
-    /// The offset to ask for now, if any.
-    pub(super) fn wants(&self, now: Instant) -> Option<i64> {
-        let free = !self.paused && !self.in_flight && self.stuck.is_none() && self.is_due(now);
-        self.fetch_at.filter(|_| free)
+    /// Starts anew because there is nothing to read at the offset.
+    pub(super) fn reset(&mut self, generation: Generation, start: Start, reason: &'static str) {
+        let before = self.reset.map(|reset| reset.from);
+        let from = self.next.or(before).unwrap_or(-1);
+        let topic_id = self.topic_id;
+        self.restart(generation, start);
+        self.topic_id = topic_id;
+        self.reset = Some(Reset { from, reason });
+    }
+
+    /// Goes back to what the caller gets next, which is fetched again, with all that stands behind it.
+    pub(super) fn rewind(&mut self, generation: Generation) {
+        self.generation = generation;
+        self.in_flight = false;
+        if !self.is_drained() {
+            self.fetch_at = self.next;
+            // The fetch comes to it again, behind the records that stand before it.
+            self.stuck = None;
+        }
+    }
+
+    /// The records at `offset` are of no use.
+    pub(super) fn reject(&mut self, generation: Generation, offset: i64, error: Error) {
+        self.generation = generation;
+        self.in_flight = false;
+        self.next = Some(offset);
+        self.fetch_at = Some(offset);
+        self.stuck = Some(error);
+    }
+
+    /// A broker answered for it.
+    pub(super) fn answered(&mut self) {
+        self.failures = 0;
+        self.retry_at = None;
+        self.trouble = None;
+    }
+
+    /// A broker told the offset to read at.
+    pub(super) fn found(&mut self, offset: i64, topic_id: Uuid) {
+        self.answered();
+        self.fetch_at = Some(offset);
+        self.next = Some(offset);
+        self.topic_id = topic_id;
+    }
+
+    /// The topic has this id now.
+    pub(super) fn note_topic(&mut self, id: Uuid) {
+        self.is_outdated = self.topic_id != Uuid::ZERO && self.topic_id != id;
+    }
+
+    /// The topic is known, and the partition there or not; `is_new` if a broker said so since the last time.
+    pub(super) fn note_presence(
+        &mut self,
+        now: Instant,
+        is_there: bool,
+        is_new: bool,
+        error: impl FnOnce() -> Error,
+    ) {
+        if is_there {
+            self.was_seen = true;
+            if self.absent.take().is_some() {
+                self.stuck = None;
+            }
+        } else if is_new && !self.was_seen && self.stuck.is_none() {
+            let doubt = self.absent.get_or_insert_with(|| Doubt::new(now));
+            if doubt.is_confirmed(now) {
+                self.stuck = Some(error());
+            }
+        }
     }
 
     /// Whether the caller got everything that was fetched.
     pub(super) fn is_drained(&self) -> bool {
         self.next == self.fetch_at
     }
+
+    /// What keeps it from being read, once the caller got everything before it.
+    pub(super) fn obstacle(&self) -> Option<&Error> {
+        let is_next = !self.paused && self.is_drained();
+        self.stuck.as_ref().filter(|_| is_next)
+    }
+
+    pub(super) fn need(&self, now: Instant) -> Need {
+        if self.stuck.is_some() {
+            return Need::Help;
+        }
+        if self.in_flight || self.looking_up || self.is_outdated {
+            return Need::Nothing;
+        }
+        if self.paused && self.fetch_at.is_some() {
+            return Need::Nothing;
+        }
+        match (self.retry_at, self.fetch_at) {
+            (Some(at), _) if at > now => Need::Pause(at),
+            (_, Some(offset)) => Need::Records(offset),
+            (_, None) => Need::Offset,
+        }
+    }
 }
 
-/// Refuses what cannot be read from.
-pub(super) fn check(topic: &Arc<str>, partition: i32, start: Start) -> Result<(), Error> {
-    let problem = match start {
-        _ if partition < 0 => "a partition's number is 0 or above".to_owned(),
-        Start::Offset(offset) if offset < 0 => format!("an offset is 0 or above, and was {offset}"),
-        _ => return Ok(()),
-    };
-    Err(Error::new(Kind::Argument, problem).partition_is(topic, partition))
+/// What a position of a topic that was deleted says under `auto.offset.reset=none`.
+pub(super) fn outdated(topic: &Arc<str>, partition: i32) -> Error {
+    let text = "the topic was deleted and created again, and auto.offset.reset is none: seek";
+    Error::from_code(ErrorCode::OFFSET_OUT_OF_RANGE, Some(text)).partition_is(topic, partition)
 }

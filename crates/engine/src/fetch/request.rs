@@ -6,8 +6,11 @@ use ottla_protocol::Uuid;
 use ottla_protocol::messages::FetchRequest;
 use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 
+use rustc_hash::FxHashMap;
+
 use crate::cluster::LinkId;
 use crate::config::Config;
+use crate::fetch::assignment::Key;
 use crate::fetch::position::Generation;
 
 /// A Fetch that was sent.
@@ -20,6 +23,7 @@ pub(super) struct SentFetch {
 /// What a Fetch asks of one partition: records from an offset on.
 #[derive(Debug)]
 pub(super) struct Span {
+    pub(super) key: Key,
     pub(super) topic: Arc<str>,
     pub(super) topic_id: Uuid,
     pub(super) partition: i32,
@@ -33,6 +37,7 @@ pub(super) fn fetch(config: &Config, spans: &[Span], allowance: usize) -> FetchR
     let max_bytes = i32::try_from(allowance).unwrap_or(i32::MAX);
     let partition_max_bytes = config.max_partition_fetch_bytes.min(max_bytes);
     let mut topics: Vec<FetchTopic> = Vec::new();
+    let mut places: FxHashMap<&str, usize> = FxHashMap::default();
     for span in spans {
         let row = FetchPartition {
             partition: span.partition,
@@ -41,7 +46,8 @@ pub(super) fn fetch(config: &Config, spans: &[Span], allowance: usize) -> FetchR
             partition_max_bytes,
             ..Default::default()
         };
-        match topics.iter_mut().find(|topic| *topic.topic == *span.topic) {
+        let place = *places.entry(&span.topic).or_insert(topics.len());
+        match topics.get_mut(place) {
             Some(topic) => topic.partitions.push(row),
             None => topics.push(FetchTopic {
                 topic: (&*span.topic).into(),

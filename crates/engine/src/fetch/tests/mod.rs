@@ -1,5 +1,9 @@
 //! A consumer stepped through scripts.
 
+mod count;
+mod follow;
+mod trouble;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -45,6 +49,47 @@ fn batch(base: i64, count: i64) -> Bytes {
     let mut bytes = builder.finish(ProducerState::NONE).unwrap().to_vec();
     assign_offsets(&mut bytes, base, 4).unwrap();
     bytes.into()
+}
+
+/// Everything that was told, as a person reads it.
+fn told(script: &mut Reader) -> Vec<String> {
+    let observer = script.engine.observer();
+    std::iter::from_fn(|| observer.poll())
+        .map(|event| event.to_string())
+        .collect()
+}
+
+/// Partitions and times of the ListOffsets requests, in order.
+fn searched(asked: &[Asked]) -> Vec<(i32, i64)> {
+    let rows = asked.iter().flat_map(|asked| match &asked.request {
+        Request::ListOffsets(request) => &request.topics[..],
+        _ => &[],
+    });
+    let mut rows: Vec<_> = rows
+        .flat_map(|topic| &topic.partitions)
+        .map(|row| (row.partition_index, row.timestamp))
+        .collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Partitions and offsets of all Fetch requests, in order.
+fn fetched(asked: &[Asked]) -> Vec<(i32, i64)> {
+    let fetches = asked
+        .iter()
+        .filter(|asked| matches!(asked.request, Request::Fetch(_)));
+    let mut rows: Vec<_> = fetches.flat_map(wanted).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Answers all ListOffsets requests with this offset.
+fn find(script: &mut Reader, asked: &[Asked], offset: i64) {
+    for asked in asked {
+        if matches!(asked.request, Request::ListOffsets(_)) {
+            reply_offsets(script, asked, ErrorCode::NONE, offset);
+        }
+    }
 }
 
 /// Partitions and offsets of a Fetch request.
@@ -334,8 +379,9 @@ fn a_negative_offset_is_not_read_from() {
     }
     assert!(script.run().is_empty());
     assert_eq!(script.engine.position("t", 0), Ok(None));
-    let error = script.engine.delay().unwrap();
+    let error = script.engine.partition_delay("t", 0).unwrap();
     assert!(error.message().contains("ends at -1"), "{error}");
+    assert_eq!(script.engine.delay(), None);
     assert_eq!(script.pass(Duration::from_secs(1)).len(), 2, "asked again");
 }
 
@@ -447,7 +493,8 @@ fn what_stands_before_a_broken_batch_is_given_out_first() {
 
 #[test]
 fn an_unknown_topic_or_partition_is_the_reason_for_silence() {
-    let mut script = Script::new(Engine::consumer(config(Role::Consumer, &[]), 7));
+    let pairs = [("allow.auto.create.topics", "false")];
+    let mut script = Script::new(Engine::consumer(config(Role::Consumer, &pairs), 7));
     script
         .engine
         .assign(script.now, [("nope".into(), 0, Start::Beginning)])

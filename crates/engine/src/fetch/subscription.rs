@@ -1,0 +1,225 @@
+//! What the view of the cluster says of the topics that are read.
+//!
+//! ```text
+//!   unheard of ── in the view ──▶ known ── another id ──▶ known, made anew
+//!      │  ▲                        │  ▲
+//!      │  ▲                        ▼  │
+//!      ▼  │ turned up              missing, waited for
+//!    refused: it may not be read, or is proven not to exist
+//! ```
+//!
+//! A followed topic is read whole: its partitions join the assignment as the view tells them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ottla_protocol::{ErrorCode, Uuid};
+
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::fetch::position::Start;
+
+/// How long a topic may take to turn up that is created by asking for it.
+const CREATION: Duration = Duration::from_secs(3);
+
+/// What follows from a view.
+#[derive(Debug, PartialEq)]
+pub(super) enum Finding {
+    /// All partitions of a followed topic, some of which are new, and where those are read from.
+    Partitions(Arc<str>, Vec<i32>, Start),
+    /// The topic has another id than before.
+    Recreated(Arc<str>),
+    /// A topic cannot be read, and a caller has to know.
+    Refused,
+}
+
+/// The topics that are read, with all their partitions or some.
+#[derive(Debug, Default)]
+pub(super) struct Subscription {
+    topics: BTreeMap<Arc<str>, Topic>,
+    refused: BTreeMap<Arc<str>, Error>,
+}
+
+#[derive(Debug)]
+struct Topic {
+    /// Whether all its partitions are read.
+    is_followed: bool,
+    /// Where the partitions are read from that are found first.
+    first: Start,
+    /// Partitions found so far, if any were.
+    found: Option<usize>,
+    id: Uuid,
+    /// Ids before; a broker that lags behind may still tell them.
+    past: Vec<Uuid>,
+    was_known: bool,
+    /// When it was first wanted.
+    since: Instant,
+}
+
+impl Topic {
+    fn new(now: Instant, is_followed: bool) -> Topic {
+        Topic {
+            is_followed,
+            first: Start::Reset,
+            found: None,
+            id: Uuid::ZERO,
+            past: Vec::new(),
+            was_known: false,
+            since: now,
+        }
+    }
+}
+
+impl Subscription {
+    /// Reads these topics and no others. Gives those that are new, and those that are not read any more.
+    pub(super) fn replace(
+        &mut self,
+        now: Instant,
+        topics: impl IntoIterator<Item = Arc<str>>,
+        is_followed: bool,
+    ) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
+        let mut before = std::mem::take(&mut self.topics);
+        let mut new = Vec::new();
+        for name in topics {
+            if self.topics.contains_key(&name) {
+                continue;
+            }
+            let kept = before.remove(&name).map(|topic| Topic {
+                is_followed,
+                first: Start::Reset,
+                found: topic.found.filter(|_| topic.is_followed && is_followed),
+                ..topic
+            });
+            if kept.is_none() {
+                new.push(Arc::clone(&name));
+            }
+            let topic = kept.unwrap_or_else(|| Topic::new(now, is_followed));
+            self.topics.insert(name, topic);
+        }
+        let topics = &self.topics;
+        self.refused.retain(|name, _| topics.contains_key(name));
+        (new, before.into_keys().collect())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.topics.is_empty()
+    }
+
+    /// Whether all its partitions are read.
+    pub(super) fn is_followed(&self, topic: &str) -> bool {
+        let topic = self.topics.get(topic);
+        topic.is_some_and(|topic| topic.is_followed)
+    }
+
+    /// Whether it is followed, and nothing is known of its partitions so far.
+    pub(super) fn is_awaited(&self, topic: &str) -> bool {
+        let topic = self.topics.get(topic);
+        topic.is_some_and(|topic| topic.is_followed && topic.found.is_none())
+    }
+
+    /// Where followed topics are read from whose partitions are not known yet.
+    pub(super) fn start_at(&mut self, start: Start) {
+        for topic in self.topics.values_mut() {
+            topic.first = start;
+        }
+    }
+
+    /// Why a topic cannot be read, and waiting is not known to help.
+    pub(super) fn refused(&self) -> Option<&Error> {
+        self.refused.values().next()
+    }
+
+    pub(super) fn refusal_of(&self, topic: &str) -> Option<&Error> {
+        self.refused.get(topic)
+    }
+
+    /// When the topic was first wanted.
+    pub(super) fn since(&self, topic: &str) -> Option<Instant> {
+        self.topics.get(topic).map(|topic| topic.since)
+    }
+
+    /// The topic's id; zero if it is not known.
+    pub(super) fn id_of(&self, topic: &str) -> Uuid {
+        self.topics.get(topic).map_or(Uuid::ZERO, |topic| topic.id)
+    }
+
+    /// Takes in the view; `is_new` if brokers answered since the last look.
+    pub(super) fn look(&mut self, now: Instant, cluster: &Cluster, is_new: bool) -> Vec<Finding> {
+        let view = cluster.view();
+        let mut findings = Vec::new();
+        for (name, topic) in &mut self.topics {
+            if let Some(known) = view.topic(name) {
+                self.refused.remove(name);
+                topic.note_known(name, known, &mut findings);
+            } else if let Some(code) = view.problem(name).filter(|_| is_new) {
+                if topic.is_refused(now, cluster, name, code) {
+                    let error = Error::from_code(code, None)
+                        .calling("Metadata")
+                        .topic_is(name)
+                        .retriable_is(false);
+                    self.refused.insert(Arc::clone(name), error);
+                    findings.push(Finding::Refused);
+                } else {
+                    self.refused.remove(name);
+                }
+            }
+        }
+        findings
+    }
+}
+
+impl Topic {
+    fn note_known(
+        &mut self,
+        name: &Arc<str>,
+        known: &crate::metadata::Topic,
+        findings: &mut Vec<Finding>,
+    ) {
+        if self.past.contains(&known.id) {
+            return;
+        }
+        let is_new = self.id != Uuid::ZERO && known.id != Uuid::ZERO && self.id != known.id;
+        if is_new {
+            self.past.push(self.id);
+            findings.push(Finding::Recreated(Arc::clone(name)));
+        }
+        if known.id != Uuid::ZERO {
+            self.id = known.id;
+        }
+        self.was_known = true;
+        let count = known.partitions.len();
+        if self.is_followed && (is_new || self.found != Some(count)) {
+            // What was added since the first look may hold records that nobody has read.
+            let start = match self.found {
+                Some(_) => Start::Beginning,
+                None => self.first,
+            };
+            let numbers = known.partitions.keys().copied().collect();
+            findings.push(Finding::Partitions(Arc::clone(name), numbers, start));
+            self.found = Some(count);
+        }
+    }
+
+    /// Whether a caller has to know that the topic is not in the view.
+    fn is_refused(&mut self, now: Instant, cluster: &Cluster, name: &str, code: ErrorCode) -> bool {
+        let is_unknown = matches!(
+            code,
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID
+        );
+        if !is_unknown {
+            return !code.is_retriable();
+        }
+        let may_be_created =
+            cluster.config().allow_auto_create_topics && now < self.since + CREATION;
+        // One that was known may be made anew.
+        if self.was_known || may_be_created || !cluster.is_absent(name, self.since) {
+            return false;
+        }
+        if self.first == Start::Reset {
+            // Whatever it holds once it exists was written after this consumer began to ask for it.
+            self.first = Start::Beginning;
+        }
+        true
+    }
+}
