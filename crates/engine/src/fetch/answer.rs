@@ -161,7 +161,9 @@ fn stuck(span: &Span, kind: Kind, text: &str) -> Verdict {
 
 /// Whether the same request may be answered later, or over another connection.
 pub(super) fn heals(error: &Error) -> bool {
-    error.is_retriable()
+    // A call that ends for good says that its error is not retriable, whatever the code is.
+    let code = error.code().is_some_and(ErrorCode::is_retriable);
+    code || error.is_retriable()
         || matches!(
             error.kind(),
             Kind::Unreachable | Kind::Protocol | Kind::NotKafka

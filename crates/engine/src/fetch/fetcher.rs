@@ -467,7 +467,8 @@ impl Fetcher {
                         });
                     }
                 }
-                Err(error) if heals(&error) => {
+                // What the call takes for absent for good may be made anew: the view decides.
+                Err(error) if heals(&error) || error.kind() == Kind::Argument => {
                     let error = error.partition_is(&topic, partition);
                     retries.fail(now, cluster, position, error);
                 }
@@ -501,8 +502,11 @@ impl Fetcher {
         &self.assignment.looks
     }
 
+    /// The client closes: what is still asked for ends without a word.
     pub(crate) fn abort(&mut self) {
         self.buffer.clear();
+        self.sent.clear();
+        self.lookups = Lookups::default();
     }
 
     // --- what follows

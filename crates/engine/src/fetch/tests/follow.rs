@@ -185,6 +185,21 @@ fn a_topic_that_goes_is_told_once_and_waited_for() {
 }
 
 #[test]
+fn a_topic_that_goes_while_its_offsets_are_looked_up_is_waited_for_too() {
+    let mut script = follower(&[STRICT]);
+    script.dead = ["b1", "b2"].map(str::to_owned).to_vec();
+    script.pass(Duration::from_secs(1));
+    assert_eq!(assigned(&script), [0, 1]);
+    script.topics = Vec::new();
+    script.pass(Duration::from_secs(10));
+    assert_eq!(script.engine.stuck(), None);
+    script.topics = vec![("t", vec![1, 2])];
+    script.dead.clear();
+    let asked = script.pass(Duration::from_secs(10));
+    assert_eq!(searched(&asked), [(0, LATEST), (1, LATEST)]);
+}
+
+#[test]
 fn a_topic_that_never_was_is_an_error_within_a_second() {
     let mut script = follower(&[STRICT]);
     script.topics = Vec::new();

@@ -185,3 +185,19 @@ fn a_broken_connection_is_told_once_for_all_its_partitions() {
         [(0, 0), (1, 0)]
     );
 }
+
+#[test]
+fn a_consumer_that_closes_has_no_trouble_to_tell() {
+    for start in [Start::Offset(0), Start::Beginning] {
+        let mut script = reader(&[], start);
+        assert!(!script.run().is_empty());
+        told(&mut script);
+        let cause = crate::engine::closed_error();
+        script.engine.close(script.now, &cause);
+        let told = told(&mut script);
+        let trouble = told
+            .iter()
+            .filter(|text| text.contains("retry") || text.contains("seek"));
+        assert_eq!(trouble.count(), 0, "{told:?}");
+    }
+}
