@@ -162,7 +162,6 @@ static NAMES: &[(&str, Instead)] = &[
     ("topic.metadata.refresh.sparse", Instead::Do(NOT_KEPT)),
     ("topic.metadata.propagation.max.ms", Instead::Do(NOT_KEPT)),
     ("topic.blacklist", Instead::Do(NOT_KEPT)),
-    ("metadata.max.idle.ms", Instead::Do(NOT_KEPT)),
     ("metadata.recovery.strategy", Instead::Do(NOT_KEPT)),
     ("metadata.recovery.rebootstrap.trigger.ms", Instead::Do(NOT_KEPT)),
     ("enable.sparse.connections", Instead::Do(NOT_KEPT)),
