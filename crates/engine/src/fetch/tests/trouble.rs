@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::cluster::Action;
+use crate::error::Error;
+use crate::fetch::answer::heals;
 
 #[test]
 fn a_partition_without_leader_raises_nothing() {
@@ -200,4 +202,12 @@ fn a_consumer_that_closes_has_no_trouble_to_tell() {
             .filter(|text| text.contains("retry") || text.contains("seek"));
         assert_eq!(trouble.count(), 0, "{told:?}");
     }
+}
+
+#[test]
+fn the_end_of_a_call_is_no_end_for_a_partition() {
+    let gone = Error::from_code(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None);
+    assert!(heals(&gone.retriable_is(false)));
+    let refused = Error::from_code(ErrorCode::TOPIC_AUTHORIZATION_FAILED, None);
+    assert!(!heals(&refused));
 }
