@@ -56,14 +56,6 @@ impl Publish for ottla_engine::consumer::Consumer {
     fn publish((): ()) {}
 }
 
-/// Changes that parts of engines do not tell yet: after each event, whoever waits for them looks.
-const UNTOLD: [Change; 4] = [
-    Change::Records,
-    Change::Position,
-    Change::Room,
-    Change::Fate,
-];
-
 /// One client: its engine, connections, tasks and waiting calls.
 pub(crate) struct Shell<W: Publish> {
     pub(crate) config: Arc<Config>,
@@ -168,7 +160,6 @@ impl<W: Publish> Shell<W> {
     fn event(self: &Arc<Self>, f: impl FnOnce(&mut Engine<W>, Instant)) {
         let now = now();
         self.work(false, |engine| f(engine, now));
-        self.waiters.wake(&UNTOLD);
     }
 
     /// Runs `f` on the engine and does what follows from it. What there is to send is sent `at_once`, if that may be, by a
@@ -326,6 +317,5 @@ impl<W: Publish> LinkEngine for ForLink<'_, W> {
     fn handle(&self, now: Instant, event: Event) {
         self.shell
             .work(false, |engine| engine.handle(now, self.id, event));
-        self.shell.waiters.wake(&UNTOLD);
     }
 }
