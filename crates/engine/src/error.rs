@@ -82,6 +82,8 @@ impl Error {
     /// The error a broker answered with. `detail` is the broker's own text, if it sent one.
     pub fn from_code(code: ErrorCode, detail: Option<&str>) -> Error {
         let message = match detail {
+            // Some brokers begin their text with the name.
+            Some(text) if text.starts_with(code.name()) => text.to_owned(),
             Some(text) if !text.is_empty() => format!("{}: {text}", code.name()),
             _ => code.name().to_owned(),
         };
