@@ -22,18 +22,10 @@ import warnings
 from typing import TYPE_CHECKING
 
 from ottla import errors
-from ottla._ottla import (
-    DEBUG_BUILD,
-    Admin,
-    Batch,
-    Consumer,
-    Deliveries,
-    Delivery,
-    Producer,
-    Record,
-    __version__,
-    close_at_exit,
-)
+from ottla._admin import Admin
+from ottla._consumer import Consumer
+from ottla._ottla import DEBUG_BUILD, Batch, Deliveries, Delivery, Record, __version__, close_at_exit
+from ottla._producer import Producer
 from ottla._types import NewTopic, OffsetAndTimestamp, PartitionInfo, RecordMetadata, TopicDescription, TopicPartition
 from ottla.errors import KafkaError
 
@@ -63,6 +55,10 @@ __all__ = [
     "protocol",
     "testing",
 ]
+
+for _public in (Admin, Consumer, Producer):
+    # Where users find them, as in a traceback and in help().
+    _public.__module__ = "ottla"
 
 atexit.register(close_at_exit)
 

@@ -6,6 +6,7 @@ own. It starts with the first callback and ends with the interpreter.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import sys
@@ -15,9 +16,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ottla._ottla import CompletionQueue
+from ottla.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ottla._ottla import Deliveries, Delivery
 
@@ -42,7 +44,8 @@ class _Caller:
         while True:
             selector.select()
             for token in self._queue.drain():
-                call(*self._waiting[token])
+                # Whatever it raises: those of others are still to be called.
+                call(*self._waiting[token], but=())
                 del self._waiting[token]
             with self._called:
                 self._called.notify_all()
@@ -57,12 +60,27 @@ class _Caller:
                 self._called.wait(left)
 
 
-def call(delivery: Any, callback: Callable[[Any], object]) -> None:
-    """Call back; what a callback raises goes where Python sends errors that nobody can catch."""
+def call(
+    delivery: Any,
+    callback: Callable[[Any], object],
+    *,
+    but: tuple[type[BaseException], ...] = (KeyboardInterrupt, SystemExit, GeneratorExit),
+) -> None:
+    """Call back; what a callback raises goes where Python sends errors that nobody can catch.
+
+    Args:
+        delivery: What the callback is given.
+        callback: The callback.
+        but: What the caller is to see, such as a `sys.exit()` in a callback that runs on the caller's own thread.
+    """
     try:
         callback(delivery)
-    except Exception:  # noqa: BLE001 the callback is not ours
-        sys.excepthook(*sys.exc_info())
+    except but:
+        raise
+    except BaseException:  # noqa: BLE001 the callback is not ours
+        # A hook that raises itself has nobody left to tell.
+        with contextlib.suppress(BaseException):
+            sys.excepthook(*sys.exc_info())
 
 
 _caller: _Caller | None = None
@@ -92,7 +110,26 @@ def call_when_done(delivery: Delivery | Deliveries, callback: Callable[[Any], ob
     caller.add(delivery, callback)
 
 
-def settle(timeout: float) -> None:
-    """Wait until the callbacks of everything that is done by now have returned, `timeout` seconds at most."""
+# Seconds that callbacks may go on after a flush that has no timeout of its own.
+_PATIENCE = 30.0
+
+
+@contextlib.contextmanager
+def settling(timeout: float | None) -> Iterator[None]:
+    """Wait, after a flush, until the callbacks of everything that is done by then have returned.
+
+    Args:
+        timeout: Seconds for the flush and the callbacks together.
+    """
+    begun = time.monotonic()
+    try:
+        yield
+    except KafkaError:
+        _settle(timeout, begun)
+        raise
+    _settle(timeout, begun)
+
+
+def _settle(timeout: float | None, begun: float) -> None:
     if _caller is not None:
-        _caller.settle(timeout)
+        _caller.settle(_PATIENCE if timeout is None else timeout - (time.monotonic() - begun))

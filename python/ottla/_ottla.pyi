@@ -1,16 +1,16 @@
-# Types of the compiled half of ottla. What the public classes do is said by their docstrings, which help() shows.
+# Types of the compiled half of ottla. What users call has its docstring here too, since editors look here; a test holds
+# it against the one of the compiled module, which help() shows.
 
 from array import array
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from os import PathLike
-from types import TracebackType
 from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypedDict, final, overload
 
-import pyarrow as pa
-from typing_extensions import Buffer, NotRequired, Self, Unpack
+from typing_extensions import Buffer, NotRequired, Self, Unpack, disjoint_base
 
 from ottla._properties import AdminProperties, ConfigValue, ConsumerProperties, ProducerProperties
-from ottla._types import NewTopic, OffsetAndTimestamp, RecordMetadata, TopicDescription, TopicPartition
+from ottla._types import NewTopic, RecordMetadata, TopicPartition
 
 DEBUG_BUILD: Final[bool]
 __version__: Final[str]
@@ -100,6 +100,7 @@ class SegmentWindow:
 
 @final
 class Operation:
+    def wait(self) -> Any: ...
     def __await__(self) -> Generator[Any, None, Any]: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> NoReturn: ...
@@ -113,25 +114,45 @@ class CompletionQueue:
     def drain(self) -> list[int]: ...
 
 @final
+class EventQueue:
+    def __new__(cls) -> Self: ...
+    def fileno(self) -> int: ...
+    def listen(self, level: int) -> None: ...
+    def drain(self) -> tuple[list[tuple[int, str, str, dict[str, Any]]], int]: ...
+
+@final
 class Record:
+    """One record of a batch.
+
+    It is a view: key, value and headers become Python objects when they are asked for, each time.
+    """
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """The topic's name."""
     @property
-    def partition(self) -> int: ...
+    def partition(self) -> int:
+        """The partition's number."""
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """The offset in the partition."""
     @property
-    def timestamp(self) -> int: ...
+    def timestamp(self) -> int:
+        """Milliseconds since 1970 UTC; -1 if the record has none."""
     @property
-    def timestamp_type(self) -> int: ...
+    def timestamp_type(self) -> int:
+        """Whose time it is: 0 the producer's (CreateTime), 1 the broker's (LogAppendTime), -1 where there is none."""
     @property
-    def key(self) -> bytes | None: ...
+    def key(self) -> bytes | None:
+        """The key, if it has one."""
     @property
-    def value(self) -> bytes | None: ...
+    def value(self) -> bytes | None:
+        """The value; None is a tombstone."""
     @property
-    def headers(self) -> list[tuple[str, bytes | None]]: ...
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """Names and values, in order; names may repeat."""
     @property
-    def leader_epoch(self) -> int | None: ...
+    def leader_epoch(self) -> int | None:
+        """The epoch of the leader that wrote it, where brokers tell (Kafka 0.11 and later)."""
     def __reduce__(self) -> NoReturn: ...
 
 @final
@@ -141,61 +162,178 @@ class RecordIterator:
 
 @final
 class Batch:
+    """Records as one poll returned them, kept as columns. Immutable; any thread may use it.
+
+    `len()` counts the records, iterating gives a view of each, an index one of them, and a slice a batch without a
+    copy. To Arrow it is a table of the columns that Spark's Kafka source has: key binary, value binary, topic string,
+    partition int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, headers list<struct<key: string,
+    value: binary>>, which is null where a record has none. Any Arrow library takes it as it is, such as
+    `polars.DataFrame(batch)`.
+    """
     def __len__(self) -> int: ...
     def __iter__(self) -> RecordIterator: ...
     @overload
     def __getitem__(self, key: int, /) -> Record: ...
     @overload
     def __getitem__(self, key: slice, /) -> Batch: ...
-    def to_arrow(self) -> pa.Table: ...
+    def to_arrow(self) -> Any:
+        """The batch as a `pyarrow.Table`, without a copy.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+        """
     def __arrow_c_schema__(self) -> Any: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def __reduce__(self) -> NoReturn: ...
 
 @final
 class Delivery:
-    def result(self, timeout: float | None = None) -> RecordMetadata: ...
-    def exception(self, timeout: float | None = None) -> Exception | None: ...
-    def done(self) -> bool: ...
-    def add_done_callback(self, callback: Callable[[Delivery], object]) -> None: ...
+    """The fate of one record. Threads may share it."""
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Waits until the record is delivered.
+
+        Args:
+            timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
+
+        Returns:
+            Where the record was written.
+
+        Raises:
+            KafkaTimeoutError: The time is up and the fate not known yet.
+            KafkaError: The record was not delivered.
+        """
+    def exception(self, timeout: float | None = None) -> Exception | None:
+        """Waits until the record's fate is known.
+
+        Args:
+            timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
+
+        Returns:
+            Why the record was not delivered; None if it was.
+
+        Raises:
+            KafkaTimeoutError: The time is up and the fate not known yet.
+        """
+    def done(self) -> bool:
+        """Whether the fate is known."""
+    def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
+        """Calls `callback(delivery)` once when the fate is known.
+
+        It calls at once if the fate is known already, else on a thread of ottla's, one callback after the other.
+        """
     def _notify(self, queue: CompletionQueue, token: int) -> None: ...
     def __reduce__(self) -> NoReturn: ...
 
 @final
 class Deliveries:
+    """The fate of many records, in columns. Threads may share it. `len()` counts them."""
     def __len__(self) -> int: ...
-    def result(self, timeout: float | None = None, *, check: bool = True) -> tuple[array[int], array[int]]: ...
-    def exception(self, timeout: float | None = None) -> Exception | None: ...
+    def result(self, timeout: float | None = None, *, check: bool = True) -> tuple[array[int], array[int]]:
+        """Waits until every record's fate is known.
+
+        Args:
+            timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
+            check: Whether to raise where a record was not delivered.
+
+        Returns:
+            Partitions and offsets by row, as arrays of 32 and 64 bits that numpy and others take without a copy.
+            Without `check`, the offset of a row that was not delivered is -1.
+
+        Raises:
+            KafkaTimeoutError: The time is up and some fate not known yet.
+            KafkaError: A record was not delivered: the first row's error, with a note that counts them.
+        """
+    def exception(self, timeout: float | None = None) -> Exception | None:
+        """Waits until every record's fate is known.
+
+        Args:
+            timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
+
+        Returns:
+            The error of the first row that was not delivered, with a note that counts them; None if all were.
+
+        Raises:
+            KafkaTimeoutError: The time is up and some fate not known yet.
+        """
     @property
-    def errors(self) -> dict[int, Exception]: ...
-    def done(self) -> bool: ...
-    def add_done_callback(self, callback: Callable[[Deliveries], object]) -> None: ...
+    def errors(self) -> dict[int, Exception]:
+        """Why rows were not delivered, by row; empty if all were. Waits until every fate is known."""
+    def done(self) -> bool:
+        """Whether every fate is known."""
+    def add_done_callback(self, callback: Callable[[Deliveries], object]) -> None:
+        """Calls `callback(deliveries)` once when every fate is known.
+
+        It calls at once if all are known already, else on a thread of ottla's, one callback after the other.
+        """
     def _notify(self, queue: CompletionQueue, token: int) -> None: ...
     def __reduce__(self) -> NoReturn: ...
 
 @final
 class AsyncDelivery:
+    """The fate of one record, to be awaited: the value is where the record was written, a `RecordMetadata`."""
     def __await__(self) -> Generator[Any, None, RecordMetadata]: ...
-    def result(self) -> RecordMetadata: ...
-    def exception(self) -> Exception | None: ...
-    def done(self) -> bool: ...
-    def add_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> None: ...
+    def result(self) -> RecordMetadata:
+        """Where the record was written, once that is known. Does not wait.
+
+        Raises:
+            asyncio.InvalidStateError: It is not known yet.
+            KafkaError: The record was not delivered.
+        """
+    def exception(self) -> Exception | None:
+        """Why the record was not delivered, or None if it was, once that is known. Does not wait.
+
+        Raises:
+            asyncio.InvalidStateError: It is not known yet.
+        """
+    def done(self) -> bool:
+        """Whether the fate is known."""
+    def add_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> None:
+        """Calls `callback(delivery)` once on the running loop, when the fate is known."""
     def __reduce__(self) -> NoReturn: ...
 
 @final
 class AsyncDeliveries:
+    """The fate of many records, to be awaited.
+
+    The value of the await is partitions and offsets by row, as `result` returns them.
+    """
     def __len__(self) -> int: ...
     def __await__(self) -> Generator[Any, None, tuple[array[int], array[int]]]: ...
-    def result(self, *, check: bool = True) -> tuple[array[int], array[int]]: ...
-    def exception(self) -> Exception | None: ...
+    def result(self, *, check: bool = True) -> tuple[array[int], array[int]]:
+        """Partitions and offsets by row, once all are known. Does not wait.
+
+        They are arrays of 32 and 64 bits that numpy and others take without a copy.
+
+        Args:
+            check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
+
+        Raises:
+            asyncio.InvalidStateError: Some fate is not known yet.
+            KafkaError: A record was not delivered: the first row's error, with a note that counts them.
+        """
+    def exception(self) -> Exception | None:
+        """The error of the first row that was not delivered; None if all were. Does not wait.
+
+        A note of the error counts the rows that failed.
+
+        Raises:
+            asyncio.InvalidStateError: Some fate is not known yet.
+        """
     @property
-    def errors(self) -> dict[int, Exception]: ...
-    def done(self) -> bool: ...
-    def add_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> None: ...
+    def errors(self) -> dict[int, Exception]:
+        """Why rows were not delivered, by row; empty if all were. Does not wait.
+
+        Raises:
+            asyncio.InvalidStateError: Some fate is not known yet.
+        """
+    def done(self) -> bool:
+        """Whether every fate is known."""
+    def add_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> None:
+        """Calls `callback(deliveries)` once on the running loop, when every fate is known."""
     def __reduce__(self) -> NoReturn: ...
 
 @final
-class Producer:
+class ProducerCore:
     def __new__(
         cls,
         bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
@@ -206,58 +344,72 @@ class Producer:
     def send(
         self,
         topic: str,
-        value: Data | None = None,
-        *,
-        key: Data | None = None,
-        partition: int | None = None,
-        timestamp: int | None = None,
-        headers: Headers | None = None,
-    ) -> Delivery: ...
-    def send_many(
-        self,
-        topic: str,
-        values: Iterable[Data | None] | ArrowArray | ArrowStream,
-        *,
-        keys: Iterable[Data | None] | None = None,
-        partitions: Iterable[int | None] | None = None,
-        timestamps: Iterable[int | None] | None = None,
-        headers: Iterable[Headers | None] | None = None,
-    ) -> Deliveries: ...
-    def send_arrow(self, topic: str | None, data: ArrowArray | ArrowStream) -> Deliveries: ...
-    def flush(self, timeout: float | None = None) -> None: ...
-    def close(self, timeout: float | None = None) -> None: ...
-    def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        _exc_type: type[BaseException] | None,
-        _exc: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None: ...
-    def __reduce__(self) -> NoReturn: ...
-    # The calls of ottla.aio.
-    def _send(
-        self,
-        topic: str,
         value: Data | None,
         key: Data | None,
         partition: int | None,
-        timestamp: int | None,
+        timestamp: int | datetime | None,
         headers: Headers | None,
     ) -> AsyncDelivery | Operation: ...
-    def _send_many(
+    def send_many(
         self,
         topic: str,
         values: Iterable[Data | None] | ArrowArray | ArrowStream,
         keys: Iterable[Data | None] | None,
         partitions: Iterable[int | None] | None,
-        timestamps: Iterable[int | None] | None,
+        timestamps: Iterable[int | datetime | None] | None,
         headers: Iterable[Headers | None] | None,
     ) -> Operation: ...
-    def _send_arrow(self, topic: str | None, data: ArrowArray | ArrowStream) -> Operation: ...
-    def _flush(self, timeout: float | None) -> Operation: ...
-    def _close(self, timeout: float | None) -> Operation: ...
-    def _partitions_for(self, topic: str, timeout: float | None) -> Operation: ...
+    def send_arrow(self, topic: str | None, data: ArrowArray | ArrowStream) -> Operation: ...
+    def flush(self, timeout: float | None) -> Operation: ...
+    def close(self, timeout: float | None) -> Operation: ...
+    def partitions_for(self, topic: str, timeout: float | None) -> Operation: ...
+    def check(self) -> None: ...
+
+@disjoint_base
+class SyncProducer:
+    """The compiled half of `ottla.Producer`: what is called for each record."""
+    def __new__(
+        cls,
+        bootstrap_servers: Servers | None = None,
+        *,
+        config: Mapping[str, ConfigValue] | None = None,
+        **properties: Unpack[ProducerProperties],
+    ) -> Self: ...
+    @property
+    def _core(self) -> ProducerCore: ...
+    def send(
+        self,
+        topic: str,
+        value: Data | None = None,
+        *,
+        key: Data | None = None,
+        partition: int | None = None,
+        timestamp: int | datetime | None = None,
+        headers: Headers | None = None,
+    ) -> Delivery:
+        """Puts a record into its batch and returns at once.
+
+        It waits only where there is no room, or the topic is not known yet, up to `max.block.ms`.
+
+        Args:
+            topic: The topic's name.
+            value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
+            key: As `value`. Records of one key go to one partition, the one that Java's client would choose.
+            partition: The partition's number, where neither the key nor the partitioner is to choose it.
+            timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; now, if not given.
+            headers: Pairs of a str and a value, or a dict of them.
+
+        Returns:
+            The record's delivery: ask it for where the record was written, or why it was not.
+
+        Raises:
+            TypeError: A value is of another type.
+            ArgumentError: The topic's name is empty or longer than 249 characters, or the timestamp is negative or a
+                datetime without a time zone.
+            TooLargeError: The record is larger than `max.request.size`.
+            ClosedError: The producer is closed.
+            KafkaError: There was no room in time; the cause is what kept the buffer full or the topic unknown.
+        """
 
 @final
 class Records:
@@ -270,7 +422,7 @@ class Batches:
     def __next__(self) -> Batch: ...
 
 @final
-class Consumer:
+class ConsumerCore:
     def __new__(
         cls,
         bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
@@ -281,52 +433,63 @@ class Consumer:
     ) -> Self: ...
     def assign(self, partitions: Iterable[Partition]) -> None: ...
     def assignment(self) -> list[TopicPartition]: ...
-    def seek(self, partition: Partition, offset: int | None = None) -> None: ...
-    def seek_to_beginning(self, partitions: Iterable[Partition] | None = None) -> None: ...
-    def seek_to_end(self, partitions: Iterable[Partition] | None = None) -> None: ...
-    def position(self, partition: Partition, timeout: float | None = None) -> int: ...
+    def paused(self) -> list[TopicPartition]: ...
+    def seek(self, partition: Partition, offset: int | None) -> None: ...
+    def seek_to(self, partitions: Iterable[Partition] | None, *, end: bool) -> None: ...
     def pause(self, partitions: Iterable[Partition]) -> None: ...
     def resume(self, partitions: Iterable[Partition]) -> None: ...
-    def paused(self) -> list[TopicPartition]: ...
-    def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch: ...
-    def batches(self) -> Iterator[Batch]: ...
-    def __iter__(self) -> Iterator[Record]: ...
-    def beginning_offsets(
-        self, partitions: Iterable[Partition], timeout: float | None = None
-    ) -> dict[TopicPartition, int]: ...
-    def end_offsets(
-        self, partitions: Iterable[Partition], timeout: float | None = None
-    ) -> dict[TopicPartition, int]: ...
+    def poll(self, timeout: float | None, max_records: int | None) -> Operation: ...
+    def next_record(self) -> Record | None: ...
+    def poll_to_iterate(self) -> Operation: ...
+    def position(self, partition: Partition, timeout: float | None) -> Operation: ...
+    def beginning_offsets(self, partitions: Iterable[Partition], timeout: float | None) -> Operation: ...
+    def end_offsets(self, partitions: Iterable[Partition], timeout: float | None) -> Operation: ...
     def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int], timeout: float | None = None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]: ...
-    def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]: ...
-    def lag(self, timeout: float | None = None) -> dict[TopicPartition, int]: ...
-    def close(self, timeout: float | None = None) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
         self,
-        _exc_type: type[BaseException] | None,
-        _exc: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None: ...
-    def __reduce__(self) -> NoReturn: ...
-    # The calls of ottla.aio.
-    def _next_record(self) -> Record | None: ...
-    def _iterate(self) -> Operation: ...
-    def _poll(self, timeout: float | None, max_records: int | None) -> Operation: ...
-    def _position(self, partition: Partition, timeout: float | None) -> Operation: ...
-    def _beginning_offsets(self, partitions: Iterable[Partition], timeout: float | None) -> Operation: ...
-    def _end_offsets(self, partitions: Iterable[Partition], timeout: float | None) -> Operation: ...
-    def _offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int], timeout: float | None
+        timestamps: Mapping[TopicPartition, int | datetime] | Mapping[tuple[str, int], int | datetime],
+        timeout: float | None,
     ) -> Operation: ...
-    def _partitions_for(self, topic: str, timeout: float | None) -> Operation: ...
-    def _lag(self, timeout: float | None) -> Operation: ...
-    def _close(self, timeout: float | None) -> Operation: ...
+    def partitions_for(self, topic: str, timeout: float | None) -> Operation: ...
+    def lag(self, timeout: float | None) -> Operation: ...
+    def close(self, timeout: float | None) -> Operation: ...
+    def check(self) -> None: ...
+
+@disjoint_base
+class SyncConsumer:
+    """The compiled half of `ottla.Consumer`: what is called for each batch, and iteration."""
+    def __new__(
+        cls,
+        bootstrap_servers: Servers | None = None,
+        *,
+        topics: str | Iterable[str] | None = None,
+        config: Mapping[str, ConfigValue] | None = None,
+        **properties: Unpack[ConsumerProperties],
+    ) -> Self: ...
+    @property
+    def _core(self) -> ConsumerCore: ...
+    def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch:
+        """Waits for records, and returns as soon as there is one.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+            max_records: Records to return at most; without it, `max.poll.records`.
+
+        Returns:
+            The records, as columns. An empty batch when there was nothing, though brokers could be asked.
+
+        Raises:
+            UnreachableError: No broker could be reached in time.
+            OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`.
+            NotFoundError: A topic does not exist.
+            CorruptRecordError: Records do not decode; every poll raises this until a seek goes past them.
+            ClosedError: The consumer is closed.
+        """
+    def batches(self) -> Iterator[Batch]:
+        """Iterates over batches without end, none of them empty. It waits where there are no records yet."""
+    def __iter__(self) -> Iterator[Record]: ...
 
 @final
-class Admin:
+class AdminCore:
     def __new__(
         cls,
         bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
@@ -335,34 +498,13 @@ class Admin:
         **properties: Unpack[AdminProperties],
     ) -> Self: ...
     def create_topics(
-        self,
-        topics: NewTopic | str | Iterable[NewTopic | str],
-        *,
-        validate_only: bool = False,
-        timeout: float | None = None,
-    ) -> None: ...
-    def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None: ...
-    def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> list[str]: ...
-    def describe_topics(
-        self, topics: str | Iterable[str], *, timeout: float | None = None
-    ) -> dict[str, TopicDescription]: ...
-    def close(self, timeout: float | None = None) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        _exc_type: type[BaseException] | None,
-        _exc: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None: ...
-    def __reduce__(self) -> NoReturn: ...
-    # The calls of ottla.aio.
-    def _create_topics(
         self, topics: NewTopic | str | Iterable[NewTopic | str], validate_only: bool, timeout: float | None
     ) -> Operation: ...
-    def _delete_topics(self, topics: str | Iterable[str], timeout: float | None) -> Operation: ...
-    def _list_topics(self, internal: bool, timeout: float | None) -> Operation: ...
-    def _describe_topics(self, topics: str | Iterable[str], timeout: float | None) -> Operation: ...
-    def _close(self, timeout: float | None) -> Operation: ...
+    def delete_topics(self, topics: str | Iterable[str], timeout: float | None) -> Operation: ...
+    def list_topics(self, internal: bool, timeout: float | None) -> Operation: ...
+    def describe_topics(self, topics: str | Iterable[str], timeout: float | None) -> Operation: ...
+    def close(self, timeout: float | None) -> Operation: ...
+    def check(self) -> None: ...
 
 @final
 class Broker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,23 +10,63 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
+    from typing_extensions import Self
 
-@dataclass(frozen=True, slots=True)
-class TopicPartition:
+
+class TopicPartition(tuple[str, int]):  # noqa: SLOT001 tuples have no slots for the offset
     """A partition of a topic, with an offset where a call wants one.
 
-    Two are equal when they name the same partition, whatever their offsets, so that a dictionary by partition is found
-    in with either.
+    It is the pair `(topic, partition)`: it unpacks to it, sorts by it and equals it, whatever the offset. So a
+    dictionary by partition takes a `TopicPartition` as well as a pair.
 
     Attributes:
         topic: The topic's name.
         partition: The partition's number, from 0.
         offset: Where to start, for `Consumer.assign` and `Consumer.seek`.
+
+    Raises:
+        TypeError: The topic is not a str, or the partition or the offset not an int.
     """
 
-    topic: str
-    partition: int
-    offset: int | None = field(default=None, compare=False)
+    __match_args__ = ("topic", "partition", "offset")
+
+    def __new__(cls, topic: str, partition: int, offset: int | None = None) -> Self:
+        """Make the pair, after a look at the types."""
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be a str, not {type(topic).__name__}")
+        made = super().__new__(cls, (topic, _int("partition", partition)))
+        made.__dict__["offset"] = None if offset is None else _int("offset", offset)
+        return made
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self[0]
+
+    @property
+    def partition(self) -> int:
+        """The partition's number, from 0."""
+        return self[1]
+
+    @property
+    def offset(self) -> int | None:
+        """Where to start."""
+        offset: int | None = self.__dict__["offset"]
+        return offset
+
+    def __repr__(self) -> str:
+        offset = "" if self.offset is None else f", offset={self.offset}"
+        return f"TopicPartition(topic={self.topic!r}, partition={self.partition}{offset})"
+
+    def __getnewargs__(self) -> tuple[str, int, int | None]:
+        return self.topic, self.partition, self.offset
+
+
+def _int(field: str, value: int) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{field} must be an int, not {type(value).__name__}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """The plain values."""
 
-import dataclasses
 import pickle
 
 import pytest
@@ -19,8 +18,8 @@ def test_a_partition_is_the_same_with_any_offset():
 def test_values_are_frozen_and_pickle():
     for value in (TopicPartition("t", 1, 5), NewTopic("t", 3, 1, {"a": "b"})):
         assert pickle.loads(pickle.dumps(value)) == value
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(value, dataclasses.fields(value)[0].name, "other")
+        with pytest.raises(AttributeError):
+            setattr(value, type(value).__match_args__[0], "other")
     assert hash(NewTopic("t", config={"a": "b"})) == hash(NewTopic("t"))
 
 

@@ -9,8 +9,8 @@ use ottla_engine::call::{EARLIEST, FoundOffset, LATEST, ListOffsets};
 use ottla_engine::consumer::{Consumer as Work, Generation};
 use ottla_engine::engine::closed_error;
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::Mutex;
 
 pub use ottla_engine::consumer::Start;
 pub use ottla_engine::fetched::{Aborted, Fetched};
@@ -22,7 +22,8 @@ use crate::calls;
 use crate::decoding::{Decoding, Outcome};
 use crate::driver::{Driver, JOIN_TIMEOUT};
 use crate::events::Events;
-use crate::transport::{deadline, timeout_at};
+use crate::transport::{deadline, now, timeout_at};
+use crate::unread::Unread;
 
 /// A consumer: a cheap handle. Threads may share it, polls wait for each other.
 pub struct Consumer<D: Decode> {
@@ -48,8 +49,20 @@ impl<D: Decode> Clone for Consumer<D> {
 struct Inner<D: Decode> {
     driver: Driver<Work>,
     decoding: Arc<Decoding<D>>,
-    /// What was decoded and not yet given out.
-    decoded: Mutex<VecDeque<Decoded<D::Chunk>>>,
+    /// What was decoded and not yet given out. Locked by the call that polls, until its records are where they belong.
+    decoded: tokio::sync::Mutex<VecDeque<Decoded<D::Chunk>>>,
+    /// What an iteration took and did not hand out. Locked before the engine, never the other way round.
+    unread: Mutex<Unread<D::Chunk>>,
+    /// Locked before all others.
+    following: Mutex<Following>,
+}
+
+/// Topics of which all partitions are read.
+#[derive(Default)]
+struct Following {
+    topics: Vec<Arc<str>>,
+    /// Where to begin; `None` once the engine follows them.
+    to_begin: Option<Start>,
 }
 
 struct Decoded<C> {
@@ -57,6 +70,14 @@ struct Decoded<C> {
     partition: i32,
     generation: Generation,
     what: Outcome<C>,
+}
+
+/// Decoded records that the engine counts as given out.
+struct Run<C> {
+    topic: Arc<str>,
+    partition: i32,
+    generation: Generation,
+    chunk: C,
 }
 
 impl<D: Decode> Consumer<D> {
@@ -76,9 +97,20 @@ impl<D: Decode> Consumer<D> {
             inner: Arc::new(Inner {
                 driver,
                 decoding: Decoding::new(decoder),
-                decoded: Mutex::default(),
+                decoded: tokio::sync::Mutex::default(),
+                unread: Mutex::default(),
+                following: Mutex::default(),
             }),
         })
+    }
+
+    /// Reads all partitions of these topics, and no others, also those that are added later; from where `auto.offset.reset`
+    /// says, those that are added from their beginning. Begins with the first call that waits.
+    pub fn follow(&self, topics: Vec<Arc<str>>) {
+        *self.inner.following.lock() = Following {
+            topics,
+            to_begin: Some(Start::Reset),
+        };
     }
 
     /// Reads these partitions and no others. A partition that was assigned before and is given with [`Start::Reset`] keeps
@@ -90,22 +122,43 @@ impl<D: Decode> Consumer<D> {
         &self,
         partitions: impl IntoIterator<Item = (Arc<str>, i32, Start)>,
     ) -> Result<(), Error> {
-        self.inner
-            .driver
-            .with(|engine, now| engine.assign(now, partitions))
+        let mut following = self.inner.following.lock();
+        self.inner.assign(partitions.into_iter().collect())?;
+        *following = Following::default();
+        Ok(())
     }
 
-    /// Goes on reading there; records of the partition that were fetched and not polled are dropped.
+    /// Goes on reading there; records of the partition that were fetched and not handed out are dropped.
     ///
     /// # Errors
     /// `Kind::Argument` if the partition is not assigned or the offset negative.
     pub fn seek(&self, topic: &str, partition: i32, to: Start) -> Result<(), Error> {
+        let mut unread = self.inner.unread.lock();
         self.inner
             .driver
-            .with(|engine, now| engine.seek(now, topic, partition, to))
+            .with(|engine, now| engine.seek(now, topic, partition, to))?;
+        unread.forget(topic, partition);
+        Ok(())
     }
 
-    /// The offset of the next record that poll returns; finds it out where only "beginning" or "end" is known.
+    /// Goes on reading there in all partitions; those of followed topics that are not known yet begin there.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if the offset is negative.
+    pub fn seek_all(&self, to: Start) -> Result<(), Error> {
+        let mut following = self.inner.following.lock();
+        if let Some(start) = &mut following.to_begin {
+            *start = to;
+        }
+        let mut unread = self.inner.unread.lock();
+        self.inner
+            .driver
+            .with(|engine, now| engine.seek_all(now, to))?;
+        unread.clear();
+        Ok(())
+    }
+
+    /// The offset of the next record that is handed out; finds it out where only "beginning" or "end" is known.
     ///
     /// # Errors
     /// The partition is not assigned, or its offset could not be found out by the deadline.
@@ -115,7 +168,15 @@ impl<D: Decode> Consumer<D> {
         partition: i32,
         timeout: Option<Duration>,
     ) -> Result<i64, Error> {
-        let timeout = timeout.unwrap_or(self.config().default_api_timeout);
+        let wait = self.wait(timeout);
+        self.begin_following()?;
+        self.position_by(topic, partition, wait).await
+    }
+
+    async fn position_by(&self, topic: &str, partition: i32, wait: Wait) -> Result<i64, Error> {
+        if let Some(offset) = self.inner.unread.lock().position(topic, partition) {
+            return Ok(offset);
+        }
         let look = |engine: &mut Engine<Work>, _: Instant| {
             if let Some(error) = refusal(engine) {
                 return Some(Err(error));
@@ -123,12 +184,33 @@ impl<D: Decode> Consumer<D> {
             engine.position(topic, partition).transpose()
         };
         let late = |engine: &mut Engine<Work>, _: Instant| {
-            Err(engine.delay().unwrap_or_else(|| late(timeout)))
+            let cause = engine.partition_delay(topic, partition);
+            Err(cause.unwrap_or_else(|| late(wait.timeout)))
         };
         let driver = &self.inner.driver;
         driver
-            .wait(&[Change::Position], deadline(timeout), look, late)
+            .wait(&[Change::Position], wait.deadline, look, late)
             .await
+    }
+
+    /// How many offsets lie between the position and the end of each assigned partition.
+    ///
+    /// # Errors
+    /// A position or an end could not be found out by the deadline, which is one for all of them.
+    pub async fn lag(
+        &self,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<((Arc<str>, i32), i64)>, Error> {
+        let wait = self.wait(timeout);
+        self.find_followed(wait).await?;
+        let partitions = self.assignment();
+        let ends = self.end_offsets(&partitions, Some(wait.left())).await?;
+        let mut lags = Vec::with_capacity(partitions.len());
+        for (partition, end) in partitions.into_iter().zip(ends) {
+            let position = self.position_by(&partition.0, partition.1, wait).await?;
+            lags.push((partition, (end - position).max(0)));
+        }
+        Ok(lags)
     }
 
     /// Stops returning records of these partitions.
@@ -136,7 +218,17 @@ impl<D: Decode> Consumer<D> {
     /// # Errors
     /// `Kind::Argument` if one is not assigned.
     pub fn pause(&self, partitions: &[(Arc<str>, i32)]) -> Result<(), Error> {
-        self.set_paused(partitions, true)
+        let mut unread = self.inner.unread.lock();
+        self.inner.driver.with(|engine, now| {
+            partitions.iter().try_for_each(|(topic, partition)| {
+                // What was not handed out waits at the broker for the end of the pause.
+                if let Some(offset) = unread.position(topic, *partition) {
+                    engine.seek(now, topic, *partition, Start::Offset(offset))?;
+                    unread.forget(topic, *partition);
+                }
+                engine.set_paused(now, topic, *partition, true)
+            })
+        })
     }
 
     /// Returns records of these partitions again.
@@ -144,14 +236,10 @@ impl<D: Decode> Consumer<D> {
     /// # Errors
     /// `Kind::Argument` if one is not assigned.
     pub fn resume(&self, partitions: &[(Arc<str>, i32)]) -> Result<(), Error> {
-        self.set_paused(partitions, false)
-    }
-
-    fn set_paused(&self, partitions: &[(Arc<str>, i32)], paused: bool) -> Result<(), Error> {
         self.inner.driver.with(|engine, now| {
-            partitions.iter().try_for_each(|(topic, partition)| {
-                engine.set_paused(now, topic, *partition, paused)
-            })
+            partitions
+                .iter()
+                .try_for_each(|(topic, partition)| engine.set_paused(now, topic, *partition, false))
         })
     }
 
@@ -174,19 +262,9 @@ impl<D: Decode> Consumer<D> {
         })
     }
 
-    /// Records if some are there now, else an empty vector. Never waits for a broker; decodes.
-    ///
-    /// # Errors
-    /// As [`Consumer::poll`], but for what only time can tell.
-    pub fn try_poll(&self, max_records: Option<usize>) -> Result<Vec<D::Chunk>, Error> {
-        match self.inner.decoded.try_lock() {
-            Ok(mut decoded) => self.inner.gather(&mut decoded, max_records),
-            Err(_) => Ok(Vec::new()),
-        }
-    }
-
     /// At least one record as soon as there is one, at most `max_records` (`None`: `max.poll.records`); empty at the
-    /// deadline if brokers were reached and there was nothing. Chunks are in offset order for each partition.
+    /// deadline if brokers were reached and there was nothing. Chunks are in offset order for each partition. Begins with
+    /// what an iteration left.
     ///
     /// # Errors
     /// The last cause if no broker could be reached by the deadline; an offset out of range under `auto.offset.reset=none`;
@@ -200,17 +278,64 @@ impl<D: Decode> Consumer<D> {
         let Ok(mut decoded) = timeout_at(deadline, self.inner.decoded.lock()).await else {
             return Ok(Vec::new());
         };
+        let most = max_records.unwrap_or(self.config().max_poll_records);
+        let left = self.inner.unread.lock().take(most);
+        if !left.is_empty() {
+            return Ok(left);
+        }
+        let runs = self.runs(&mut decoded, deadline, max_records).await?;
+        Ok(runs.into_iter().map(|run| run.chunk).collect())
+    }
+
+    /// Polls for an iteration over records, at most `timeout`, unless [`Consumer::next_record`] has one.
+    ///
+    /// # Errors
+    /// As [`Consumer::poll`].
+    pub async fn poll_to_iterate(&self, timeout: Duration) -> Result<(), Error> {
+        let deadline = deadline(timeout);
+        let Ok(mut decoded) = timeout_at(deadline, self.inner.decoded.lock()).await else {
+            return Ok(());
+        };
+        // Another that shares the consumer polled meanwhile.
+        if !self.inner.unread.lock().is_empty() {
+            return Ok(());
+        }
+        let runs = self.runs(&mut decoded, deadline, None).await?;
+        let mut unread = self.inner.unread.lock();
+        self.inner.driver.with(|engine, _| {
+            // A seek in between has made the others out of date.
+            for run in runs {
+                if engine.is_current(&run.topic, run.partition, run.generation) {
+                    unread.push(run.topic, run.partition, run.chunk);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// The next record that [`Consumer::poll_to_iterate`] brought and nobody was given: its chunk, and its row there.
+    pub fn next_record(&self) -> Option<(Arc<D::Chunk>, usize)> {
+        self.inner.unread.lock().next()
+    }
+
+    async fn runs(
+        &self,
+        decoded: &mut VecDeque<Decoded<D::Chunk>>,
+        deadline: Instant,
+        max_records: Option<usize>,
+    ) -> Result<Vec<Run<D::Chunk>>, Error> {
+        self.begin_following()?;
         // Before looking, so that nothing that happens afterwards is missed.
         let waiter = self.inner.driver.enter(&[Change::Records]);
         loop {
-            let chunks = self.inner.gather(&mut decoded, max_records)?;
-            if !chunks.is_empty() {
-                return Ok(chunks);
+            let runs = self.inner.gather(decoded, max_records)?;
+            if !runs.is_empty() {
+                return Ok(runs);
             }
             if waiter.changed(deadline).await.is_err() {
-                let chunks = self.inner.gather(&mut decoded, max_records)?;
-                if !chunks.is_empty() {
-                    return Ok(chunks);
+                let runs = self.inner.gather(decoded, max_records)?;
+                if !runs.is_empty() {
+                    return Ok(runs);
                 }
                 self.inner.decoding.rest();
                 return self.inner.driver.with(|engine, now| match engine.delay() {
@@ -218,6 +343,60 @@ impl<D: Decode> Consumer<D> {
                     _ => Ok(Vec::new()),
                 });
             }
+        }
+    }
+
+    /// Has the engine follow the topics, unless it does already.
+    fn begin_following(&self) -> Result<(), Error> {
+        let mut following = self.inner.following.lock();
+        let Some(start) = following.to_begin.filter(|_| !following.topics.is_empty()) else {
+            return Ok(());
+        };
+        let topics = following.topics.clone();
+        let mut unread = self.inner.unread.lock();
+        unread.retain(|topic, _| topics.iter().any(|followed| **followed == *topic));
+        self.inner.driver.with(|engine, now| {
+            engine.follow(now, topics)?;
+            match start {
+                Start::Reset => Ok(()),
+                _ => engine.seek_all(now, start),
+            }
+        })?;
+        following.to_begin = None;
+        Ok(())
+    }
+
+    /// Waits until the partitions of all followed topics are known.
+    async fn find_followed(&self, wait: Wait) -> Result<(), Error> {
+        self.begin_following()?;
+        let topics = self.inner.following.lock().topics.clone();
+        let look = |engine: &mut Engine<Work>, _: Instant| {
+            if let Some(error) = refusal(engine) {
+                return Some(Err(error));
+            }
+            for topic in &topics {
+                // Of a topic that is waited for, partition 0 is as unknown as the others.
+                if let Err(error) = engine.position(topic, 0) {
+                    return Some(Err(error));
+                }
+            }
+            let is_known =
+                |topic: &Arc<str>| engine.assignment().any(|(known, _, _)| known == topic);
+            topics.iter().all(is_known).then_some(Ok(()))
+        };
+        let late = |engine: &mut Engine<Work>, _: Instant| {
+            Err(engine.delay().unwrap_or_else(|| late(wait.timeout)))
+        };
+        let changes = [Change::Topics, Change::Position];
+        let driver = &self.inner.driver;
+        driver.wait(&changes, wait.deadline, look, late).await
+    }
+
+    fn wait(&self, timeout: Option<Duration>) -> Wait {
+        let timeout = timeout.unwrap_or(self.config().default_api_timeout);
+        Wait {
+            timeout,
+            deadline: deadline(timeout),
         }
     }
 
@@ -304,6 +483,7 @@ impl<D: Decode> Consumer<D> {
             .driver
             .close(timeout.unwrap_or(JOIN_TIMEOUT))
             .await;
+        self.inner.unread.lock().clear();
         self.inner.decoding.rest();
         closed
     }
@@ -314,7 +494,36 @@ impl<D: Decode> Consumer<D> {
     }
 }
 
+/// How long a call waits in all, however many brokers and partitions it asks about.
+#[derive(Clone, Copy)]
+struct Wait {
+    timeout: Duration,
+    deadline: Instant,
+}
+
+impl Wait {
+    fn left(self) -> Duration {
+        self.deadline.saturating_duration_since(now())
+    }
+}
+
 impl<D: Decode> Inner<D> {
+    fn assign(&self, wanted: Vec<(Arc<str>, i32, Start)>) -> Result<(), Error> {
+        let going_on: Vec<_> = wanted
+            .iter()
+            .filter(|(_, _, start)| *start == Start::Reset)
+            .map(|(topic, partition, _)| (Arc::clone(topic), *partition))
+            .collect();
+        let mut unread = self.unread.lock();
+        self.driver.with(|engine, now| engine.assign(now, wanted))?;
+        unread.retain(|topic, partition| {
+            going_on
+                .iter()
+                .any(|going_on| *going_on.0 == *topic && going_on.1 == partition)
+        });
+        Ok(())
+    }
+
     async fn found(
         &self,
         wanted: Vec<(Arc<str>, i32, i64)>,
@@ -328,7 +537,7 @@ impl<D: Decode> Inner<D> {
         &self,
         decoded: &mut VecDeque<Decoded<D::Chunk>>,
         max_records: Option<usize>,
-    ) -> Result<Vec<D::Chunk>, Error> {
+    ) -> Result<Vec<Run<D::Chunk>>, Error> {
         // First of all: records of other partitions that never end must not hide it.
         if let Some(error) = self.obstacle() {
             return Err(error);
@@ -339,7 +548,7 @@ impl<D: Decode> Inner<D> {
         let mut records = max_records.unwrap_or(config.max_poll_records);
         // As many bytes as one partition may bring are enough for one poll; more would only be held longer.
         let mut bytes = usize::try_from(config.max_partition_fetch_bytes).unwrap_or(usize::MAX);
-        let mut chunks = Vec::new();
+        let mut runs = Vec::new();
         while records > 0 && bytes > 0 {
             let Some(next) = decoded.pop_front() else {
                 if !self.decode_next(decoded) {
@@ -369,7 +578,7 @@ impl<D: Decode> Inner<D> {
                     bytes = bytes.saturating_sub(chunk.bytes());
                     if let Some(rest) = rest {
                         decoded.push_front(Decoded {
-                            topic,
+                            topic: Arc::clone(&topic),
                             partition,
                             generation,
                             what: Outcome::Chunk(rest),
@@ -377,7 +586,12 @@ impl<D: Decode> Inner<D> {
                     }
                     if !chunk.is_empty() {
                         records -= chunk.len().min(records);
-                        chunks.push(chunk);
+                        runs.push(Run {
+                            topic,
+                            partition,
+                            generation,
+                            chunk,
+                        });
                     }
                 }
                 Outcome::Broken(offset, error) => {
@@ -388,8 +602,8 @@ impl<D: Decode> Inner<D> {
             }
         }
         match self.obstacle() {
-            Some(error) if chunks.is_empty() => Err(error),
-            _ => Ok(chunks),
+            Some(error) if runs.is_empty() => Err(error),
+            _ => Ok(runs),
         }
     }
 
@@ -443,7 +657,7 @@ fn refusal(engine: &Engine<Work>) -> Option<Error> {
     if engine.closed().is_some() {
         return Some(closed_error());
     }
-    if engine.assignment().next().is_none() {
+    if !engine.has_topics() {
         return Some(Error::new(
             Kind::Argument,
             "nothing is assigned: assign partitions first",

@@ -32,6 +32,13 @@ pub trait Chunk: Send + 'static {
     #[must_use]
     fn split_to(&mut self, n: usize) -> Self;
 
+    /// The records from row `start` on, `length` of them.
+    #[must_use]
+    fn slice(&self, start: usize, length: usize) -> Self;
+
+    /// The offset of a row.
+    fn offset(&self, row: usize) -> i64;
+
     /// The offset after the last one covered, gaps and control batches included.
     fn next_offset(&self) -> i64;
 

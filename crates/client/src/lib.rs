@@ -28,6 +28,7 @@ mod sending;
 mod shell;
 mod timer;
 mod transport;
+mod unread;
 mod wait;
 
 pub use admin::{

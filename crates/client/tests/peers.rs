@@ -781,6 +781,12 @@ impl Chunk for Counted {
     fn split_to(&mut self, _: usize) -> Counted {
         Counted(self.0)
     }
+    fn slice(&self, _: usize, _: usize) -> Counted {
+        Counted(self.0)
+    }
+    fn offset(&self, _: usize) -> i64 {
+        self.0 - 1
+    }
     fn next_offset(&self) -> i64 {
         self.0
     }

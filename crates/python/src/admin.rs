@@ -1,49 +1,23 @@
-//! `Admin`: for each verb the call that waits and, with a leading underscore, the one that `ottla.aio` awaits.
+//! `AdminCore`, whose methods return operations.
 
 use std::collections::BTreeMap;
 
 use ottla_client::admin::{Each, NewTopic, TopicDescription, TopicListing};
-use ottla_client::{Admin as Client, Error, Role};
+use ottla_client::{Admin as Client, Role};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
-use crate::open::Closing;
+use crate::open::{self, Opened};
 use crate::operation::Operation;
-use crate::runtime::{self, Native};
-use crate::values::seconds;
-use crate::{errors, options, wait};
+use crate::values::{names, seconds};
+use crate::{errors, events, options, runtime};
 
-/// Manages topics. Threads may share it.
-///
-/// Args:
-///     bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
-///     config: Properties by Kafka's names, such as `{"request.timeout.ms": 5000}`.
-///     **properties: The same with underscores, such as `request_timeout_ms=5000`. `ottla config admin` lists them all.
-///
-/// Raises:
-///     ConfigError: A property is unknown or has a value that is not allowed.
-///
-/// Where a call is about several topics and some fail, the first error is raised; its `failures` has all of them by name.
-///
-/// Example:
-///     ```python
-///     with ottla.Admin("localhost:9092") as admin:
-///         admin.create_topics([ottla.NewTopic("flights", partitions=4)])
-///     ```
-#[pyclass(frozen, module = "ottla", weakref)]
-pub(crate) struct Admin {
-    client: Native<Client>,
-    closing: Closing,
-}
-
-/// One name, or many.
-fn names(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    match object.cast::<PyString>() {
-        Ok(name) => Ok(vec![name.to_str()?.to_owned()]),
-        Err(_) => object.try_iter()?.map(|name| name?.extract()).collect(),
-    }
+/// What both facades of an admin client stand on. Threads may share it.
+#[pyclass(frozen, module = "ottla._ottla", weakref)]
+pub(crate) struct AdminCore {
+    client: Opened<Client>,
 }
 
 fn new_topics(object: &Bound<'_, PyAny>) -> PyResult<Vec<NewTopic>> {
@@ -159,7 +133,7 @@ fn uuid(py: Python<'_>, id: [u8; 16]) -> PyResult<Option<Bound<'_, PyAny>>> {
 }
 
 #[pymethods]
-impl Admin {
+impl AdminCore {
     #[new]
     #[pyo3(signature = (bootstrap_servers = None, *, config = None, **properties))]
     fn new(
@@ -169,126 +143,44 @@ impl Admin {
         properties: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let config = options::parse(Role::Admin, bootstrap_servers, config, properties)?;
-        let client = Client::new(config, runtime::handle()?, None)
+        let client = Client::new(config, runtime::handle()?, events::queue(py)?)
             .map_err(|error| errors::to_python(py, &error))?;
-        Ok(Admin {
-            client: Native::new("Admin", client),
-            closing: Closing::new("Admin"),
+        Ok(AdminCore {
+            client: Opened::new("Admin", client),
         })
     }
 
-    /// Creates topics.
-    ///
-    /// Args:
-    ///     topics: `NewTopic`s; a name alone is a topic of one partition.
-    ///     validate_only: Only checks whether they could be created.
-    ///     timeout: Seconds to wait at most; without it, `default.api.timeout.ms`.
-    ///
-    /// Raises:
-    ///     AlreadyExistsError: A topic of that name is there.
-    ///     KafkaError: A broker refused, or none could be asked in time.
-    #[pyo3(signature = (topics, *, validate_only = false, timeout = None))]
+    #[pyo3(signature = (topics, validate_only, timeout))]
     fn create_topics(
-        &self,
-        py: Python<'_>,
-        topics: &Bound<'_, PyAny>,
-        validate_only: bool,
-        timeout: Option<f64>,
-    ) -> PyResult<Py<PyAny>> {
-        let topics = new_topics(topics)?;
-        nothing(
-            py,
-            wait::result(
-                py,
-                self.client
-                    .get()?
-                    .create_topics(&topics, validate_only, seconds(timeout)?),
-            )?,
-        )
-    }
-
-    fn _create_topics(
         &self,
         topics: &Bound<'_, PyAny>,
         validate_only: bool,
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
-        let (client, topics, timeout) = (
-            self.client.get()?.clone(),
-            new_topics(topics)?,
-            seconds(timeout)?,
-        );
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let topics = new_topics(topics)?;
         Ok(Operation::new(
             async move { client.create_topics(&topics, validate_only, timeout).await },
             nothing,
         ))
     }
 
-    /// Deletes topics and all their records.
-    ///
-    /// Args:
-    ///     topics: Names of topics.
-    ///     timeout: Seconds to wait at most; without it, `default.api.timeout.ms`.
-    ///
-    /// Raises:
-    ///     NotFoundError: There is no topic of that name.
-    ///     KafkaError: A broker refused, or none could be asked in time.
-    #[pyo3(signature = (topics, *, timeout = None))]
+    #[pyo3(signature = (topics, timeout))]
     fn delete_topics(
-        &self,
-        py: Python<'_>,
-        topics: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
-    ) -> PyResult<Py<PyAny>> {
-        nothing(
-            py,
-            wait::result(
-                py,
-                self.client
-                    .get()?
-                    .delete_topics(&names(topics)?, seconds(timeout)?),
-            )?,
-        )
-    }
-
-    fn _delete_topics(
         &self,
         topics: &Bound<'_, PyAny>,
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
-        let (client, topics, timeout) = (
-            self.client.get()?.clone(),
-            names(topics)?,
-            seconds(timeout)?,
-        );
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let topics = names(topics)?;
         Ok(Operation::new(
             async move { client.delete_topics(&topics, timeout).await },
             nothing,
         ))
     }
 
-    /// The names of all topics, sorted.
-    ///
-    /// Args:
-    ///     internal: With those that Kafka keeps for itself.
-    ///     timeout: Seconds to wait at most; without it, `default.api.timeout.ms`.
-    #[pyo3(signature = (*, internal = false, timeout = None))]
-    fn list_topics(
-        &self,
-        py: Python<'_>,
-        internal: bool,
-        timeout: Option<f64>,
-    ) -> PyResult<Py<PyAny>> {
-        listed(
-            py,
-            wait::result(
-                py,
-                self.client.get()?.list_topics(internal, seconds(timeout)?),
-            )?,
-        )
-    }
-
-    fn _list_topics(&self, internal: bool, timeout: Option<f64>) -> PyResult<Operation> {
+    #[pyo3(signature = (internal, timeout))]
+    fn list_topics(&self, internal: bool, timeout: Option<f64>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
             async move { client.list_topics(internal, timeout).await },
@@ -296,104 +188,38 @@ impl Admin {
         ))
     }
 
-    /// Topics and their partitions.
-    ///
-    /// Args:
-    ///     topics: Names of topics.
-    ///     timeout: Seconds to wait at most; without it, `default.api.timeout.ms`.
-    ///
-    /// Returns:
-    ///     Descriptions by name.
-    ///
-    /// Raises:
-    ///     NotFoundError: There is no topic of that name.
-    #[pyo3(signature = (topics, *, timeout = None))]
+    #[pyo3(signature = (topics, timeout))]
     fn describe_topics(
-        &self,
-        py: Python<'_>,
-        topics: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
-    ) -> PyResult<Py<PyAny>> {
-        described(
-            py,
-            wait::result(
-                py,
-                self.client
-                    .get()?
-                    .describe_topics(&names(topics)?, seconds(timeout)?),
-            )?,
-        )
-    }
-
-    fn _describe_topics(
         &self,
         topics: &Bound<'_, PyAny>,
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
-        let (client, topics, timeout) = (
-            self.client.get()?.clone(),
-            names(topics)?,
-            seconds(timeout)?,
-        );
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let topics = names(topics)?;
         Ok(Operation::new(
             async move { client.describe_topics(&topics, timeout).await },
             described,
         ))
     }
 
-    /// Disconnects. Closing twice does no harm.
-    ///
-    /// Args:
-    ///     timeout: Seconds to wait at most.
-    #[pyo3(signature = (timeout = None))]
-    fn close(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let result = wait::block_on(py, self.client.get()?.close(seconds(timeout)?))?;
-        self.closing.done();
-        result.map_err(|error| errors::to_python(py, &error))
+    #[pyo3(signature = (timeout))]
+    fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.even_closed()?.clone(), seconds(timeout)?);
+        let close = async move { client.close(timeout).await };
+        Ok(open::closing(self.client.closed(), close, open::closed))
     }
 
-    fn _close(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Operation> {
-        let (client, timeout) = (slf.get().client.get()?.clone(), seconds(timeout)?);
-        let this = slf.clone().unbind();
-        let close = async move { Ok(client.close(timeout).await) };
-        Ok(Operation::new(
-            close,
-            move |py, result: Result<(), Error>| {
-                this.get().closing.done();
-                result
-                    .map(|()| py.None())
-                    .map_err(|error| errors::to_python(py, &error))
-            },
-        ))
-    }
-
-    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _exc_type: &Bound<'_, PyAny>,
-        _exc: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.close(py, None)
-    }
-
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err(
-            "an Admin holds connections and cannot be pickled: send its options, and make the admin where it is used",
-        ))
+    /// Raises where the client cannot be used any more.
+    fn check(&self) -> PyResult<()> {
+        self.client.get().map(|_| ())
     }
 }
 
-impl Drop for Admin {
+impl Drop for AdminCore {
     fn drop(&mut self) {
-        if let Ok(client) = self.client.get() {
+        self.client.on_drop(|client| {
             let client = client.clone();
-            self.closing
-                .on_drop(async move { client.close(None).await });
-        }
+            async move { client.close(None).await }
+        });
     }
 }

@@ -6,6 +6,7 @@ use ottla_columnar::Columns;
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyImportError, PyIndexError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice, PyString, PyTuple};
 
 use crate::arrow;
@@ -30,37 +31,51 @@ pub(crate) struct Batch {
     length: usize,
 }
 
-struct Chunk {
+/// Decoded records of one partition.
+pub(crate) struct Chunk {
     columns: Columns,
-    /// Made once: all records of the chunk give this one away.
-    topic: Py<PyString>,
+    /// Made when it is asked for, and then once: all records of the chunk give this one away.
+    topic: PyOnceLock<Py<PyString>>,
 }
 
 impl Chunk {
-    fn slice(&self, py: Python<'_>, start: usize, length: usize) -> Self {
+    pub(crate) fn new(columns: Columns) -> Self {
         Chunk {
-            columns: self.columns.slice(start, length),
-            topic: self.topic.clone_ref(py),
+            columns,
+            topic: PyOnceLock::new(),
         }
     }
 }
 
+impl ottla_client::Chunk for Chunk {
+    fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    fn split_to(&mut self, n: usize) -> Self {
+        Chunk::new(self.columns.split_to(n))
+    }
+
+    fn slice(&self, start: usize, length: usize) -> Self {
+        Chunk::new(self.columns.slice(start, length))
+    }
+
+    fn offset(&self, row: usize) -> i64 {
+        self.columns.offset(row)
+    }
+
+    fn next_offset(&self) -> i64 {
+        self.columns.next_offset()
+    }
+
+    fn bytes(&self) -> usize {
+        self.columns.bytes()
+    }
+}
+
 impl Batch {
-    pub(crate) fn new(py: Python<'_>, chunks: impl IntoIterator<Item = Columns>) -> Self {
-        let of = |columns: Columns| {
-            Arc::new(Chunk {
-                topic: PyString::new(py, columns.topic()).unbind(),
-                columns,
-            })
-        };
-        // A chunk without records only moved the position.
-        Self::of(
-            chunks
-                .into_iter()
-                .filter(|columns| !columns.is_empty())
-                .map(of)
-                .collect(),
-        )
+    pub(crate) fn new(chunks: Vec<Chunk>) -> Self {
+        Self::of(chunks.into_iter().map(Arc::new).collect())
     }
 
     fn of(chunks: Arc<[Arc<Chunk>]>) -> Self {
@@ -75,7 +90,7 @@ impl Batch {
     }
 
     /// Rows `start` to `end`, without a copy.
-    fn slice(&self, py: Python<'_>, start: usize, end: usize) -> Self {
+    fn slice(&self, start: usize, end: usize) -> Self {
         let mut first = 0;
         let mut chunks = Vec::new();
         for chunk in &*self.chunks {
@@ -83,7 +98,7 @@ impl Batch {
             let from = start.clamp(first, first + length) - first;
             let to = end.clamp(first, first + length) - first;
             if from < to {
-                chunks.push(Arc::new(chunk.slice(py, from, to - from)));
+                chunks.push(Arc::new(Chunk::new(chunk.columns.slice(from, to - from))));
             }
             first += length;
         }
@@ -130,9 +145,7 @@ impl Batch {
                 ));
             }
             let start = usize::try_from(range.start)?;
-            return Ok(
-                Bound::new(py, self.slice(py, start, start + range.slicelength))?.into_any(),
-            );
+            return Ok(Bound::new(py, self.slice(start, start + range.slicelength))?.into_any());
         }
         let index: isize = index.extract()?;
         let row = if index < 0 {
@@ -233,6 +246,14 @@ impl Batch {
         }
     }
 
+    /// For names that other clients have: says what to write here.
+    #[expect(clippy::unused_self, reason = "Python asks an object for it")]
+    fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
+        static MISSING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let missing = MISSING.import(py, "ottla._habits", "missing")?;
+        Err(PyErr::from_value(missing.call1(("Batch", name))?))
+    }
+
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(
             "a Batch cannot be pickled: send batch.to_arrow(), which can, or the values that are needed",
@@ -241,7 +262,7 @@ impl Batch {
 }
 
 /// A place in a batch: the records from it on, one after the other.
-pub(crate) struct Cursor {
+struct Cursor {
     chunks: Arc<[Arc<Chunk>]>,
     /// Chunk, and row of the chunk, of the next record.
     index: usize,
@@ -249,7 +270,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    pub(crate) fn new(batch: &Batch) -> Self {
+    fn new(batch: &Batch) -> Self {
         Cursor {
             chunks: Arc::clone(&batch.chunks),
             index: 0,
@@ -257,7 +278,7 @@ impl Cursor {
         }
     }
 
-    pub(crate) fn next(&mut self) -> Option<Record> {
+    fn next(&mut self) -> Option<Record> {
         loop {
             let chunk = self.chunks.get(self.index)?;
             let row = self.row;
@@ -271,25 +292,6 @@ impl Cursor {
             self.index += 1;
             self.row = 0;
         }
-    }
-
-    /// The next record of each run that is not read to its end: topic, partition, offset.
-    pub(crate) fn unread(&self) -> Vec<(Arc<str>, i32, i64)> {
-        let chunks = self.chunks.iter().enumerate().skip(self.index);
-        chunks
-            .map(|(index, chunk)| {
-                let row = if index == self.index { self.row } else { 0 };
-                (&chunk.columns, row)
-            })
-            .filter(|(columns, row)| *row < columns.len())
-            .map(|(columns, row)| {
-                (
-                    Arc::clone(columns.topic()),
-                    columns.partition(),
-                    columns.offset(row),
-                )
-            })
-            .collect()
     }
 }
 
@@ -310,11 +312,19 @@ impl RecordIterator {
     }
 }
 
-/// One record of a batch. A view: key, value and headers become Python objects when they are asked for, each time.
+/// One record of a batch.
+///
+/// It is a view: key, value and headers become Python objects when they are asked for, each time.
 #[pyclass(frozen, module = "ottla")]
 pub(crate) struct Record {
     chunk: Arc<Chunk>,
     row: usize,
+}
+
+impl Record {
+    pub(crate) fn new((chunk, row): (Arc<Chunk>, usize)) -> Self {
+        Record { chunk, row }
+    }
 }
 
 #[pymethods]
@@ -322,7 +332,8 @@ impl Record {
     /// The topic's name.
     #[getter]
     fn topic(&self, py: Python<'_>) -> Py<PyString> {
-        self.chunk.topic.clone_ref(py)
+        let topic = || PyString::new(py, self.chunk.columns.topic()).unbind();
+        self.chunk.topic.get_or_init(py, topic).clone_ref(py)
     }
 
     /// The partition's number.

@@ -3,18 +3,17 @@
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use ottla_client::{Deliveries as Fates, Delivery as Fate, Error, RecordMetadata, Report};
+use ottla_client::{Delivery as Fate, Error, RecordMetadata, Report};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::{PyClass, PyClassInitializer, ffi};
-use tokio::time::Instant;
 
 use crate::errors;
-use crate::operation::{CompletionQueue, Operation};
+use crate::operation::{CompletionQueue, Facade, Operation};
+use crate::runs::Runs;
 use crate::runtime::Native;
 use crate::unasked::Asked;
 use crate::values::seconds;
@@ -61,22 +60,6 @@ fn call_when_done(
     Ok(())
 }
 
-/// How long callbacks may go on after a flush that has no timeout of its own.
-const CALLBACKS: Duration = Duration::from_secs(30);
-
-/// Waits until the callbacks of what is done have returned, so that whoever has flushed sees what they did. `timeout` is
-/// that of the flush, which has taken since `begun`.
-pub(crate) fn settle_callbacks(
-    py: Python<'_>,
-    timeout: Option<Duration>,
-    begun: std::time::Instant,
-) -> PyResult<()> {
-    let left = timeout.map_or(CALLBACKS, |timeout| timeout.saturating_sub(begun.elapsed()));
-    py.import("ottla._callbacks")?
-        .call_method1("settle", (left.as_secs_f64(),))?;
-    Ok(())
-}
-
 fn unpicklable(what: &str) -> PyErr {
     PyTypeError::new_err(format!(
         "a {what} belongs to its producer in this process and cannot be pickled: wait for its result(), which can"
@@ -114,7 +97,7 @@ impl Delivery {
     /// Waits until the record is delivered.
     ///
     /// Args:
-    ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` decides.
+    ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
     ///
     /// Returns:
     ///     Where the record was written.
@@ -135,7 +118,7 @@ impl Delivery {
     /// Waits until the record's fate is known.
     ///
     /// Args:
-    ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` decides.
+    ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
     ///
     /// Returns:
     ///     Why the record was not delivered; None if it was.
@@ -165,8 +148,9 @@ impl Delivery {
         Ok(self.fate.get()?.peek().is_done())
     }
 
-    /// Calls `callback(delivery)` once when the fate is known: at once if it is, else on a thread of ottla's, one callback after
-    /// the other.
+    /// Calls `callback(delivery)` once when the fate is known.
+    ///
+    /// It calls at once if the fate is known already, else on a thread of ottla's, one callback after the other.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
@@ -280,79 +264,23 @@ fn array<'py>(py: Python<'py>, code: char, bytes: &[u8]) -> PyResult<Bound<'py, 
         .call1((code, PyBytes::new(py, bytes)))
 }
 
-/// The runs of one call: more than one where the rows name different topics.
-#[derive(Clone)]
-pub(crate) struct Runs(Arc<[Fates]>);
-
-impl Runs {
-    pub(crate) fn new(runs: Vec<Fates>) -> Self {
-        Runs(runs.into())
-    }
-
-    fn len(&self) -> usize {
-        self.0.iter().map(Fates::len).sum()
-    }
-
-    fn is_done(&self) -> bool {
-        self.0.iter().all(Fates::is_done)
-    }
-
-    async fn wait(self, timeout: Option<Duration>) -> Result<Report, Error> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
-        let mut whole = Report::default();
-        for run in self.0.iter() {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            append(&mut whole, run.wait(left).await?);
-        }
-        Ok(whole)
-    }
-
-    /// What became of all, once that is known.
-    fn report(&self) -> Option<Report> {
-        let mut whole = Report::default();
-        for run in self.0.iter() {
-            append(&mut whole, run.report()?);
-        }
-        Some(whole)
-    }
-
-    pub(crate) fn leave(&self) {
-        self.0.iter().for_each(Fates::leave);
-    }
-
-    fn on_done(&self, notify: impl FnOnce() + Send + Sync + 'static) {
-        // The last run to be done notifies, and so does this handle itself where there are no runs.
-        let last = Arc::new(OnDrop(Some(notify)));
-        for run in self.0.iter() {
-            let last = Arc::clone(&last);
-            run.on_done(move || drop(last));
-        }
+/// For a `repr`: how far the records are, and how many of them failed.
+fn state(runs: &Runs) -> String {
+    match runs.report() {
+        None => "pending".to_owned(),
+        Some(report) if report.errors.is_empty() => "done".to_owned(),
+        Some(report) => format!("done, {} failed", report.errors.len()),
     }
 }
 
-fn append(whole: &mut Report, report: Report) {
-    let before = whole.partitions.len();
-    whole.partitions.extend(report.partitions);
-    whole.offsets.extend(report.offsets);
-    whole.errors.extend(
-        report
-            .errors
-            .into_iter()
-            .map(|(row, error)| (before + row, error)),
-    );
+/// The deliveries of a call that sent many records, for the facade that made it.
+pub(crate) fn deliveries(py: Python<'_>, facade: Facade, runs: Asked<Runs>) -> PyResult<Py<PyAny>> {
+    Ok(match facade {
+        Facade::Sync => Py::new(py, Deliveries::new(runs))?.into_any(),
+        Facade::Asyncio => Py::new(py, AsyncDeliveries::new(runs))?.into_any(),
+    })
 }
 
-struct OnDrop<F: FnOnce()>(Option<F>);
-
-impl<F: FnOnce()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        if let Some(notify) = self.0.take() {
-            notify();
-        }
-    }
-}
-
-/// `(partitions, offsets)`, or the first row's error with a note about the others.
 /// The first row's error, with a note that counts them; `None` if all rows were delivered.
 fn first_failure(py: Python<'_>, report: &Report) -> PyResult<Option<PyErr>> {
     let Some((row, error)) = report.errors.first() else {
@@ -410,7 +338,7 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    pub(crate) fn new(runs: Asked<Runs>) -> Self {
+    fn new(runs: Asked<Runs>) -> Self {
         Deliveries {
             runs: Native::new("Deliveries", runs),
         }
@@ -431,7 +359,7 @@ impl Deliveries {
     /// Waits until every record's fate is known.
     ///
     /// Args:
-    ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` decides.
+    ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
     ///     check: Whether to raise where a record was not delivered.
     ///
     /// Returns:
@@ -452,7 +380,7 @@ impl Deliveries {
     /// Waits until every record's fate is known.
     ///
     /// Args:
-    ///     timeout: Seconds to wait at most; without it, until `delivery.timeout.ms` decides.
+    ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
     ///
     /// Returns:
     ///     The error of the first row that was not delivered, with a note that counts them; None if all were.
@@ -476,8 +404,9 @@ impl Deliveries {
         failures(py, &report)
     }
 
-    /// Calls `callback(deliveries)` once when every fate is known: at once if it is, else on a thread of ottla's, one callback
-    /// after the other.
+    /// Calls `callback(deliveries)` once when every fate is known.
+    ///
+    /// It calls at once if all are known already, else on a thread of ottla's, one callback after the other.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().runs.get()?.ask();
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
@@ -494,7 +423,7 @@ impl Deliveries {
         Ok(format!(
             "Deliveries({} records, {})",
             runs.len(),
-            if runs.is_done() { "done" } else { "pending" }
+            state(runs)
         ))
     }
 
@@ -503,14 +432,16 @@ impl Deliveries {
     }
 }
 
-/// The fate of many records, to be awaited: the value is partitions and offsets by row, as `result` returns them.
+/// The fate of many records, to be awaited.
+///
+/// The value of the await is partitions and offsets by row, as `result` returns them.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDeliveries {
     runs: Native<Arc<Asked<Runs>>>,
 }
 
 impl AsyncDeliveries {
-    pub(crate) fn new(runs: Asked<Runs>) -> Self {
+    fn new(runs: Asked<Runs>) -> Self {
         AsyncDeliveries {
             runs: Native::new("Deliveries", Arc::new(runs)),
         }
@@ -539,8 +470,9 @@ impl AsyncDeliveries {
         Ok(self.runs.get()?.peek().is_done())
     }
 
-    /// Partitions and offsets by row, as arrays of 32 and 64 bits that numpy and others take without a copy, once all are
-    /// known. Does not wait.
+    /// Partitions and offsets by row, once all are known. Does not wait.
+    ///
+    /// They are arrays of 32 and 64 bits that numpy and others take without a copy.
     ///
     /// Args:
     ///     check: Whether to raise where a record was not delivered; without it, the offset of such a row is -1.
@@ -555,7 +487,9 @@ impl AsyncDeliveries {
             .map_or_else(|| Err(not_done(py)), |report| written(py, &report, check))
     }
 
-    /// The error of the first row that was not delivered, with a note that counts them; None if all were. Does not wait.
+    /// The error of the first row that was not delivered; None if all were. Does not wait.
+    ///
+    /// A note of the error counts the rows that failed.
     ///
     /// Raises:
     ///     asyncio.InvalidStateError: Some fate is not known yet.
@@ -587,7 +521,7 @@ impl AsyncDeliveries {
         Ok(format!(
             "aio.Deliveries({} records, {})",
             runs.len(),
-            if runs.is_done() { "done" } else { "pending" }
+            state(runs)
         ))
     }
 

@@ -103,6 +103,11 @@ pub(crate) fn forked(what: &str) -> PyErr {
     )
 }
 
+/// For a client that was closed.
+pub(crate) fn closed() -> PyErr {
+    own("closed", "the client is closed")
+}
+
 /// For an argument that can never work.
 pub(crate) fn argument(text: &str) -> PyErr {
     own("argument", text)

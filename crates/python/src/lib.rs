@@ -1,5 +1,9 @@
 //! The Python extension module: thin shells that extract arguments, cross into Rust, and convert what comes back.
 //!
+//! A verb is written once: a method of a core (`ProducerCore`, ...) that returns an `Operation`. The facades in Python, which
+//! carry the documentation, wait for it or await it. What is called for each record or batch has no facade in between: the sync
+//! facades inherit it from `SyncProducer` and `SyncConsumer`.
+//!
 //! Which thread does what: threads of the runtime never attach to Python (`runtime`); a sync call waits on the caller's
 //! thread, detached, in slices that look for signals (`wait`); an asyncio call is polled by the task that awaits it, on the
 //! loop's thread (`operation`).
@@ -11,15 +15,19 @@ mod arrow;
 mod batch;
 mod broker;
 mod consumer;
+mod decoder;
 mod delivery;
 mod errors;
+mod events;
 mod memory;
 mod open;
 mod operation;
 mod options;
 mod outgoing;
+mod partitions;
 mod producer;
 mod protocol;
+mod runs;
 mod runtime;
 mod unasked;
 mod values;
@@ -31,17 +39,19 @@ mod _ottla {
     use super::*;
 
     #[pymodule_export]
-    use admin::Admin;
+    use admin::AdminCore;
     #[pymodule_export]
     use batch::{Batch, Record, RecordIterator};
     #[pymodule_export]
     use broker::{Broker, broker_properties};
     #[pymodule_export]
-    use consumer::{Batches, Consumer, Records};
+    use consumer::{Batches, ConsumerCore, Records, SyncConsumer};
     #[pymodule_export]
     use delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery};
     #[pymodule_export]
     use errors::error_kinds;
+    #[pymodule_export]
+    use events::EventQueue;
     #[pymodule_export]
     use open::close_at_exit;
     #[pymodule_export]
@@ -49,7 +59,7 @@ mod _ottla {
     #[pymodule_export]
     use options::properties;
     #[pymodule_export]
-    use producer::Producer;
+    use producer::{ProducerCore, SyncProducer};
     #[pymodule_export]
     use protocol::frames::{decode_frame, encode_request, encode_response};
     #[pymodule_export]

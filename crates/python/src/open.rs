@@ -9,8 +9,9 @@ use parking_lot::Mutex;
 use pyo3::exceptions::{PyResourceWarning, PyRuntimeWarning};
 use pyo3::prelude::*;
 
+use crate::operation::Operation;
 use crate::runtime::{self, Native};
-use crate::{unasked, wait};
+use crate::{errors, events, unasked, wait};
 
 /// How long the interpreter's exit waits for records of producers that were not closed.
 const EXIT: Duration = Duration::from_secs(5);
@@ -23,17 +24,19 @@ struct Open {
     closed: Arc<AtomicBool>,
 }
 
-/// Remembers a producer until the flag of its `closing` is set.
-pub(crate) fn remember(producer: &Producer, closing: &Closing) {
+/// Remembers a producer until it is closed.
+pub(crate) fn remember(producer: &Opened<Producer>) -> PyResult<()> {
+    let client = Native::new("Producer", producer.get()?.clone());
     let mut producers = PRODUCERS.lock();
     producers.retain(|open| !open.closed.load(Ordering::Relaxed));
     producers.push(Open {
-        client: Native::new("Producer", producer.clone()),
-        closed: Arc::clone(&closing.closed),
+        client,
+        closed: producer.closed(),
     });
+    Ok(())
 }
 
-/// Closes all producers that are still open; the interpreter calls it when it exits.
+/// Closes all producers that are still open, and logs what was not logged yet; the interpreter calls it when it exits.
 #[pyfunction]
 pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
     let producers = std::mem::take(&mut *PRODUCERS.lock());
@@ -59,56 +62,106 @@ pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
             )?;
         }
     }
-    Ok(())
+    events::log(py)
 }
 
-/// Whether a client was closed, and the warning if it never is.
-pub(crate) struct Closing {
+/// A client, whether it was closed, and the warning if it never is.
+pub(crate) struct Opened<T> {
     what: &'static str,
+    client: Native<T>,
     closed: Arc<AtomicBool>,
 }
 
-impl Closing {
-    pub(crate) fn new(what: &'static str) -> Self {
-        Closing {
+impl<T> Opened<T> {
+    /// `what` is the name of the class, for warnings and errors.
+    pub(crate) fn new(what: &'static str, client: T) -> Self {
+        Opened {
             what,
+            client: Native::new(what, client),
             closed: Arc::default(),
         }
     }
 
-    pub(crate) fn done(&self) {
-        self.closed.store(true, Ordering::Relaxed);
+    /// The client.
+    ///
+    /// # Errors
+    /// It was closed, or made before this process was forked.
+    pub(crate) fn get(&self) -> PyResult<&T> {
+        let client = self.client.get()?;
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(errors::closed());
+        }
+        Ok(client)
+    }
+
+    /// The client, also when it was closed: for what does no harm then.
+    pub(crate) fn even_closed(&self) -> PyResult<&T> {
+        self.client.get()
+    }
+
+    /// To be set when the client is closed.
+    pub(crate) fn closed(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.closed)
     }
 
     /// For a client that is being dropped: unless it was closed, warns and closes it in the background.
-    pub(crate) fn on_drop(&self, close: impl Future<Output = Result<(), Error>> + Send + 'static) {
+    pub(crate) fn on_drop<F>(&self, close: impl FnOnce(&T) -> F)
+    where
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let Ok(client) = self.client.get() else {
+            return;
+        };
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
         if let Ok(handle) = runtime::handle() {
-            let closed = Arc::clone(&self.closed);
+            let (close, closed) = (close(client), self.closed());
             handle.spawn(async move {
                 // The warning below is all that a forgotten client gets.
                 let _ = close.await;
                 closed.store(true, Ordering::Relaxed);
             });
         }
-        Python::try_attach(|py| {
-            // Objects go at any moment, also while an exception is on its way.
-            let on_its_way = PyErr::take(py);
-            let text = format!(
-                "unclosed {}: close it, or use it in a with statement",
-                self.what
-            );
-            let warned = std::ffi::CString::new(text)
-                .map_err(PyErr::from)
-                .and_then(|text| PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1));
-            if let Err(error) = warned {
-                error.write_unraisable(py, None);
-            }
-            if let Some(error) = on_its_way {
-                error.restore(py);
-            }
-        });
+        warn_unclosed(self.what);
     }
+}
+
+/// An operation that closes a client and marks it as closed. `tell` says how it went, once all is logged that happened.
+pub(crate) fn closing<F, T>(closed: Arc<AtomicBool>, close: F, tell: T) -> Operation
+where
+    F: Future<Output = Result<(), Error>> + Send + 'static,
+    T: FnOnce(Python<'_>, Result<(), Error>) -> PyResult<()> + Send + 'static,
+{
+    let close = async move {
+        let result = close.await;
+        closed.store(true, Ordering::Relaxed);
+        Ok(result)
+    };
+    Operation::new(close, |py, result| {
+        events::log(py)?;
+        tell(py, result).map(|()| py.None())
+    })
+}
+
+/// How a close went that has nothing else to tell.
+pub(crate) fn closed(py: Python<'_>, result: Result<(), Error>) -> PyResult<()> {
+    result.map_err(|error| errors::to_python(py, &error))
+}
+
+fn warn_unclosed(what: &str) {
+    Python::try_attach(|py| {
+        // Objects go at any moment, also while an exception is on its way.
+        let on_its_way = PyErr::take(py);
+        let text = format!("unclosed {what}: close it, or use it in a with statement");
+        let warned = std::ffi::CString::new(text)
+            .map_err(PyErr::from)
+            .and_then(|text| PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1));
+        if let Err(error) = warned {
+            error.write_unraisable(py, None);
+        }
+        if let Some(error) = on_its_way {
+            error.restore(py);
+        }
+    });
 }

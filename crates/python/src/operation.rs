@@ -1,13 +1,14 @@
-//! Awaiting from asyncio: one wake-up of the loop for many results.
+//! What a verb returns: an [`Operation`], which a sync facade waits for and an asyncio one awaits.
 //!
-//! An [`Operation`] is a Rust future that Python can `await`. It is polled once when it is awaited, so an answer that is
-//! already there never touches the loop. Otherwise its waker knows two things, a token and the [`CompletionQueue`] of the
+//! It is a Rust future. `wait` polls it on the caller's thread, detached, in slices that look for signals. `await` polls it
+//! once, so an answer that is already there never touches the loop. Otherwise its waker knows two things, a token and the [`CompletionQueue`] of the
 //! loop. Waking puts the token into the queue and, only if the queue was empty, a byte into a socket pair that the loop
 //! watches. The loop drains the tokens and resumes the tasks that wait for them, and these poll again.
 //!
 //! So runtime threads never attach to Python, and a result is taken by the very task that awaits it: cancelling the task
 //! drops the Rust future, which loses nothing as long as that future is cancel-safe.
 
+use std::future::poll_fn;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -20,11 +21,20 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::errors;
 use crate::runtime::{self, Native};
+use crate::{errors, wait};
+
+/// Who takes an operation's value. Few values differ between the two.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Facade {
+    /// A thread that waited.
+    Sync,
+    /// A task that awaited.
+    Asyncio,
+}
 
 /// What a finished operation knows: how to make its Python value, once attached.
-type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+type Outcome = Box<dyn FnOnce(Python<'_>, Facade) -> PyResult<Py<PyAny>> + Send>;
 type Pending = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 enum State {
@@ -50,7 +60,7 @@ impl State {
     }
 }
 
-/// Something under way that can be awaited, once. Any thread may hold it, one task awaits it.
+/// A call under way: wait for it or await it, once. Any thread may hold it.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Operation {
     state: Native<Mutex<State>>,
@@ -64,10 +74,20 @@ impl Operation {
         F: Future<Output = Result<T, ottla_client::Error>> + Send + 'static,
         C: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     {
+        Self::for_either(future, |py, _, value| convert(py, value))
+    }
+
+    /// An operation whose value depends on who takes it.
+    pub(crate) fn for_either<T, F, C>(future: F, convert: C) -> Self
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ottla_client::Error>> + Send + 'static,
+        C: FnOnce(Python<'_>, Facade, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    {
         let pending: Pending = Box::pin(async move {
             let result = future.await;
-            let outcome: Outcome = Box::new(move |py| match result {
-                Ok(value) => convert(py, value),
+            let outcome: Outcome = Box::new(move |py, facade| match result {
+                Ok(value) => convert(py, facade, value),
                 Err(error) => Err(errors::to_python(py, &error)),
             });
             outcome
@@ -77,10 +97,10 @@ impl Operation {
         }
     }
 
-    fn take(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn take(&self, py: Python<'_>, facade: Facade) -> PyResult<Py<PyAny>> {
         let state = std::mem::replace(&mut *self.state.get()?.lock(), State::Taken);
         match state {
-            State::Ready(outcome) => outcome(py),
+            State::Ready(outcome) => outcome(py, facade),
             State::Pending(_) | State::Taken => Err(PyRuntimeError::new_err(
                 "this was awaited already; await each call once",
             )),
@@ -90,6 +110,20 @@ impl Operation {
 
 #[pymethods]
 impl Operation {
+    /// Waits on this thread, and returns the result. A signal handler that raises, as Ctrl-C does, ends the wait.
+    fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let state = self.state.get()?;
+        wait::block_on(
+            py,
+            poll_fn(|context| match state.lock().poll(context.waker()) {
+                Ok(false) => Poll::Pending,
+                Ok(true) => Poll::Ready(Ok(())),
+                Err(error) => Poll::Ready(Err(error)),
+            }),
+        )??;
+        self.take(py, Facade::Sync)
+    }
+
     pub(crate) fn __await__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         static WAIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let state = slf.get().state.get()?;
@@ -107,7 +141,7 @@ impl Operation {
 
     /// Of an operation that is done: ends the `await` with the value.
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let value = self.take(py)?;
+        let value = self.take(py, Facade::Asyncio)?;
         // A tuple as the argument, for a value that is itself a tuple or an exception would be unpacked.
         Err(PyStopIteration::new_err((value,)))
     }
@@ -125,7 +159,7 @@ impl Operation {
     /// The result of an operation that is done.
     #[pyo3(name = "take")]
     fn py_take(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.take(py)
+        self.take(py, Facade::Asyncio)
     }
 }
 
@@ -163,7 +197,7 @@ impl Shared {
     }
 }
 
-/// Tokens of operations worth asking again. One per event loop, drained on its thread.
+/// Tokens of what is worth asking again. One for each thread that watches its descriptor, drained there.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct CompletionQueue {
     shared: Native<Arc<Shared>>,

@@ -11,9 +11,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 
-use crate::delivery::Runs;
+use crate::runs::Runs;
 use crate::unasked::Asked;
-use crate::values::{Payload, Place, Text};
+use crate::values::{Payload, Place, Text, timestamp_ms};
 use crate::{arrow, errors};
 
 /// Rows that room is made for before they are seen: a length is only what an object says of itself.
@@ -34,7 +34,7 @@ impl Outgoing {
         value: Option<Bound<'_, PyAny>>,
         key: Option<Bound<'_, PyAny>>,
         partition: Option<i32>,
-        timestamp_ms: Option<i64>,
+        timestamp: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         Ok(Outgoing {
@@ -55,7 +55,7 @@ impl Outgoing {
                 value,
             )?,
             partition,
-            timestamp_ms,
+            timestamp_ms: timestamp.map(timestamp_ms).transpose()?,
             headers: self::headers(
                 Place {
                     what: "headers",
@@ -202,11 +202,14 @@ impl Table {
             Ok(())
         })?;
         each("partitions", partitions, &mut rows, |at, row, partition| {
-            row.partition = number("partition", at, &partition)?;
+            row.partition = noted("partition", at, &partition, partition.extract())?;
             Ok(())
         })?;
         each("timestamps", timestamps, &mut rows, |at, row, timestamp| {
-            row.timestamp_ms = number("timestamp", at, &timestamp)?;
+            if !timestamp.is_none() {
+                let time = noted("timestamp", at, &timestamp, timestamp_ms(&timestamp))?;
+                row.timestamp_ms = Some(time);
+            }
             Ok(())
         })?;
         each("headers", headers, &mut rows, |at, row, headers| {
@@ -343,12 +346,9 @@ fn each<'py>(
     Ok(())
 }
 
-/// A number of a column, or None; an error of Python's names the row.
-fn number<'py, T>(what: &str, row: usize, object: &Bound<'py, PyAny>) -> PyResult<Option<T>>
-where
-    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
-{
-    object.extract().inspect_err(|error: &PyErr| {
+/// What an item of a column is read as; an error of Python's names the row.
+fn noted<T>(what: &str, row: usize, object: &Bound<'_, PyAny>, read: PyResult<T>) -> PyResult<T> {
+    read.inspect_err(|error: &PyErr| {
         // Where a note cannot be added, the error is told without it.
         let _ = errors::note(object.py(), error, &format!("{what} of row {row}"));
     })

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ottla_client::{Deliveries, Delivery, Error, Producer, Unasked};
 use pyo3::prelude::*;
 
-use crate::delivery::Runs;
 use crate::errors;
+use crate::runs::Runs;
 
 /// The error of a close, or else of the failures since the last time. Who hears of the one need not hear of the other.
 pub(crate) fn after_close(

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
 
 use crate::errors;
 
@@ -111,6 +113,63 @@ impl Text {
         // SAFETY: `new` takes the bytes from a str.
         unsafe { std::str::from_utf8_unchecked(self.0.as_slice()) }
     }
+}
+
+/// One name, or many.
+pub(crate) fn names(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    match object.cast::<PyString>() {
+        Ok(name) => Ok(vec![name.to_str()?.to_owned()]),
+        Err(_) => object.try_iter()?.map(|name| name?.extract()).collect(),
+    }
+}
+
+/// A point in time as Python gives it: milliseconds since 1970 UTC, or a datetime that knows its time zone.
+pub(crate) fn timestamp_ms(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let ms = match object.cast::<PyInt>() {
+        Ok(number) => number.extract()?,
+        Err(_) => match datetime_ms(object)? {
+            Some(ms) => ms,
+            // Whatever else can stand for an int, such as those of numpy.
+            None => object.extract()?,
+        },
+    };
+    if ms < 0 {
+        return Err(errors::argument(&format!(
+            "a timestamp is a number of milliseconds since 1970 UTC, from 0 up, and was {ms}"
+        )));
+    }
+    Ok(ms)
+}
+
+/// Milliseconds of a datetime, rounded down; `None` for another object.
+fn datetime_ms(object: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static MILLISECOND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = object.py();
+    let class = CLASS.import(py, "datetime", "datetime")?;
+    if !object.is_instance(class)? {
+        return Ok(None);
+    }
+    if object.call_method0(intern!(py, "utcoffset"))?.is_none() {
+        return Err(errors::argument(
+            "a datetime without a time zone names no point in time: write datetime.now(timezone.utc), or moment.astimezone() \
+             if it is local time",
+        ));
+    }
+    let epoch = EPOCH.get_or_try_init(py, || {
+        let utc = py.import("datetime")?.getattr("timezone")?.getattr("utc")?;
+        let epoch = class.call_method1("fromtimestamp", (0, utc))?;
+        PyResult::Ok(epoch.unbind())
+    })?;
+    let millisecond = MILLISECOND.get_or_try_init(py, || {
+        let arguments = PyDict::new(py);
+        arguments.set_item("milliseconds", 1)?;
+        let class = py.import("datetime")?.getattr("timedelta")?;
+        PyResult::Ok(class.call((), Some(&arguments))?.unbind())
+    })?;
+    let since = object.sub(epoch)?;
+    since.floor_div(millisecond)?.extract().map(Some)
 }
 
 /// The longest that a call waits: ten years, which a clock can still add to now.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
+from ottla._habits import missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,10 +24,13 @@ class Admin:
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         config: Properties by Kafka's names, such as `{"request.timeout.ms": 5000}`.
-        **properties: The same with underscores, such as `request_timeout_ms=5000`.
+        **properties: The same with underscores, such as `request_timeout_ms=5000`. `ottla config admin` lists them all.
 
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
+
+    Where a call is about several topics and some fail, the first error is raised; its `failures` has all of them by
+    name.
 
     Example:
         ```python
@@ -44,7 +48,7 @@ class Admin:
         config: Mapping[str, ConfigValue] | None = None,
         **properties: Unpack[AdminProperties],
     ) -> None:
-        self._core = _ottla.Admin(bootstrap_servers, config=config, **properties)
+        self._core = _ottla.AdminCore(bootstrap_servers, config=config, **properties)
 
     async def create_topics(
         self,
@@ -53,28 +57,81 @@ class Admin:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Create topics. See `ottla.Admin.create_topics`."""
-        await self._core._create_topics(topics, validate_only, timeout)
+        """Creates topics.
+
+        Args:
+            topics: `NewTopic`s; a name alone is a topic of one partition.
+            validate_only: Only checks whether they could be created.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            AlreadyExistsError: A topic of that name is there.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none could be asked in time.
+        """
+        await self._core.create_topics(topics, validate_only, timeout)
 
     async def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
-        """Delete topics. See `ottla.Admin.delete_topics`."""
-        await self._core._delete_topics(topics, timeout)
+        """Deletes topics and all their records.
+
+        Args:
+            topics: Names of topics.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            NotFoundError: There is no topic of that name.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none could be asked in time.
+        """
+        await self._core.delete_topics(topics, timeout)
 
     async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> list[str]:
-        """List the names of topics. See `ottla.Admin.list_topics`."""
-        return cast("list[str]", await self._core._list_topics(internal, timeout))
+        """Lists the names of all topics, sorted.
+
+        Args:
+            internal: With those that Kafka keeps for itself.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none could be asked in time.
+        """
+        topics: list[str] = await self._core.list_topics(internal, timeout)
+        return topics
 
     async def describe_topics(
         self, topics: str | Iterable[str], *, timeout: float | None = None
     ) -> dict[str, TopicDescription]:
-        """Describe topics and their partitions. See `ottla.Admin.describe_topics`."""
-        return cast("dict[str, TopicDescription]", await self._core._describe_topics(topics, timeout))
+        """Describes topics and their partitions.
+
+        Args:
+            topics: Names of topics.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            Descriptions by name.
+
+        Raises:
+            NotFoundError: There is no topic of that name.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none could be asked in time.
+        """
+        described: dict[str, TopicDescription] = await self._core.describe_topics(topics, timeout)
+        return described
 
     async def close(self, timeout: float | None = None) -> None:
-        """Disconnect. See `ottla.Admin.close`."""
-        await self._core._close(timeout)
+        """Disconnects. Closing twice does no harm.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
+
+        Raises:
+            KafkaTimeoutError: Not everything has ended in time. The client is closed all the same.
+        """
+        await self._core.close(timeout)
 
     async def __aenter__(self) -> Self:
+        self._core.check()
         return self
 
     async def __aexit__(
@@ -82,5 +139,12 @@ class Admin:
     ) -> None:
         await self.close()
 
-    def __reduce__(self) -> str:
-        return self._core.__reduce__()
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Admin holds connections and cannot be pickled: send its options, and make the admin where it is used"
+        )
+
+    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing("aio.Admin", name)

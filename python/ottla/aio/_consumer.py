@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
+from ottla._habits import missing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
+    from datetime import datetime
     from types import TracebackType
 
     from typing_extensions import Self, Unpack
@@ -18,22 +20,32 @@ if TYPE_CHECKING:
 
 
 class Consumer:
-    """Reads records, for asyncio. One task at a time polls; others may ask for offsets meanwhile.
+    """Reads records, for asyncio. Tasks may share it: their polls wait for each other.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
-        topics: Topics of which all partitions are read, from where `auto.offset.reset` says.
+        topics: A topic, or several, of which all partitions are read, from where `auto.offset.reset` says. Their
+        partitions
+            are found by the first poll.
         config: Properties by Kafka's names, such as `{"auto.offset.reset": "earliest"}`.
-        **properties: The same with underscores, such as `auto_offset_reset="earliest"`.
+        **properties: The same with underscores, such as `auto_offset_reset="earliest"`. `ottla config consumer` lists
+        them.
 
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
 
+    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which does.
+    Consumer groups are not there yet: choose partitions with `topics` or `assign`.
+
+    Iterating over it gives records without end, one fetch of a batch for many. Where a loop is left, nothing is lost:
+    the next poll or loop goes on with the next record. Every other call may be made inside the loop; positions count
+    from the record that the loop is given next.
+
     Example:
         ```python
-        async with aio.Consumer("localhost:9092", topics=["flights"]) as consumer:
+        async with aio.Consumer("localhost:9092", topics=["flights"], auto_offset_reset="earliest") as consumer:
             async for record in consumer:
-                print(record.value)
+                print(record.offset, record.value)
         ```
     """
 
@@ -47,97 +59,242 @@ class Consumer:
         config: Mapping[str, ConfigValue] | None = None,
         **properties: Unpack[ConsumerProperties],
     ) -> None:
-        self._core = _ottla.Consumer(bootstrap_servers, topics=topics, config=config, **properties)
+        self._core = _ottla.ConsumerCore(bootstrap_servers, topics=topics, config=config, **properties)
 
     def assign(self, partitions: Iterable[Partition]) -> None:
-        """Read these partitions and no others. See `ottla.Consumer.assign`."""
+        """Reads these partitions and no others.
+
+        Args:
+            partitions: `TopicPartition`s or `(topic, partition)` pairs. One with an offset is read from there, one
+                without from where it stands if it was assigned before, else from where `auto.offset.reset` says.
+
+        Raises:
+            ArgumentError: A partition or an offset is negative; nothing was changed.
+            ClosedError: The consumer is closed.
+        """
         self._core.assign(partitions)
 
     def assignment(self) -> list[TopicPartition]:
-        """List the partitions that are read. See `ottla.Consumer.assignment`."""
+        """Lists the partitions that are read, sorted; those of `topics` in the constructor from the first poll on."""
         return self._core.assignment()
 
+    def paused(self) -> list[TopicPartition]:
+        """Lists the partitions that are paused, sorted."""
+        return self._core.paused()
+
     def seek(self, partition: Partition, offset: int | None = None) -> None:
-        """Go on reading a partition at an offset. See `ottla.Consumer.seek`."""
+        """Goes on reading a partition at an offset.
+
+        Args:
+            partition: A partition that is assigned.
+            offset: The offset of the next record; without it, that of the `TopicPartition`.
+
+        Raises:
+            ArgumentError: The partition is not assigned, or the offset is negative.
+            ClosedError: The consumer is closed.
+        """
         self._core.seek(partition, offset)
 
     def seek_to_beginning(self, partitions: Iterable[Partition] | None = None) -> None:
-        """Go on reading at the first record there is. See `ottla.Consumer.seek_to_beginning`."""
-        self._core.seek_to_beginning(partitions)
+        """Goes on reading at the first record there is.
+
+        Args:
+            partitions: Partitions that are assigned; without them, all that are, and those of `topics` in the
+                constructor.
+
+        Raises:
+            ArgumentError: A partition is not assigned.
+            ClosedError: The consumer is closed.
+        """
+        self._core.seek_to(partitions, end=False)
 
     def seek_to_end(self, partitions: Iterable[Partition] | None = None) -> None:
-        """Go on reading after the last record there is. See `ottla.Consumer.seek_to_end`."""
-        self._core.seek_to_end(partitions)
+        """Goes on reading after the last record there is.
+
+        Args:
+            partitions: Partitions that are assigned; without them, all that are, and those of `topics` in the
+                constructor.
+
+        Raises:
+            ArgumentError: A partition is not assigned.
+            ClosedError: The consumer is closed.
+        """
+        self._core.seek_to(partitions, end=True)
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Return no more records of these partitions. See `ottla.Consumer.pause`."""
+        """Returns no more records of these partitions until `resume`. Others go on.
+
+        Args:
+            partitions: Partitions that are assigned.
+
+        Raises:
+            ArgumentError: A partition is not assigned.
+            ClosedError: The consumer is closed.
+        """
         self._core.pause(partitions)
 
     def resume(self, partitions: Iterable[Partition]) -> None:
-        """Return records of these partitions again. See `ottla.Consumer.resume`."""
+        """Returns records of these partitions again.
+
+        Args:
+            partitions: Partitions that are assigned.
+
+        Raises:
+            ArgumentError: A partition is not assigned.
+            ClosedError: The consumer is closed.
+        """
         self._core.resume(partitions)
 
-    def paused(self) -> list[TopicPartition]:
-        """List the partitions that are paused."""
-        return self._core.paused()
-
     async def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch:
-        """Wait for records. See `ottla.Consumer.poll`."""
-        return cast("Batch", await self._core._poll(timeout, max_records))
+        """Waits for records, and returns as soon as there is one.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+            max_records: Records to return at most; without it, `max.poll.records`.
+
+        Returns:
+            The records, as columns. An empty batch when there was nothing, though brokers could be asked.
+
+        Raises:
+            UnreachableError: No broker could be reached in time.
+            OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`.
+            NotFoundError: A topic does not exist.
+            CorruptRecordError: Records do not decode; every poll raises this until a seek goes past them.
+            ClosedError: The consumer is closed.
+        """
+        batch: Batch = await self._core.poll(timeout, max_records)
+        return batch
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Iterate over batches of records without end. See `ottla.Consumer.batches`."""
+        """Iterates over batches without end, none of them empty. It waits where there are no records yet."""
         while True:
             batch = await self.poll(None)
             if len(batch):
                 yield batch
 
     async def __aiter__(self) -> AsyncIterator[Record]:
-        """Iterate over records without end, awaiting once for each batch."""
+        """Iterates over records without end, awaiting once for each batch."""
         core = self._core
         while True:
-            record = core._next_record()
+            record = core.next_record()
             if record is None:
-                await core._iterate()
+                await core.poll_to_iterate()
             else:
                 yield record
 
     async def position(self, partition: Partition, timeout: float | None = None) -> int:
-        """Find the offset of the next record that is read. See `ottla.Consumer.position`."""
-        return cast("int", await self._core._position(partition, timeout))
+        """Finds the offset of the next record that is read.
+
+        Args:
+            partition: A partition that is assigned.
+            timeout: Seconds to wait at most, for the whole call, where brokers must be asked. 0 does not wait; None
+                waits `default.api.timeout.ms`.
+
+        Raises:
+            ArgumentError: The partition is not assigned.
+            ClosedError: The consumer is closed.
+            KafkaError: No broker could be asked in time.
+        """
+        offset: int = await self._core.position(partition, timeout)
+        return offset
 
     async def beginning_offsets(
         self, partitions: Iterable[Partition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Find the first offset of each partition. See `ottla.Consumer.beginning_offsets`."""
-        return cast("dict[TopicPartition, int]", await self._core._beginning_offsets(partitions, timeout))
+        """Finds the first offset that each partition still holds.
+
+        Args:
+            partitions: `TopicPartition`s or `(topic, partition)` pairs; they need not be assigned.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+            KafkaError: A partition does not exist, or no broker could be asked in time.
+        """
+        offsets: dict[TopicPartition, int] = await self._core.beginning_offsets(partitions, timeout)
+        return offsets
 
     async def end_offsets(
         self, partitions: Iterable[Partition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Find the offset after the last record of each partition. See `ottla.Consumer.end_offsets`."""
-        return cast("dict[TopicPartition, int]", await self._core._end_offsets(partitions, timeout))
+        """Finds the offset after the last record of each partition.
+
+        With `isolation.level=read_committed` it is the one after the last record that is decided.
+
+        Args:
+            partitions: `TopicPartition`s or `(topic, partition)` pairs; they need not be assigned.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+            KafkaError: A partition does not exist, or no broker could be asked in time.
+        """
+        offsets: dict[TopicPartition, int] = await self._core.end_offsets(partitions, timeout)
+        return offsets
 
     async def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int], timeout: float | None = None
+        self,
+        timestamps: Mapping[TopicPartition, int | datetime] | Mapping[tuple[str, int], int | datetime],
+        timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Find the first record at or after a time. See `ottla.Consumer.offsets_for_times`."""
-        found = await self._core._offsets_for_times(timestamps, timeout)
-        return cast("dict[TopicPartition, OffsetAndTimestamp | None]", found)
+        """Finds the first record of each partition at or after a time.
+
+        Args:
+            timestamps: Milliseconds since 1970 UTC, or datetimes with a time zone, by partition.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            Offset and time by partition; None where no record is as late.
+
+        Raises:
+            ArgumentError: A time is negative, or a datetime without a time zone.
+            ClosedError: The consumer is closed.
+            KafkaError: A partition does not exist, or no broker could be asked in time.
+        """
+        found: dict[TopicPartition, OffsetAndTimestamp | None]
+        found = await self._core.offsets_for_times(timestamps, timeout)
+        return found
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """List the numbers of a topic's partitions. See `ottla.Consumer.partitions_for`."""
-        return cast("list[int]", await self._core._partitions_for(topic, timeout))
+        """Finds the numbers of a topic's partitions, in order.
+
+        Args:
+            topic: The topic's name.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+            KafkaError: The topic is not known, or no broker could be asked in time.
+        """
+        partitions: list[int] = await self._core.partitions_for(topic, timeout)
+        return partitions
 
     async def lag(self, timeout: float | None = None) -> dict[TopicPartition, int]:
-        """Count the records between the position and the end of each partition. See `ottla.Consumer.lag`."""
-        return cast("dict[TopicPartition, int]", await self._core._lag(timeout))
+        """Counts the offsets between the position and the end of each assigned partition.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+            KafkaError: A position or an end could not be found in time.
+        """
+        lag: dict[TopicPartition, int] = await self._core.lag(timeout)
+        return lag
 
     async def close(self, timeout: float | None = None) -> None:
-        """Disconnect. See `ottla.Consumer.close`."""
-        await self._core._close(timeout)
+        """Disconnects. Closing twice does no harm.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
+
+        Raises:
+            KafkaTimeoutError: Not everything has ended in time. The consumer is closed all the same.
+        """
+        await self._core.close(timeout)
 
     async def __aenter__(self) -> Self:
+        self._core.check()
         return self
 
     async def __aexit__(
@@ -145,5 +302,13 @@ class Consumer:
     ) -> None:
         await self.close()
 
-    def __reduce__(self) -> str:
-        return self._core.__reduce__()
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Consumer holds connections and cannot be pickled: send its options, "
+            "and make the consumer where it is used"
+        )
+
+    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing("aio.Consumer", name)

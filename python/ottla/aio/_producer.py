@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
+from ottla._habits import missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
     from types import TracebackType
 
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Never, Self, Unpack
 
-    from ottla._ottla import ArrowArray, ArrowStream, AsyncDeliveries, AsyncDelivery, Data, Headers, Servers
+    from ottla._ottla import ArrowArray, ArrowStream, Data, Headers, Servers
+    from ottla._ottla import AsyncDeliveries as Deliveries
+    from ottla._ottla import AsyncDelivery as Delivery
     from ottla._properties import ConfigValue, ProducerProperties
 
 
@@ -22,15 +26,17 @@ class Producer:
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         config: Properties by Kafka's names, such as `{"linger.ms": 5}`.
-        **properties: The same with underscores, such as `linger_ms=5`.
+        **properties: The same with underscores, such as `linger_ms=5`. `ottla config producer` lists them all.
 
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
 
+    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which does.
+
     Example:
         ```python
-        async with aio.Producer("localhost:9092") as producer:
-            delivery = await producer.send("flights", b"N123")
+        async with aio.Producer("localhost:9092", compression_type="zstd") as producer:
+            delivery = await producer.send("flights", b"N123", key=b"JFK")
             print((await delivery).offset)
         ```
     """
@@ -44,29 +50,51 @@ class Producer:
         config: Mapping[str, ConfigValue] | None = None,
         **properties: Unpack[ProducerProperties],
     ) -> None:
-        self._core = _ottla.Producer(bootstrap_servers, config=config, **properties)
+        self._core = _ottla.ProducerCore(bootstrap_servers, config=config, **properties)
 
     async def send(
         self,
         topic: str,
         value: Data | None = None,
-        *,
+        *_positional: Never,
         key: Data | None = None,
         partition: int | None = None,
-        timestamp: int | None = None,
+        timestamp: int | datetime | None = None,
         headers: Headers | None = None,
-    ) -> AsyncDelivery:
-        """Put a record into its batch, waiting only where there is no room for it.
+    ) -> Delivery:
+        """Puts a record into its batch, and returns its delivery.
 
-        See `ottla.Producer.send` for the arguments and errors.
+        It waits only where there is no room, or the topic is not known yet, up to `max.block.ms`.
+
+        Args:
+            topic: The topic's name.
+            value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
+            key: As `value`. Records of one key go to one partition, the one that Java's client would choose.
+            partition: The partition's number, where neither the key nor the partitioner is to choose it.
+            timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; now, if not given.
+            headers: Pairs of a str and a value, or a dict of them.
 
         Returns:
             The record's delivery: await it for where the record was written.
+
+        Raises:
+            TypeError: A value is of another type.
+            ArgumentError: The topic's name is empty or longer than 249 characters, or the timestamp is negative or a
+                datetime without a time zone.
+            TooLargeError: The record is larger than `max.request.size`.
+            ClosedError: The producer is closed.
+            KafkaError: There was no room in time; the cause is what kept the buffer full or the topic unknown.
         """
-        sent = self._core._send(topic, value, key, partition, timestamp, headers)
+        if _positional:
+            raise TypeError(
+                "send takes only the topic and the value by position; name the others: send(topic, value, key=..., "
+                "partition=...)"
+            )
+        sent = self._core.send(topic, value, key, partition, timestamp, headers)
         if isinstance(sent, _ottla.AsyncDelivery):
             return sent
-        return cast("AsyncDelivery", await sent)
+        delivery: Delivery = await sent
+        return delivery
 
     async def send_many(
         self,
@@ -75,30 +103,94 @@ class Producer:
         *,
         keys: Iterable[Data | None] | None = None,
         partitions: Iterable[int | None] | None = None,
-        timestamps: Iterable[int | None] | None = None,
+        timestamps: Iterable[int | datetime | None] | None = None,
         headers: Iterable[Headers | None] | None = None,
-    ) -> AsyncDeliveries:
-        """Send many records in one call, waiting only where there is no room. See `ottla.Producer.send_many`."""
-        sent = self._core._send_many(topic, values, keys, partitions, timestamps, headers)
-        return cast("AsyncDeliveries", await sent)
+    ) -> Deliveries:
+        """Sends many records in one call, which costs far less than as many calls of `send`.
 
-    async def send_arrow(self, topic: str | None, data: ArrowArray | ArrowStream) -> AsyncDeliveries:
-        """Send the rows of a table, waiting only where there is no room. See `ottla.Producer.send_arrow`."""
-        return cast("AsyncDeliveries", await self._core._send_arrow(topic, data))
+        Args:
+            topic: The topic's name.
+            values: An iterable of what `send` takes as a value, or an Arrow column of binary or text values.
+            keys: As many keys, each as in `send`.
+            partitions: As many numbers of partitions, or None where the key or the partitioner is to choose.
+            timestamps: As many times, each as in `send`.
+            headers: As many headers, each as in `send`.
+
+        Returns:
+            The deliveries of all, in columns.
+
+        Raises:
+            TypeError: A value is of another type; nothing was sent.
+            ArgumentError: A column is longer or shorter than the values, a timestamp is negative or a datetime without
+                a time zone, or the topic's name is empty or longer than 249 characters; nothing was sent.
+            ClosedError: The producer is closed.
+            KafkaError: There was no room in time for any of them.
+        """
+        sent: Deliveries = await self._core.send_many(topic, values, keys, partitions, timestamps, headers)
+        return sent
+
+    async def send_arrow(self, topic: str | None, data: ArrowArray | ArrowStream) -> Deliveries:
+        """Sends the rows of a table.
+
+        Args:
+            topic: The topic's name; None takes each row's from the column `topic`.
+            data: Anything with `__arrow_c_stream__` or `__arrow_c_array__`: a pyarrow or polars table, a `Batch`. Its
+                columns are found by name: `value` is needed, `key`, `partition`, `timestamp` and `headers` are
+                optional, with the types that a `Batch` has; others are ignored.
+
+        Returns:
+            The deliveries of all rows, in columns.
+
+        Raises:
+            TypeError: The data is not Arrow data, or not a table.
+            ArgumentError: A column is missing or has another type, or a topic's name is empty or longer than 249
+                characters; nothing was sent.
+            ClosedError: The producer is closed.
+            KafkaError: There was no room in time for any of them.
+        """
+        sent: Deliveries = await self._core.send_arrow(topic, data)
+        return sent
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Wait until every record sent so far is delivered or has failed. See `ottla.Producer.flush`."""
-        await self._core._flush(timeout)
+        """Sends everything without lingering, and waits until each record sent so far is delivered or has failed.
 
-    async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """List the numbers of a topic's partitions. See `ottla.Producer.partitions_for`."""
-        return cast("list[int]", await self._core._partitions_for(topic, timeout))
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits until
+                `delivery.timeout.ms` has decided about each record.
+
+        Raises:
+            KafkaError: Some records are undecided when the time is up; the cause is what keeps them. Or one of the
+                records failed whose deliveries were let go unasked; failures of others are told by their deliveries.
+        """
+        await self._core.flush(timeout)
 
     async def close(self, timeout: float | None = None) -> None:
-        """Flush and disconnect. See `ottla.Producer.close`."""
-        await self._core._close(timeout)
+        """Flushes, then disconnects. Records that are left when the time is up fail. Closing twice does no harm.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `delivery.timeout.ms`.
+
+        Raises:
+            KafkaError: Not all records were decided in time, or as with `flush`. The producer is closed all the same.
+        """
+        await self._core.close(timeout)
+
+    async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
+        """Finds the numbers of a topic's partitions, in order.
+
+        Args:
+            topic: The topic's name.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Raises:
+            ClosedError: The producer is closed.
+            KafkaError: The topic is not there, or no broker could be asked in time.
+        """
+        partitions: list[int] = await self._core.partitions_for(topic, timeout)
+        return partitions
 
     async def __aenter__(self) -> Self:
+        self._core.check()
         return self
 
     async def __aexit__(
@@ -106,5 +198,13 @@ class Producer:
     ) -> None:
         await self.close()
 
-    def __reduce__(self) -> str:
-        return self._core.__reduce__()
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Producer holds connections and cannot be pickled: send its options, "
+            "and make the producer where it is used"
+        )
+
+    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing("aio.Producer", name)

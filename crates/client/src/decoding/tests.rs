@@ -77,6 +77,12 @@ impl Chunk for Offsets {
     fn split_to(&mut self, _: usize) -> Offsets {
         unreachable!("only whole chunks are asked for")
     }
+    fn slice(&self, _: usize, _: usize) -> Offsets {
+        unreachable!("only whole chunks are asked for")
+    }
+    fn offset(&self, row: usize) -> i64 {
+        self.0 + row as i64
+    }
     fn next_offset(&self) -> i64 {
         self.1
     }

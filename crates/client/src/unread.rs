@@ -1,0 +1,183 @@
+//! Records that an iteration took from its consumer and did not hand out yet.
+//!
+//! To the engine they are given out. To the caller they are still to come: positions count from the first of them, the next
+//! poll returns them, and a seek drops those of its partition.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::consumer::Chunk;
+
+/// Decoded records of one partition, and the row of the next one.
+struct Begun<C> {
+    topic: Arc<str>,
+    partition: i32,
+    chunk: Arc<C>,
+    row: usize,
+}
+
+impl<C: Chunk> Begun<C> {
+    fn is(&self, topic: &str, partition: i32) -> bool {
+        *self.topic == *topic && self.partition == partition
+    }
+
+    fn left(&self) -> usize {
+        self.chunk.len().saturating_sub(self.row)
+    }
+}
+
+/// Runs in the order in which they are handed out.
+pub(crate) struct Unread<C>(VecDeque<Begun<C>>);
+
+impl<C> Default for Unread<C> {
+    fn default() -> Self {
+        Unread(VecDeque::new())
+    }
+}
+
+impl<C: Chunk> Unread<C> {
+    pub(crate) fn push(&mut self, topic: Arc<str>, partition: i32, chunk: C) {
+        self.0.push_back(Begun {
+            topic,
+            partition,
+            chunk: Arc::new(chunk),
+            row: 0,
+        });
+    }
+
+    /// Hands out the next record: its chunk, and its row there.
+    pub(crate) fn next(&mut self) -> Option<(Arc<C>, usize)> {
+        loop {
+            let begun = self.0.front_mut()?;
+            let row = begun.row;
+            if row < begun.chunk.len() {
+                begun.row = row + 1;
+                return Some((Arc::clone(&begun.chunk), row));
+            }
+            self.0.pop_front();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|begun| begun.left() == 0)
+    }
+
+    /// Hands out as many records as this at once.
+    pub(crate) fn take(&mut self, mut records: usize) -> Vec<C> {
+        let mut chunks = Vec::new();
+        while records > 0 {
+            let Some(begun) = self.0.front_mut() else {
+                break;
+            };
+            let count = begun.left().min(records);
+            if count > 0 {
+                chunks.push(begun.chunk.slice(begun.row, count));
+                begun.row += count;
+                records -= count;
+            }
+            if begun.left() == 0 {
+                self.0.pop_front();
+            }
+        }
+        chunks
+    }
+
+    /// The offset of the partition's next record, if there is one here.
+    pub(crate) fn position(&self, topic: &str, partition: i32) -> Option<i64> {
+        let begun = self
+            .0
+            .iter()
+            .find(|begun| begun.is(topic, partition) && begun.left() > 0)?;
+        Some(begun.chunk.offset(begun.row))
+    }
+
+    /// Drops the records of partitions that `keep` refuses.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&str, i32) -> bool) {
+        self.0.retain(|begun| keep(&begun.topic, begun.partition));
+    }
+
+    /// Drops the records of one partition.
+    pub(crate) fn forget(&mut self, topic: &str, partition: i32) {
+        self.0.retain(|begun| !begun.is(topic, partition));
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Offsets from the first to the one before the last.
+    #[derive(Debug, PartialEq)]
+    struct Offsets(i64, i64);
+
+    impl Chunk for Offsets {
+        fn len(&self) -> usize {
+            usize::try_from(self.1 - self.0).unwrap()
+        }
+        fn split_to(&mut self, _: usize) -> Self {
+            unreachable!("nothing here splits a chunk")
+        }
+        fn slice(&self, start: usize, length: usize) -> Self {
+            let start = self.0 + i64::try_from(start).unwrap();
+            Offsets(start, start + i64::try_from(length).unwrap())
+        }
+        fn offset(&self, row: usize) -> i64 {
+            self.0 + i64::try_from(row).unwrap()
+        }
+        fn next_offset(&self) -> i64 {
+            self.1
+        }
+        fn bytes(&self) -> usize {
+            0
+        }
+    }
+
+    fn unread(runs: &[(i32, i64, i64)]) -> Unread<Offsets> {
+        let mut unread = Unread::default();
+        for (partition, first, end) in runs {
+            unread.push("t".into(), *partition, Offsets(*first, *end));
+        }
+        unread
+    }
+
+    fn offsets(unread: &mut Unread<Offsets>) -> Vec<i64> {
+        std::iter::from_fn(|| unread.next().map(|(chunk, row)| chunk.offset(row))).collect()
+    }
+
+    #[test]
+    fn hands_out_one_after_the_other_and_knows_each_position() {
+        let mut unread = unread(&[(0, 5, 7), (1, 9, 9), (1, 20, 21), (0, 8, 9)]);
+        assert_eq!(unread.position("t", 0), Some(5));
+        assert_eq!(unread.position("t", 1), Some(20), "an empty run has none");
+        unread.next();
+        unread.next();
+        assert_eq!(unread.position("t", 0), Some(8));
+        assert_eq!(unread.position("u", 0), None);
+        assert_eq!(offsets(&mut unread), [20, 8]);
+        assert!(unread.is_empty());
+        assert_eq!(unread.position("t", 0), None);
+    }
+
+    #[test]
+    fn forgets_one_partition_and_keeps_the_others() {
+        let mut unread = unread(&[(0, 5, 7), (1, 20, 22), (0, 7, 9)]);
+        unread.next();
+        unread.forget("t", 0);
+        assert_eq!(unread.position("t", 0), None);
+        assert_eq!(offsets(&mut unread), [20, 21]);
+    }
+
+    #[test]
+    fn many_are_taken_at_once_from_where_the_iteration_stands() {
+        let mut unread = unread(&[(0, 5, 9), (1, 20, 22)]);
+        unread.next();
+        assert_eq!(unread.take(2), [Offsets(6, 8)]);
+        assert_eq!(unread.take(0), []);
+        assert_eq!(unread.take(9), [Offsets(8, 9), Offsets(20, 22)]);
+        assert!(unread.is_empty());
+    }
+}

@@ -1,0 +1,177 @@
+//! What clients tell, on its way to Python's `logging`.
+//!
+//! Threads of the runtime never attach to Python: they put events into one queue of the process and, if it was empty, ring a
+//! descriptor. `ottla._logging` owns the queue, watches the descriptor and asks for what there is.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use ottla_client::{Error, Events, Level, Observed, Told};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
+
+use crate::runtime::Native;
+
+/// The levels of `logging`.
+const LEVELS: [(Level, u8); 3] = [(Level::Debug, 10), (Level::Info, 20), (Level::Warning, 30)];
+
+/// The events of all clients of this process. Drained by one thread at a time.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct EventQueue {
+    events: Native<Arc<Events>>,
+    watched: UnixStream,
+}
+
+#[pymethods]
+impl EventQueue {
+    #[new]
+    fn new() -> PyResult<Self> {
+        let (watched, bell) = UnixStream::pair()?;
+        watched.set_nonblocking(true)?;
+        bell.set_nonblocking(true)?;
+        let events = Events::new(Level::Warning, move || {
+            // A full socket has bytes to wake with; a closed one has nobody to wake.
+            let _ = (&bell).write(&[1]);
+        });
+        Ok(EventQueue {
+            events: Native::new("queue of events", events),
+            watched,
+        })
+    }
+
+    /// The descriptor that becomes readable when there is something to drain.
+    fn fileno(&self) -> i32 {
+        self.watched.as_raw_fd()
+    }
+
+    /// From now on, only events of a level of `logging` or above it are made at all.
+    fn listen(&self, level: u8) -> PyResult<()> {
+        let least = LEVELS.iter().find(|(_, known)| *known >= level);
+        let least = least.map_or(Level::Warning, |(level, _)| *level);
+        self.events.get()?.listen(least);
+        Ok(())
+    }
+
+    /// The events since the last drain: level and logger, text, fields. Then how many were dropped, for want of a drain.
+    #[expect(clippy::type_complexity, reason = "a tuple for each event")]
+    fn drain<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Vec<(u8, &'static str, String, Bound<'py, PyDict>)>, u64)> {
+        let events = self.events.get()?;
+        let mut bytes = [0; 16];
+        // First the bytes, then the events: one that comes between the two leaves a byte behind, never the other way round.
+        loop {
+            match (&self.watched).read(&mut bytes) {
+                Ok(read) if read == bytes.len() => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        let told = events.drain();
+        let rows = told.iter().map(|told| {
+            let event = &told.event;
+            let level = LEVELS.iter().find(|(level, _)| *level == event.level());
+            Ok((
+                level.map_or(30, |(_, level)| *level),
+                event.logger(),
+                event.to_string(),
+                fields(py, told)?,
+            ))
+        });
+        Ok((rows.collect::<PyResult<_>>()?, events.take_dropped()))
+    }
+}
+
+/// The queue of this process, for a client that is being made.
+pub(crate) fn queue(py: Python<'_>) -> PyResult<Option<Arc<Events>>> {
+    static QUEUE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let queue = QUEUE.import(py, "ottla._logging", "queue")?.call0()?;
+    let events = Arc::clone(queue.cast::<EventQueue>()?.get().events.get()?);
+    Ok(Some(events))
+}
+
+/// Logs what there is, on this thread: before a call returns after which nobody may listen any more.
+pub(crate) fn log(py: Python<'_>) -> PyResult<()> {
+    // Where no client was made there is nothing to log, and the module would only be imported for it.
+    let modules = py.import("sys")?.getattr("modules")?;
+    if modules.contains("ottla._logging")? {
+        py.import("ottla._logging")?.call_method0("drain")?;
+    }
+    Ok(())
+}
+
+/// What a handler of `logging` may want to look at without reading the text.
+fn fields<'py>(py: Python<'py>, told: &Told) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    let name = format!("{:?}", told.event);
+    let name = name.split([' ', '{', '(']).next().unwrap_or_default();
+    fields.set_item(intern!(py, "kind"), PyString::new(py, name))?;
+    fields.set_item(intern!(py, "client"), &*told.client)?;
+    fields.set_item(intern!(py, "role"), told.role.name())?;
+    let (broker, place, cause) = about(&told.event);
+    let broker = broker.or_else(|| cause.and_then(Error::broker));
+    if let Some(broker) = broker {
+        fields.set_item(intern!(py, "broker"), broker)?;
+    }
+    let topic = place
+        .map(|(topic, _)| topic)
+        .or_else(|| cause.and_then(Error::topic));
+    if let Some(topic) = topic {
+        fields.set_item(intern!(py, "topic"), topic)?;
+    }
+    let partition = place
+        .and_then(|(_, partition)| partition)
+        .or_else(|| cause.and_then(Error::partition));
+    if let Some(partition) = partition {
+        fields.set_item(intern!(py, "partition"), partition)?;
+    }
+    if let Some(code) = cause.and_then(Error::code) {
+        fields.set_item(intern!(py, "code"), code.0)?;
+    }
+    Ok(fields)
+}
+
+type About<'a> = (
+    Option<&'a str>,
+    Option<(&'a str, Option<i32>)>,
+    Option<&'a Error>,
+);
+
+/// The broker, the topic with its partition, and the error that an event names.
+fn about(event: &Observed) -> About<'_> {
+    match event {
+        Observed::Connected { broker, .. }
+        | Observed::Answered { broker, .. }
+        | Observed::Throttled { broker, .. } => (Some(broker), None, None),
+        Observed::ConnectFailed { broker, cause, .. }
+        | Observed::Disconnected { broker, cause } => (Some(broker), None, Some(cause)),
+        Observed::Retried { cause, .. } | Observed::BatchFailed { cause, .. } => {
+            (None, None, Some(cause))
+        }
+        Observed::LeaderMoved {
+            topic, partition, ..
+        }
+        | Observed::OffsetReset {
+            topic, partition, ..
+        }
+        | Observed::BatchSent {
+            topic, partition, ..
+        } => (None, Some((topic, Some(*partition))), None),
+        Observed::PartitionStuck {
+            topic,
+            partition,
+            cause,
+        } => (None, Some((topic, Some(*partition))), Some(cause)),
+        Observed::PartitionsAdded { topic, .. } | Observed::TopicRecreated { topic } => {
+            (None, Some((topic, None)), None)
+        }
+        Observed::TopicMissing { topic, cause } => (None, Some((topic, None)), Some(cause)),
+        // What has none of them, and what is new.
+        _ => (None, None, None),
+    }
+}

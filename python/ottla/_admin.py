@@ -1,0 +1,150 @@
+"""The admin client for threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ottla import _ottla
+from ottla._habits import missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+    from typing_extensions import Self, Unpack
+
+    from ottla._ottla import Servers
+    from ottla._properties import AdminProperties, ConfigValue
+    from ottla._types import NewTopic, TopicDescription
+
+
+class Admin:
+    """Manages topics. Threads may share it.
+
+    Args:
+        bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
+        config: Properties by Kafka's names, such as `{"request.timeout.ms": 5000}`.
+        **properties: The same with underscores, such as `request_timeout_ms=5000`. `ottla config admin` lists them all.
+
+    Raises:
+        ConfigError: A property is unknown or has a value that is not allowed.
+
+    Where a call is about several topics and some fail, the first error is raised; its `failures` has all of them by
+    name.
+
+    Example:
+        ```python
+        with ottla.Admin("localhost:9092") as admin:
+            admin.create_topics([ottla.NewTopic("flights", partitions=4)])
+        ```
+    """
+
+    __slots__ = ("__weakref__", "_core")
+
+    def __init__(
+        self,
+        bootstrap_servers: Servers | None = None,
+        *,
+        config: Mapping[str, ConfigValue] | None = None,
+        **properties: Unpack[AdminProperties],
+    ) -> None:
+        self._core = _ottla.AdminCore(bootstrap_servers, config=config, **properties)
+
+    def create_topics(
+        self,
+        topics: NewTopic | str | Iterable[NewTopic | str],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Creates topics.
+
+        Args:
+            topics: `NewTopic`s; a name alone is a topic of one partition.
+            validate_only: Only checks whether they could be created.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            AlreadyExistsError: A topic of that name is there.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none could be asked in time.
+        """
+        self._core.create_topics(topics, validate_only, timeout).wait()
+
+    def delete_topics(self, topics: str | Iterable[str], *, timeout: float | None = None) -> None:
+        """Deletes topics and all their records.
+
+        Args:
+            topics: Names of topics.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            NotFoundError: There is no topic of that name.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none could be asked in time.
+        """
+        self._core.delete_topics(topics, timeout).wait()
+
+    def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> list[str]:
+        """Lists the names of all topics, sorted.
+
+        Args:
+            internal: With those that Kafka keeps for itself.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none could be asked in time.
+        """
+        topics: list[str] = self._core.list_topics(internal, timeout).wait()
+        return topics
+
+    def describe_topics(
+        self, topics: str | Iterable[str], *, timeout: float | None = None
+    ) -> dict[str, TopicDescription]:
+        """Describes topics and their partitions.
+
+        Args:
+            topics: Names of topics.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            Descriptions by name.
+
+        Raises:
+            NotFoundError: There is no topic of that name.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none could be asked in time.
+        """
+        described: dict[str, TopicDescription] = self._core.describe_topics(topics, timeout).wait()
+        return described
+
+    def close(self, timeout: float | None = None) -> None:
+        """Disconnects. Closing twice does no harm.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
+
+        Raises:
+            KafkaTimeoutError: Not everything has ended in time. The client is closed all the same.
+        """
+        self._core.close(timeout).wait()
+
+    def __enter__(self) -> Self:
+        self._core.check()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Admin holds connections and cannot be pickled: send its options, and make the admin where it is used"
+        )
+
+    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing("Admin", name)

@@ -1,0 +1,264 @@
+"""The consumer for threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ottla import _ottla
+from ottla._habits import missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ottla._ottla import Partition
+    from ottla._types import OffsetAndTimestamp, TopicPartition
+
+
+class Consumer(_ottla.SyncConsumer):
+    """Reads records. Threads may share it: their polls wait for each other.
+
+    Args:
+        bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
+        topics: A topic, or several, of which all partitions are read, from where `auto.offset.reset` says. Their
+        partitions
+            are found by the first poll.
+        config: Properties by Kafka's names, such as `{"auto.offset.reset": "earliest"}`.
+        **properties: The same with underscores, such as `auto_offset_reset="earliest"`. `ottla config consumer` lists
+        them.
+
+    Raises:
+        ConfigError: A property is unknown or has a value that is not allowed.
+
+    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which does.
+    Consumer groups are not there yet: choose partitions with `topics` or `assign`.
+
+    Iterating over it gives records without end, one fetch of a batch for many. Where a loop is left, nothing is lost:
+    the next poll or loop goes on with the next record. Every other call may be made inside the loop; positions count
+    from the record that the loop is given next.
+
+    Example:
+        ```python
+        with ottla.Consumer("localhost:9092", topics=["flights"], auto_offset_reset="earliest") as consumer:
+            for record in consumer:
+                print(record.offset, record.value)
+        ```
+    """
+
+    __slots__ = ()
+
+    def assign(self, partitions: Iterable[Partition]) -> None:
+        """Reads these partitions and no others.
+
+        Args:
+            partitions: `TopicPartition`s or `(topic, partition)` pairs. One with an offset is read from there, one
+                without from where it stands if it was assigned before, else from where `auto.offset.reset` says.
+
+        Raises:
+            ArgumentError: A partition or an offset is negative; nothing was changed.
+            ClosedError: The consumer is closed.
+        """
+        self._core.assign(partitions)
+
+    def assignment(self) -> list[TopicPartition]:
+        """Lists the partitions that are read, sorted; those of `topics` in the constructor from the first poll on."""
+        return self._core.assignment()
+
+    def paused(self) -> list[TopicPartition]:
+        """Lists the partitions that are paused, sorted."""
+        return self._core.paused()
+
+    def seek(self, partition: Partition, offset: int | None = None) -> None:
+        """Goes on reading a partition at an offset.
+
+        Args:
+            partition: A partition that is assigned.
+            offset: The offset of the next record; without it, that of the `TopicPartition`.
+
+        Raises:
+            ArgumentError: The partition is not assigned, or the offset is negative.
+            ClosedError: The consumer is closed.
+        """
+        self._core.seek(partition, offset)
+
+    def seek_to_beginning(self, partitions: Iterable[Partition] | None = None) -> None:
+        """Goes on reading at the first record there is.
+
+        Args:
+            partitions: Partitions that are assigned; without them, all that are, and those of `topics` in the
+                constructor.
+
+        Raises:
+            ArgumentError: A partition is not assigned.
+            ClosedError: The consumer is closed.
+        """
+        self._core.seek_to(partitions, end=False)
+
+    def seek_to_end(self, partitions: Iterable[Partition] | None = None) -> None:
+        """Goes on reading after the last record there is.
+
+        Args:
+            partitions: Partitions that are assigned; without them, all that are, and those of `topics` in the
+                constructor.
+
+        Raises:
+            ArgumentError: A partition is not assigned.
+            ClosedError: The consumer is closed.
+        """
+        self._core.seek_to(partitions, end=True)
+
+    def pause(self, partitions: Iterable[Partition]) -> None:
+        """Returns no more records of these partitions until `resume`. Others go on.
+
+        Args:
+            partitions: Partitions that are assigned.
+
+        Raises:
+            ArgumentError: A partition is not assigned.
+            ClosedError: The consumer is closed.
+        """
+        self._core.pause(partitions)
+
+    def resume(self, partitions: Iterable[Partition]) -> None:
+        """Returns records of these partitions again.
+
+        Args:
+            partitions: Partitions that are assigned.
+
+        Raises:
+            ArgumentError: A partition is not assigned.
+            ClosedError: The consumer is closed.
+        """
+        self._core.resume(partitions)
+
+    def position(self, partition: Partition, timeout: float | None = None) -> int:
+        """Finds the offset of the next record that is read.
+
+        Args:
+            partition: A partition that is assigned.
+            timeout: Seconds to wait at most, for the whole call, where brokers must be asked. 0 does not wait; None
+                waits `default.api.timeout.ms`.
+
+        Raises:
+            ArgumentError: The partition is not assigned.
+            ClosedError: The consumer is closed.
+            KafkaError: No broker could be asked in time.
+        """
+        offset: int = self._core.position(partition, timeout).wait()
+        return offset
+
+    def beginning_offsets(
+        self, partitions: Iterable[Partition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Finds the first offset that each partition still holds.
+
+        Args:
+            partitions: `TopicPartition`s or `(topic, partition)` pairs; they need not be assigned.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+            KafkaError: A partition does not exist, or no broker could be asked in time.
+        """
+        offsets: dict[TopicPartition, int] = self._core.beginning_offsets(partitions, timeout).wait()
+        return offsets
+
+    def end_offsets(self, partitions: Iterable[Partition], timeout: float | None = None) -> dict[TopicPartition, int]:
+        """Finds the offset after the last record of each partition.
+
+        With `isolation.level=read_committed` it is the one after the last record that is decided.
+
+        Args:
+            partitions: `TopicPartition`s or `(topic, partition)` pairs; they need not be assigned.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+            KafkaError: A partition does not exist, or no broker could be asked in time.
+        """
+        offsets: dict[TopicPartition, int] = self._core.end_offsets(partitions, timeout).wait()
+        return offsets
+
+    def offsets_for_times(
+        self,
+        timestamps: Mapping[TopicPartition, int | datetime] | Mapping[tuple[str, int], int | datetime],
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Finds the first record of each partition at or after a time.
+
+        Args:
+            timestamps: Milliseconds since 1970 UTC, or datetimes with a time zone, by partition.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            Offset and time by partition; None where no record is as late.
+
+        Raises:
+            ArgumentError: A time is negative, or a datetime without a time zone.
+            ClosedError: The consumer is closed.
+            KafkaError: A partition does not exist, or no broker could be asked in time.
+        """
+        found: dict[TopicPartition, OffsetAndTimestamp | None]
+        found = self._core.offsets_for_times(timestamps, timeout).wait()
+        return found
+
+    def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
+        """Finds the numbers of a topic's partitions, in order.
+
+        Args:
+            topic: The topic's name.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+            KafkaError: The topic is not known, or no broker could be asked in time.
+        """
+        partitions: list[int] = self._core.partitions_for(topic, timeout).wait()
+        return partitions
+
+    def lag(self, timeout: float | None = None) -> dict[TopicPartition, int]:
+        """Counts the offsets between the position and the end of each assigned partition.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+            KafkaError: A position or an end could not be found in time.
+        """
+        lag: dict[TopicPartition, int] = self._core.lag(timeout).wait()
+        return lag
+
+    def close(self, timeout: float | None = None) -> None:
+        """Disconnects. Closing twice does no harm.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
+
+        Raises:
+            KafkaTimeoutError: Not everything has ended in time. The consumer is closed all the same.
+        """
+        self._core.close(timeout).wait()
+
+    def __enter__(self) -> Self:
+        self._core.check()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Consumer holds connections and cannot be pickled: send its options, "
+            "and make the consumer where it is used"
+        )
+
+    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing("Consumer", name)

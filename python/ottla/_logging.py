@@ -1,0 +1,102 @@
+"""Python's `logging` under `ottla.*`, fed from what clients tell.
+
+Threads of the Rust runtime never attach to Python. They put events into a queue of the process and, if it was empty,
+ring a descriptor. A thread of Python's, which starts with the first client, waits for that and logs them. A close logs
+what there is before it returns.
+
+The loggers are `ottla.connection`, `ottla.cluster`, `ottla.consumer` and `ottla.producer`. What none of them is enabled
+for is not even made.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import sys
+import threading
+from typing import Any
+
+from ottla._ottla import EventQueue
+
+# What there is in all, and so the names whose levels say what is worth making.
+_LOGGERS = [logging.getLogger(f"ottla.{name}") for name in ("connection", "cluster", "consumer", "producer")]
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
+# Seconds that a close waits for another thread that is logging, in a handler perhaps that does not come back.
+_PATIENCE = 5.0
+
+
+class _Listener:
+    def __init__(self) -> None:
+        self.queue = EventQueue()
+        # Held from before events are taken until they are logged, so that they stay in order and a close misses none.
+        # A handler may close a client of its own.
+        self._logging = threading.RLock()
+        threading.Thread(target=self._run, name="ottla-logging", daemon=True).start()
+
+    def look(self) -> None:
+        """Follow the levels of the loggers, which anybody may change at any time."""
+        levels = [level for level in _LEVELS if any(logger.isEnabledFor(level) for logger in _LOGGERS)]
+        self.queue.listen(levels[0] if levels else logging.WARNING)
+
+    def drain(self) -> None:
+        if not self._logging.acquire(timeout=_PATIENCE):
+            return
+        try:
+            events, dropped = self.queue.drain()
+            for level, logger, text, fields in events:
+                _log(level, logger, text, fields)
+            if dropped:
+                fields = {"kind": "Dropped", "count": dropped}
+                logging.getLogger("ottla").warning("%d events were not logged: too many at once", dropped, extra=fields)
+        finally:
+            self._logging.release()
+        self.look()
+
+    def _run(self) -> None:
+        selector = selectors.DefaultSelector()
+        selector.register(self.queue, selectors.EVENT_READ)
+        while True:
+            selector.select()
+            try:
+                self.drain()
+            except BaseException:  # noqa: BLE001 such as a sys.exit() in a handler, which must not end the thread
+                sys.excepthook(*sys.exc_info())
+
+
+def _log(level: int, logger: str, text: str, fields: dict[str, Any]) -> None:
+    try:
+        logging.getLogger(f"ottla.{logger}").log(level, "%s: %s", fields["client"], text, extra=fields)
+    except Exception:  # noqa: BLE001 a handler or filter is not ours, and the other events are still to be logged
+        sys.excepthook(*sys.exc_info())
+
+
+_listener: _Listener | None = None
+_lock = threading.Lock()
+
+
+def _forget() -> None:
+    """Start anew in a forked child: the parent's thread is not there, and its locks may be held for ever."""
+    global _listener, _lock  # noqa: PLW0603 one queue for all
+    _listener = None
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def queue() -> EventQueue:
+    """Get the queue for a client that is being made; the first starts the thread."""
+    global _listener  # noqa: PLW0603 one queue for all
+    with _lock:
+        if _listener is None:
+            _listener = _Listener()
+        listener = _listener
+    listener.look()
+    return listener.queue
+
+
+def drain() -> None:
+    """Log what there is, on this thread."""
+    if _listener is not None:
+        _listener.drain()

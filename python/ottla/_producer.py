@@ -1,0 +1,160 @@
+"""The producer for threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from ottla import _ottla
+from ottla._callbacks import settling
+from ottla._habits import mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ottla._ottla import ArrowArray, ArrowStream, Data, Deliveries, Headers
+
+
+class Producer(_ottla.SyncProducer):
+    """Sends records. Threads may share it.
+
+    Args:
+        bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
+        config: Properties by Kafka's names, such as `{"linger.ms": 5}`.
+        **properties: The same with underscores, such as `linger_ms=5`. `ottla config producer` lists them all.
+
+    Raises:
+        ConfigError: A property is unknown or has a value that is not allowed.
+
+    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which does.
+
+    Example:
+        ```python
+        with ottla.Producer("localhost:9092", compression_type="zstd") as producer:
+            delivery = producer.send("flights", b"N123", key=b"JFK")
+            print(delivery.result().offset)
+        ```
+    """
+
+    __slots__ = ()
+
+    def send_many(
+        self,
+        topic: str,
+        values: Iterable[Data | None] | ArrowArray | ArrowStream,
+        *,
+        keys: Iterable[Data | None] | None = None,
+        partitions: Iterable[int | None] | None = None,
+        timestamps: Iterable[int | datetime | None] | None = None,
+        headers: Iterable[Headers | None] | None = None,
+    ) -> Deliveries:
+        """Sends many records in one call, which costs far less than as many calls of `send`.
+
+        Args:
+            topic: The topic's name.
+            values: An iterable of what `send` takes as a value, or an Arrow column of binary or text values.
+            keys: As many keys, each as in `send`.
+            partitions: As many numbers of partitions, or None where the key or the partitioner is to choose.
+            timestamps: As many times, each as in `send`.
+            headers: As many headers, each as in `send`.
+
+        Returns:
+            The deliveries of all, in columns.
+
+        Raises:
+            TypeError: A value is of another type; nothing was sent.
+            ArgumentError: A column is longer or shorter than the values, a timestamp is negative or a datetime without
+                a time zone, or the topic's name is empty or longer than 249 characters; nothing was sent.
+            ClosedError: The producer is closed.
+            KafkaError: There was no room in time for any of them.
+        """
+        sent: Deliveries = self._core.send_many(topic, values, keys, partitions, timestamps, headers).wait()
+        return sent
+
+    def send_arrow(self, topic: str | None, data: ArrowArray | ArrowStream) -> Deliveries:
+        """Sends the rows of a table.
+
+        Args:
+            topic: The topic's name; None takes each row's from the column `topic`.
+            data: Anything with `__arrow_c_stream__` or `__arrow_c_array__`: a pyarrow or polars table, a `Batch`. Its
+                columns are found by name: `value` is needed, `key`, `partition`, `timestamp` and `headers` are
+                optional, with the types that a `Batch` has; others are ignored.
+
+        Returns:
+            The deliveries of all rows, in columns.
+
+        Raises:
+            TypeError: The data is not Arrow data, or not a table.
+            ArgumentError: A column is missing or has another type, or a topic's name is empty or longer than 249
+                characters; nothing was sent.
+            ClosedError: The producer is closed.
+            KafkaError: There was no room in time for any of them.
+        """
+        sent: Deliveries = self._core.send_arrow(topic, data).wait()
+        return sent
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Sends everything without lingering, and waits until each record sent so far is delivered or has failed.
+
+        It also waits until the callbacks of these records have returned, where they run on a thread of ottla's.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits until
+                `delivery.timeout.ms` has decided about each record.
+
+        Raises:
+            KafkaError: Some records are undecided when the time is up; the cause is what keeps them. Or one of the
+                records failed whose deliveries were let go unasked; failures of others are told by their deliveries.
+        """
+        with settling(timeout):
+            self._core.flush(timeout).wait()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Flushes, then disconnects. Records that are left when the time is up fail. Closing twice does no harm.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `delivery.timeout.ms`.
+
+        Raises:
+            KafkaError: Not all records were decided in time, or as with `flush`. The producer is closed all the same.
+        """
+        with settling(timeout):
+            self._core.close(timeout).wait()
+
+    def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
+        """Finds the numbers of a topic's partitions, in order.
+
+        Args:
+            topic: The topic's name.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Raises:
+            ClosedError: The producer is closed.
+            KafkaError: The topic is not there, or no broker could be asked in time.
+        """
+        partitions: list[int] = self._core.partitions_for(topic, timeout).wait()
+        return partitions
+
+    def __enter__(self) -> Self:
+        self._core.check()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Producer holds connections and cannot be pickled: send its options, "
+            "and make the producer where it is used"
+        )
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if hasattr(type(self), name)]
+
+
+mark(Producer, "Producer")

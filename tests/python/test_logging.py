@@ -1,0 +1,169 @@
+"""What clients tell comes to Python's `logging`, under `ottla.*`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import ottla
+
+
+@pytest.fixture
+def nobody():
+    """An address where nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def fail_to_connect(api, address, **options):
+    with api.admin(address, default_api_timeout_ms=300, **options) as admin, pytest.raises(ottla.KafkaError):
+        api(admin.list_topics())
+
+
+def test_a_dead_address_is_logged(api, caplog, nobody):
+    """Before the close returns, with the client's id and what a handler may look at."""
+    fail_to_connect(api, nobody, client_id="my-app")
+    [record, *_] = caplog.records
+    assert (record.name, record.levelname) == ("ottla.connection", "WARNING")
+    assert record.getMessage().startswith(f"my-app: cannot connect to {nobody}: ")
+    assert (record.kind, record.client, record.role, record.broker) == ("ConnectFailed", "my-app", "admin", nobody)
+
+
+def polls(consumer):
+    with pytest.raises(ottla.KafkaError):
+        consumer.poll(1.0)
+
+
+def test_it_is_logged_while_a_call_waits(caplog, nobody):
+    """By a thread of Python's own: the caller's is busy."""
+    heard = threading.Event()
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            threads.append(threading.current_thread().name)
+            heard.set()
+
+    threads: list[str] = []
+    handler = Handler()
+    logging.getLogger("ottla").addHandler(handler)
+    try:
+        with ottla.Consumer(nobody) as consumer:
+            consumer.assign([("t", 0)])
+            waiting = threading.Thread(target=polls, args=(consumer,))
+            waiting.start()
+            assert heard.wait(20)
+            assert waiting.is_alive(), "the thread that polls still waits"
+            waiting.join(20)
+    finally:
+        logging.getLogger("ottla").removeHandler(handler)
+    assert threads[0] == "ottla-logging"
+
+
+@pytest.mark.parametrize(
+    ("level", "kinds"),
+    [
+        (logging.DEBUG, {"Connected", "Answered"}),
+        (logging.INFO, {"Connected"}),
+        (logging.WARNING, set()),
+    ],
+)
+def test_only_what_a_logger_is_enabled_for(api, caplog, address, level, kinds):
+    with caplog.at_level(level, "ottla"), api.admin(address) as admin:
+        api(admin.list_topics())
+    assert kinds <= {record.kind for record in caplog.records}
+    assert {record.levelno >= level for record in caplog.records} <= {True}
+
+
+def test_what_nobody_is_enabled_for_is_not_even_made(address, monkeypatch):
+    """Nothing comes out of the queue that would then be thrown away."""
+    from ottla import _logging
+
+    drained = []
+    monkeypatch.setattr(_logging, "_log", lambda *event: drained.append(event))
+    for level, some in ((logging.WARNING, False), (logging.DEBUG, True)):
+        logging.getLogger("ottla.connection").setLevel(level)
+        try:
+            with ottla.Admin(address) as admin:
+                admin.list_topics()
+        finally:
+            logging.getLogger("ottla.connection").setLevel(logging.NOTSET)
+        assert bool(drained) == some
+
+
+def test_a_handler_that_fails_hides_nothing(api, caplog, nobody, capsys):
+    """Its error goes where Python sends those that nobody can catch; later events come."""
+
+    class Handler(logging.Handler):
+        def handle(self, record):
+            raise RuntimeError("a handler of ours")
+
+    handler = Handler()
+    logging.getLogger("ottla.connection").addHandler(handler)
+    try:
+        fail_to_connect(api, nobody)
+    finally:
+        logging.getLogger("ottla.connection").removeHandler(handler)
+    assert "a handler of ours" in capsys.readouterr().err
+    caplog.clear()
+    fail_to_connect(api, nobody)
+    assert caplog.records
+
+
+SCRIPT = """
+import logging, sys, ottla
+logging.basicConfig(format="%(name)s %(message)s", stream=sys.stdout, level=logging.WARNING)
+producer = ottla.Producer("{address}", client_id="forgotten", delivery_timeout_ms=400, request_timeout_ms=200, linger_ms=0)
+try:
+    producer.partitions_for("t", timeout=0.2)
+except ottla.KafkaError:
+    pass
+{end}
+"""
+
+
+@pytest.mark.parametrize("end", ["", "producer.close()"])
+def test_nothing_is_lost_at_exit(nobody, end):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT.format(address=nobody, end=end)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "ottla.connection forgotten: cannot connect to" in done.stdout, done
+
+
+def test_a_forked_child_logs_for_itself(nobody):
+    """It has a queue and a thread of its own: those of the parent did not cross."""
+    with ottla.Admin(nobody):
+        receive, send = os.pipe()
+        child = os.fork()
+        if child == 0:
+            logging.getLogger("ottla").handlers = [logging.StreamHandler(os.fdopen(send, "w"))]
+            try:
+                ottla.Admin(nobody, default_api_timeout_ms=200).list_topics()
+            except ottla.KafkaError:
+                pass
+            finally:
+                from ottla import _logging
+
+                _logging.drain()
+                os._exit(0)
+        os.close(send)
+        with os.fdopen(receive) as pipe:
+            said = pipe.read()
+        assert os.waitpid(child, 0)[1] == 0
+    assert "cannot connect to" in said
+
+
+def test_who_logs_nothing_imports_nothing():
+    """`import ottla` alone does not import `logging`."""
+    script = "import sys, ottla; sys.exit('logging' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], timeout=60, check=True)
