@@ -1,5 +1,6 @@
 """What all tests share: lanes that need programs, which may be missing on a laptop and never under CI."""
 
+import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -25,7 +26,9 @@ def pytest_configure(config):
 
 
 def present(tool: str) -> bool:
-    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it."""
+    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it, and `pyright` as a module."""
+    if tool == "pyright":
+        return importlib.util.find_spec(tool) is not None
     home = os.environ.get("JAVA_HOME")
     if tool == "java" and home and (Path(home) / "bin" / "java").exists():
         return True

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 ALLOWED = "tests/typing/allowlist.txt"
@@ -35,6 +39,25 @@ def test_stubs_match_the_compiled_module():
 def test_typed_properties_match_the_table():
     text = runpy.run_path(str(ROOT / "scripts" / "properties.py"))["text"]()
     assert (ROOT / "python" / "ottla" / "_properties.py").read_text() == text, "run scripts/properties.py"
+
+
+@pytest.mark.needs("pyright")
+def test_users_code_is_typed_for_editors(tmp_path):
+    """Pyright in strict mode, whose engine is that of many editors, knows the type of everything that users touch."""
+    settings = {
+        "include": ["users.py"],
+        "extraPaths": [str(ROOT / "python")],
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.11",
+    }
+    project = tmp_path / "pyrightconfig.json"
+    project.write_text(json.dumps(settings))
+    shutil.copy(ROOT / "tests" / "typing" / "users.py", tmp_path)
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "--project", project]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    report = json.loads(done.stdout)
+    assert report["summary"]["filesAnalyzed"] == 1, done.stdout
+    assert report["generalDiagnostics"] == []
 
 
 def test_users_code_is_typed(tmp_path):
