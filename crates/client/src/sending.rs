@@ -27,8 +27,8 @@ const SEGMENTS: usize = 64;
 
 /// The engine, as one connection sees it.
 pub(crate) trait LinkEngine {
-    /// The next two things to send on this connection, at the price of one look at the engine; fewer if there are no more.
-    fn poll_send(&self, now: Instant) -> (Option<Dispatch>, Option<Dispatch>);
+    /// The next thing to send on this connection.
+    fn poll_send(&self, now: Instant) -> Option<Dispatch>;
 
     /// Takes in what happened to this connection.
     fn handle(&self, now: Instant, event: Event);
@@ -100,20 +100,16 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
             if self.unwritten >= enough {
                 return false;
             }
-            let (first, second) = engine.poll_send(now());
-            let was_last = second.is_none();
-            for dispatch in [first, second].into_iter().flatten() {
-                self.request(engine, dispatch);
-            }
-            if was_last {
+            let now = now();
+            let Some(dispatch) = engine.poll_send(now) else {
                 return true;
-            }
+            };
+            self.request(now, engine, dispatch);
         }
         false
     }
 
-    fn request(&mut self, engine: &impl LinkEngine, dispatch: Dispatch) {
-        let now = now();
+    fn request(&mut self, now: Instant, engine: &impl LinkEngine, dispatch: Dispatch) {
         let token = dispatch.token();
         let frame = dispatch
             .into_outgoing()

@@ -306,12 +306,9 @@ struct ForLink<'a, W: Publish> {
 }
 
 impl<W: Publish> LinkEngine for ForLink<'_, W> {
-    fn poll_send(&self, now: Instant) -> (Option<Dispatch>, Option<Dispatch>) {
-        self.shell.work(false, |engine| {
-            let first = engine.poll_send(now, self.id);
-            let second = first.as_ref().and_then(|_| engine.poll_send(now, self.id));
-            (first, second)
-        })
+    fn poll_send(&self, now: Instant) -> Option<Dispatch> {
+        self.shell
+            .work(false, |engine| engine.poll_send(now, self.id))
     }
 
     fn handle(&self, now: Instant, event: Event) {

@@ -68,6 +68,9 @@ impl Changes {
         if let Some(id) = self.calls.pop_front() {
             return Some(Change::Call(id));
         }
+        if self.kinds == 0 {
+            return None;
+        }
         let change = KINDS
             .into_iter()
             .find(|kind| self.kinds & kind.bit() != 0)?;

@@ -173,19 +173,19 @@ impl Links {
 
     // --- which there are
 
-    /// A link to this destination that is up; dials `address` if there is none and the pause is over.
+    /// A link to this destination that is up; dials its address if there is none and the pause is over.
     pub(super) fn to(
         &mut self,
         now: Instant,
         context: &mut Context,
         destination: Destination,
-        address: Option<Address>,
+        address: impl FnOnce() -> Option<Address>,
     ) -> Option<LinkId> {
         if let Some(link) = self.by_destination.get(&destination) {
             return self.is_up(*link).then_some(*link);
         }
         if self.may_dial(now, context, destination) {
-            if let Some(address) = address {
+            if let Some(address) = address() {
                 self.dial(now, context, destination, address);
             }
         }

@@ -245,7 +245,7 @@ impl Cluster {
     /// A link to this broker that is up; dials one if there is none and the pause is over.
     pub(crate) fn node_link(&mut self, now: Instant, node: i32, lane: Lane) -> Option<LinkId> {
         let destination = Destination::Node(node, lane);
-        let address = self.view.node(node).map(address);
+        let address = || self.view.node(node).map(address);
         self.links.to(now, &mut self.context, destination, address)
     }
 
