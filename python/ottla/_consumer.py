@@ -23,22 +23,21 @@ class Consumer(_ottla.SyncConsumer):
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
-        topics: A topic, or several, of which all partitions are read, from where `auto.offset.reset` says. Their
-        partitions
-            are found by the first poll.
+        topics: A topic, or several. All their partitions are read, also partitions that are added later. The first poll
+            finds them; they start where `auto.offset.reset` says, added ones at their beginning.
         config: Properties by Kafka's names, such as `{"auto.offset.reset": "earliest"}`.
-        **properties: The same with underscores, such as `auto_offset_reset="earliest"`. `ottla config consumer` lists
-        them.
+        **properties: The same properties as keywords, such as `auto_offset_reset="earliest"`. `ottla config consumer`
+            lists them all.
 
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
 
-    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which does.
-    Consumer groups are not there yet: choose partitions with `topics` or `assign`.
+    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which closes
+    it. Consumer groups are not supported yet: choose partitions with `topics` or `assign`.
 
-    Iterating over it gives records without end, one fetch of a batch for many. Where a loop is left, nothing is lost:
-    the next poll or loop goes on with the next record. Every other call may be made inside the loop; positions count
-    from the record that the loop is given next.
+    Iteration yields records without end and fetches them in batches. Leaving a loop loses nothing: the next poll or
+    loop continues with the next record. Any other call is allowed inside the loop; positions count from the record that
+    the loop yields next.
 
     Example:
         ```python
@@ -54,8 +53,9 @@ class Consumer(_ottla.SyncConsumer):
         """Reads these partitions and no others.
 
         Args:
-            partitions: `TopicPartition`s or `(topic, partition)` pairs. One with an offset is read from there, one
-                without from where it stands if it was assigned before, else from where `auto.offset.reset` says.
+            partitions: `TopicPartition`s or `(topic, partition)` pairs. A partition with an offset is read from that
+                offset. One without keeps its position if it was assigned before, else it starts where
+                `auto.offset.reset` says.
 
         Raises:
             ArgumentError: A partition or an offset is negative; nothing was changed.
@@ -64,7 +64,7 @@ class Consumer(_ottla.SyncConsumer):
         self._core.assign(partitions)
 
     def assignment(self) -> list[TopicPartition]:
-        """Lists the partitions that are read, sorted; those of `topics` in the constructor from the first poll on."""
+        """Lists the assigned partitions, sorted. Those of `topics` in the constructor appear with the first poll."""
         return self._core.assignment()
 
     def paused(self) -> list[TopicPartition]:
@@ -72,11 +72,11 @@ class Consumer(_ottla.SyncConsumer):
         return self._core.paused()
 
     def seek(self, partition: Partition, offset: int | None = None) -> None:
-        """Goes on reading a partition at an offset.
+        """Sets the offset at which a partition is read next.
 
         Args:
             partition: A partition that is assigned.
-            offset: The offset of the next record; without it, that of the `TopicPartition`.
+            offset: The offset of the next record; without it, the offset of the `TopicPartition`.
 
         Raises:
             ArgumentError: The partition is not assigned, or the offset is negative.
@@ -85,10 +85,10 @@ class Consumer(_ottla.SyncConsumer):
         self._core.seek(partition, offset)
 
     def seek_to_beginning(self, partitions: Iterable[Partition] | None = None) -> None:
-        """Goes on reading at the first record there is.
+        """Moves partitions to the first record that they hold.
 
         Args:
-            partitions: Partitions that are assigned; without them, all that are, and those of `topics` in the
+            partitions: Assigned partitions; without it, all assigned partitions and those of `topics` in the
                 constructor.
 
         Raises:
@@ -98,10 +98,10 @@ class Consumer(_ottla.SyncConsumer):
         self._core.seek_to(partitions, end=False)
 
     def seek_to_end(self, partitions: Iterable[Partition] | None = None) -> None:
-        """Goes on reading after the last record there is.
+        """Moves partitions to their end, after the last record.
 
         Args:
-            partitions: Partitions that are assigned; without them, all that are, and those of `topics` in the
+            partitions: Assigned partitions; without it, all assigned partitions and those of `topics` in the
                 constructor.
 
         Raises:
@@ -111,7 +111,7 @@ class Consumer(_ottla.SyncConsumer):
         self._core.seek_to(partitions, end=True)
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Returns no more records of these partitions until `resume`. Others go on.
+        """Stops returning records of these partitions until `resume`. Other partitions are not affected.
 
         Args:
             partitions: Partitions that are assigned.
@@ -135,7 +135,7 @@ class Consumer(_ottla.SyncConsumer):
         self._core.resume(partitions)
 
     def position(self, partition: Partition, timeout: float | None = None) -> int:
-        """Finds the offset of the next record that is read.
+        """Finds the offset of the next record.
 
         Args:
             partition: A partition that is assigned.
@@ -145,7 +145,7 @@ class Consumer(_ottla.SyncConsumer):
         Raises:
             ArgumentError: The partition is not assigned.
             ClosedError: The consumer is closed.
-            KafkaError: No broker could be asked in time.
+            KafkaError: No broker answered in time.
         """
         offset: int = self._core.position(partition, timeout).wait()
         return offset
@@ -161,7 +161,7 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker could be asked in time.
+            KafkaError: A partition does not exist, or no broker answered in time.
         """
         offsets: dict[TopicPartition, int] = self._core.beginning_offsets(partitions, timeout).wait()
         return offsets
@@ -169,7 +169,7 @@ class Consumer(_ottla.SyncConsumer):
     def end_offsets(self, partitions: Iterable[Partition], timeout: float | None = None) -> dict[TopicPartition, int]:
         """Finds the offset after the last record of each partition.
 
-        With `isolation.level=read_committed` it is the one after the last record that is decided.
+        With `isolation.level=read_committed` it is the last stable offset, before which no transaction is open.
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs; they need not be assigned.
@@ -177,7 +177,7 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker could be asked in time.
+            KafkaError: A partition does not exist, or no broker answered in time.
         """
         offsets: dict[TopicPartition, int] = self._core.end_offsets(partitions, timeout).wait()
         return offsets
@@ -194,19 +194,19 @@ class Consumer(_ottla.SyncConsumer):
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Returns:
-            Offset and time by partition; None where no record is as late.
+            Offset and timestamp by partition; None if the partition has no record at or after the time.
 
         Raises:
             ArgumentError: A time is negative, or a datetime without a time zone.
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker could be asked in time.
+            KafkaError: A partition does not exist, or no broker answered in time.
         """
         found: dict[TopicPartition, OffsetAndTimestamp | None]
         found = self._core.offsets_for_times(timestamps, timeout).wait()
         return found
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """Finds the numbers of a topic's partitions, in order.
+        """Lists the numbers of a topic's partitions, in order.
 
         Args:
             topic: The topic's name.
@@ -214,7 +214,7 @@ class Consumer(_ottla.SyncConsumer):
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: The topic is not known, or no broker could be asked in time.
+            KafkaError: The topic does not exist, or no broker answered in time.
         """
         partitions: list[int] = self._core.partitions_for(topic, timeout).wait()
         return partitions
@@ -239,7 +239,7 @@ class Consumer(_ottla.SyncConsumer):
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
 
         Raises:
-            KafkaTimeoutError: Not everything has ended in time. The consumer is closed all the same.
+            KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
         """
         self._core.close(timeout).wait()
 

@@ -124,7 +124,7 @@ class EventQueue:
 class Record:
     """One record of a batch.
 
-    It is a view: key, value and headers become Python objects when they are asked for, each time.
+    It is a view: each access to the key, the value or the headers makes a new Python object.
     """
     @property
     def topic(self) -> str:
@@ -140,7 +140,7 @@ class Record:
         """Milliseconds since 1970 UTC; -1 if the record has none."""
     @property
     def timestamp_type(self) -> int:
-        """Whose time it is: 0 the producer's (CreateTime), 1 the broker's (LogAppendTime), -1 where there is none."""
+        """Who set the timestamp: 0 is the producer (CreateTime), 1 the broker (LogAppendTime); -1 if there is none."""
     @property
     def key(self) -> bytes | None:
         """The key, if it has one."""
@@ -152,7 +152,7 @@ class Record:
         """Names and values, in order; names may repeat."""
     @property
     def leader_epoch(self) -> int | None:
-        """The epoch of the leader that wrote it, where brokers tell (Kafka 0.11 and later)."""
+        """The epoch of the leader that wrote the record, if the broker reports it (Kafka 0.11 and later)."""
     def __reduce__(self) -> NoReturn: ...
 
 @final
@@ -164,11 +164,11 @@ class RecordIterator:
 class Batch:
     """Records as one poll returned them, kept as columns. Immutable; any thread may use it.
 
-    `len()` counts the records, iterating gives a view of each, an index one of them, and a slice a batch without a
-    copy. To Arrow it is a table of the columns that Spark's Kafka source has: key binary, value binary, topic string,
-    partition int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, headers list<struct<key: string,
-    value: binary>>, which is null where a record has none. Any Arrow library takes it as it is, such as
-    `polars.DataFrame(batch)`.
+    `len()` counts the records, iteration yields a view of each record, an index returns one record, and a slice returns
+    a batch without a copy. As Arrow data it is a table with the columns of Spark's Kafka source: key binary, value
+    binary, topic string, partition int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, headers
+    list<struct<key: string, value: binary>>, which is null for a record without headers. Any Arrow library accepts it,
+    as in `polars.DataFrame(batch)`.
     """
     def __len__(self) -> int: ...
     def __iter__(self) -> RecordIterator: ...
@@ -188,7 +188,7 @@ class Batch:
 
 @final
 class Delivery:
-    """The fate of one record. Threads may share it."""
+    """A handle to the outcome of one record. Threads may share it."""
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Waits until the record is delivered.
 
@@ -199,7 +199,7 @@ class Delivery:
             Where the record was written.
 
         Raises:
-            KafkaTimeoutError: The time is up and the fate not known yet.
+            KafkaTimeoutError: The time was up before the record's fate was known.
             KafkaError: The record was not delivered.
         """
     def exception(self, timeout: float | None = None) -> Exception | None:
@@ -212,21 +212,22 @@ class Delivery:
             Why the record was not delivered; None if it was.
 
         Raises:
-            KafkaTimeoutError: The time is up and the fate not known yet.
+            KafkaTimeoutError: The time was up before the record's fate was known.
         """
     def done(self) -> bool:
         """Whether the fate is known."""
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
         """Calls `callback(delivery)` once when the fate is known.
 
-        It calls at once if the fate is known already, else on a thread of ottla's, one callback after the other.
+        The callback runs at once if the fate is known already, else later on ottla's thread, one callback after the
+        other.
         """
     def _notify(self, queue: CompletionQueue, token: int) -> None: ...
     def __reduce__(self) -> NoReturn: ...
 
 @final
 class Deliveries:
-    """The fate of many records, in columns. Threads may share it. `len()` counts them."""
+    """A handle to the outcomes of many records, in columns. Threads may share it. `len()` counts the records."""
     def __len__(self) -> int: ...
     def result(self, timeout: float | None = None, *, check: bool = True) -> tuple[array[int], array[int]]:
         """Waits until every record's fate is known.
@@ -240,8 +241,9 @@ class Deliveries:
             Without `check`, the offset of a row that was not delivered is -1.
 
         Raises:
-            KafkaTimeoutError: The time is up and some fate not known yet.
-            KafkaError: A record was not delivered: the first row's error, with a note that counts them.
+            KafkaTimeoutError: The time was up before every record's fate was known.
+            KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
+                counts the failed rows.
         """
     def exception(self, timeout: float | None = None) -> Exception | None:
         """Waits until every record's fate is known.
@@ -250,40 +252,40 @@ class Deliveries:
             timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
 
         Returns:
-            The error of the first row that was not delivered, with a note that counts them; None if all were.
+            The error of the first row that failed, with a note that counts the failed rows; None if all were delivered.
 
         Raises:
-            KafkaTimeoutError: The time is up and some fate not known yet.
+            KafkaTimeoutError: The time was up before every record's fate was known.
         """
     @property
     def errors(self) -> dict[int, Exception]:
-        """Why rows were not delivered, by row; empty if all were. Waits until every fate is known."""
+        """The errors of rows that were not delivered, by row; empty if all were. Waits until every fate is known."""
     def done(self) -> bool:
         """Whether every fate is known."""
     def add_done_callback(self, callback: Callable[[Deliveries], object]) -> None:
         """Calls `callback(deliveries)` once when every fate is known.
 
-        It calls at once if all are known already, else on a thread of ottla's, one callback after the other.
+        The callback runs at once if all are known already, else later on ottla's thread, one callback after the other.
         """
     def _notify(self, queue: CompletionQueue, token: int) -> None: ...
     def __reduce__(self) -> NoReturn: ...
 
 @final
 class AsyncDelivery:
-    """The fate of one record, to be awaited: the value is where the record was written, a `RecordMetadata`."""
+    """An awaitable handle to the outcome of one record, a `RecordMetadata` that says where it was written."""
     def __await__(self) -> Generator[Any, None, RecordMetadata]: ...
     def result(self) -> RecordMetadata:
         """Where the record was written, once that is known. Does not wait.
 
         Raises:
-            asyncio.InvalidStateError: It is not known yet.
+            asyncio.InvalidStateError: The record's fate is not known yet.
             KafkaError: The record was not delivered.
         """
     def exception(self) -> Exception | None:
         """Why the record was not delivered, or None if it was, once that is known. Does not wait.
 
         Raises:
-            asyncio.InvalidStateError: It is not known yet.
+            asyncio.InvalidStateError: The record's fate is not known yet.
         """
     def done(self) -> bool:
         """Whether the fate is known."""
@@ -293,9 +295,9 @@ class AsyncDelivery:
 
 @final
 class AsyncDeliveries:
-    """The fate of many records, to be awaited.
+    """An awaitable handle to the outcomes of many records.
 
-    The value of the await is partitions and offsets by row, as `result` returns them.
+    Its value is the partitions and offsets by row, as `result` returns them.
     """
     def __len__(self) -> int: ...
     def __await__(self) -> Generator[Any, None, tuple[array[int], array[int]]]: ...
@@ -309,7 +311,8 @@ class AsyncDeliveries:
 
         Raises:
             asyncio.InvalidStateError: Some fate is not known yet.
-            KafkaError: A record was not delivered: the first row's error, with a note that counts them.
+            KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
+                counts the failed rows.
         """
     def exception(self) -> Exception | None:
         """The error of the first row that was not delivered; None if all were. Does not wait.
@@ -321,7 +324,7 @@ class AsyncDeliveries:
         """
     @property
     def errors(self) -> dict[int, Exception]:
-        """Why rows were not delivered, by row; empty if all were. Does not wait.
+        """The errors of rows that were not delivered, by row; empty if all were. Does not wait.
 
         Raises:
             asyncio.InvalidStateError: Some fate is not known yet.
@@ -389,18 +392,18 @@ class SyncProducer:
     ) -> Delivery:
         """Puts a record into its batch and returns at once.
 
-        It waits only where there is no room, or the topic is not known yet, up to `max.block.ms`.
+        It waits only while the buffer is full or the topic is not known yet, up to `max.block.ms`.
 
         Args:
             topic: The topic's name.
             value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
-            key: As `value`. Records of one key go to one partition, the one that Java's client would choose.
-            partition: The partition's number, where neither the key nor the partitioner is to choose it.
-            timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; now, if not given.
+            key: As `value`. Records with the same key go to the same partition, the one that Java's client chooses.
+            partition: The partition's number; without it, the key or the partitioner chooses.
+            timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; without it, the current time.
             headers: Pairs of a str and a value, or a dict of them.
 
         Returns:
-            The record's delivery: ask it for where the record was written, or why it was not.
+            The record's delivery, a handle to its outcome.
 
         Raises:
             TypeError: A value is of another type.
@@ -408,7 +411,7 @@ class SyncProducer:
                 datetime without a time zone.
             TooLargeError: The record is larger than `max.request.size`.
             ClosedError: The producer is closed.
-            KafkaError: There was no room in time; the cause is what kept the buffer full or the topic unknown.
+            KafkaError: The buffer stayed full or the topic unknown until the time was up; the cause says why.
         """
 
 @final
@@ -472,10 +475,10 @@ class SyncConsumer:
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
-            max_records: Records to return at most; without it, `max.poll.records`.
+            max_records: The most records to return; without it, `max.poll.records`.
 
         Returns:
-            The records, as columns. An empty batch when there was nothing, though brokers could be asked.
+            The records, as columns; an empty batch if there were none and brokers could be reached.
 
         Raises:
             UnreachableError: No broker could be reached in time.
@@ -485,7 +488,7 @@ class SyncConsumer:
             ClosedError: The consumer is closed.
         """
     def batches(self) -> Iterator[Batch]:
-        """Iterates over batches without end, none of them empty. It waits where there are no records yet."""
+        """Iterates over batches without end; none of them is empty. It waits while there are no records."""
     def __iter__(self) -> Iterator[Record]: ...
 
 @final

@@ -16,25 +16,25 @@ class AdminProperties(TypedDict, total=False):
     security_protocol: str | None
     """How to talk to brokers. Only PLAINTEXT for now; any other value is an error. Default: PLAINTEXT."""
     request_timeout_ms: int | None
-    """How long one request waits for its answer before its connection is given up. Default: 30000."""
+    """How long a request waits for its answer before its connection is closed. Default: 30000."""
     default_api_timeout_ms: int | None
-    """Deadline of calls that are given no timeout. Default: 60000."""
+    """Deadline of calls without a timeout of their own. Default: 60000."""
     retry_backoff_ms: int | None
-    """First pause before an attempt is repeated; it doubles, with 20 % jitter. Default: 100."""
+    """First pause before a retry; it doubles with each failure, with 20 % jitter. Default: 100."""
     retry_backoff_max_ms: int | None
-    """Longest pause before an attempt is repeated. Default: 1000."""
+    """Longest pause before a retry. Default: 1000."""
     reconnect_backoff_ms: int | None
-    """First pause before a broken connection is dialled again; it doubles, with 20 % jitter. Default: 50."""
+    """First pause before a reconnect; it doubles with each failure, with 20 % jitter. Default: 50."""
     reconnect_backoff_max_ms: int | None
-    """Longest pause before a broken connection is dialled again. Default: 1000."""
+    """Longest pause before a reconnect. Default: 1000."""
     socket_connection_setup_timeout_ms: int | None
     """How long a new connection may take to be ready for requests; it doubles with each failure. Default: 10000."""
     socket_connection_setup_timeout_max_ms: int | None
     """The longest that a new connection may take to be ready for requests. Default: 30000."""
     metadata_max_age_ms: int | None
-    """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
+    """Age at which the metadata of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
     receive_message_max_bytes: int | None
-    """Most bytes of one answer. A connection whose broker announces more is closed. Default: 104857600."""
+    """Most bytes of one answer. The client closes a connection whose broker announces more. Default: 104857600."""
     receive_buffer_bytes: int | None
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
@@ -49,25 +49,25 @@ class ConsumerProperties(TypedDict, total=False):
     security_protocol: str | None
     """How to talk to brokers. Only PLAINTEXT for now; any other value is an error. Default: PLAINTEXT."""
     request_timeout_ms: int | None
-    """How long one request waits for its answer before its connection is given up. Default: 30000."""
+    """How long a request waits for its answer before its connection is closed. Default: 30000."""
     default_api_timeout_ms: int | None
-    """Deadline of calls that are given no timeout. Default: 60000."""
+    """Deadline of calls without a timeout of their own. Default: 60000."""
     retry_backoff_ms: int | None
-    """First pause before an attempt is repeated; it doubles, with 20 % jitter. Default: 100."""
+    """First pause before a retry; it doubles with each failure, with 20 % jitter. Default: 100."""
     retry_backoff_max_ms: int | None
-    """Longest pause before an attempt is repeated. Default: 1000."""
+    """Longest pause before a retry. Default: 1000."""
     reconnect_backoff_ms: int | None
-    """First pause before a broken connection is dialled again; it doubles, with 20 % jitter. Default: 50."""
+    """First pause before a reconnect; it doubles with each failure, with 20 % jitter. Default: 50."""
     reconnect_backoff_max_ms: int | None
-    """Longest pause before a broken connection is dialled again. Default: 1000."""
+    """Longest pause before a reconnect. Default: 1000."""
     socket_connection_setup_timeout_ms: int | None
     """How long a new connection may take to be ready for requests; it doubles with each failure. Default: 10000."""
     socket_connection_setup_timeout_max_ms: int | None
     """The longest that a new connection may take to be ready for requests. Default: 30000."""
     metadata_max_age_ms: int | None
-    """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
+    """Age at which the metadata of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
     receive_message_max_bytes: int | None
-    """Most bytes of one answer. A connection whose broker announces more is closed. Default: 104857600."""
+    """Most bytes of one answer. The client closes a connection whose broker announces more. Default: 104857600."""
     receive_buffer_bytes: int | None
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
@@ -83,12 +83,13 @@ class ConsumerProperties(TypedDict, total=False):
     max_poll_records: int | None
     """Most records that one poll returns. Default: 100000."""
     prefetch_max_bytes: int | None
-    """Fetched bytes, asked for or waiting to be polled, at which fetching pauses. Default: 33554432."""
+    """Most bytes that are requested from brokers or wait for a poll; at this limit fetching pauses. Default:
+    33554432."""
     decompress_max_bytes: int | None
     """Most bytes that one batch may decompress to. A larger batch is an error. Default: 268435456."""
     auto_offset_reset: Literal["earliest", "latest", "none"] | None
-    """Where to start without a position, or with one whose records are gone: at the first record (earliest), after the
-    last one (latest), or nowhere, with an error (none). Default: latest."""
+    """Where to start without a position, or if the records at the position are gone: at the first record (earliest),
+    after the last one (latest), or nowhere, with an error (none). Default: latest."""
     isolation_level: Literal["read_uncommitted", "read_committed"] | None
     """Whether records of open and aborted transactions are hidden. Default: read_uncommitted."""
     check_crcs: bool | None
@@ -106,25 +107,25 @@ class ProducerProperties(TypedDict, total=False):
     security_protocol: str | None
     """How to talk to brokers. Only PLAINTEXT for now; any other value is an error. Default: PLAINTEXT."""
     request_timeout_ms: int | None
-    """How long one request waits for its answer before its connection is given up. Default: 30000."""
+    """How long a request waits for its answer before its connection is closed. Default: 30000."""
     default_api_timeout_ms: int | None
-    """Deadline of calls that are given no timeout. Default: 60000."""
+    """Deadline of calls without a timeout of their own. Default: 60000."""
     retry_backoff_ms: int | None
-    """First pause before an attempt is repeated; it doubles, with 20 % jitter. Default: 100."""
+    """First pause before a retry; it doubles with each failure, with 20 % jitter. Default: 100."""
     retry_backoff_max_ms: int | None
-    """Longest pause before an attempt is repeated. Default: 1000."""
+    """Longest pause before a retry. Default: 1000."""
     reconnect_backoff_ms: int | None
-    """First pause before a broken connection is dialled again; it doubles, with 20 % jitter. Default: 50."""
+    """First pause before a reconnect; it doubles with each failure, with 20 % jitter. Default: 50."""
     reconnect_backoff_max_ms: int | None
-    """Longest pause before a broken connection is dialled again. Default: 1000."""
+    """Longest pause before a reconnect. Default: 1000."""
     socket_connection_setup_timeout_ms: int | None
     """How long a new connection may take to be ready for requests; it doubles with each failure. Default: 10000."""
     socket_connection_setup_timeout_max_ms: int | None
     """The longest that a new connection may take to be ready for requests. Default: 30000."""
     metadata_max_age_ms: int | None
-    """Age at which the view of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
+    """Age at which the metadata of the cluster is refreshed even if nothing seems to have changed. Default: 300000."""
     receive_message_max_bytes: int | None
-    """Most bytes of one answer. A connection whose broker announces more is closed. Default: 104857600."""
+    """Most bytes of one answer. The client closes a connection whose broker announces more. Default: 104857600."""
     receive_buffer_bytes: int | None
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
@@ -136,12 +137,12 @@ class ProducerProperties(TypedDict, total=False):
     """Whether retries can never write a record twice or out of order. If it is not given, acks of 0 or 1 turn it off.
     Default: true."""
     linger_ms: int | None
-    """How long a batch waits for more records. Not given: a batch leaves at once when its broker owes no answer, else
+    """How long a batch waits for more records. Not given: a batch is sent at once if its broker owes no answer, else
     when an answer comes, when the batch is full, or after 5 ms."""
     batch_size: int | None
     """Size at which a batch is closed, before compression. A larger record has a batch of its own. Default: 1000000."""
     buffer_memory: int | None
-    """Most bytes of undelivered records. Above it a send waits for room. Default: 67108864."""
+    """Most bytes of undelivered records; at this limit a send waits for room. Default: 67108864."""
     max_block_ms: int | None
     """How long a send may wait for room, or for the metadata of a topic not used before. Default: 60000."""
     metadata_max_idle_ms: int | None
@@ -162,7 +163,8 @@ class ProducerProperties(TypedDict, total=False):
     delivery_timeout_ms: int | None
     """Time from a send until its fate is known, retries included. Default: 120000."""
     retries: int | None
-    """How often a batch is sent again. delivery.timeout.ms is the better bound. Default: 2147483647."""
+    """Most retries of a batch. delivery.timeout.ms is the better bound. Default: 2147483647."""
     partitioner: Literal["sticky", "round_robin"] | None
     """How records without key and partition are spread: one partition until its batch is closed (sticky), or the next
-    partition for every record (round_robin). A record with a key goes where Java's murmur2 puts it. Default: sticky."""
+    partition for every record (round_robin). Java's murmur2 chooses the partition of a record with a key. Default:
+    sticky."""

@@ -1,4 +1,4 @@
-"""The plain values that calls take and return. All of them pickle."""
+"""The plain values that calls take and return. All of them can be pickled."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class TopicPartition(tuple[str, int]):  # noqa: SLOT001 tuples have no slots for the offset
     """A partition of a topic, with an offset where a call wants one.
 
-    It is the pair `(topic, partition)`: it unpacks to it, sorts by it and equals it, whatever the offset. So a
-    dictionary by partition takes a `TopicPartition` as well as a pair.
+    It is the pair `(topic, partition)`: it unpacks, sorts and compares like that pair, whatever its offset. Either one
+    finds the entry in a dictionary.
 
     Attributes:
         topic: The topic's name.
@@ -31,7 +31,7 @@ class TopicPartition(tuple[str, int]):  # noqa: SLOT001 tuples have no slots for
     __match_args__ = ("topic", "partition", "offset")
 
     def __new__(cls, topic: str, partition: int, offset: int | None = None) -> Self:
-        """Make the pair, after a look at the types."""
+        """Make the pair, after a check of the types."""
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
         made = super().__new__(cls, (topic, _int("partition", partition)))
@@ -137,7 +137,7 @@ class TopicDescription(NamedTuple):
     Attributes:
         name: Its name.
         id: Its id; None where brokers have none (before Kafka 2.8).
-        internal: Whether Kafka keeps it for itself.
+        internal: Whether it is one of Kafka's internal topics.
         partitions: Its partitions, in order.
     """
 

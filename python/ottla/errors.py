@@ -1,4 +1,4 @@
-"""The exceptions of ottla: one tree, whose classes say what a handler would do.
+"""The exceptions of ottla: one tree, with a class for each thing that a handler would do.
 
 ```text
 KafkaError                      anything ottla raises about Kafka
@@ -22,7 +22,7 @@ KafkaError                      anything ottla raises about Kafka
 └── ForkedError                 make the client in the child   (a RuntimeError too)
 ```
 
-All of them carry the same attributes, and all of them pickle.
+All of them carry the same attributes, and all of them can be pickled.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class KafkaError(Exception):
         api: The API of Kafka's protocol that was called, such as `"Produce"`.
         topic: The topic concerned.
         partition: The partition concerned.
-        cause: The cause alone, where `str()` also tells the other attributes.
+        cause: The cause alone; `str()` also shows the other attributes.
         attempts: How many attempts were made; 0 where the number has no meaning.
         written: For a record that was not delivered: False if it is surely not in the log, None if that is unknown.
-        failures: Where a call was about several things, such as topics, the errors of all that failed, by name.
+        failures: For a call about several things, such as topics: the errors of those that failed, by name.
     """
 
     # Attributes live in the instance's dictionary, which is what makes the default pickling keep them.
@@ -133,11 +133,11 @@ class KafkaTimeoutError(KafkaError, TimeoutError):
 
 
 class AuthenticationError(KafkaError):
-    """The broker did not accept who the client says it is."""
+    """The broker rejected the client's credentials."""
 
 
 class AuthorizationError(KafkaError):
-    """The broker knows the client, and does not allow it to do this."""
+    """The broker does not allow this client to do this."""
 
 
 class NotFoundError(KafkaError):
@@ -145,7 +145,7 @@ class NotFoundError(KafkaError):
 
 
 class AlreadyExistsError(KafkaError):
-    """What should be created is there already."""
+    """What the call should create exists already."""
 
 
 class OffsetOutOfRangeError(KafkaError):

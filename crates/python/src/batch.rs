@@ -21,10 +21,11 @@ fn bytes<'py>(py: Python<'py>, value: Option<&[u8]>) -> Option<Bound<'py, PyByte
 
 /// Records as one poll returned them, kept as columns. Immutable; any thread may use it.
 ///
-/// `len()` counts the records, iterating gives a view of each, an index one of them, and a slice a batch without a copy. To
-/// Arrow it is a table of the columns that Spark's Kafka source has: key binary, value binary, topic string, partition
-/// int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, headers list<struct<key: string, value: binary>>,
-/// which is null where a record has none. Any Arrow library takes it as it is, such as `polars.DataFrame(batch)`.
+/// `len()` counts the records, iteration yields a view of each record, an index returns one record, and a slice returns
+/// a batch without a copy. As Arrow data it is a table with the columns of Spark's Kafka source: key binary, value
+/// binary, topic string, partition int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, headers
+/// list<struct<key: string, value: binary>>, which is null for a record without headers. Any Arrow library accepts it,
+/// as in `polars.DataFrame(batch)`.
 #[pyclass(frozen, module = "ottla", weakref)]
 pub(crate) struct Batch {
     chunks: Arc<[Arc<Chunk>]>,
@@ -314,7 +315,7 @@ impl RecordIterator {
 
 /// One record of a batch.
 ///
-/// It is a view: key, value and headers become Python objects when they are asked for, each time.
+/// It is a view: each access to the key, the value or the headers makes a new Python object.
 #[pyclass(frozen, module = "ottla")]
 pub(crate) struct Record {
     chunk: Arc<Chunk>,
@@ -354,7 +355,7 @@ impl Record {
         self.chunk.columns.timestamp_ms(self.row)
     }
 
-    /// Whose time it is: 0 the producer's (CreateTime), 1 the broker's (LogAppendTime), -1 where there is none.
+    /// Who set the timestamp: 0 is the producer (CreateTime), 1 the broker (LogAppendTime); -1 if there is none.
     #[getter]
     fn timestamp_type(&self) -> i32 {
         self.chunk.columns.timestamp_type(self.row)
@@ -386,7 +387,7 @@ impl Record {
         Ok(headers)
     }
 
-    /// The epoch of the leader that wrote it, where brokers tell (Kafka 0.11 and later).
+    /// The epoch of the leader that wrote the record, if the broker reports it (Kafka 0.11 and later).
     #[getter]
     fn leader_epoch(&self) -> Option<i32> {
         Some(self.chunk.columns.leader_epoch(self.row)).filter(|epoch| *epoch >= 0)

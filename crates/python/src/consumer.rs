@@ -283,10 +283,10 @@ impl SyncConsumer {
     ///
     /// Args:
     ///     timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
-    ///     max_records: Records to return at most; without it, `max.poll.records`.
+    ///     max_records: The most records to return; without it, `max.poll.records`.
     ///
     /// Returns:
-    ///     The records, as columns. An empty batch when there was nothing, though brokers could be asked.
+    ///     The records, as columns; an empty batch if there were none and brokers could be reached.
     ///
     /// Raises:
     ///     UnreachableError: No broker could be reached in time.
@@ -307,7 +307,7 @@ impl SyncConsumer {
         poll(py, self.core.get(), timeout, max_records)
     }
 
-    /// Iterates over batches without end, none of them empty. It waits where there are no records yet.
+    /// Iterates over batches without end; none of them is empty. It waits while there are no records.
     fn batches(&self, py: Python<'_>) -> Batches {
         Batches {
             core: self.core.clone_ref(py),

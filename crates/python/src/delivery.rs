@@ -79,7 +79,7 @@ fn untracked<T: PyClass>(
     Ok(object)
 }
 
-/// The fate of one record. Threads may share it.
+/// A handle to the outcome of one record. Threads may share it.
 #[pyclass(frozen, module = "ottla", weakref)]
 pub(crate) struct Delivery {
     fate: Native<Asked<Fate>>,
@@ -103,7 +103,7 @@ impl Delivery {
     ///     Where the record was written.
     ///
     /// Raises:
-    ///     KafkaTimeoutError: The time is up and the fate not known yet.
+    ///     KafkaTimeoutError: The time was up before the record's fate was known.
     ///     KafkaError: The record was not delivered.
     #[pyo3(signature = (timeout = None))]
     fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
@@ -124,7 +124,7 @@ impl Delivery {
     ///     Why the record was not delivered; None if it was.
     ///
     /// Raises:
-    ///     KafkaTimeoutError: The time is up and the fate not known yet.
+    ///     KafkaTimeoutError: The time was up before the record's fate was known.
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         let fate = self.fate.get()?;
@@ -150,7 +150,8 @@ impl Delivery {
 
     /// Calls `callback(delivery)` once when the fate is known.
     ///
-    /// It calls at once if the fate is known already, else on a thread of ottla's, one callback after the other.
+    /// The callback runs at once if the fate is known already, else later on ottla's thread, one callback after the
+    /// other.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
@@ -184,7 +185,7 @@ fn shown(class: &str, fate: &Fate) -> String {
     }
 }
 
-/// The fate of one record, to be awaited: the value is where the record was written, a `RecordMetadata`.
+/// An awaitable handle to the outcome of one record, a `RecordMetadata` that says where it was written.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDelivery {
     fate: Native<Arc<Asked<Fate>>>,
@@ -213,7 +214,7 @@ impl AsyncDelivery {
     /// Where the record was written, once that is known. Does not wait.
     ///
     /// Raises:
-    ///     asyncio.InvalidStateError: It is not known yet.
+    ///     asyncio.InvalidStateError: The record's fate is not known yet.
     ///     KafkaError: The record was not delivered.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let fate = self.fate.get()?;
@@ -224,7 +225,7 @@ impl AsyncDelivery {
     /// Why the record was not delivered, or None if it was, once that is known. Does not wait.
     ///
     /// Raises:
-    ///     asyncio.InvalidStateError: It is not known yet.
+    ///     asyncio.InvalidStateError: The record's fate is not known yet.
     fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let fate = self.fate.get()?;
         match fate.told(fate.peek().result()) {
@@ -331,7 +332,7 @@ fn failures(py: Python<'_>, report: &Report) -> PyResult<Py<PyAny>> {
     Ok(failures.into_any().unbind())
 }
 
-/// The fate of many records, in columns. Threads may share it. `len()` counts them.
+/// A handle to the outcomes of many records, in columns. Threads may share it. `len()` counts the records.
 #[pyclass(frozen, module = "ottla", weakref)]
 pub(crate) struct Deliveries {
     runs: Native<Asked<Runs>>,
@@ -367,8 +368,9 @@ impl Deliveries {
     ///     `check`, the offset of a row that was not delivered is -1.
     ///
     /// Raises:
-    ///     KafkaTimeoutError: The time is up and some fate not known yet.
-    ///     KafkaError: A record was not delivered: the first row's error, with a note that counts them.
+    ///     KafkaTimeoutError: The time was up before every record's fate was known.
+    ///     KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
+    ///         counts the failed rows.
     #[pyo3(signature = (timeout = None, *, check = true))]
     fn result(&self, py: Python<'_>, timeout: Option<f64>, check: bool) -> PyResult<Py<PyAny>> {
         let runs = self.runs.get()?;
@@ -383,10 +385,10 @@ impl Deliveries {
     ///     timeout: Seconds to wait at most. 0 does not wait; None waits until `delivery.timeout.ms` decides.
     ///
     /// Returns:
-    ///     The error of the first row that was not delivered, with a note that counts them; None if all were.
+    ///     The error of the first row that failed, with a note that counts the failed rows; None if all were delivered.
     ///
     /// Raises:
-    ///     KafkaTimeoutError: The time is up and some fate not known yet.
+    ///     KafkaTimeoutError: The time was up before every record's fate was known.
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         let runs = self.runs.get()?;
@@ -395,7 +397,7 @@ impl Deliveries {
         exception(py, &report)
     }
 
-    /// Why rows were not delivered, by row; empty if all were. Waits until every fate is known.
+    /// The errors of rows that were not delivered, by row; empty if all were. Waits until every fate is known.
     #[getter]
     fn errors(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let runs = self.runs.get()?;
@@ -406,7 +408,7 @@ impl Deliveries {
 
     /// Calls `callback(deliveries)` once when every fate is known.
     ///
-    /// It calls at once if all are known already, else on a thread of ottla's, one callback after the other.
+    /// The callback runs at once if all are known already, else later on ottla's thread, one callback after the other.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().runs.get()?.ask();
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
@@ -432,9 +434,9 @@ impl Deliveries {
     }
 }
 
-/// The fate of many records, to be awaited.
+/// An awaitable handle to the outcomes of many records.
 ///
-/// The value of the await is partitions and offsets by row, as `result` returns them.
+/// Its value is the partitions and offsets by row, as `result` returns them.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDeliveries {
     runs: Native<Arc<Asked<Runs>>>,
@@ -479,7 +481,8 @@ impl AsyncDeliveries {
     ///
     /// Raises:
     ///     asyncio.InvalidStateError: Some fate is not known yet.
-    ///     KafkaError: A record was not delivered: the first row's error, with a note that counts them.
+    ///     KafkaError: A record was not delivered. This is the error of the first row that failed, with a note that
+    ///         counts the failed rows.
     #[pyo3(signature = (*, check = true))]
     fn result(&self, py: Python<'_>, check: bool) -> PyResult<Py<PyAny>> {
         let runs = self.runs.get()?;
@@ -499,7 +502,7 @@ impl AsyncDeliveries {
             .map_or_else(|| Err(not_done(py)), |report| exception(py, &report))
     }
 
-    /// Why rows were not delivered, by row; empty if all were. Does not wait.
+    /// The errors of rows that were not delivered, by row; empty if all were. Does not wait.
     ///
     /// Raises:
     ///     asyncio.InvalidStateError: Some fate is not known yet.

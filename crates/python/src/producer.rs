@@ -179,18 +179,18 @@ impl SyncProducer {
 
     /// Puts a record into its batch and returns at once.
     ///
-    /// It waits only where there is no room, or the topic is not known yet, up to `max.block.ms`.
+    /// It waits only while the buffer is full or the topic is not known yet, up to `max.block.ms`.
     ///
     /// Args:
     ///     topic: The topic's name.
     ///     value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
-    ///     key: As `value`. Records of one key go to one partition, the one that Java's client would choose.
-    ///     partition: The partition's number, where neither the key nor the partitioner is to choose it.
-    ///     timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; now, if not given.
+    ///     key: As `value`. Records with the same key go to the same partition, the one that Java's client chooses.
+    ///     partition: The partition's number; without it, the key or the partitioner chooses.
+    ///     timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; without it, the current time.
     ///     headers: Pairs of a str and a value, or a dict of them.
     ///
     /// Returns:
-    ///     The record's delivery: ask it for where the record was written, or why it was not.
+    ///     The record's delivery, a handle to its outcome.
     ///
     /// Raises:
     ///     TypeError: A value is of another type.
@@ -198,7 +198,7 @@ impl SyncProducer {
     ///         without a time zone.
     ///     TooLargeError: The record is larger than `max.request.size`.
     ///     ClosedError: The producer is closed.
-    ///     KafkaError: There was no room in time; the cause is what kept the buffer full or the topic unknown.
+    ///     KafkaError: The buffer stayed full or the topic unknown until the time was up; the cause says why.
     #[pyo3(
         signature = (topic, value = None, *positional, key = None, partition = None, timestamp = None, headers = None),
         text_signature = "($self, topic, value=None, *, key=None, partition=None, timestamp=None, headers=None)"

@@ -1,4 +1,4 @@
-"""ottla for asyncio: the names of `ottla`, with calls to be awaited.
+"""ottla for asyncio: the names of `ottla`, with calls that are awaited.
 
 ```python
 from ottla import aio
@@ -12,8 +12,8 @@ async with aio.Consumer("localhost:9092", topics=["flights"], auto_offset_reset=
         print(record.key, record.value)
 ```
 
-Any event loop will do that has `add_reader`: asyncio's own and uvloop have. Cancelling a call loses nothing: a record
-is either returned or still to come.
+Any event loop with `add_reader` works, such as asyncio's own and uvloop. Cancelling a call loses nothing: a record is
+either returned or comes with a later call.
 """
 
 from __future__ import annotations

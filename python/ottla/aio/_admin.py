@@ -24,12 +24,13 @@ class Admin:
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         config: Properties by Kafka's names, such as `{"request.timeout.ms": 5000}`.
-        **properties: The same with underscores, such as `request_timeout_ms=5000`. `ottla config admin` lists them all.
+        **properties: The same properties as keywords, such as `request_timeout_ms=5000`. `ottla config admin` lists
+            them all.
 
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
 
-    Where a call is about several topics and some fail, the first error is raised; its `failures` has all of them by
+    If some of the topics of a call fail, the call raises the first error; its `failures` has the errors of all, by
     name.
 
     Example:
@@ -60,14 +61,14 @@ class Admin:
         """Creates topics.
 
         Args:
-            topics: `NewTopic`s; a name alone is a topic of one partition.
-            validate_only: Only checks whether they could be created.
+            topics: `NewTopic`s; a name alone means a topic with one partition.
+            validate_only: Only checks whether the topics could be created.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            AlreadyExistsError: A topic of that name is there.
+            AlreadyExistsError: A topic of that name exists.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none could be asked in time.
+            KafkaError: A broker refused, or none answered in time.
         """
         await self._core.create_topics(topics, validate_only, timeout)
 
@@ -79,9 +80,9 @@ class Admin:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            NotFoundError: There is no topic of that name.
+            NotFoundError: No topic of that name exists.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none could be asked in time.
+            KafkaError: A broker refused, or none answered in time.
         """
         await self._core.delete_topics(topics, timeout)
 
@@ -89,12 +90,12 @@ class Admin:
         """Lists the names of all topics, sorted.
 
         Args:
-            internal: With those that Kafka keeps for itself.
+            internal: Whether to list Kafka's internal topics too.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none could be asked in time.
+            KafkaError: A broker refused, or none answered in time.
         """
         topics: list[str] = await self._core.list_topics(internal, timeout)
         return topics
@@ -112,9 +113,9 @@ class Admin:
             Descriptions by name.
 
         Raises:
-            NotFoundError: There is no topic of that name.
+            NotFoundError: No topic of that name exists.
             ClosedError: The client is closed.
-            KafkaError: A broker refused, or none could be asked in time.
+            KafkaError: A broker refused, or none answered in time.
         """
         described: dict[str, TopicDescription] = await self._core.describe_topics(topics, timeout)
         return described
@@ -126,7 +127,7 @@ class Admin:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
 
         Raises:
-            KafkaTimeoutError: Not everything has ended in time. The client is closed all the same.
+            KafkaTimeoutError: Not all tasks ended in time. The client is closed anyway.
         """
         await self._core.close(timeout)
 

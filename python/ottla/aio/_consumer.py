@@ -24,22 +24,21 @@ class Consumer:
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
-        topics: A topic, or several, of which all partitions are read, from where `auto.offset.reset` says. Their
-        partitions
-            are found by the first poll.
+        topics: A topic, or several. All their partitions are read, also partitions that are added later. The first poll
+            finds them; they start where `auto.offset.reset` says, added ones at their beginning.
         config: Properties by Kafka's names, such as `{"auto.offset.reset": "earliest"}`.
-        **properties: The same with underscores, such as `auto_offset_reset="earliest"`. `ottla config consumer` lists
-        them.
+        **properties: The same properties as keywords, such as `auto_offset_reset="earliest"`. `ottla config consumer`
+            lists them all.
 
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
 
-    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which does.
-    Consumer groups are not there yet: choose partitions with `topics` or `assign`.
+    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which closes
+    it. Consumer groups are not supported yet: choose partitions with `topics` or `assign`.
 
-    Iterating over it gives records without end, one fetch of a batch for many. Where a loop is left, nothing is lost:
-    the next poll or loop goes on with the next record. Every other call may be made inside the loop; positions count
-    from the record that the loop is given next.
+    Iteration yields records without end and fetches them in batches. Leaving a loop loses nothing: the next poll or
+    loop continues with the next record. Any other call is allowed inside the loop; positions count from the record that
+    the loop yields next.
 
     Example:
         ```python
@@ -65,8 +64,9 @@ class Consumer:
         """Reads these partitions and no others.
 
         Args:
-            partitions: `TopicPartition`s or `(topic, partition)` pairs. One with an offset is read from there, one
-                without from where it stands if it was assigned before, else from where `auto.offset.reset` says.
+            partitions: `TopicPartition`s or `(topic, partition)` pairs. A partition with an offset is read from that
+                offset. One without keeps its position if it was assigned before, else it starts where
+                `auto.offset.reset` says.
 
         Raises:
             ArgumentError: A partition or an offset is negative; nothing was changed.
@@ -75,7 +75,7 @@ class Consumer:
         self._core.assign(partitions)
 
     def assignment(self) -> list[TopicPartition]:
-        """Lists the partitions that are read, sorted; those of `topics` in the constructor from the first poll on."""
+        """Lists the assigned partitions, sorted. Those of `topics` in the constructor appear with the first poll."""
         return self._core.assignment()
 
     def paused(self) -> list[TopicPartition]:
@@ -83,11 +83,11 @@ class Consumer:
         return self._core.paused()
 
     def seek(self, partition: Partition, offset: int | None = None) -> None:
-        """Goes on reading a partition at an offset.
+        """Sets the offset at which a partition is read next.
 
         Args:
             partition: A partition that is assigned.
-            offset: The offset of the next record; without it, that of the `TopicPartition`.
+            offset: The offset of the next record; without it, the offset of the `TopicPartition`.
 
         Raises:
             ArgumentError: The partition is not assigned, or the offset is negative.
@@ -96,10 +96,10 @@ class Consumer:
         self._core.seek(partition, offset)
 
     def seek_to_beginning(self, partitions: Iterable[Partition] | None = None) -> None:
-        """Goes on reading at the first record there is.
+        """Moves partitions to the first record that they hold.
 
         Args:
-            partitions: Partitions that are assigned; without them, all that are, and those of `topics` in the
+            partitions: Assigned partitions; without it, all assigned partitions and those of `topics` in the
                 constructor.
 
         Raises:
@@ -109,10 +109,10 @@ class Consumer:
         self._core.seek_to(partitions, end=False)
 
     def seek_to_end(self, partitions: Iterable[Partition] | None = None) -> None:
-        """Goes on reading after the last record there is.
+        """Moves partitions to their end, after the last record.
 
         Args:
-            partitions: Partitions that are assigned; without them, all that are, and those of `topics` in the
+            partitions: Assigned partitions; without it, all assigned partitions and those of `topics` in the
                 constructor.
 
         Raises:
@@ -122,7 +122,7 @@ class Consumer:
         self._core.seek_to(partitions, end=True)
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Returns no more records of these partitions until `resume`. Others go on.
+        """Stops returning records of these partitions until `resume`. Other partitions are not affected.
 
         Args:
             partitions: Partitions that are assigned.
@@ -150,10 +150,10 @@ class Consumer:
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
-            max_records: Records to return at most; without it, `max.poll.records`.
+            max_records: The most records to return; without it, `max.poll.records`.
 
         Returns:
-            The records, as columns. An empty batch when there was nothing, though brokers could be asked.
+            The records, as columns; an empty batch if there were none and brokers could be reached.
 
         Raises:
             UnreachableError: No broker could be reached in time.
@@ -166,7 +166,7 @@ class Consumer:
         return batch
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Iterates over batches without end, none of them empty. It waits where there are no records yet."""
+        """Iterates over batches without end; none of them is empty. It waits while there are no records."""
         while True:
             batch = await self.poll(None)
             if len(batch):
@@ -183,7 +183,7 @@ class Consumer:
                 yield record
 
     async def position(self, partition: Partition, timeout: float | None = None) -> int:
-        """Finds the offset of the next record that is read.
+        """Finds the offset of the next record.
 
         Args:
             partition: A partition that is assigned.
@@ -193,7 +193,7 @@ class Consumer:
         Raises:
             ArgumentError: The partition is not assigned.
             ClosedError: The consumer is closed.
-            KafkaError: No broker could be asked in time.
+            KafkaError: No broker answered in time.
         """
         offset: int = await self._core.position(partition, timeout)
         return offset
@@ -209,7 +209,7 @@ class Consumer:
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker could be asked in time.
+            KafkaError: A partition does not exist, or no broker answered in time.
         """
         offsets: dict[TopicPartition, int] = await self._core.beginning_offsets(partitions, timeout)
         return offsets
@@ -219,7 +219,7 @@ class Consumer:
     ) -> dict[TopicPartition, int]:
         """Finds the offset after the last record of each partition.
 
-        With `isolation.level=read_committed` it is the one after the last record that is decided.
+        With `isolation.level=read_committed` it is the last stable offset, before which no transaction is open.
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs; they need not be assigned.
@@ -227,7 +227,7 @@ class Consumer:
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker could be asked in time.
+            KafkaError: A partition does not exist, or no broker answered in time.
         """
         offsets: dict[TopicPartition, int] = await self._core.end_offsets(partitions, timeout)
         return offsets
@@ -244,19 +244,19 @@ class Consumer:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Returns:
-            Offset and time by partition; None where no record is as late.
+            Offset and timestamp by partition; None if the partition has no record at or after the time.
 
         Raises:
             ArgumentError: A time is negative, or a datetime without a time zone.
             ClosedError: The consumer is closed.
-            KafkaError: A partition does not exist, or no broker could be asked in time.
+            KafkaError: A partition does not exist, or no broker answered in time.
         """
         found: dict[TopicPartition, OffsetAndTimestamp | None]
         found = await self._core.offsets_for_times(timestamps, timeout)
         return found
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """Finds the numbers of a topic's partitions, in order.
+        """Lists the numbers of a topic's partitions, in order.
 
         Args:
             topic: The topic's name.
@@ -264,7 +264,7 @@ class Consumer:
 
         Raises:
             ClosedError: The consumer is closed.
-            KafkaError: The topic is not known, or no broker could be asked in time.
+            KafkaError: The topic does not exist, or no broker answered in time.
         """
         partitions: list[int] = await self._core.partitions_for(topic, timeout)
         return partitions
@@ -289,7 +289,7 @@ class Consumer:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
 
         Raises:
-            KafkaTimeoutError: Not everything has ended in time. The consumer is closed all the same.
+            KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
         """
         await self._core.close(timeout)
 

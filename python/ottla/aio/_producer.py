@@ -26,12 +26,13 @@ class Producer:
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         config: Properties by Kafka's names, such as `{"linger.ms": 5}`.
-        **properties: The same with underscores, such as `linger_ms=5`. `ottla config producer` lists them all.
+        **properties: The same properties as keywords, such as `linger_ms=5`. `ottla config producer` lists them all.
 
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
 
-    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which does.
+    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which closes
+    it.
 
     Example:
         ```python
@@ -64,18 +65,18 @@ class Producer:
     ) -> Delivery:
         """Puts a record into its batch, and returns its delivery.
 
-        It waits only where there is no room, or the topic is not known yet, up to `max.block.ms`.
+        It waits only while the buffer is full or the topic is not known yet, up to `max.block.ms`.
 
         Args:
             topic: The topic's name.
             value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
-            key: As `value`. Records of one key go to one partition, the one that Java's client would choose.
-            partition: The partition's number, where neither the key nor the partitioner is to choose it.
-            timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; now, if not given.
+            key: As `value`. Records with the same key go to the same partition, the one that Java's client chooses.
+            partition: The partition's number; without it, the key or the partitioner chooses.
+            timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; without it, the current time.
             headers: Pairs of a str and a value, or a dict of them.
 
         Returns:
-            The record's delivery: await it for where the record was written.
+            The record's delivery, a handle to its outcome: await it to learn where the record was written.
 
         Raises:
             TypeError: A value is of another type.
@@ -83,7 +84,7 @@ class Producer:
                 datetime without a time zone.
             TooLargeError: The record is larger than `max.request.size`.
             ClosedError: The producer is closed.
-            KafkaError: There was no room in time; the cause is what kept the buffer full or the topic unknown.
+            KafkaError: The buffer stayed full or the topic unknown until the time was up; the cause says why.
         """
         if _positional:
             raise TypeError(
@@ -106,25 +107,25 @@ class Producer:
         timestamps: Iterable[int | datetime | None] | None = None,
         headers: Iterable[Headers | None] | None = None,
     ) -> Deliveries:
-        """Sends many records in one call, which costs far less than as many calls of `send`.
+        """Sends many records in one call, which is far cheaper than one call of `send` per record.
 
         Args:
             topic: The topic's name.
             values: An iterable of what `send` takes as a value, or an Arrow column of binary or text values.
-            keys: As many keys, each as in `send`.
-            partitions: As many numbers of partitions, or None where the key or the partitioner is to choose.
-            timestamps: As many times, each as in `send`.
-            headers: As many headers, each as in `send`.
+            keys: One key per value, each as in `send`.
+            partitions: One partition number per value; None lets the key or the partitioner choose.
+            timestamps: One timestamp per value, each as in `send`.
+            headers: Headers per value, each as in `send`.
 
         Returns:
-            The deliveries of all, in columns.
+            The deliveries of all records, in columns.
 
         Raises:
             TypeError: A value is of another type; nothing was sent.
             ArgumentError: A column is longer or shorter than the values, a timestamp is negative or a datetime without
                 a time zone, or the topic's name is empty or longer than 249 characters; nothing was sent.
             ClosedError: The producer is closed.
-            KafkaError: There was no room in time for any of them.
+            KafkaError: The buffer had no room for any of them in time.
         """
         sent: Deliveries = await self._core.send_many(topic, values, keys, partitions, timestamps, headers)
         return sent
@@ -133,7 +134,7 @@ class Producer:
         """Sends the rows of a table.
 
         Args:
-            topic: The topic's name; None takes each row's from the column `topic`.
+            topic: The topic's name; None takes each row's topic from the column `topic`.
             data: Anything with `__arrow_c_stream__` or `__arrow_c_array__`: a pyarrow or polars table, a `Batch`. Its
                 columns are found by name: `value` is needed, `key`, `partition`, `timestamp` and `headers` are
                 optional, with the types that a `Batch` has; others are ignored.
@@ -146,7 +147,7 @@ class Producer:
             ArgumentError: A column is missing or has another type, or a topic's name is empty or longer than 249
                 characters; nothing was sent.
             ClosedError: The producer is closed.
-            KafkaError: There was no room in time for any of them.
+            KafkaError: The buffer had no room for any of them in time.
         """
         sent: Deliveries = await self._core.send_arrow(topic, data)
         return sent
@@ -159,24 +160,24 @@ class Producer:
                 `delivery.timeout.ms` has decided about each record.
 
         Raises:
-            KafkaError: Some records are undecided when the time is up; the cause is what keeps them. Or one of the
-                records failed whose deliveries were let go unasked; failures of others are told by their deliveries.
+            KafkaError: Some records are undecided when the time is up; the cause is what keeps them. Or a record failed
+                whose delivery nobody looked at; other failures are reported by their deliveries.
         """
         await self._core.flush(timeout)
 
     async def close(self, timeout: float | None = None) -> None:
-        """Flushes, then disconnects. Records that are left when the time is up fail. Closing twice does no harm.
+        """Flushes, then disconnects. Records undelivered when the time is up fail. Closing twice does no harm.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `delivery.timeout.ms`.
 
         Raises:
-            KafkaError: Not all records were decided in time, or as with `flush`. The producer is closed all the same.
+            KafkaError: Some records were undecided in time, or as with `flush`. The producer is closed anyway.
         """
         await self._core.close(timeout)
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
-        """Finds the numbers of a topic's partitions, in order.
+        """Lists the numbers of a topic's partitions, in order.
 
         Args:
             topic: The topic's name.
@@ -184,7 +185,7 @@ class Producer:
 
         Raises:
             ClosedError: The producer is closed.
-            KafkaError: The topic is not there, or no broker could be asked in time.
+            KafkaError: The topic does not exist, or no broker answered in time.
         """
         partitions: list[int] = await self._core.partitions_for(topic, timeout)
         return partitions

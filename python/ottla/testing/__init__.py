@@ -36,8 +36,9 @@ class Broker:
 
     Args:
         nodes: Brokers of the cluster; only 1 is supported.
-        topics: Topics to make at the start: names with their numbers of partitions, or names for one partition each.
-        data_dir: Folder for the log, in Kafka's own format; without one everything is in memory.
+        topics: Topics to create at the start: a mapping from names to numbers of partitions, or names of topics with
+            one partition.
+        data_dir: Folder for the log, in Kafka's own format; without it, everything stays in memory.
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
         config: Settings of the broker by Kafka's names, such as `{"auto.create.topics.enable": False}`.
@@ -111,7 +112,7 @@ class Broker:
         self._started().fail(api, count, error)
 
     def delay(self, api: str, seconds: float, *, count: int = 1) -> None:
-        """Apply the next requests of an API, and answer them so many seconds later."""
+        """Apply the next requests of an API, and delay each answer by `seconds`."""
         self._started().delay(api, count, seconds)
 
     def disconnect(self, api: str, *, applied: bool = False, count: int = 1) -> None:
@@ -119,7 +120,7 @@ class Broker:
 
         Args:
             api: The API's name in Kafka's protocol.
-            applied: Whether they are applied before, so that only the answer is lost.
+            applied: Whether the broker applies them first, so that only the answer is lost.
             count: How many requests.
         """
         self._started().disconnect(api, count, applied)
@@ -129,7 +130,7 @@ class Broker:
         self._started().ignore(api, count)
 
     def clear_faults(self) -> None:
-        """Take back every fault that has not happened yet."""
+        """Remove every fault that has not happened yet."""
         self._started().clear_faults()
 
     def _started(self) -> _ottla.Broker:

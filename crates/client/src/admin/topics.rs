@@ -33,7 +33,7 @@ pub struct TopicListing {
     pub name: Arc<str>,
     /// Its id; zero where brokers have none.
     pub id: [u8; 16],
-    /// Whether Kafka keeps it for itself.
+    /// Whether it is one of Kafka's internal topics.
     pub internal: bool,
 }
 

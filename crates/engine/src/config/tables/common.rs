@@ -8,25 +8,25 @@ macro_rules! common {
         "client.id" => client_id: String = "ottla", text(client_id);
         /// How to talk to brokers. Only PLAINTEXT for now; any other value is an error.
         "security.protocol" => security_protocol: SecurityProtocol = "PLAINTEXT", text(security);
-        /// How long one request waits for its answer before its connection is given up.
+        /// How long a request waits for its answer before its connection is closed.
         "request.timeout.ms" => request_timeout: Duration = "30000", millis(1);
-        /// Deadline of calls that are given no timeout.
+        /// Deadline of calls without a timeout of their own.
         "default.api.timeout.ms" => default_api_timeout: Duration = "60000", millis(1);
-        /// First pause before an attempt is repeated; it doubles, with 20 % jitter.
+        /// First pause before a retry; it doubles with each failure, with 20 % jitter.
         "retry.backoff.ms" => retry_backoff: Duration = "100", millis(0);
-        /// Longest pause before an attempt is repeated.
+        /// Longest pause before a retry.
         "retry.backoff.max.ms" => retry_backoff_max: Duration = "1000", millis(0);
-        /// First pause before a broken connection is dialled again; it doubles, with 20 % jitter.
+        /// First pause before a reconnect; it doubles with each failure, with 20 % jitter.
         "reconnect.backoff.ms" => reconnect_backoff: Duration = "50", millis(0);
-        /// Longest pause before a broken connection is dialled again.
+        /// Longest pause before a reconnect.
         "reconnect.backoff.max.ms" => reconnect_backoff_max: Duration = "1000", millis(0);
         /// How long a new connection may take to be ready for requests; it doubles with each failure.
         "socket.connection.setup.timeout.ms" => setup_timeout: Duration = "10000", millis(1);
         /// The longest that a new connection may take to be ready for requests.
         "socket.connection.setup.timeout.max.ms" => setup_timeout_max: Duration = "30000", millis(1);
-        /// Age at which the view of the cluster is refreshed even if nothing seems to have changed.
+        /// Age at which the metadata of the cluster is refreshed even if nothing seems to have changed.
         "metadata.max.age.ms" => metadata_max_age: Duration = "300000", millis(1);
-        /// Most bytes of one answer. A connection whose broker announces more is closed.
+        /// Most bytes of one answer. The client closes a connection whose broker announces more.
         "receive.message.max.bytes" => receive_message_max: usize = "104857600", bytes(1 << 20);
         /// Size of the sockets' receive buffers; -1 leaves it to the system.
         "receive.buffer.bytes" => receive_buffer: Option<usize> = "-1", bytes(-1);

@@ -12,12 +12,12 @@ macro_rules! consumer {
         "fetch.max.wait.ms" => fetch_max_wait: Duration = "500", millis(0);
         /// Most records that one poll returns.
         "max.poll.records" => max_poll_records: usize = "100000", whole(1, i32::MAX as i64);
-        /// Fetched bytes, asked for or waiting to be polled, at which fetching pauses.
+        /// Most bytes that are requested from brokers or wait for a poll; at this limit fetching pauses.
         "prefetch.max.bytes" => prefetch_max_bytes: usize = "33554432", bytes(1, i64::MAX);
         /// Most bytes that one batch may decompress to. A larger batch is an error.
         "decompress.max.bytes" => decompress_max_bytes: usize = "268435456", bytes(1);
-        /// Where to start without a position, or with one whose records are gone: at the first record (earliest), after the
-        /// last one (latest), or nowhere, with an error (none).
+        /// Where to start without a position, or if the records at the position are gone: at the first record
+        /// (earliest), after the last one (latest), or nowhere, with an error (none).
         "auto.offset.reset" => auto_offset_reset: OffsetReset = "latest", choice(
             "earliest" => OffsetReset::Earliest,
             "latest" => OffsetReset::Latest,

@@ -7,12 +7,12 @@ macro_rules! producer {
         "acks" => acks: i16 = "all", choice("all" => -1, "-1" => -1, "0" => 0, "1" => 1);
         /// Whether retries can never write a record twice or out of order. If it is not given, acks of 0 or 1 turn it off.
         "enable.idempotence" => idempotence: bool = "true", bool();
-        /// How long a batch waits for more records. Not given: a batch leaves at once when its broker owes no answer, else
-        /// when an answer comes, when the batch is full, or after 5 ms.
+        /// How long a batch waits for more records. Not given: a batch is sent at once if its broker owes no answer,
+        /// else when an answer comes, when the batch is full, or after 5 ms.
         "linger.ms" => linger: Option<Duration>, millis(0);
         /// Size at which a batch is closed, before compression. A larger record has a batch of its own.
         "batch.size" => batch_size: usize = "1000000", bytes(1);
-        /// Most bytes of undelivered records. Above it a send waits for room.
+        /// Most bytes of undelivered records; at this limit a send waits for room.
         "buffer.memory" => buffer_memory: usize = "67108864", bytes(1, i64::MAX);
         /// How long a send may wait for room, or for the metadata of a topic not used before.
         "max.block.ms" => max_block: Duration = "60000", millis(0);
@@ -38,10 +38,10 @@ macro_rules! producer {
         "max.in.flight.requests.per.connection" => max_in_flight: usize = "5", whole(1, 1000);
         /// Time from a send until its fate is known, retries included.
         "delivery.timeout.ms" => delivery_timeout: Duration = "120000", millis(1);
-        /// How often a batch is sent again. delivery.timeout.ms is the better bound.
+        /// Most retries of a batch. delivery.timeout.ms is the better bound.
         "retries" => retries: u32 = "2147483647", whole(0, i32::MAX as i64);
-        /// How records without key and partition are spread: one partition until its batch is closed (sticky), or the next
-        /// partition for every record (round_robin). A record with a key goes where Java's murmur2 puts it.
+        /// How records without key and partition are spread: one partition until its batch is closed (sticky), or the
+        /// next partition for every record (round_robin). Java's murmur2 chooses the partition of a record with a key.
         "partitioner" => partitioner: Partitioner = "sticky", choice(
             "sticky" => Partitioner::Sticky,
             "round_robin" => Partitioner::RoundRobin
