@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 for _public in (Admin, Consumer, Producer):
-    # Where users find them, as in a traceback and in help().
+    # The name under which users find them, as in a traceback and in help().
     _public.__module__ = "ottla"
 
 atexit.register(close_at_exit)
@@ -72,7 +72,7 @@ if DEBUG_BUILD:
 
 
 def __getattr__(name: str) -> ModuleType:
-    # Imported when they are asked for: asyncio alone takes as long as all the rest.
+    # Imported on first use: asyncio alone takes as long as all the rest.
     if name in {"aio", "protocol", "testing"}:
         return importlib.import_module(f"ottla.{name}")
     raise AttributeError(f"module 'ottla' has no attribute {name!r}")

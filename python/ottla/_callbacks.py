@@ -44,7 +44,7 @@ class _Caller:
         while True:
             selector.select()
             for token in self._queue.drain():
-                # Whatever it raises: those of others are still to be called.
+                # Whatever it raises, the callbacks of others must still be called.
                 call(*self._waiting[token], but=())
                 del self._waiting[token]
             with self._called:
@@ -66,19 +66,20 @@ def call(
     *,
     but: tuple[type[BaseException], ...] = (KeyboardInterrupt, SystemExit, GeneratorExit),
 ) -> None:
-    """Call back; what a callback raises goes where Python sends errors that nobody can catch.
+    """Call back; an error of the callback goes to `sys.excepthook`, as errors that nobody can catch do.
 
     Args:
         delivery: What the callback is given.
         callback: The callback.
-        but: What the caller is to see, such as a `sys.exit()` in a callback that runs on the caller's own thread.
+        but: Exceptions that the caller must see, such as a `sys.exit()` in a callback that runs on the caller's own
+            thread.
     """
     try:
         callback(delivery)
     except but:
         raise
     except BaseException:  # noqa: BLE001 the callback is not ours
-        # A hook that raises itself has nobody left to tell.
+        # A failure of the hook itself cannot be reported.
         with contextlib.suppress(BaseException):
             sys.excepthook(*sys.exc_info())
 

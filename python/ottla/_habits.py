@@ -79,7 +79,7 @@ def missing(kind: str, name: str) -> AttributeError:
 
 
 class _Elsewhere:
-    """A name that another client has, as an attribute of a class: whoever asks for it gets the error."""
+    """A name that another client has, as an attribute of a class: reading it raises the error."""
 
     __slots__ = ("_kind", "_name")
 

@@ -1,11 +1,11 @@
-"""Python's `logging` under `ottla.*`, fed from what clients tell.
+"""Python's `logging` under `ottla.*`, fed with the events of clients.
 
 Threads of the Rust runtime never attach to Python. They put events into a queue of the process and, if it was empty,
 ring a descriptor. A thread of Python's, which starts with the first client, waits for that and logs them. A close logs
 what there is before it returns.
 
-The loggers are `ottla.connection`, `ottla.cluster`, `ottla.consumer` and `ottla.producer`. What none of them is enabled
-for is not even made.
+The loggers are `ottla.connection`, `ottla.cluster`, `ottla.consumer` and `ottla.producer`. An event that none of them
+is enabled for is not even made.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 from ottla._ottla import EventQueue
 
-# What there is in all, and so the names whose levels say what is worth making.
+# All loggers that events go to; their levels say which events are worth making.
 _LOGGERS = [logging.getLogger(f"ottla.{name}") for name in ("connection", "cluster", "consumer", "producer")]
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
-# Seconds that a close waits for another thread that is logging, in a handler perhaps that does not come back.
+# Seconds that a close waits for another thread that is logging, perhaps in a handler that never returns.
 _PATIENCE = 5.0
 
 

@@ -81,8 +81,8 @@ struct Run<C> {
 }
 
 impl<D: Decode> Consumer<D> {
-    /// A consumer that runs on `runtime` and tells `events` what happens. Never connects: the first assignment or question
-    /// does.
+    /// A consumer that runs on `runtime` and tells `events` what happens. It does not connect before the first call
+    /// that needs a broker.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
@@ -104,8 +104,8 @@ impl<D: Decode> Consumer<D> {
         })
     }
 
-    /// Reads all partitions of these topics, and no others, also those that are added later; from where `auto.offset.reset`
-    /// says, those that are added from their beginning. Begins with the first call that waits.
+    /// Reads all partitions of these topics and no others, also partitions that are added later. The first ones start
+    /// where `auto.offset.reset` says, added ones at their beginning. Reading begins with the first call that waits.
     pub fn follow(&self, topics: Vec<Arc<str>>) {
         *self.inner.following.lock() = Following {
             topics,
@@ -128,7 +128,7 @@ impl<D: Decode> Consumer<D> {
         Ok(())
     }
 
-    /// Goes on reading there; records of the partition that were fetched and not handed out are dropped.
+    /// Sets the next offset to read. Fetched records of the partition that were not handed out are dropped.
     ///
     /// # Errors
     /// `Kind::Argument` if the partition is not assigned or the offset negative.
@@ -141,7 +141,7 @@ impl<D: Decode> Consumer<D> {
         Ok(())
     }
 
-    /// Goes on reading there in all partitions; those of followed topics that are not known yet begin there.
+    /// Sets where all partitions are read next; partitions of followed topics that are not known yet begin there.
     ///
     /// # Errors
     /// `Kind::Argument` if the offset is negative.
@@ -158,10 +158,10 @@ impl<D: Decode> Consumer<D> {
         Ok(())
     }
 
-    /// The offset of the next record that is handed out; finds it out where only "beginning" or "end" is known.
+    /// The offset of the next record that is handed out; looks it up if only "beginning" or "end" is known.
     ///
     /// # Errors
-    /// The partition is not assigned, or its offset could not be found out by the deadline.
+    /// The partition is not assigned, or its offset could not be looked up by the deadline.
     pub async fn position(
         &self,
         topic: &str,
@@ -196,7 +196,7 @@ impl<D: Decode> Consumer<D> {
     /// How many offsets lie between the position and the end of each assigned partition.
     ///
     /// # Errors
-    /// A position or an end could not be found out by the deadline, which is one for all of them.
+    /// A position or an end could not be looked up by the deadline, which is one for all of them.
     pub async fn lag(
         &self,
         timeout: Option<Duration>,
@@ -221,7 +221,7 @@ impl<D: Decode> Consumer<D> {
         let mut unread = self.inner.unread.lock();
         self.inner.driver.with(|engine, now| {
             partitions.iter().try_for_each(|(topic, partition)| {
-                // What was not handed out waits at the broker for the end of the pause.
+                // Records that were not handed out are fetched again after the pause.
                 if let Some(offset) = unread.position(topic, *partition) {
                     engine.seek(now, topic, *partition, Start::Offset(offset))?;
                     unread.forget(topic, *partition);
@@ -296,7 +296,7 @@ impl<D: Decode> Consumer<D> {
         let Ok(mut decoded) = timeout_at(deadline, self.inner.decoded.lock()).await else {
             return Ok(());
         };
-        // Another that shares the consumer polled meanwhile.
+        // Another thread that shares the consumer polled in the meantime.
         if !self.inner.unread.lock().is_empty() {
             return Ok(());
         }
@@ -313,7 +313,7 @@ impl<D: Decode> Consumer<D> {
         Ok(())
     }
 
-    /// The next record that [`Consumer::poll_to_iterate`] brought and nobody was given: its chunk, and its row there.
+    /// The next record of [`Consumer::poll_to_iterate`] that was not handed out: its chunk, and its row there.
     pub fn next_record(&self) -> Option<(Arc<D::Chunk>, usize)> {
         self.inner.unread.lock().next()
     }
@@ -538,7 +538,7 @@ impl<D: Decode> Inner<D> {
         decoded: &mut VecDeque<Decoded<D::Chunk>>,
         max_records: Option<usize>,
     ) -> Result<Vec<Run<D::Chunk>>, Error> {
-        // First of all: records of other partitions that never end must not hide it.
+        // The error comes first: an endless stream of records of other partitions must not hide it.
         if let Some(error) = self.obstacle() {
             return Err(error);
         }
@@ -607,7 +607,7 @@ impl<D: Decode> Inner<D> {
         }
     }
 
-    /// What a poll has to say before it gives out more.
+    /// The error that a poll must report before it gives out more.
     fn obstacle(&self) -> Option<Error> {
         self.driver
             .with(|engine, _| refusal(engine).or_else(|| engine.stuck().cloned()))
@@ -623,7 +623,7 @@ impl<D: Decode> Inner<D> {
         }
     }
 
-    /// Lets other threads begin with what will be asked for.
+    /// Lets other threads begin with the next records.
     fn decode_ahead(&self) {
         self.driver.with(|engine, _| {
             self.decoding.drop_stale(|fetched, generation| {
@@ -652,7 +652,7 @@ impl<D: Decode> Inner<D> {
     }
 }
 
-/// Why no call can succeed: closed, nothing but strangers at the addresses given, or nothing to read.
+/// Why no call can succeed: the client is closed, no address is a Kafka broker's, or there is nothing to read.
 fn refusal(engine: &Engine<Work>) -> Option<Error> {
     if engine.closed().is_some() {
         return Some(closed_error());

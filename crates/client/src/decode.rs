@@ -14,7 +14,7 @@ pub trait Decode: Send + Sync + 'static {
     /// Records that do not decode; see [`Fetched::corrupt`].
     fn decode(&self, fetched: &Fetched) -> Result<Self::Chunk, Error>;
 
-    /// There is nothing to decode for a while: what is only kept to be quicker may go.
+    /// Nothing is to be decoded for a while: memory that is only kept for speed may be freed.
     fn rest(&self) {}
 }
 

@@ -1,4 +1,4 @@
-//! Decoding: in order, and where records are compressed with the help of other threads, which run ahead of the polls.
+//! Decoding, in order. Helper threads decode compressed records ahead of the polls.
 //!
 //! ```text
 //!   taken ──▶ pieces ──▶ waiting ── a poll, or a helper ──▶ running ──▶ done ──▶ the next poll
@@ -26,7 +26,7 @@ const ROW: usize = 32;
 /// Threads that decode for one consumer, that of the poll included. More decompress faster than one process receives.
 const MOST_THREADS: usize = 4;
 
-/// What became of some records.
+/// The result of decoding some records.
 pub(crate) enum Outcome<C> {
     /// They were decoded.
     Chunk(C),
@@ -168,7 +168,7 @@ impl<D: Decode> Decoding<D> {
         self.decoder.rest();
     }
 
-    /// Whether there should be more records in line: nobody waits for a thread, or fewer than there could be helpers.
+    /// Whether more records should be queued: no piece waits for a thread, or fewer than there could be helpers.
     pub(crate) fn wants_more(&self) -> bool {
         let mut line = self.line.lock();
         match line.number_waiting() {
@@ -177,7 +177,7 @@ impl<D: Decode> Decoding<D> {
         }
     }
 
-    /// Passes over what nobody will ask for, because of a seek or another assignment.
+    /// Skips pieces that nobody will request, because of a seek or another assignment.
     pub(crate) fn drop_stale(&self, mut is_current: impl FnMut(&Fetched, Generation) -> bool) {
         let mut line = self.line.lock();
         let Some(waiting) = line.waiting() else {
@@ -197,15 +197,16 @@ impl<D: Decode> Decoding<D> {
         if !line.wants_help() {
             return Vec::new();
         }
-        // The first piece is for who asks.
+        // The first piece is for the caller.
         let useful = line.number_waiting() - 1;
         let more = useful.min(self.most_helpers.saturating_sub(line.helpers));
         line.helpers += more;
         (0..more).map(|_| Helper(Arc::clone(self))).collect()
     }
 
-    /// The next piece in order, decoded here if nobody has. While another thread is at it, further ones are, unless enough is
-    /// done; then this waits, for no longer than one piece takes. `None` if the line is empty.
+    /// The next piece in order. This thread decodes it unless another one has begun to. In that case this thread
+    /// decodes later pieces, unless enough is done; then it waits, for no longer than one piece takes. `None` if the
+    /// line is empty.
     pub(crate) fn next(&self) -> Option<Done<D::Chunk>> {
         let mut line = self.line.lock();
         loop {
@@ -316,7 +317,7 @@ impl<C: Chunk> Outcome<C> {
     }
 }
 
-/// Decodes records; of those that do not decode, what stands before the broken batch.
+/// Decodes records; if they do not decode, only those before the broken batch.
 fn outcomes<D: Decode>(decoder: &D, fetched: &Fetched) -> Vec<Outcome<D::Chunk>> {
     let whole = match decoder.decode(fetched) {
         Ok(chunk) => return vec![Outcome::Chunk(chunk)],
@@ -338,7 +339,7 @@ fn outcomes<D: Decode>(decoder: &D, fetched: &Fetched) -> Vec<Outcome<D::Chunk>>
         end = end.max(part.next_offset);
         left -= part.records.len();
     }
-    // All may be well with each, where it is too much for one decode.
+    // Each batch may be sound, and all of them too much for one decode.
     if left > 0 {
         outcomes.push(Outcome::Broken(end, whole));
     }

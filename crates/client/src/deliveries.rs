@@ -115,7 +115,7 @@ impl DeliveriesBuilder {
     }
 }
 
-/// Who stops waiting for room, and so never gets the deliveries, will not ask about the rows that were sent.
+/// A caller that stops waiting for room never gets the deliveries, so nobody asks about the rows that were sent.
 impl Drop for DeliveriesBuilder {
     fn drop(&mut self) {
         self.rows.leave();
@@ -203,7 +203,7 @@ impl Deliveries {
         one_less();
     }
 
-    /// Nobody will ask about these records: see [`Delivery::leave`]. To be said once.
+    /// Nobody will ask about these records: see [`Delivery::leave`]. Called once.
     pub fn leave(&self) {
         self.0.leave();
     }

@@ -301,7 +301,7 @@ impl Delivery {
         self.batch.hook(self.index, 1, notify);
     }
 
-    /// Nobody will ask about this record: should it fail, [`crate::Producer::take_unasked`] tells. To be said once.
+    /// Nobody will ask about this record: if it fails, [`crate::Producer::take_unasked`] reports it. Called once.
     pub fn leave(&self) {
         self.batch.leave(self.index, 1);
     }

@@ -14,7 +14,7 @@ use crate::wait::Waiter;
 
 /// Tasks end at their next await; this is for a machine that is very busy.
 pub(crate) const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// They get this long even from a caller who has no time left: nothing is wrong with a close that was told to be quick.
+/// Tasks get this long even if the caller has no time left: a quick close is no failure.
 const JOIN_AT_LEAST: Duration = Duration::from_secs(1);
 
 /// An engine with its tasks. They end when it is closed or dropped.

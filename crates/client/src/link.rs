@@ -25,7 +25,7 @@ pub(crate) struct Address {
     pub(crate) port: u16,
 }
 
-/// What a connection's task shares with those who send on it.
+/// What a connection's task shares with the threads that send on it.
 #[derive(Default)]
 pub(crate) struct Link {
     wake: Notify,
@@ -34,7 +34,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Has something sent: here and now if that may be and the connection is idle, else by its task.
+    /// Sends what is due: on this thread if that is allowed and the connection is idle, else by its task.
     pub(crate) fn wake(&self, engine: &impl LinkEngine, at_once: bool) {
         let sending = self.sending.get().filter(|_| at_once);
         // Whoever has it locked is notified as well, and looks again.
@@ -108,7 +108,7 @@ impl Link {
     }
 }
 
-/// A connected connection: what its task reads, and what it shares with those who send.
+/// A connected connection: what its task reads, and what it shares with the threads that send.
 struct Traffic<'a, R, W> {
     wake: &'a Notify,
     sending: &'a Mutex<Sending<W>>,
@@ -164,7 +164,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
         match read {
             Ok(0) => Err(self.closed()),
             Ok(_) => self.receive(engine),
-            // Who refuses what it was sent may reset instead of closing, as servers that want TLS do.
+            // A peer that refuses what it received may reset instead of closing, as servers that want TLS do.
             Err(cause) if cause.kind() == ErrorKind::ConnectionReset => Err(self.closed()),
             Err(cause) => Err(Error::new(Kind::Unreachable, transport::say(&cause))),
         }
@@ -219,7 +219,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
             }
             self.large = Some(filling);
         } else if were_small {
-            // Who gets small answers has read all there was: the memory is better used by others.
+            // A connection with small answers has read all there was: others have a better use for the memory.
             self.buffers.clear();
         }
         Ok(())
@@ -229,7 +229,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
         self.sending.lock().connection.poll_heard()
     }
 
-    /// What it means that the peer closed the connection now.
+    /// The error if the peer closed the connection now.
     fn closed(&self) -> Error {
         let in_answer = !self.input.is_empty() || self.large.is_some();
         self.sending.lock().connection.closed(in_answer)

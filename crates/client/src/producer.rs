@@ -85,7 +85,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// A producer that runs on `runtime` and tells `events` what happens. Never connects: the first send does.
+    /// A producer that runs on `runtime` and tells `events` what happens. It does not connect before the first send.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.
@@ -235,7 +235,7 @@ impl Producer {
         Ok(deliveries.finish())
     }
 
-    /// Deliveries of rows that were not sent, since others that came before them could not be.
+    /// Deliveries of rows that were not sent because a row before them could not be.
     pub fn unsent(&self, rows: usize, error: &Error) -> Deliveries {
         let mut deliveries = DeliveriesBuilder::new(&self.ledger);
         (0..rows).for_each(|_| deliveries.failed(error.clone()));
@@ -299,7 +299,7 @@ impl Producer {
     /// Flushes at most `timeout` (`None`: `delivery.timeout.ms`), fails what is left, joins every task. Idempotent.
     ///
     /// # Errors
-    /// As [`Producer::flush`]; the producer is closed all the same.
+    /// As [`Producer::flush`]; the producer is closed anyway.
     pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
         let flushed = self.flush(timeout).await;
         let joined = self.driver.close(JOIN_TIMEOUT).await;

@@ -1,7 +1,7 @@
 //! What is on its way to a broker on one connection.
 //!
-//! The connection's task sends. But where nothing is under way, whoever gives the engine something to send does so at once, on
-//! its own thread: to wake the task first takes about as long as the broker takes to answer.
+//! The connection's task sends. But if nothing is under way, the thread that gives the engine something to send also
+//! sends it: waking the task takes about as long as the broker takes to answer.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -128,7 +128,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         let all = self.encode(engine, ENOUGH_AT_ONCE);
         let mut context = Context::from_waker(Waker::noop());
         while self.has_output() {
-            // What the socket does not take now, or says is wrong, is for the task to meet.
+            // The task handles what the socket does not take now, and the socket's errors.
             let Poll::Ready(Ok(_)) = self.poll_write(&mut context) else {
                 return false;
             };

@@ -68,8 +68,8 @@ pub(crate) struct Shell<W: Publish> {
     /// How many threads are handing on what they took out of the engine.
     publishing: AtomicUsize,
     timer: Notify,
-    /// Whether a caller's thread may send. Not what has to be compressed first, which takes its time, and not where nobody
-    /// waits for an answer.
+    /// Whether a caller's thread may send. It may not if batches are compressed, which takes time, or if nobody waits
+    /// for an answer.
     sends_at_once: bool,
     /// For large answers of all connections.
     buffers: Arc<Buffers>,

@@ -48,8 +48,8 @@ impl Waiters {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// A waiter for these changes, of which at most one is a call, and for which nobody else waits. To be made before looking
-    /// whether the change is there already: every later one wakes it.
+    /// A waiter for these changes, of which at most one is a call, and one that nobody else waits for. Make it before
+    /// looking whether the change is there already: every later change wakes it.
     pub(crate) fn enter(&self, changes: &[Change]) -> Waiter<'_> {
         let bell = Arc::new(Notify::new());
         let kinds = changes.iter().fold(0, |kinds, change| kinds | bit(*change));

@@ -21,7 +21,7 @@ impl Composition for Admin {
 impl Client for Admin {}
 
 impl Engine<Admin> {
-    /// An admin client. `seed` drives everything that is left to chance.
+    /// An admin client. `seed` seeds all random choices.
     pub fn admin(config: Arc<Config>, seed: u64) -> Engine<Admin> {
         Engine::with_client(config, seed, Admin)
     }

@@ -16,8 +16,9 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Kind};
 
-/// Declares both enums from one list: API, lowest and highest version whose meaning this crate knows, and the version from
-/// which the client itself keeps the pause that an answer asks for (KIP-219; before it, the broker did), if answers can ask.
+/// Declares both enums from one list: API, lowest and highest version whose meaning this crate knows, and, if answers
+/// can carry a throttle time, the version from which the client itself keeps that pause (KIP-219; before it, the broker
+/// did).
 macro_rules! apis {
     ($($api:ident: $request:ident => $response:ident, $min:literal..=$max:literal $(, throttles from $throttle:literal)?;)*) => {
         /// A request of any API.
@@ -108,7 +109,7 @@ apis! {
 }
 
 impl Request {
-    /// Says at `version` what the newest version would say, where both can.
+    /// Moves fields to where `version` has them, as far as it has them.
     pub(crate) fn fit(&mut self, version: i16) {
         match self {
             // Older brokers create topics as their own configuration says.

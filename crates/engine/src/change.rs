@@ -1,4 +1,4 @@
-//! What waiting calls may be waiting for, so that each is woken by its own.
+//! What a waiting call can wait for, so that only its own change wakes it.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub(crate) u64);
 
-/// Something that a waiting caller may be waiting for.
+/// A change that a waiting caller can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
     /// This call has its answer.
@@ -21,7 +21,7 @@ pub enum Change {
     Fate,
     /// The view of the cluster was refreshed.
     Topics,
-    /// The client was closed, or no address that it was given can ever answer: nothing is worth waiting for.
+    /// The client was closed, or no address that it was given can ever answer: waiting is of no use.
     Closed,
 }
 
@@ -49,7 +49,7 @@ const KINDS: [Change; 6] = [
     Change::Closed,
 ];
 
-/// Changes that were not told yet, each once.
+/// Changes that nobody has taken yet, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     kinds: u8,

@@ -11,20 +11,21 @@ pub use crate::fetch::{Generation, Start, Taken};
 use crate::part::sealed::Composition;
 use crate::part::{Client, Part};
 
-/// What an [`Engine`] is composed of to be a consumer.
+/// The parts that make an [`Engine`] a consumer.
 #[derive(Debug)]
 pub struct Consumer {
     pub(crate) fetcher: Fetcher,
 }
 
 impl Engine<Consumer> {
-    /// A consumer. `seed` drives everything that is left to chance.
+    /// A consumer. `seed` seeds all random choices.
     pub fn consumer(config: Arc<Config>, seed: u64) -> Engine<Consumer> {
         let fetcher = Fetcher::new(Arc::clone(&config));
         Engine::with_client(config, seed, Consumer { fetcher })
     }
 
-    /// Reads these partitions and no others. One that was assigned before and comes with [`Start::Reset`] goes on as it was.
+    /// Reads these partitions and no others. A partition that was assigned before keeps its position if it comes with
+    /// [`Start::Reset`].
     ///
     /// # Errors
     /// `Kind::Argument` for a negative partition or offset; nothing was changed.
@@ -42,9 +43,9 @@ impl Engine<Consumer> {
         Ok(())
     }
 
-    /// Reads all partitions of these topics and nothing else, and goes on to do so: partitions that are known at first from
-    /// where `auto.offset.reset` says, those that are added later from their beginning. Partitions that were read before go
-    /// on as they were. A topic that is deleted and made anew is read from its beginning (where brokers tell topic ids,
+    /// Reads all partitions of these topics and nothing else, also partitions that are added later. The first ones
+    /// start where `auto.offset.reset` says, added ones at their beginning. Partitions that were read before keep their
+    /// position. A topic that is deleted and made anew is read from its beginning (where brokers tell topic ids,
     /// KIP-516); while it is missing, it is waited for.
     ///
     /// # Errors
@@ -69,7 +70,7 @@ impl Engine<Consumer> {
         Ok(())
     }
 
-    /// Goes on reading there; what was fetched and not taken is dropped.
+    /// Sets the next offset to read. Fetched records that nobody has taken are dropped.
     ///
     /// # Errors
     /// `Kind::Argument` if the partition is not assigned or the offset negative.
@@ -134,12 +135,13 @@ impl Engine<Consumer> {
         self.client.fetcher.take(now, &mut self.core.cluster)
     }
 
-    /// Whether something of this generation may still be given to the caller.
+    /// Whether records of this generation may still be given to the caller.
     pub fn is_current(&self, topic: &str, partition: i32, generation: Generation) -> bool {
         self.client.fetcher.is_current(topic, partition, generation)
     }
 
-    /// The caller gets everything before `next_offset`; false if a seek came in between, then it must not.
+    /// Notes that the caller gets everything before `next_offset`. False if a seek came in between: then the caller
+    /// must not get it.
     pub fn advance(
         &mut self,
         topic: &str,
@@ -151,7 +153,7 @@ impl Engine<Consumer> {
         fetcher.advance(topic, partition, generation, next_offset)
     }
 
-    /// The records at `offset` do not decode: the partition stays there, and says so, until a seek.
+    /// Notes that the records at `offset` do not decode: the partition stays there and reports the error until a seek.
     pub fn reject(
         &mut self,
         topic: &str,
@@ -170,8 +172,8 @@ impl Engine<Consumer> {
         self.client.fetcher.stuck()
     }
 
-    /// Why nothing comes, if it is something that a caller can act on: [`Engine::stuck`], or no broker can be asked at all.
-    /// Not that a leader moves, a node is gone or a partition has no leader: that passes, and is told as an event.
+    /// Why no records come, if a caller can act on it: [`Engine::stuck`], or no broker can take a request at all. A
+    /// leader that moves, a node that is gone and a partition without a leader do not count: they pass, and are events.
     pub fn delay(&self) -> Option<Error> {
         let cluster = &self.core.cluster;
         let unknown = || {
@@ -183,7 +185,8 @@ impl Engine<Consumer> {
             .or_else(unknown)
     }
 
-    /// Why nothing is known or comes of one partition, whatever the reason is; `None` if there is just nothing.
+    /// Why one partition has no known offset or no records, whatever the reason is; `None` if it only has no new
+    /// records.
     pub fn partition_delay(&self, topic: &str, partition: i32) -> Option<Error> {
         let cluster = &self.core.cluster;
         let fetcher = &self.client.fetcher;

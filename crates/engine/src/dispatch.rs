@@ -1,4 +1,4 @@
-//! What there is to send: a request that is complete, or one whose last part takes time and needs no engine.
+//! Something to send: a complete request, or one that must still be finished, which takes time and needs no engine.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct Outgoing {
     pub timeout: Duration,
     /// Whether there will be an answer; a Produce with `acks=0` has none.
     pub answered: bool,
-    /// Bytes of the answer that were asked for; the reader makes room for them before it sees them.
+    /// How many bytes of the answer were requested; the reader makes room for them before it sees them.
     pub expected_bytes: usize,
 }
 

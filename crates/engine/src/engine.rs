@@ -22,7 +22,7 @@ use crate::part::{Client, Core, Part, Reply};
 /// What happened to a link.
 #[derive(Debug)]
 pub enum Event {
-    /// The broker told its versions, and who the client is was accepted.
+    /// The broker told its versions and accepted the client's identity.
     Up(Versions),
     /// A request was answered.
     Answer {
@@ -43,7 +43,7 @@ pub enum Event {
         /// Why.
         error: Error,
     },
-    /// The connection broke, or never came to be.
+    /// The connection broke, or could not be made.
     Down(Error),
 }
 
@@ -56,7 +56,7 @@ pub struct Engine<C> {
 }
 
 impl<C: Client> Engine<C> {
-    /// `seed` drives everything that is left to chance.
+    /// `seed` seeds all random choices.
     pub(crate) fn with_client(config: Arc<Config>, seed: u64, client: C) -> Engine<C> {
         Engine {
             core: Core::new(Cluster::new(config, seed)),
@@ -93,7 +93,7 @@ impl<C: Client> Engine<C> {
         self.settle(now);
     }
 
-    /// To be called when [`Engine::next_timeout`] has come.
+    /// The owner calls this when [`Engine::next_timeout`] has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.core.cluster.context.take_alarm(now) {
             self.settle(now);
@@ -148,12 +148,12 @@ impl<C: Client> Engine<C> {
         self.core.cluster.poll_action()
     }
 
-    /// The next thing that a waiting caller may be waiting for.
+    /// The next change that a waiting caller may wait for.
     pub fn poll_change(&mut self) -> Option<Change> {
         self.core.cluster.context.changes.poll()
     }
 
-    /// What happened since it was last drained.
+    /// The events since the last drain.
     pub fn observer(&mut self) -> &mut Observer {
         &mut self.core.cluster.context.observer
     }
@@ -174,12 +174,12 @@ impl<C: Client> Engine<C> {
         self.core.calls.take(ticket)
     }
 
-    /// Nobody waits for the answer any more.
+    /// The caller no longer waits for the answer.
     pub fn cancel(&mut self, id: CallId) {
         self.core.calls.cancel(&mut self.core.cluster, id);
     }
 
-    /// Fails everything undecided with `cause`, closes every link; nothing can be started any more.
+    /// Fails everything undecided with `cause` and closes every link. Nothing can be started afterwards.
     pub fn close(&mut self, now: Instant, cause: &Error) {
         self.closed.get_or_insert_with(|| cause.clone());
         self.core.calls.abort(&mut self.core.cluster, cause);
@@ -198,8 +198,8 @@ impl<C: Client> Engine<C> {
         self.core.cluster.view()
     }
 
-    /// The topic, if its partitions are known. If not, why not as far as known: an error that is not retriable will not
-    /// go away by waiting.
+    /// The topic, if its partitions are known; else the reason, if one is known. Waiting does not help against an error
+    /// that is not retriable.
     ///
     /// # Errors
     /// `Some` of the cause, or `None` while nothing is known.
@@ -214,7 +214,7 @@ impl<C: Client> Engine<C> {
         })
     }
 
-    /// Why no broker can be asked anything at the moment; `None` if one is connected.
+    /// Why no broker can take a request at the moment; `None` if one is connected.
     pub fn trouble(&self) -> Option<Error> {
         self.core.cluster.trouble()
     }
@@ -305,7 +305,7 @@ impl<C: Client> Engine<C> {
         }
     }
 
-    /// Lets everybody do what is due; whether one part told another something.
+    /// Runs what is due in every part. Returns whether one part told another something.
     fn pump(&mut self, now: Instant) -> bool {
         self.core.cluster.pump(now);
         self.core.calls.pump(now, &mut self.core.cluster);
@@ -316,7 +316,7 @@ impl<C: Client> Engine<C> {
         exchanged
     }
 
-    /// Hands out orphans and ended calls; whether there were any.
+    /// Hands orphans and ended calls to their parts. Returns whether there were any.
     fn hand_out(&mut self, now: Instant) -> bool {
         let mut any = false;
         loop {
@@ -332,7 +332,7 @@ impl<C: Client> Engine<C> {
     }
 }
 
-/// What a closed client says.
+/// The error of a closed client.
 pub fn closed_error() -> Error {
     Error::new(Kind::Closed, "the client is closed")
 }

@@ -2,7 +2,7 @@
 //!
 //! * [`config`]: the table of properties.
 //! * [`engine`]: a whole client. [`producer`], [`consumer`] and [`admin`] are compositions of [`part`]s.
-//! * [`call`]: what is asked of brokers once and answered once, an API or a family of them in a file.
+//! * [`call`]: a question to brokers with one result, retried until then; an API or a family of APIs in each file.
 //! * [`connection`]: one connection's stages, from versions and authentication ([`sasl`]) to requests.
 //! * [`observe`]: what happened, as events.
 //!

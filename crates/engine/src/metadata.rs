@@ -52,7 +52,7 @@ pub struct Topic {
     pub partitions: BTreeMap<i32, Partition>,
 }
 
-/// What the cluster was last known to look like.
+/// The last known state of the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
     nodes: BTreeMap<i32, Node>,
@@ -219,7 +219,7 @@ impl Metadata {
             .or_else(|| known.map(|problem| problem.last_id))
             .unwrap_or(Uuid::ZERO);
         let name: Arc<str> = before.map_or_else(|| name.into(), |topic| topic.name);
-        // Without a leader it is there all the same.
+        // A partition without a leader exists too.
         let is_news = known.is_none_or(|problem| problem.code != code);
         if is_news && code != ErrorCode::LEADER_NOT_AVAILABLE {
             observer.tell(Observed::TopicMissing {
@@ -230,7 +230,7 @@ impl Metadata {
         self.problems.insert(name, Problem { code, last_id });
     }
 
-    /// Takes in a leader that a Produce or Fetch answer hinted at (KIP-951); only news count.
+    /// Takes in a leader that a Produce or Fetch answer hinted at (KIP-951), if it is newer than what is known.
     pub(crate) fn hint(
         &mut self,
         topic: &str,
@@ -260,7 +260,7 @@ impl Metadata {
         }
     }
 
-    /// Forgets what is not wanted, or was never asked for: the view must not grow with each answer.
+    /// Forgets topics that nobody wants or that were never requested: the view must not grow with each answer.
     pub(crate) fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
         self.topics.retain(|name, _| wanted(name));
         self.problems.retain(|name, _| wanted(name));
@@ -271,7 +271,7 @@ impl Metadata {
 }
 
 impl Topic {
-    /// Takes the place of what was known of the same topic, and keeps of that what is newer.
+    /// Replaces what was known of the same topic, except for facts that are newer.
     fn follow(&mut self, before: Topic, observer: &mut Observer) {
         // Without an id, a lower epoch may as well be that of a topic made anew; a leader of the past only costs a retry.
         let is_same = self.id != Uuid::ZERO && before.id == self.id;

@@ -1,8 +1,8 @@
 //! What a client is composed of.
 //!
 //! A client is a list of parts: fetching, the accumulator, an identity, later membership and transactions. They share one view
-//! of the cluster and the calls. A request that a part dispatched, and a call that it started, is answered to that part. What
-//! one part found out and another needs is carried by the client ([`Client::exchange`]); parts do not know each other.
+//! of the cluster and the calls. A request that a part dispatched, and a call that it started, is answered to that
+//! part. The client carries facts from one part to another ([`Client::exchange`]); parts do not know each other.
 
 use std::fmt;
 use std::time::Instant;
@@ -31,19 +31,19 @@ impl Core {
         }
     }
 
-    /// From here on calls are started by this part.
+    /// Sets the part that starts the calls from here on.
     pub(crate) fn set_turn(&mut self, part: PartId) {
         self.part = part;
     }
 
-    /// Starts a call, whose end [`Part::handle_ended`] of the same part is told.
+    /// Starts a call. [`Part::handle_ended`] of the same part receives its end.
     pub(crate) fn start<C: Call>(&mut self, now: Instant, call: C, deadline: Instant) -> CallId {
         let asker = Asker::Part(self.part);
         self.calls
             .start(now, &mut self.cluster, call, asker, deadline)
     }
 
-    /// Starts a call each item of which is asked for once: what may succeed later is an error at once, and the part asks again.
+    /// Starts a call that requests each item once: a retriable error ends its item at once, and the part retries it.
     pub(crate) fn start_once<C: Call>(
         &mut self,
         now: Instant,
@@ -106,7 +106,7 @@ pub(crate) mod sealed {
         #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
         fn part(&mut self, number: u8) -> Option<&mut dyn Part>;
 
-        /// Carries what one part found out to another; whether there was anything.
+        /// Carries facts from one part to another. Returns whether there were any.
         fn exchange(&mut self, _now: Instant, _core: &mut Core) -> bool {
             false
         }

@@ -14,7 +14,8 @@ use crate::produce::identity::Identification;
 
 pub use crate::produce::{Appended, Done, NotAppended, Stored, check_topic};
 
-/// What an [`Engine`] is composed of to be a producer. `T` is what each batch is opened with, and comes back with its fate.
+/// The parts that make an [`Engine`] a producer. Each batch is opened with a `T`, which comes back with the batch's
+/// fate.
 #[derive(Debug)]
 pub struct Producer<T> {
     pub(crate) accumulator: Accumulator<T>,
@@ -22,7 +23,7 @@ pub struct Producer<T> {
 }
 
 impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
-    /// A producer. `seed` drives everything that is left to chance.
+    /// A producer. `seed` seeds all random choices.
     pub fn producer(config: Arc<Config>, seed: u64) -> Engine<Producer<T>> {
         let client = Producer {
             accumulator: Accumulator::new(Arc::clone(&config)),
@@ -38,14 +39,14 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         self.settle(now);
     }
 
-    /// A caller does not wait for the topic any more. Unless it became known it is not asked for again.
+    /// A caller no longer waits for the topic. A topic that did not become known is not requested again.
     pub fn give_up_topic(&mut self, name: &str) {
         let cluster = &mut self.core.cluster;
         self.client.accumulator.give_up_topic(cluster, name);
     }
 
     /// Encodes a record into the open batch of its partition. `make` gives what a new batch is opened with; `clock` is
-    /// asked only then.
+    /// read only then.
     ///
     /// # Errors
     /// See [`NotAppended`]; nothing was changed.
@@ -96,7 +97,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         self.client.accumulator.buffered_bytes()
     }
 
-    /// Whether a record of `bytes` would be taken now.
+    /// Whether the buffer has room for a record of `bytes` now.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.client.accumulator.has_room(bytes)
     }
@@ -106,7 +107,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         self.client.accumulator.knows_topic(name)
     }
 
-    /// Lets everything go that lingers. The mark stands for all records appended so far.
+    /// Ends the lingering of every batch. The mark stands for all records appended so far.
     pub fn flush(&mut self, now: Instant) -> u64 {
         let mark = self.client.accumulator.close_all();
         self.settle(now);
@@ -118,7 +119,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         self.client.accumulator.is_decided(mark)
     }
 
-    /// Why records are still without a fate, as far as known; else whose they are.
+    /// Why records still have no fate, as far as known; else an error that names the first partition with such records.
     pub fn delay(&self) -> Option<Error> {
         self.client.accumulator.delay(&self.core.cluster)
     }

@@ -38,15 +38,15 @@ pub(crate) struct Script<W> {
     /// Addresses that refuse connections.
     pub(crate) dead: Vec<String>,
     pub(crate) dials: Vec<String>,
-    /// Of each request for metadata the topics, and whether it may create them.
+    /// The topics of each Metadata request, and whether it may create them.
     pub(crate) metadata_asked: Vec<(Vec<String>, bool)>,
     pub(crate) producer_ids: i64,
-    /// What is answered to who wants a producer id.
+    /// The code that InitProducerId returns.
     pub(crate) producer_id_code: ErrorCode,
     links: Vec<(LinkId, String)>,
 }
 
-/// When a script begins. The clock is looked at once, for an `Instant` comes from nowhere else.
+/// When a script begins. It reads the clock once, since an `Instant` comes from nowhere else.
 #[allow(clippy::disallowed_methods, reason = "it only has to be some time")]
 pub(crate) fn start() -> Instant {
     Instant::now()

@@ -14,7 +14,7 @@ use crate::operation::Operation;
 use crate::values::{names, seconds};
 use crate::{errors, events, options, runtime};
 
-/// What both facades of an admin client stand on. Threads may share it.
+/// The core of both facades of an admin client. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AdminCore {
     client: Opened<Client>,
@@ -209,7 +209,7 @@ impl AdminCore {
         Ok(open::closing(self.client.closed(), close, open::closed))
     }
 
-    /// Raises where the client cannot be used any more.
+    /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
         self.client.get().map(|_| ())
     }

@@ -35,7 +35,7 @@ pub(crate) struct Batch {
 /// Decoded records of one partition.
 pub(crate) struct Chunk {
     columns: Columns,
-    /// Made when it is asked for, and then once: all records of the chunk give this one away.
+    /// Made once, when it is first needed: all records of the chunk share it.
     topic: PyOnceLock<Py<PyString>>,
 }
 
@@ -247,7 +247,7 @@ impl Batch {
         }
     }
 
-    /// For names that other clients have: says what to write here.
+    /// Raises for a missing name; for one that other clients have, the error says what to write instead.
     #[expect(clippy::unused_self, reason = "Python asks an object for it")]
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
         static MISSING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -296,7 +296,7 @@ impl Cursor {
     }
 }
 
-/// Records of a batch, one after the other. Where it stands is shared by all who iterate it.
+/// Records of a batch, one after the other. Everybody who iterates it shares its place.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct RecordIterator {
     cursor: Mutex<Cursor>,

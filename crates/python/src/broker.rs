@@ -129,7 +129,7 @@ impl Broker {
 
 /// Events come on threads of the runtime, which never attach to Python.
 fn print(event: &str) {
-    // There is nobody to tell that nobody can be told.
+    // A failure to report an event cannot be reported either.
     let _ = writeln!(std::io::stderr(), "{event}");
 }
 

@@ -17,7 +17,7 @@ use crate::partitions::{
 use crate::values::{names, seconds};
 use crate::{errors, events, options, runtime, wait};
 
-/// What both facades of a consumer stand on. Threads may share it.
+/// The core of both facades of a consumer. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct ConsumerCore {
     client: Opened<Client<Decoder>>,
@@ -236,7 +236,7 @@ impl ConsumerCore {
         Ok(open::closing(self.client.closed(), close, open::closed))
     }
 
-    /// Raises where the client cannot be used any more.
+    /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
         self.client.get().map(|_| ())
     }
@@ -332,7 +332,7 @@ fn poll(
     Ok(Batch::new(chunks))
 }
 
-/// Records without end; it waits where there is none yet.
+/// Records without end; it waits while there is none.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Records {
     core: Py<ConsumerCore>,
@@ -356,7 +356,7 @@ impl Records {
     }
 }
 
-/// Batches without end, none of them empty; it waits where there is none yet.
+/// Batches without end, none of them empty; it waits while there is none.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Batches {
     core: Py<ConsumerCore>,

@@ -1,4 +1,4 @@
-//! What became of sent records: handles that wait in a thread, and twins that are awaited.
+//! Handles to the outcomes of sent records: some wait in a thread, their twins are awaited.
 
 #![allow(unsafe_code)]
 
@@ -66,8 +66,8 @@ fn unpicklable(what: &str) -> PyErr {
     ))
 }
 
-/// An object that the cycle collector does not look at. PyO3 gives it all classes, and whoever keeps the deliveries of a
-/// million records would wait for it to visit each of them, again and again.
+/// An object that the cycle collector does not look at. PyO3 gives it all classes, and a program that keeps a million
+/// deliveries would wait for it to visit each of them, again and again.
 fn untracked<T: PyClass>(
     py: Python<'_>,
     value: impl Into<PyClassInitializer<T>>,

@@ -1,4 +1,4 @@
-//! What clients tell, on its way to Python's `logging`.
+//! Events of clients, on their way to Python's `logging`.
 //!
 //! Threads of the runtime never attach to Python: they put events into one queue of the process and, if it was empty, ring a
 //! descriptor. `ottla._logging` owns the queue, watches the descriptor and asks for what there is.

@@ -94,17 +94,17 @@ impl<T> Opened<T> {
         Ok(client)
     }
 
-    /// The client, also when it was closed: for what does no harm then.
+    /// The client, even if it was closed: for calls that do no harm then.
     pub(crate) fn even_closed(&self) -> PyResult<&T> {
         self.client.get()
     }
 
-    /// To be set when the client is closed.
+    /// Set when the client is closed.
     pub(crate) fn closed(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.closed)
     }
 
-    /// For a client that is being dropped: unless it was closed, warns and closes it in the background.
+    /// For a client that is being dropped: warns and closes it in the background, unless it is closed.
     pub(crate) fn on_drop<F>(&self, close: impl FnOnce(&T) -> F)
     where
         F: Future<Output = Result<(), Error>> + Send + 'static,
@@ -127,7 +127,8 @@ impl<T> Opened<T> {
     }
 }
 
-/// An operation that closes a client and marks it as closed. `tell` says how it went, once all is logged that happened.
+/// An operation that closes a client and marks it as closed. `tell` gives the result, after everything that happened
+/// was logged.
 pub(crate) fn closing<F, T>(closed: Arc<AtomicBool>, close: F, tell: T) -> Operation
 where
     F: Future<Output = Result<(), Error>> + Send + 'static,
@@ -144,7 +145,7 @@ where
     })
 }
 
-/// How a close went that has nothing else to tell.
+/// The result of a close that has nothing else to report.
 pub(crate) fn closed(py: Python<'_>, result: Result<(), Error>) -> PyResult<()> {
     result.map_err(|error| errors::to_python(py, &error))
 }

@@ -146,7 +146,7 @@ impl Operation {
         Err(PyStopIteration::new_err((value,)))
     }
 
-    /// True when the result is there; otherwise `token` is put into `queue` when it is worth asking again.
+    /// True when the result is there; otherwise `token` is put into `queue` when it is worth polling again.
     fn poll(&self, py: Python<'_>, queue: &CompletionQueue, token: u64) -> PyResult<bool> {
         let waker = Waker::from(Arc::new(Bell {
             token,
@@ -197,7 +197,7 @@ impl Shared {
     }
 }
 
-/// Tokens of what is worth asking again. One for each thread that watches its descriptor, drained there.
+/// Tokens of operations that are worth polling again. Each thread that watches a descriptor has a queue, and drains it.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct CompletionQueue {
     shared: Native<Arc<Shared>>,

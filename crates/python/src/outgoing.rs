@@ -16,7 +16,7 @@ use crate::unasked::Asked;
 use crate::values::{Payload, Place, Text, timestamp_ms};
 use crate::{arrow, errors};
 
-/// Rows that room is made for before they are seen: a length is only what an object says of itself.
+/// The most rows that room is made for in advance: the length that an object claims is not trusted.
 const MOST_BEFORE_SEEN: usize = 1 << 16;
 
 /// One record, holding on to the Python objects it is made of.

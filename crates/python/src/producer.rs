@@ -14,7 +14,7 @@ use crate::unasked::Asked;
 use crate::values::seconds;
 use crate::{errors, events, options, runtime, unasked, wait};
 
-/// What both facades of a producer stand on. Threads may share it.
+/// The core of both facades of a producer. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct ProducerCore {
     client: Opened<Client>,
@@ -135,7 +135,7 @@ impl ProducerCore {
         ))
     }
 
-    /// Raises where the client cannot be used any more.
+    /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
         self.client.get().map(|_| ())
     }

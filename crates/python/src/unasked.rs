@@ -1,4 +1,4 @@
-//! Deliveries that nobody asks about: `producer.send(...)` alone. Their failures are told by the next flush or close, so
+//! Deliveries that nobody asks about: `producer.send(...)` alone. The next flush or close reports their failures, so
 //! that no record is lost in silence.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use crate::errors;
 use crate::runs::Runs;
 
-/// The error of a close, or else of the failures since the last time. Who hears of the one need not hear of the other.
+/// The error of a close, or else of the failures since the last time. A caller who gets the one does not need the
+/// other.
 pub(crate) fn after_close(
     py: Python<'_>,
     client: &Producer,
@@ -37,7 +38,7 @@ pub(crate) fn raise(py: Python<'_>, client: &Producer) -> PyResult<()> {
     Err(raised)
 }
 
-/// What became of records; somebody may ask, or leave them.
+/// The outcome of records, which a caller may ask about or leave.
 pub(crate) trait Fate {
     fn leave(&self);
 }
@@ -78,7 +79,7 @@ impl<F: Fate> Asked<F> {
         &self.fate
     }
 
-    /// From now on it is known that somebody hears, or has heard, of a failure.
+    /// Notes that somebody is told, or was told, of a failure.
     pub(crate) fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }

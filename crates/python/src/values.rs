@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
 
 use crate::errors;
 
-/// Names the argument that is wrong, for errors.
+/// Names the wrong argument, for errors.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) what: &'static str,

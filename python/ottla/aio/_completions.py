@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Completions:
-    """What the tasks of one event loop are waiting for. Belongs to the thread of that loop."""
+    """The operations that the tasks of one event loop wait for. It belongs to the thread of that loop."""
 
     __slots__ = ("__weakref__", "_queue", "_tokens", "_waiting")
 

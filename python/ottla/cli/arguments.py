@@ -1,4 +1,4 @@
-"""What the commands' parsers are made of."""
+"""The building blocks of the commands' parsers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def verbosity(parser: argparse.ArgumentParser) -> None:
 
 
 def client(parser: argparse.ArgumentParser) -> None:
-    """Add what every client takes."""
+    """Add the options that every client takes."""
     _anywhere(
         parser,
         "-b",
@@ -120,7 +120,7 @@ def client_config(options: argparse.Namespace) -> dict[str, str]:
 
 
 def admin_config(options: argparse.Namespace) -> dict[str, str]:
-    """Those of another client's properties that an admin client has too."""
+    """The properties of another client that an admin client has too."""
     known = {row["name"] for row in _ottla.properties() if "admin" in row["roles"]}
     return {name: value for name, value in client_config(options).items() if name in known}
 

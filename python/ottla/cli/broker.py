@@ -59,6 +59,6 @@ def _broker(options: argparse.Namespace) -> None:
         print_events=True,
     ) as broker:
         print(f"ottla broker listens on {broker.bootstrap_servers}; Ctrl-C ends it", flush=True)
-        # In slices, for some platforms hand signals over only between waits.
+        # In slices, since some platforms deliver signals only between waits.
         while not stop.wait(0.5):
             pass

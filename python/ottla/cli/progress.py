@@ -1,4 +1,4 @@
-"""How far a long command is, for who waits at a terminal."""
+"""The progress of a long command, for a person at a terminal."""
 
 from __future__ import annotations
 

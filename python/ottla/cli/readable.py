@@ -1,4 +1,4 @@
-"""Bytes in JSON, as all commands print them."""
+"""How all commands print bytes in JSON."""
 
 from __future__ import annotations
 

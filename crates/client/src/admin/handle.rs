@@ -22,7 +22,8 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// An admin client that runs on `runtime` and tells `events` what happens. Never connects: the first call does.
+    /// An admin client that runs on `runtime` and tells `events` what happens. It does not connect before the first
+    /// call.
     ///
     /// # Errors
     /// `Kind::Config` if `config` is for another role.

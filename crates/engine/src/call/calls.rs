@@ -74,7 +74,7 @@ impl Calls {
         }
     }
 
-    /// Asks what can be asked, and gives up what is late.
+    /// Sends requests that can be sent, and gives up calls that are late.
     pub(crate) fn pump(&mut self, now: Instant, cluster: &mut Cluster) {
         if self.running.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Metadata as an answer to somebody, without changing the engine's own view of what is wanted.
+//! Metadata for a caller; the engine's own view does not change.
 
 use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
 use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
@@ -26,7 +26,7 @@ impl DescribeTopics {
         DescribeTopics { names, answers: 1 }
     }
 
-    /// A topic that a broker does not know is asked for again, a few times.
+    /// A topic that a broker does not know is requested again, a few times.
     pub fn confirmed(names: Vec<String>) -> DescribeTopics {
         DescribeTopics {
             names,
@@ -81,7 +81,7 @@ impl Call for DescribeTopics {
             .collect()
     }
 
-    /// What is wrong with one topic is an answer, once it is confirmed; what is wrong with the broker is asked again.
+    /// A confirmed error of one topic is its result; an error of the broker is retried.
     fn is_retried(&self, error: &Error) -> bool {
         let confirmed = error.attempts() >= self.answers;
         error.is_retriable() && (error.topic().is_none() || !confirmed)

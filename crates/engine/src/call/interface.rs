@@ -10,38 +10,38 @@ use crate::config::Config;
 use crate::error::{Error, Kind};
 use crate::metadata::Metadata;
 
-/// Something that is asked of brokers.
+/// A question to brokers, with one result.
 pub trait Call: fmt::Debug + Send + 'static {
-    /// What is found out about one item.
+    /// The result of one item.
     type Found: fmt::Debug + Send + 'static;
-    /// What all of it amounts to.
+    /// The result of the whole call.
     type Answer: fmt::Debug + Send + 'static;
     /// The API.
     const API: ApiKey;
 
-    /// How many things are asked about. An answer about one does not hide an error about another.
+    /// The number of items. The result of one does not hide the error of another.
     fn items(&self) -> usize {
         1
     }
 
-    /// Where the question about an item goes.
+    /// The target of an item.
     fn target(&self, item: usize) -> Target;
 
-    /// The request about these items, which go to one broker.
+    /// The request for these items, which go to one broker.
     fn request(&self, items: &[usize], about: &About<'_>) -> Request;
 
-    /// What an answer says about each of these items, in their order; fewer are a broker's fault.
+    /// The result of each of these items from an answer, in their order; fewer results are a broker's fault.
     fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>>;
 
-    /// Whether the question about an item is asked again after this error; if so, where it goes is looked up again too.
+    /// Whether an item is retried after this error; if so, its target is looked up again too.
     fn is_retried(&self, error: &Error) -> bool {
         error.is_retriable()
     }
 
-    /// What all of it amounts to: one result for each item in order; for [`Target::EveryNode`], one for each broker.
+    /// The result of the whole call: one result for each item in order; for [`Target::EveryNode`], one for each broker.
     ///
     /// # Errors
-    /// Where one error stands for all.
+    /// One error stands for all items.
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error>;
 }
 
@@ -50,7 +50,8 @@ pub trait Call: fmt::Debug + Send + 'static {
 pub struct Asked {
     /// The item.
     pub item: usize,
-    /// An earlier attempt may have reached a broker, and its answer was lost: what is found may be the attempt's own work.
+    /// An earlier attempt may have reached a broker, and its answer was lost: what this answer reports may be the
+    /// attempt's own work.
     pub repeated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Calls: what is asked of brokers once, and answered once, with retries in between.
+//! Calls: a question to brokers with one result, and with retries in between.
 //!
 //! ```text
 //! start ──▶ open ── a link to its target is up ──▶ asked ── answers about every item ──▶ ended
@@ -6,8 +6,9 @@
 //!             └── after a pause ◀───────────────────┴─ retriable error, link broke       deadline, from any state ──▶ ended
 //! ```
 //!
-//! A call is a type that implements [`Call`]: where each of its items goes, the request about those items that go to one
-//! broker, what an answer says about each, and what all of it amounts to. An API, or a family of them, is one file here.
+//! A call is a type that implements [`Call`]: the target of each item, the request for the items that go to one broker,
+//! the result of each item from an answer, and the result of the whole call. Each file here is one API, or a family of
+//! APIs.
 
 mod calls;
 mod controller;

@@ -20,7 +20,7 @@ pub(super) trait Run: fmt::Debug + Send {
     fn is_late(&self, now: Instant, cluster: &mut Cluster) -> bool;
     /// Why there is no answer at the deadline.
     fn late(&self, cluster: &Cluster) -> Error;
-    /// Sends what can be sent: tokens, and the slots that each asks about.
+    /// Sends what can be sent. Returns the tokens, and the slots of each.
     fn ask(&mut self, now: Instant, cluster: &mut Cluster) -> Vec<(u64, Vec<usize>)>;
     fn take(
         &mut self,
@@ -123,7 +123,7 @@ impl<C: Call> Running<C> {
         }
     }
 
-    /// Makes of a question to every broker one to each, once the brokers are known.
+    /// Turns an item for every broker into one item for each, once the brokers are known.
     fn spread(&mut self, now: Instant, cluster: &mut Cluster) {
         if !self
             .slots
@@ -157,7 +157,7 @@ impl<C: Call> Running<C> {
             .count();
     }
 
-    /// The open slots by the link that carries the question.
+    /// The open slots by the link that carries their request.
     fn by_link(&mut self, now: Instant, cluster: &mut Cluster) -> BTreeMap<LinkId, Vec<usize>> {
         let mut by_link: BTreeMap<LinkId, Vec<usize>> = BTreeMap::new();
         for index in 0..self.slots.len() {
@@ -177,7 +177,7 @@ impl<C: Call> Running<C> {
         by_link
     }
 
-    /// Asks again after a pause, and looks up again where the questions go.
+    /// Retries after a pause, with targets that are looked up anew.
     fn pause(&mut self, now: Instant, cluster: &mut Cluster, error: Error) {
         let pause = cluster.retry_pause(self.attempts);
         self.not_before = now + pause;

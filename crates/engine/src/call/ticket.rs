@@ -36,7 +36,7 @@ impl<C> Ticket<C> {
 pub(crate) enum Asker {
     Caller,
     Part(PartId),
-    /// A part that asks again itself what may succeed later, so that it has the rest at once.
+    /// A part that retries by itself, so that it has the other results at once.
     PartOnce(PartId),
 }
 

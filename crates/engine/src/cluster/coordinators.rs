@@ -68,7 +68,7 @@ impl Coordinators {
             (State::Known(node), _) => Coordinator::Known(*node),
             (_, Some(error)) if !error.is_retriable() => {
                 let error = error.clone();
-                // Who asks again may be allowed to by then.
+                // The caller may be authorized by the time of its next call.
                 entry.error = None;
                 Coordinator::Refused(error)
             }
@@ -81,7 +81,7 @@ impl Coordinators {
         self.entries.remove(&(kind, Arc::clone(key)));
     }
 
-    /// The next question that is due.
+    /// The next request that is due.
     pub(super) fn next_question(
         &self,
         now: Instant,
@@ -112,7 +112,7 @@ impl Coordinators {
         }
     }
 
-    /// Takes in an answer, before version 4 as after it.
+    /// Takes in an answer of any version.
     pub(super) fn handle_answer(
         &mut self,
         now: Instant,

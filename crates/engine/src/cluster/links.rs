@@ -22,13 +22,13 @@ use crate::dispatch::Outgoing;
 use crate::error::{Error, Kind};
 use crate::observe::{Level, Observed};
 
-/// With no answer from one bootstrap address for this long, the next one is tried beside it.
+/// If a bootstrap address does not answer for this long, the next one is tried as well.
 pub(super) const IMPATIENCE: Duration = Duration::from_secs(1);
 
 /// What the shell must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Connect, negotiate, and say how it went, within `timeout`.
+    /// Connect, negotiate, and report the result, within `timeout`.
     Dial {
         /// The link to be.
         link: LinkId,
@@ -233,7 +233,7 @@ impl Links {
         self.links.contains_key(&link)
     }
 
-    /// Whether any broker can be asked something at once.
+    /// Whether any broker can take a request at once.
     pub(super) fn is_connected(&self) -> bool {
         self.links.values().any(Link::is_up)
     }
@@ -244,7 +244,7 @@ impl Links {
 
     // --- dialling
 
-    /// Dials one of `nodes`, or else the next bootstrap address, unless one is being dialled since a moment ago.
+    /// Dials one of `nodes`, or else the next bootstrap address, unless a dial has just begun.
     pub(super) fn dial_any(
         &mut self,
         now: Instant,
@@ -377,7 +377,7 @@ impl Links {
         });
     }
 
-    /// The connection broke or never came to be.
+    /// The connection broke, or could not be made.
     pub(super) fn set_down(
         &mut self,
         now: Instant,
@@ -712,7 +712,8 @@ impl Links {
 
     // --- what to tell a caller whose deadline passed
 
-    /// Why no broker can be asked at the moment: each address tried, and what happened. `None` if one is connected.
+    /// Why no broker can take a request at the moment: each address tried, and what happened. `None` if one is
+    /// connected.
     pub(super) fn trouble(&self, context: &Context) -> Option<Error> {
         if self.is_connected() {
             return None;
@@ -740,7 +741,7 @@ impl Links {
         Some(Error::new(Kind::Unreachable, text))
     }
 
-    /// What each address that failed said, the first three of them.
+    /// The errors of the addresses that failed, the first three of them.
     fn causes(&self) -> String {
         let mut causes: Vec<String> = Vec::new();
         for cause in self.failures.values().map(|failure| &failure.cause) {

@@ -1,8 +1,8 @@
 //! The cluster as one client sees it: connections, the view of who leads what, coordinators.
 //!
 //! * `links`: connections, and what is queued on them
-//! * `target`: where a connection leads, and who asked what goes over it
-//! * `refresh`: when the view is asked for, and for which topics
+//! * `target`: where a connection leads, and whose requests go over it
+//! * `refresh`: when the view is refreshed, and for which topics
 //! * `coordinators`: which broker coordinates a group or a transaction
 //! * `context`: settings, chance, the alarm, and who listens
 
@@ -137,7 +137,7 @@ impl Cluster {
         self.refresh.error()
     }
 
-    /// Whether the view was asked for at `since` or later.
+    /// Whether the view was requested at `since` or later.
     pub(crate) fn is_fresh(&self, since: Instant) -> bool {
         self.refresh.is_fresh(since)
     }
@@ -287,7 +287,7 @@ impl Cluster {
         self.links.set_up(now, &mut self.context, link, versions);
     }
 
-    /// The connection broke or never came to be.
+    /// The connection broke, or could not be made.
     pub(crate) fn link_down(&mut self, now: Instant, link: LinkId, cause: &Error) {
         self.links.set_down(now, &mut self.context, link, cause);
         self.refresh(now);
@@ -383,7 +383,8 @@ impl Cluster {
 
     // --- what to tell a caller whose deadline passed
 
-    /// Why no broker can be asked at the moment: each address tried, and what happened. `None` if one is connected.
+    /// Why no broker can take a request at the moment: each address tried, and what happened. `None` if one is
+    /// connected.
     pub(crate) fn trouble(&self) -> Option<Error> {
         self.links.trouble(&self.context)
     }

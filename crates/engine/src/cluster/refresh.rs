@@ -1,4 +1,4 @@
-//! When the view of the cluster is asked for, and for which topics.
+//! When the view of the cluster is refreshed, and for which topics.
 //!
 //! ```text
 //!  Due ── a link is up ──▶ asked ── answer ──▶ fresh ── stale leader, new topic, age ──▶ Due
@@ -34,7 +34,7 @@ pub(super) struct Refresh {
     at: Option<Instant>,
     token: Option<u64>,
     asked: Option<Instant>,
-    /// Why the last question had no answer.
+    /// Why the last request failed.
     error: Option<Error>,
     fresh_as_of: Option<Instant>,
     incomplete: u32,
@@ -43,7 +43,7 @@ pub(super) struct Refresh {
 }
 
 impl Refresh {
-    /// Keeps `topic` in the view until as many calls of [`Refresh::unwant`].
+    /// Keeps `topic` in the view until [`Refresh::unwant`] was called as often.
     pub(super) fn want(&mut self, now: Instant, topic: &Arc<str>) {
         let count = self.wanted.entry(Arc::clone(topic)).or_insert(0);
         *count += 1;
@@ -81,14 +81,14 @@ impl Refresh {
         context.set_alarm(at);
     }
 
-    /// Asks for the brokers if nothing ever did.
+    /// Requests the brokers if no request was ever sent.
     pub(super) fn request_first(&mut self, now: Instant) {
         if self.token.is_none() {
             self.at.get_or_insert(now);
         }
     }
 
-    /// Whether the question is due; if not, asks to be called when it is.
+    /// Whether a refresh is due; if not, asks to be called when it is.
     pub(super) fn is_due(&self, now: Instant, context: &mut Context) -> bool {
         match self.at {
             Some(_) if self.token.is_some() => false,
@@ -160,7 +160,7 @@ impl Refresh {
         self.set_next(context, at);
     }
 
-    /// A topic that became wanted while the question was out has set its own time already.
+    /// A topic that became wanted while the request was in flight has set its own time already.
     fn set_next(&mut self, context: &mut Context, at: Instant) {
         let at = self.at.map_or(at, |earlier| earlier.min(at));
         self.at = Some(at);
@@ -199,7 +199,7 @@ impl Refresh {
         self.error.as_ref()
     }
 
-    /// Whether the view was asked for at `since` or later.
+    /// Whether the view was requested at `since` or later.
     pub(super) fn is_fresh(&self, since: Instant) -> bool {
         self.fresh_as_of.is_some_and(|asked| asked >= since)
     }

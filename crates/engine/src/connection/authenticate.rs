@@ -6,8 +6,9 @@
 //!                                                                           └──────┘ SaslAuthenticate 0 to 2
 //! ```
 //!
-//! Sources: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate, brokers from 1.0 on), KIP-368 (`session_lifetime_ms`). Brokers
-//! before 1.0 take the mechanism's bytes without headers, which is not spoken here: they are refused by their versions.
+//! Sources: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate, brokers from 1.0 on), KIP-368 (`session_lifetime_ms`).
+//! Brokers before 1.0 take the mechanism's bytes without headers, which this client does not speak: their versions
+//! refuse them.
 
 use std::time::Duration;
 
@@ -50,12 +51,12 @@ enum Stage {
 pub(super) enum Next {
     /// This is to be sent, at this version.
     Ask(Request, i16),
-    /// The broker knows who this is; where it said for how long, the time until it is to be asked again.
+    /// The broker accepted the client. If it limits the session: the time until the client must authenticate again.
     Authenticated(Option<Duration>),
 }
 
 impl Authenticator {
-    /// With what `versions` say the broker speaks. Chance comes from `seed`.
+    /// An authentication in the `versions` that the broker speaks. `seed` seeds its random choices.
     ///
     /// # Errors
     /// The broker speaks no version that carries the mechanism's bytes.

@@ -1,7 +1,6 @@
 //! Cuts a stream of bytes into frames: a 4-byte length, then that many bytes.
 //!
-//! A length is held against a limit before anything is made of it, and what is no length at all says what else the peer
-//! may be.
+//! A length is checked against a limit before it is used, and bytes that are no length tell what else the peer may be.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -11,7 +10,7 @@ use crate::error::{Error, Kind};
 /// `receive.message.max.bytes`.
 pub const LIMIT_AT_FIRST: usize = 1 << 20;
 
-/// How much is read at once when nothing is known about what comes.
+/// How much is read at once if the size of the answer is unknown.
 const READ: usize = 64 << 10;
 
 /// From this size on a frame is worth a buffer of its own.

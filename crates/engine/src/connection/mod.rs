@@ -51,7 +51,7 @@ use crate::sasl::Mechanism;
 /// What a connection tells its owner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
-    /// Versions are known and the broker knows who this is: requests may be sent.
+    /// Versions are known and the broker accepted the client: requests may be sent.
     Ready(Versions),
     /// The answer to the request with this token.
     Answer {
@@ -64,14 +64,14 @@ pub enum Heard {
     },
 }
 
-/// How a connection proves whose it is.
+/// How a connection authenticates.
 #[derive(Debug)]
 pub struct Authentication {
     /// Gives and takes the bytes.
     pub mechanism: Box<dyn Mechanism>,
     /// How long each authentication after the first may take. The first is a part of the set-up.
     pub again_within: Duration,
-    /// Chance begins here: it spreads the times at which connections authenticate again.
+    /// The seed that spreads the times at which connections authenticate again.
     pub seed: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct Connection {
     /// The most bytes of an answer, once requests may be sent.
     limit: usize,
     stage: Stage,
-    /// When what comes before Ready must be done, and how long it has in all.
+    /// The deadline of the set-up, and the time that it has in all.
     deadline: Instant,
     within: Duration,
     /// Until the broker's versions are known.
@@ -101,7 +101,7 @@ pub struct Connection {
     authenticator: Option<Authenticator>,
     /// How long a later authentication may take.
     again_within: Duration,
-    /// When the broker wants to be told again who this is.
+    /// When the client must authenticate again.
     renew_at: Option<Instant>,
     /// What is told when the first authentication is done.
     welcome: Option<Heard>,
@@ -174,7 +174,7 @@ impl Connection {
     /// Encodes a request and expects its answer. The frame is to be written after all earlier ones.
     ///
     /// # Errors
-    /// A request that cannot be said at its version, or that comes while none may be sent ([`Connection::is_ready`]). The
+    /// A request that its version cannot express, or that comes while none may be sent ([`Connection::is_ready`]). The
     /// connection stays usable.
     pub fn send(&mut self, now: Instant, outgoing: Outgoing) -> Result<Frame, Error> {
         if !self.is_ready() {
@@ -237,7 +237,7 @@ impl Connection {
         self.heard.pop_front()
     }
 
-    /// How many bytes stood after answers in their frames and were passed over. None do in what a sound broker sends.
+    /// How many bytes after answers in their frames were skipped. A sound broker sends none.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
@@ -274,7 +274,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What it means that the peer closed the connection now, where an answer has begun or not.
+    /// The error if the peer closed the connection now, in the middle of an answer or not.
     pub fn closed(&self, in_answer: bool) -> Error {
         let text = match self.stage {
             _ if in_answer => "the connection was closed in the middle of an answer",
@@ -295,7 +295,7 @@ impl Connection {
         Error::new(Kind::Unreachable, text)
     }
 
-    /// Frames are small until the broker is known to be one, and to know who this is.
+    /// Frames are small until the peer proved to be a broker and accepted the client.
     fn limit(&self) -> usize {
         match self.stage {
             Stage::Ready | Stage::Reauthenticating { begun: false } => self.limit,

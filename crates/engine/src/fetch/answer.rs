@@ -18,7 +18,7 @@ pub(super) enum Verdict {
     Nothing,
     /// Whole batches.
     Records(Fetched),
-    /// The records do not go on from here.
+    /// Nothing behind this can be read until a seek.
     Stuck(Error),
     /// An error code, or no answer.
     Failed(Refused),
@@ -110,7 +110,8 @@ fn refused(
     }
 }
 
-/// Cuts the whole batches off. What stands before a broken one is given out first; the next fetch meets the broken one again.
+/// Cuts off the whole batches. Records before a broken batch are given out first; the next fetch meets the broken batch
+/// again.
 fn read_records(span: &Span, row: PartitionData) -> Verdict {
     let Some(records) = row.records.filter(|records| !records.is_empty()) else {
         return Verdict::Nothing;

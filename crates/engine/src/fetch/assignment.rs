@@ -30,9 +30,9 @@ pub(super) enum Place {
     Pausing(Instant),
     /// It needs a leader.
     Leaderless,
-    /// This leader is to be asked for its offset.
+    /// Its offset must be requested from this leader.
     Searching(i32),
-    /// This leader is to be asked for its records; the turn says who comes first.
+    /// Its records must be requested from this leader; the turn says which partition comes first.
     Ready(i32, u64),
     /// It needs a seek.
     Stuck,
@@ -62,7 +62,7 @@ pub(super) struct Assignment {
     searching: BTreeMap<i32, BTreeSet<Key>>,
     ready: BTreeMap<i32, BTreeSet<(u64, Key)>>,
     stuck: BTreeSet<Key>,
-    /// Leaders of assigned partitions, and of how many.
+    /// Leaders of assigned partitions, and how many each leads.
     leaders: BTreeMap<i32, usize>,
     /// How many positions were looked at, for tests that count.
     #[cfg(test)]

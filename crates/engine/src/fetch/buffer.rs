@@ -1,4 +1,4 @@
-//! What was fetched and not yet taken, and how much more may be asked for.
+//! Records that were fetched and not yet taken, and how many more bytes may be requested.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::fetch::position::Generation;
 /// Buffered records, taken out to be decoded.
 #[derive(Debug)]
 pub struct Taken {
-    /// To be given back when the caller gets them.
+    /// The consumer returns it when the caller gets the records.
     pub generation: Generation,
     /// The records.
     pub fetched: Fetched,
@@ -25,7 +25,7 @@ pub(super) struct Buffer {
     places: FxHashMap<Generation, VecDeque<u64>>,
     pushed: u64,
     bytes: usize,
-    /// Half of the budget is for what is asked for, half for what waits here.
+    /// Half of the budget is for bytes that are requested, half for bytes that wait here.
     half: usize,
     most: usize,
 }
@@ -86,7 +86,7 @@ impl Buffer {
         self.bytes >= self.half
     }
 
-    /// The most that one of so many connections may ask for now; 0 if enough is buffered.
+    /// The most bytes that each of so many connections may request now; 0 if enough is buffered.
     pub(super) fn allowance(&self, connections: usize) -> usize {
         if self.is_full() {
             return 0;

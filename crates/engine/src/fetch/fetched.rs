@@ -78,10 +78,10 @@ impl Fetched {
         parts
     }
 
-    /// The same records in pieces that decode apart from each other, all but the last of at least so many bytes. All bytes are
-    /// in one of them, also those that are no batch. What only the decoder of all can judge is one piece: batches that are
-    /// out of order, markers that do not decode, and messages of brokers before 0.11, whose wrappers tell their first offset
-    /// only inside.
+    /// The same records in pieces that decode independently, all but the last of at least so many bytes. Every byte is
+    /// in one of them, also bytes that are no batch. Records that must be decoded together are one piece: batches that
+    /// are out of order, markers that do not decode, and messages of brokers before 0.11, whose wrappers tell their
+    /// first offset only inside.
     pub fn pieces(&self, least: usize) -> Vec<Fetched> {
         let mut cuts = Vec::new();
         let (mut begin, mut end) = (0, 0);
@@ -120,7 +120,7 @@ impl Fetched {
         pieces
     }
 
-    /// Whether its first batch does not begin before its offset, as no batch does that follows another.
+    /// Whether its first batch begins at its offset or later, as every batch does that follows another.
     pub fn begins_in_order(&self) -> bool {
         let first = self.entries().next();
         first.is_some_and(|entry| entry.base_offset() >= self.fetch_offset)

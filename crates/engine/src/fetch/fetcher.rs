@@ -1,4 +1,4 @@
-//! When to look up, to ask, to wait and to give up.
+//! When to look up offsets, to fetch, to wait and to give up.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ const LANES: u8 = 2;
 /// The most bytes that are expected around the records of an answer.
 const ENVELOPE: usize = 64 << 10;
 
-/// The pause before brokers are asked again for leaders grows no further than that after so many failures: an election
-/// takes less than a second.
+/// The pause between two requests for leaders stops growing after so many failures: an election takes less than a
+/// second.
 const LEADER_ROUNDS: u32 = 3;
 
 /// Reads the assigned partitions.
@@ -206,7 +206,7 @@ impl Fetcher {
         }
         position.paused = paused;
         if paused && position.next.is_some() {
-            // What is buffered would keep room from the others for as long as the pause lasts; it is fetched again.
+            // Buffered records would take room from other partitions during the pause; they are fetched again after it.
             let old = position.generation;
             position.rewind(generation);
             self.buffer.drop_all(old);
@@ -229,7 +229,7 @@ impl Fetcher {
     pub(crate) fn take(&mut self, now: Instant, cluster: &mut Cluster) -> Option<Taken> {
         let was_full = self.buffer.is_full();
         let taken = self.buffer.pop()?;
-        // Else there was room before, and whoever has something to ask for has asked.
+        // Otherwise there was room before, and every fetch that was due has been sent.
         if was_full && !self.buffer.is_full() {
             self.wake_links(now, cluster);
         }
@@ -467,7 +467,7 @@ impl Fetcher {
                         });
                     }
                 }
-                // What the call takes for absent for good may be made anew: the view decides.
+                // A topic that the call reports as absent for good may be created again: the view decides.
                 Err(error) if heals(&error) || error.kind() == Kind::Argument => {
                     let error = error.partition_is(&topic, partition);
                     retries.fail(now, cluster, position, error);
@@ -475,7 +475,7 @@ impl Fetcher {
                 Err(error) => position.stuck = Some(error.partition_is(&topic, partition)),
             }
         }
-        // What was found out can be fetched at once.
+        // Partitions whose offset was found can be fetched at once.
         self.review(now, cluster, false);
         self.wake_links(now, cluster);
     }

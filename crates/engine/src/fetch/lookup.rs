@@ -1,4 +1,4 @@
-//! Offsets to be found out: where a log begins or ends.
+//! Lookups of offsets: where a log begins or ends.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub(super) struct Searched {
     pub(super) time: i64,
 }
 
-/// Lookups by the leader that is asked, so that a silent one keeps no other waiting.
+/// Lookups by leader, so that a silent leader does not delay the others.
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
     running: FxHashMap<CallId, Vec<Searched>>,

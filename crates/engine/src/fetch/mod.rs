@@ -21,14 +21,15 @@
 //! Every seek, assignment and reset gives a partition a new generation. Answers, buffered records and positions that carry
 //! an older one are dropped, so nothing fetched before a seek can appear after it.
 //!
-//! An event costs as much as there are partitions that it concerns, and leaders: a position that changed is *touched*, and
-//! only touched ones are *reviewed*, which notes where they stand. A new view of the cluster touches all of them.
+//! The cost of an event grows with the partitions that it concerns and with the leaders, not with all partitions: a
+//! position that changed is *touched*, and only touched ones are *reviewed*, which notes where they stand. A new view
+//! of the cluster touches all of them.
 //!
-//! What waiting heals is told as an event and raised by no poll: a leader that moves, a node that is gone, a topic that is
-//! missing for a while. What a caller must act on is raised: a partition that is stuck, a topic that may not be read or, by
-//! several answers in a row, does not exist.
+//! Trouble that passes is an event, and no poll raises it: a leader that moves, a node that is gone, a topic that is
+//! missing for a while. A poll raises what a caller must act on: a partition that is stuck, a topic that may not be
+//! read or, by several answers in a row, does not exist.
 //!
-//! Who stands on whom, from the ground up:
+//! Each file has one reason, and imports only files above it in this table:
 //!
 //! | file | its reason |
 //! |---|---|
@@ -37,8 +38,8 @@
 //! | `fetched` | records on their way out, and where they may be cut |
 //! | `buffer` | records that wait to be taken, within the budget |
 //! | `assignment` | all positions, and which of them need something |
-//! | `subscription` | topics: whether they exist, are another one now, have partitions that were added |
-//! | `lookup` | offsets to be found out; all that the fetcher knows of calls |
+//! | `subscription` | topics: whether they exist, were recreated, or have added partitions |
+//! | `lookup` | lookups of offsets; all that the fetcher knows of calls |
 //! | `request` | what to ask one broker for |
 //! | `answer` | what an answer means |
 //! | `fetcher` | when each of them acts |

@@ -62,7 +62,7 @@ pub(super) struct Position {
     pub(super) topic_id: Uuid,
     /// That topic was deleted: the new one is read from its beginning as soon as the caller has what was fetched.
     pub(super) is_outdated: bool,
-    /// Where it was, until the offset is known where it goes on.
+    /// Where it was before a reset, until the new offset is known.
     pub(super) reset: Option<Reset>,
     /// Whether it is known to have existed.
     pub(super) was_seen: bool,
@@ -120,7 +120,7 @@ impl Position {
         }
     }
 
-    /// Starts anew, but for what does not depend on the offset.
+    /// Starts anew, and keeps what does not depend on the offset.
     pub(super) fn restart(&mut self, generation: Generation, start: Start) {
         *self = Position {
             paused: self.paused,
@@ -146,7 +146,7 @@ impl Position {
         self.in_flight = false;
         if !self.is_drained() {
             self.fetch_at = self.next;
-            // The fetch comes to it again, behind the records that stand before it.
+            // The fetch meets it again, after the records before it.
             self.stuck = None;
         }
     }
@@ -180,7 +180,7 @@ impl Position {
         self.is_outdated = self.topic_id != Uuid::ZERO && self.topic_id != id;
     }
 
-    /// The topic is known, and the partition there or not; `is_new` if a broker said so since the last time.
+    /// The topic is known, and the partition exists or not; `is_new` if a broker said so since the last time.
     pub(super) fn note_presence(
         &mut self,
         now: Instant,
@@ -230,7 +230,7 @@ impl Position {
     }
 }
 
-/// What a position of a topic that was deleted says under `auto.offset.reset=none`.
+/// The error of a position whose topic was deleted, under `auto.offset.reset=none`.
 pub(super) fn outdated(topic: &Arc<str>, partition: i32) -> Error {
     let text = "the topic was deleted and created again, and auto.offset.reset is none: seek";
     Error::from_code(ErrorCode::OFFSET_OUT_OF_RANGE, Some(text)).partition_is(topic, partition)

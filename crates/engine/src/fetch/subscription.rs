@@ -20,7 +20,7 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::fetch::position::Start;
 
-/// How long a topic may take to turn up that is created by asking for it.
+/// How long a topic that a request creates may take to appear.
 const CREATION: Duration = Duration::from_secs(3);
 
 /// What follows from a view.
@@ -30,7 +30,7 @@ pub(super) enum Finding {
     Partitions(Arc<str>, Vec<i32>, Start),
     /// The topic has another id than before.
     Recreated(Arc<str>),
-    /// A topic cannot be read, and a caller has to know.
+    /// A topic cannot be read, and the caller must be told.
     Refused,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Subscription {
 struct Topic {
     /// Whether all its partitions are read.
     is_followed: bool,
-    /// Where the partitions are read from that are found first.
+    /// Where the partitions that are found first are read from.
     first: Start,
     /// Partitions found so far, if any were.
     found: Option<usize>,
@@ -118,7 +118,7 @@ impl Subscription {
         topic.is_some_and(|topic| topic.is_followed && topic.found.is_none())
     }
 
-    /// Where followed topics are read from whose partitions are not known yet.
+    /// Sets where followed topics are read from whose partitions are not known yet.
     pub(super) fn start_at(&mut self, start: Start) {
         for topic in self.topics.values_mut() {
             topic.first = start;

@@ -17,7 +17,7 @@ use crate::produce::request::SentRequest;
 use crate::produce::stamp::Identity;
 use crate::produce::topics::Topics;
 
-/// Batches from their first record to their fate. `T` is what each batch is opened with, and comes back with its fate.
+/// Batches from their first record to their fate. Each is opened with a `T`, which comes back with its fate.
 #[derive(Debug)]
 pub struct Accumulator<T> {
     pub(super) config: Arc<Config>,
@@ -57,7 +57,7 @@ impl<T: Clone> Accumulator<T> {
 
     // --- identity: the facts that the composition carries between this and `identity`
 
-    /// Whether something waits to be sent that needs an identity first.
+    /// Whether a batch that needs an identity first waits to be sent.
     pub(crate) fn wants_identity(&self) -> bool {
         !self.is_identified() && !self.listed.is_empty()
     }
@@ -67,7 +67,7 @@ impl<T: Clone> Accumulator<T> {
         self.identity = identity;
     }
 
-    /// Why there is no identity, to be told of batches that wait for it.
+    /// Notes why there is no identity, as the reason of batches that wait for it.
     pub(crate) fn set_identity_trouble(&mut self, trouble: Option<&Error>) {
         self.identity_trouble = trouble.cloned();
     }
@@ -106,7 +106,7 @@ impl<T: Clone> Accumulator<T> {
         self.fates.is_decided(mark)
     }
 
-    /// Why records are still without a fate, as far as known; else whose they are.
+    /// Why records still have no fate, as far as known; else an error that names the first partition with such records.
     pub(crate) fn delay(&self, cluster: &Cluster) -> Option<Error> {
         if let Some(trouble) = cluster.trouble() {
             return Some(trouble);

@@ -28,9 +28,9 @@ enum Meaning {
     RecordTooLarge,
     /// A batch before it failed, so this one could not be next.
     Behind,
-    /// It is surely not in the log, but it and all batches behind it need other numbers.
+    /// It is surely not in the log, but it and all batches behind it need new sequence numbers.
     Renumber,
-    /// Its number is of no use any more, and an earlier attempt may have written it.
+    /// Its sequence number can no longer be used, and an earlier attempt may have written it.
     Forgotten,
     /// It can be sent again; `unsure` says that this attempt may have written it.
     Retry { unsure: bool },
@@ -77,7 +77,7 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
     }
 }
 
-/// Whether an error means that the view of who leads is old.
+/// Whether an error means that the view's leader is out of date.
 fn is_about_leader(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -235,7 +235,7 @@ impl<T: Clone> Accumulator<T> {
                 self.retry(now, cluster, index, id, error, false);
             }
             Meaning::Forgotten => {
-                // Nor is anything known of the batches behind it that were sent before.
+                // The fate of the batches behind it that were sent before is unknown too.
                 queue.renumber = Renumber::Unwritten(error.clone());
                 self.fail(cluster, index, id, error);
             }

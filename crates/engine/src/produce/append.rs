@@ -49,7 +49,7 @@ pub(crate) struct NewRecord<'a, H> {
 #[derive(Debug)]
 pub(crate) struct Placed {
     queue: usize,
-    /// A batch was opened or closed that only a look at everything gets on its way.
+    /// A batch was opened or closed, and only a pass over everything gets it sent.
     pub(crate) settle_at: Option<Instant>,
 }
 
@@ -73,7 +73,7 @@ pub fn check_topic(name: &str) -> Result<(), Error> {
 
 impl<T: Clone> Accumulator<T> {
     /// Encodes a record into the open batch of its partition. `make` gives what a new batch is opened with; `clock` is
-    /// asked only where a batch is opened or closed.
+    /// read only if a batch is opened or closed.
     ///
     /// # Errors
     /// See [`NotAppended`]; no record was added.
@@ -159,13 +159,13 @@ impl<T: Clone> Accumulator<T> {
         })
     }
 
-    /// Whether a record of `bytes` would be taken now.
+    /// Whether the buffer has room for a record of `bytes` now.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let used = self.fates.used();
         used == 0 || used + bytes + BatchHeader::SIZE <= self.config.buffer_memory
     }
 
-    /// A batch was opened or closed: makes sure that somebody sends it. True if that takes a look at everything.
+    /// A batch was opened or closed: makes sure that it is sent. True if that takes a pass over everything.
     fn stir(&mut self, now: Instant, cluster: &mut Cluster, index: usize) -> bool {
         self.list(index);
         let Some(queue) = self.queues.get(index) else {
@@ -184,7 +184,7 @@ impl<T: Clone> Accumulator<T> {
     }
 }
 
-/// What to say of a record that needs `size` bytes, if that is more than any record may have.
+/// The error for a record that needs `size` bytes, if that is more than any record may have.
 fn too_large(config: &Config, size: usize) -> Option<Error> {
     let limit = config.max_request_size.min(config.buffer_memory);
     if size <= limit {

@@ -110,7 +110,7 @@ impl<T: Clone> Batch<T> {
         }
     }
 
-    /// What is told of a batch that failed with `error`.
+    /// The fate of a batch that failed with `error`.
     pub(super) fn failure(&self, error: Error) -> Error {
         let written = if self.maybe_written {
             Written::Unknown

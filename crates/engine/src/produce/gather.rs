@@ -64,7 +64,7 @@ impl<T: Clone> Accumulator<T> {
                 continue;
             };
             if bytes > 0 && bytes + size > most {
-                // It was this one's turn: it keeps it.
+                // It was this queue's turn, and it keeps the turn.
                 self.listed.pop_back();
                 self.listed.push_front(index);
                 break;

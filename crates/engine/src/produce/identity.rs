@@ -1,4 +1,4 @@
-//! How far a producer is with getting its identity: producer id and epoch (KIP-98).
+//! The state of a producer's identity: producer id and epoch (KIP-98).
 //!
 //! ```text
 //!             something waits to be sent            answered
@@ -23,24 +23,24 @@ use crate::produce::stamp::Identity;
 pub(crate) struct Identification {
     state: State,
     wanted: bool,
-    /// Why the last question had no answer.
+    /// Why the last request failed.
     trouble: Option<Error>,
-    /// What all that waits must fail with, until somebody takes it.
+    /// The error that all waiting batches must fail with, until somebody takes it.
     refusal: Option<Error>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// None yet, or the last one is of no use any more.
+    /// None yet, or the last one can no longer be used.
     #[default]
     None,
-    /// The last question was refused: not before then.
+    /// The last request was refused: the next one waits until then.
     Paused(Instant),
     Asked(CallId),
     Known(Identity),
 }
 
-/// How long to wait after a refusal, which only a person can mend.
+/// The pause after a refusal that only a person can mend.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Identification {
@@ -131,7 +131,7 @@ impl Part for Identification {
                 self.trouble = Some(error);
                 self.state = State::Paused(now + PAUSE);
             }
-            // What waited so long has expired; what came since is worth another question.
+            // Batches that waited this long have expired; newer ones are worth another request.
             Some(Err(error)) => {
                 self.trouble = Some(error);
                 self.state = State::None;

@@ -31,7 +31,7 @@
 //! | `partitioner` | which partition a record goes to |
 //! | `topics` | which topics are in use, for how long, and whether one may be created |
 //! | `request` | a Produce request whose batches still must be finished, and what is kept of one that was sent |
-//! | `identity` | how far the producer is with getting its producer id; knows nothing of batches |
+//! | `identity` | the state of the producer's id; knows nothing of batches |
 //! | `accumulator` | the state of all batches, and the methods that several steps share |
 //! | `append` | from a record to the open batch of its partition |
 //! | `gather` | which batches the next request to a broker takes |

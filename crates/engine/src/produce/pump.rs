@@ -38,8 +38,8 @@ impl<T: Clone> Accumulator<T> {
         }
     }
 
-    /// A caller waits for the topic, until as many calls of [`Accumulator::give_up_topic`]; [`Accumulator::knows_topic`]
-    /// says when it is known.
+    /// A caller waits for the topic, until [`Accumulator::give_up_topic`] was called as often;
+    /// [`Accumulator::knows_topic`] says when it is known.
     pub(crate) fn want_topic(&mut self, now: Instant, cluster: &mut Cluster, name: &str) {
         self.topics.want(now, cluster, name);
         self.say_what_may_be_created(cluster);

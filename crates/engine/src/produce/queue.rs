@@ -74,7 +74,7 @@ impl<T> Queue<T> {
         error.partition_is(&self.topic, self.partition)
     }
 
-    /// That a batch is given to a connection, as an event.
+    /// The event of a batch that is given to a connection.
     pub(super) fn sending(&self, batch: &Batch<T>) -> Observed {
         Observed::BatchSent {
             topic: Arc::clone(&self.topic),

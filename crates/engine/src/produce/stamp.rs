@@ -85,7 +85,7 @@ impl Numbering {
         self.established || self.identity.is_none()
     }
 
-    /// Ends the use of an identity, and gives it: the next batch begins with another one.
+    /// Ends the use of an identity and returns it: the next batch begins with another one.
     pub(super) fn end(&mut self) -> Option<Identity> {
         self.identity.take()
     }

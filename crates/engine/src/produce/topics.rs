@@ -10,9 +10,9 @@
 //!                                              the time begins anew
 //! ```
 //!
-//! Only topics that are awaited or known are asked for. A topic stays as long as it has batches or a caller waits for it. A
-//! request for metadata may create topics only while a batch or a caller waits for one that is not there: an idle producer
-//! must not bring back a topic that somebody deleted.
+//! Only awaited and known topics are requested. A topic stays as long as it has batches or a caller waits for it. A
+//! request for metadata may create topics only while a batch or a caller waits for one that is not there: an idle
+//! producer must not bring back a topic that somebody deleted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
