@@ -16,11 +16,11 @@ _CONSUMER = {
     "consume": "consumer.poll(timeout, max_records=100), which returns a Batch of records",
     "getone": "next(iter(consumer))",
     "getmany": "consumer.poll(timeout), which returns a Batch of records",
-    "subscribe": "ottla.Consumer(bootstrap_servers, topics=[...]), without a group: those are not there yet",
+    "subscribe": "ottla.Consumer(bootstrap_servers, topics=[...]), without a group: groups are not supported yet",
     "unsubscribe": "consumer.assign([])",
-    "commit": "nothing: consumer groups are not there yet; store consumer.position(partition), and assign it "
+    "commit": "nothing: consumer groups are not supported yet; store consumer.position(partition), and assign it "
     "as TopicPartition(topic, partition, offset)",
-    "committed": "nothing: consumer groups are not there yet; store consumer.position(partition)",
+    "committed": "nothing: consumer groups are not supported yet; store consumer.position(partition)",
     "list_topics": "ottla.Admin(bootstrap_servers).list_topics(), or consumer.partitions_for(topic)",
     "topics": "ottla.Admin(bootstrap_servers).list_topics()",
     "partitions_for_topic": "consumer.partitions_for(topic)",
@@ -43,7 +43,7 @@ _INSTEAD = {
     | {
         "produce": "delivery = await producer.send(topic, value, key=key)",
         "send_and_wait": "await (await producer.send(topic, value))",
-        "start": "nothing: a producer connects when it is used",
+        "start": "nothing: a producer connects on first use",
         "stop": "await producer.close()",
         "list_topics": "await aio.Admin(bootstrap_servers).list_topics()",
     },
@@ -53,7 +53,7 @@ _INSTEAD = {
         "consume": "await consumer.poll(timeout, max_records=100), which returns a Batch of records",
         "getone": "async for record in consumer",
         "getmany": "await consumer.poll(timeout), which returns a Batch of records",
-        "start": "nothing: a consumer connects when it is used",
+        "start": "nothing: a consumer connects on first use",
         "stop": "await consumer.close()",
         "list_topics": "await aio.Admin(bootstrap_servers).list_topics()",
     },

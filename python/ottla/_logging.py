@@ -48,7 +48,9 @@ class _Listener:
                 _log(level, logger, text, fields)
             if dropped:
                 fields = {"kind": "Dropped", "count": dropped}
-                logging.getLogger("ottla").warning("%d events were not logged: too many at once", dropped, extra=fields)
+                logging.getLogger("ottla").warning(
+                    "%d events were not logged: too many came at once", dropped, extra=fields
+                )
         finally:
             self._logging.release()
         self.look()

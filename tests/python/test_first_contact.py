@@ -26,7 +26,7 @@ def test_a_key_by_position(api, address):
         ("Producer", "list_topics", "Admin(bootstrap_servers).list_topics()"),
         ("Consumer", "consume", "consumer.poll(timeout, max_records=100)"),
         ("Consumer", "subscribe", "topics=[...]"),
-        ("Consumer", "commit", "groups are not there yet"),
+        ("Consumer", "commit", "groups are not supported yet"),
         ("Consumer", "list_topics", "Admin(bootstrap_servers).list_topics()"),
         ("Admin", "describe_configs", "not"),
     ],

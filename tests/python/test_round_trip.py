@@ -141,7 +141,7 @@ def test_nothing_to_send_is_sent(api, address, topic):
 def test_columns_must_be_as_long_as_the_values(api, address, topic):
     with (
         api.producer(address) as producer,
-        pytest.raises(ottla.errors.ArgumentError, match="keys are 1 and values are 2"),
+        pytest.raises(ottla.errors.ArgumentError, match="1 keys for 2 values"),
     ):
         api(producer.send_many(topic, [b"a", b"b"], keys=[b"k"]))
 

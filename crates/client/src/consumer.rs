@@ -451,7 +451,7 @@ impl<D: Decode> Consumer<D> {
         timeout: Option<Duration>,
     ) -> Result<Vec<Option<OffsetAndTimestamp>>, Error> {
         if let Some((topic, partition, time)) = times.iter().find(|(_, _, time)| *time < 0) {
-            let text = format!("a time is 0 or above, and was {time}");
+            let text = format!("a time must be 0 or above, and was {time}");
             return Err(Error::new(Kind::Argument, text).partition_is(topic, *partition));
         }
         let found = self.inner.found(times.to_vec(), timeout).await?;

@@ -148,7 +148,7 @@ impl Versions {
         let our_max = our_max.min(cap);
         let Some(&(min, max)) = self.0.get(&api.as_i16()) else {
             return Err(unsupported(format!(
-                "the broker does not know {}: it is too old for this",
+                "the broker does not know {}: it is too old for this call",
                 api.name()
             )));
         };

@@ -454,7 +454,7 @@ pub(crate) mod tests {
         assert_eq!(
             view.told(),
             [
-                "topic t has 2 partitions, and had 1",
+                "topic t has 2 partitions now, and had 1 before",
                 "leader of t-0 moved from broker 1 to none (epoch 2)"
             ]
         );
@@ -464,7 +464,7 @@ pub(crate) mod tests {
         }
         assert_eq!(
             view.told(),
-            ["topic t is not there: UNKNOWN_TOPIC_OR_PARTITION"]
+            ["topic t is not available: UNKNOWN_TOPIC_OR_PARTITION"]
         );
         view.update(&topic(OTHER, &[(1, 0)]), NEWEST);
         assert_eq!(view.told(), ["topic t was deleted and created again"]);

@@ -263,13 +263,16 @@ impl fmt::Display for Observed {
                 write!(f, " (epoch {epoch})")
             }
             Observed::PartitionsAdded { topic, before, now } => {
-                write!(f, "topic {topic} has {now} partitions, and had {before}")
+                write!(
+                    f,
+                    "topic {topic} has {now} partitions now, and had {before} before"
+                )
             }
             Observed::TopicRecreated { topic } => {
                 write!(f, "topic {topic} was deleted and created again")
             }
             Observed::TopicMissing { topic, cause } => {
-                write!(f, "topic {topic} is not there: {}", cause.message())
+                write!(f, "topic {topic} is not available: {}", cause.message())
             }
             Observed::OffsetReset {
                 topic,

@@ -102,7 +102,7 @@ impl Operation {
         match state {
             State::Ready(outcome) => outcome(py, facade),
             State::Pending(_) | State::Taken => Err(PyRuntimeError::new_err(
-                "this was awaited already; await each call once",
+                "this call was awaited already; await each call once",
             )),
         }
     }

@@ -339,7 +339,7 @@ fn each<'py>(
     }
     if given != rows.len() {
         return Err(errors::argument(&format!(
-            "{name} are {given} and values are {}: there must be as many",
+            "{given} {name} for {} values: the numbers must be equal",
             rows.len()
         )));
     }

@@ -32,7 +32,7 @@ pub(crate) fn raise(py: Python<'_>, client: &Producer) -> PyResult<()> {
         py,
         &raised,
         &format!(
-            "records that were not delivered, and whose delivery nobody asked about: {failed}; this is the first"
+            "failed records whose deliveries nobody asked about: {failed}; this is the error of the first"
         ),
     )?;
     Err(raised)

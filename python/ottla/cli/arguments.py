@@ -80,7 +80,7 @@ def client(parser: argparse.ArgumentParser) -> None:
         "--bootstrap",
         name="bootstrap",
         metavar="HOST:PORT",
-        help=f"brokers to ask for all others, separated by commas (default: {DEFAULT_BOOTSTRAP})",
+        help=f"bootstrap brokers, separated by commas (default: {DEFAULT_BOOTSTRAP})",
     )
     config(parser, "property of the client, may be repeated; `ottla config` lists them")
     parser.set_defaults(takes=("bootstrap", "config"))

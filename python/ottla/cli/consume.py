@@ -42,8 +42,10 @@ def add(commands: Any) -> None:
         help="topic to read, which must exist; may be repeated, or names separated by commas",
     )
     parser.add_argument("--beginning", action="store_true", help="start at the first record instead of after the last")
-    parser.add_argument("--max", type=arguments.count, metavar="N", help="stop after so many records")
-    parser.add_argument("--idle", type=arguments.seconds, metavar="SECONDS", help="stop when nothing came for so long")
+    parser.add_argument("--max", type=arguments.count, metavar="N", help="stop after N records")
+    parser.add_argument(
+        "--idle", type=arguments.seconds, metavar="SECONDS", help="stop after this long without a record"
+    )
     parser.add_argument(
         "--format",
         choices=["raw", "json"],

@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", description="without one: list")
 
     listing = arguments.command(actions, "list", "list the names of topics", "ottla topics list -b localhost:9092")
-    listing.add_argument("--internal", action="store_true", help="with those that Kafka keeps for itself")
+    listing.add_argument("--internal", action="store_true", help="list Kafka's internal topics too")
     listing.set_defaults(run=_list)
 
     create = arguments.command(

@@ -65,7 +65,7 @@ const TLS: &str = "belongs to TLS, which this version does not support yet: leav
     brokers";
 const SASL: &str = "belongs to SASL, which this version does not support yet: leave it out and use a PLAINTEXT listener of \
     the brokers";
-const JAVA_CLASS: &str = "names Java classes, and there are none to load here: leave it out";
+const JAVA_CLASS: &str = "names Java classes, which this client cannot load: leave it out";
 const DELIVERY: &str = "is not a setting here: each send returns its delivery, so write \
     producer.send(topic, value).add_done_callback(f)";
 const EVENTS: &str = "is not needed: an error is raised by the call that it concerns. To see what happens in between, listen \
@@ -77,13 +77,14 @@ const STATISTICS: &str =
 const TELEMETRY: &str =
     "belongs to metrics that are pushed to brokers, which this version does not do: leave it out";
 const VERSIONS: &str =
-    "is not needed: the versions of every broker are asked for on each connection. Leave it out";
-const NOT_KEPT: &str = "has no counterpart: this is decided without a setting here. Leave it out";
-const RACKS: &str = "belongs to reading from the nearest replica, which this version does not support yet: leave it out, and \
-    leaders are read";
+    "is not needed: the client requests each broker's versions itself. Leave it out";
+const NOT_KEPT: &str =
+    "has no counterpart: the client decides this without a setting. Leave it out";
+const RACKS: &str = "belongs to reading from the nearest replica, which this version does not support yet: leave it out; the \
+    client reads from leaders";
 const LOOP: &str = "is not needed: clients of ottla.aio use the running event loop. Leave it out";
 const NODELAY: &str =
-    "is not needed: small requests are never held back (TCP_NODELAY). Leave it out";
+    "is not needed: the client never delays small requests (TCP_NODELAY). Leave it out";
 
 #[rustfmt::skip]
 static NAMES: &[(&str, Instead)] = &[
@@ -112,9 +113,9 @@ static NAMES: &[(&str, Instead)] = &[
     ("enable.metrics.push", Instead::Do(TELEMETRY)),
     ("auto.include.jmx.reporter", Instead::Do(JAVA_CLASS)),
     ("interceptor.classes", Instead::Do(JAVA_CLASS)),
-    ("plugin.library.paths", Instead::Do("loads libraries into librdkafka, which is not in here: leave it out")),
+    ("plugin.library.paths", Instead::Do("loads libraries into librdkafka, which this client does not use: leave it out")),
     ("config.providers", Instead::Do(JAVA_CLASS)),
-    ("default.topic.config", Instead::Do("is not needed: what stands in it is set beside the other properties. Move its \
+    ("default.topic.config", Instead::Do("is not needed: topic properties are set beside the other properties. Move its \
         entries up, such as acks or auto.offset.reset")),
     ("loop", Instead::Do(LOOP)),
     ("executor", Instead::Do(LOOP)),
@@ -182,8 +183,8 @@ static NAMES: &[(&str, Instead)] = &[
     ("compression.codec", Instead::Write("compression.type")),
     ("compression.level", Instead::Do("belongs to a codec here: set compression.gzip.level, compression.lz4.level or \
         compression.zstd.level")),
-    ("block.on.buffer.full", Instead::Do("is a time here: max.block.ms says how long a send waits for room, and 0 is not at all")),
-    ("partitioner.class", Instead::Do("names a Java class, and there are none to load here: leave it out. Records with a key \
+    ("block.on.buffer.full", Instead::Do("is a time here: max.block.ms says how long a send waits for room, and with 0 it does not wait")),
+    ("partitioner.class", Instead::Do("names a Java class, which this client cannot load: leave it out. Records with a key \
         go where Java's default puts them; see partitioner for the others")),
     ("partitioner.ignore.keys", Instead::Do("has no counterpart: leave it out, and pass partition= to send where the key must \
         not choose")),

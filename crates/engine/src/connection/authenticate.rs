@@ -98,7 +98,7 @@ impl Authenticator {
             (Stage::Exchanging, Response::SaslAuthenticate(answer)) => self.take_challenge(answer),
             _ => Err(Error::new(
                 Kind::Protocol,
-                "an answer came that is none to the authentication",
+                "an answer came that does not belong to the authentication",
             )),
         }
     }

@@ -89,12 +89,12 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
             let length = i32::from_be_bytes(start);
             let text = if limit > LIMIT_AT_FIRST {
                 format!(
-                    "an answer claims {length} bytes, allowed are 0 to {limit} (receive.message.max.bytes)"
+                    "an answer claims {length} bytes; 0 to {limit} are allowed (receive.message.max.bytes)"
                 )
             } else {
                 format!(
-                    "an answer claims {length} bytes, allowed are 0 to {limit}, which is enough for all that a broker \
-                     answers at first: the port may be another server's"
+                    "an answer claims {length} bytes; 0 to {limit} are allowed, enough for the first answers of any \
+                     broker: the port may be another server's"
                 )
             };
             Error::new(Kind::Protocol, text)

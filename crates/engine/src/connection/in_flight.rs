@@ -57,13 +57,14 @@ impl InFlight {
             Error::new(Kind::Protocol, format!("an answer has no header: {cause}"))
         })?;
         let Some(oldest) = self.answered.pop_front() else {
-            let text =
-                format!("an answer with correlation id {correlation} came, and nothing was asked");
+            let text = format!(
+                "an answer with correlation id {correlation} came, but no request is in flight"
+            );
             return Err(Error::new(Kind::Protocol, text));
         };
         if correlation != oldest.correlation {
             let text = format!(
-                "an answer has correlation id {correlation}, expected was {}",
+                "an answer has correlation id {correlation} instead of {}",
                 oldest.correlation
             );
             return Err(Error::new(Kind::Protocol, text).calling(oldest.api.name()));

@@ -283,7 +283,7 @@ impl Connection {
                  than 0.10, or it is not a Kafka broker"
             }
             Stage::Authenticating | Stage::Reauthenticating { begun: true } => {
-                "the broker closed the connection during authentication: it does not take this user or this mechanism"
+                "the broker closed the connection during authentication: it does not accept this user or this mechanism"
             }
             Stage::Ready if !self.answered => {
                 "the broker closed the connection at its first request: its listener may want SASL (see security.protocol)"
@@ -429,7 +429,7 @@ impl Connection {
                 "the answer at version {} does not decode: {cause}",
                 sent.version
             ),
-            None => "an answer came to a request that is never sent".to_owned(),
+            None => "an answer came to a request that this client never sends".to_owned(),
         };
         Err(Error::new(Kind::Protocol, text).calling(sent.api.name()))
     }
@@ -448,7 +448,7 @@ impl Connection {
                 sent,
                 match self.stage {
                     Stage::Negotiating => format!(
-                        "connected, but no answer to the question for versions within {within} ms: not a Kafka broker, one \
+                        "connected, but no answer to ApiVersions within {within} ms: not a Kafka broker, one \
                          older than 0.10, or one that is overloaded"
                     ),
                     Stage::Authenticating | Stage::Reauthenticating { begun: true } => format!(

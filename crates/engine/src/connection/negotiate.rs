@@ -41,7 +41,7 @@ pub(super) fn take(asked: i16, frame: Bytes) -> Result<(Negotiated, usize), Erro
         .map_err(|cause| {
         Error::new(
             Kind::NotKafka,
-            format!("the answer to the question for versions does not decode: {cause}"),
+            format!("the answer to ApiVersions does not decode: {cause}"),
         )
     })?;
     if refused && asked > 0 {

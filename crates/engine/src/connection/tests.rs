@@ -111,11 +111,14 @@ fn a_stream_out_of_step_is_given_up() {
         .handle_bytes(now, &mut answer(&MetadataResponse::default(), 9, 6))
         .unwrap_err();
     assert_eq!(error.kind(), Kind::Protocol);
-    assert!(error.message().contains("id 6, expected was 1"), "{error}");
+    assert!(error.message().contains("id 6 instead of 1"), "{error}");
     let error = ready(now)
         .handle_bytes(now, &mut answer(&MetadataResponse::default(), 9, 1))
         .unwrap_err();
-    assert!(error.message().contains("nothing was asked"), "{error}");
+    assert!(
+        error.message().contains("no request is in flight"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -204,7 +207,10 @@ fn an_answer_to_a_request_that_has_none_is_given_up() {
     let error = connection
         .handle_bytes(now, &mut answer(&MetadataResponse::default(), 9, 1))
         .unwrap_err();
-    assert!(error.message().contains("nothing was asked"), "{error}");
+    assert!(
+        error.message().contains("no request is in flight"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -219,7 +225,7 @@ fn an_answer_above_the_limit_is_refused_by_its_length() {
     assert_eq!(error.kind(), Kind::Protocol);
     assert!(
         error.message().contains(
-            "claims 104857601 bytes, allowed are 0 to 104857600 (receive.message.max.bytes)"
+            "claims 104857601 bytes; 0 to 104857600 are allowed (receive.message.max.bytes)"
         ),
         "{error}"
     );
@@ -482,7 +488,7 @@ fn the_whole_set_up_has_one_deadline_and_small_frames() {
     let mut claim = BytesMut::from(&(2_i32 << 20).to_be_bytes()[..]);
     let error = connection.handle_bytes(later, &mut claim).unwrap_err();
     assert!(
-        error.message().contains("allowed are 0 to 1048576"),
+        error.message().contains("0 to 1048576 are allowed"),
         "{error}"
     );
 }

@@ -133,7 +133,7 @@ fn read_records(span: &Span, row: PartitionData) -> Verdict {
         return stuck(span, Kind::TooLarge, text);
     }
     if next_offset <= span.offset {
-        let text = format!("the batches sent end at {next_offset} already");
+        let text = format!("the batches of the answer end at {next_offset} already");
         return stuck(span, Kind::Corrupt, &text);
     }
     let aborted = row.aborted_transactions.unwrap_or_default();
@@ -156,7 +156,7 @@ fn read_records(span: &Span, row: PartitionData) -> Verdict {
 }
 
 fn stuck(span: &Span, kind: Kind, text: &str) -> Verdict {
-    let text = format!("at offset {}: {text}; seek to go on behind it", span.offset);
+    let text = format!("at offset {}: {text}; seek past it to read on", span.offset);
     Verdict::Stuck(Error::new(kind, text).partition_is(&span.topic, span.partition))
 }
 

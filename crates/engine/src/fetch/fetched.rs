@@ -37,7 +37,7 @@ impl Fetched {
     /// An error that says these records do not decode.
     pub fn corrupt(&self, cause: impl std::fmt::Display) -> Error {
         let text = format!(
-            "records from offset {} on do not decode: {cause}; seek to {} to go on behind them",
+            "records from offset {} on do not decode: {cause}; seek to {} to skip them",
             self.fetch_offset, self.next_offset
         );
         Error::new(Kind::Corrupt, text).partition_is(&self.topic, self.partition)

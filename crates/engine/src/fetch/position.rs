@@ -26,7 +26,7 @@ impl Start {
     pub(super) fn check(self) -> Result<(), Error> {
         match self {
             Start::Offset(offset) if offset < 0 => {
-                let text = format!("an offset is 0 or above, and was {offset}");
+                let text = format!("an offset must be 0 or above, and was {offset}");
                 Err(Error::new(Kind::Argument, text))
             }
             _ => Ok(()),

@@ -196,7 +196,7 @@ fn too_large(config: &Config, size: usize) -> Option<Error> {
         "buffer.memory"
     };
     let text = format!(
-        "a record of {size} bytes is larger than {name} ({limit}): raise it, or send less at once"
+        "a record of {size} bytes is larger than {name} ({limit}): raise the limit, or send a smaller record"
     );
     Some(Error::new(Kind::TooLarge, text).written_is(Written::No))
 }

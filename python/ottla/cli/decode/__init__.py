@@ -103,9 +103,7 @@ def add(commands: Any) -> None:
         metavar="N",
         help="how many bytes of a value text shows, 0 for all (default: %(default)s)",
     )
-    output.add_argument(
-        "--skip-damaged", action="store_true", help="report damaged parts of a segment and go on behind them"
-    )
+    output.add_argument("--skip-damaged", action="store_true", help="report damaged parts of a segment and skip them")
     output.add_argument("--no-crc", action="store_true", help="do not look at the checksums of records")
     parser.set_defaults(run=_decode)
 
@@ -298,7 +296,7 @@ def _segment(options: argparse.Namespace) -> Iterator[str]:
             yield from _batch(options, batch, batch.position, topic)
             progress.at(batch.position + batch.size)
     except CorruptRecordError as error:
-        raise CorruptRecordError(f"{name}: {error}; --skip-damaged goes on behind it") from error
+        raise CorruptRecordError(f"{name}: {error}; --skip-damaged skips it") from error
     finally:
         progress.clear()
 

@@ -176,7 +176,7 @@ fn a_topic_that_goes_is_told_once_and_waited_for() {
     let error = script.engine.partition_delay("t", 0).unwrap();
     assert_eq!(error.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
     let told = told(&mut script);
-    let missing = "topic t is not there: UNKNOWN_TOPIC_OR_PARTITION";
+    let missing = "topic t is not available: UNKNOWN_TOPIC_OR_PARTITION";
     assert!(told.iter().any(|text| text == missing), "{told:?}");
     script.topics = vec![("t", vec![1, 2])];
     script.topic_id = Some(77);
