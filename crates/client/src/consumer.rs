@@ -678,7 +678,7 @@ fn late(timeout: Duration) -> Error {
 pub struct OffsetAndTimestamp {
     /// The offset.
     pub offset: i64,
-    /// The record's time in milliseconds since 1970 UTC; -1 if the offset was not asked for by time.
+    /// The record's time in milliseconds since 1970 UTC; -1 if the offset was not looked up by time.
     pub timestamp_ms: i64,
     /// The epoch of the leader that wrote it; -1 if unknown.
     pub leader_epoch: i32,

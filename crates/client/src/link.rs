@@ -37,7 +37,7 @@ impl Link {
     /// Sends what is due: on this thread if that is allowed and the connection is idle, else by its task.
     pub(crate) fn wake(&self, engine: &impl LinkEngine, at_once: bool) {
         let sending = self.sending.get().filter(|_| at_once);
-        // Whoever has it locked is notified as well, and looks again.
+        // The thread that has it locked is notified as well, and looks again.
         let sent = sending
             .and_then(|sending| sending.try_lock())
             .is_some_and(|mut sending| sending.send_now(engine));

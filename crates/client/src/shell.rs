@@ -138,7 +138,7 @@ impl<W: Publish> Shell<W> {
     pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
         let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
-        // With the tasks locked, so that whoever closes afterwards finds it among them.
+        // The tasks are locked, so that a close after this finds the new task among them.
         if self.locked.lock().engine.closed().is_none() {
             tasks.spawn_blocking_on(work, &self.runtime);
         }
@@ -208,7 +208,7 @@ impl<W: Publish> Shell<W> {
         result
     }
 
-    /// What changed for those who wait; with the engine locked, so that whoever comes later sees it there.
+    /// What changed for waiting callers. The engine is locked, so that a later caller sees the change in it.
     fn changes(&self, engine: &mut Engine<W>) -> Vec<Change> {
         let told = std::iter::from_fn(|| engine.poll_change());
         if self.waiters.is_empty() {

@@ -43,7 +43,7 @@ fn bit(change: Change) -> Kinds {
 }
 
 impl Waiters {
-    /// Whether nobody waits. With the engine locked this is certain: whoever comes later looks at the engine first.
+    /// Whether nobody waits. With the engine locked this is certain: a later caller looks at the engine first.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ottla_protocol::ErrorCode;
 
-/// Who is at fault, which is what a handler decides by.
+/// Who is at fault, by which a handler decides what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {

@@ -101,19 +101,19 @@ pub enum Observed {
         /// Partitions now.
         now: usize,
     },
-    /// A topic in use was deleted and made anew: its id changed.
+    /// A topic in use was deleted and created again: its id changed.
     TopicRecreated {
         /// The topic.
         topic: Arc<str>,
     },
-    /// A topic in use is not there.
+    /// A topic in use does not exist, or not yet.
     TopicMissing {
         /// The topic.
         topic: Arc<str>,
         /// What the broker said.
         cause: Error,
     },
-    /// A consumer goes on elsewhere than it would have: `auto.offset.reset`, or a topic made anew.
+    /// A consumer continues at another offset: because of `auto.offset.reset`, or because a topic was recreated.
     OffsetReset {
         /// The topic.
         topic: Arc<str>,
@@ -351,7 +351,7 @@ impl Observer {
         self.level = level;
     }
 
-    /// Whether events of `level` are kept. To be asked before one is made for each request or batch.
+    /// Whether events of `level` are kept. Check this before making an event for each request or batch.
     pub fn wants(&self, level: Level) -> bool {
         level >= self.level
     }

@@ -24,8 +24,8 @@ class Api:
         name: Kafka's name, such as `"Fetch"`; the messages are `"FetchRequest"` and `"FetchResponse"`.
         versions: The versions that ottla speaks.
         flexible: The first version with compact lengths and tagged fields (KIP-482); None if no version has them.
-        unstable: Whether brokers serve the last version only where they were told to (`unstable.api.versions.enable`).
-        listeners: Who answers it: `"broker"`, `"controller"`, before Kafka 4.0 also `"zkBroker"`.
+        unstable: Whether brokers serve the last version only if `unstable.api.versions.enable` is set.
+        listeners: Which nodes answer it: `"broker"`, `"controller"`, before Kafka 4.0 also `"zkBroker"`.
     """
 
     key: int
@@ -65,7 +65,7 @@ def key_of(api: str) -> int:
     """The number of the API of this name.
 
     Raises:
-        ProtocolError: There is none; the error says the nearest name.
+        ProtocolError: No API has this name; the error says the nearest one.
     """
     known = APIS.get(api)
     if known is not None:
@@ -75,7 +75,7 @@ def key_of(api: str) -> int:
 
 
 def protocol_error(text: str) -> ProtocolError:
-    """The error for what the protocol has no place for."""
+    """The error for something that the protocol cannot express."""
     error = ProtocolError(text)
     error.cause = text
     return error

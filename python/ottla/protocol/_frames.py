@@ -1,4 +1,4 @@
-"""Frames: what goes over a connection, a length, a header and a message."""
+"""Frames: the units that go over a connection, each a length, a header and a message."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Frame:
     Attributes:
         api: The API's name, a key of `APIS`.
         version: The version of the message.
-        correlation_id: What ties a response to its request.
-        client_id: What the client calls itself; None in responses, and where a request does not say.
+        correlation_id: The number that ties a response to its request.
+        client_id: The name that the client gives itself; None in responses, and in requests without one.
         message: The request or response.
     """
 
@@ -57,8 +57,8 @@ def encode_request(
         api: The API's name, such as `"Fetch"`: a key of `APIS`.
         version: The version to write.
         message: The request, as for `encode`.
-        correlation_id: What its response will carry.
-        client_id: What the client calls itself; ControlledShutdown 0 has no place for it.
+        correlation_id: The number that its response will carry.
+        client_id: The name that the client gives itself; ControlledShutdown 0 has no place for it.
         form: What `message` is.
 
     Returns:
@@ -79,7 +79,7 @@ def encode_response(
         api: The API's name: a key of `APIS`.
         version: The version of the request that it answers.
         message: The response, as for `encode`.
-        correlation_id: That of the request.
+        correlation_id: The correlation id of the request.
         form: What `message` is.
 
     Returns:
@@ -109,7 +109,7 @@ def decode_frame(data: Buffer, *, response_to: tuple[str, int] | None = None, fo
     Args:
         data: One whole frame, its 4 bytes of length in front.
         response_to: The API and the version of the request that the frame answers; None if it is a request.
-        form: What to make of the message.
+        form: The form of the decoded message.
 
     Returns:
         The header's fields and the message.

@@ -24,9 +24,9 @@ class InternalPart:
     """The key or the value of a record in an internal topic.
 
     Attributes:
-        name: The message, such as `"OffsetCommitValue"`; None where the type, or this version of it, is not known here.
+        name: The message, such as `"OffsetCommitValue"`; None if ottla does not know the type, or this version of it.
         version: Its version.
-        data: Its fields; where there is no name, what follows type and version as bytes (as base64 in form `"json"`).
+        data: Its fields; without a name, the bytes that follow type and version (as base64 in form `"json"`).
     """
 
     name: str | None
@@ -40,9 +40,9 @@ class InternalRecord:
 
     Attributes:
         type: Its type on the wire: the key's, or that of a metadata record; None for a metadata record without a value.
-        name: What the type is called, such as `"OffsetCommit"` or `"TopicRecord"`; None where it is not known here.
+        name: The type's name, such as `"OffsetCommit"` or `"TopicRecord"`; None if ottla does not know it.
         key: The key; None for metadata records, which have none.
-        value: The value; None where the record removes what its key names.
+        value: The value; None if the record removes what its key names.
     """
 
     type: int | None
@@ -54,7 +54,7 @@ class InternalRecord:
 def decode_internal(topic: str, key: Buffer | None, value: Buffer | None, *, form: Form = "python") -> InternalRecord:
     """Read a record of one of the `INTERNAL_TOPICS`.
 
-    Types and versions that are not known here, because a newer broker wrote them, are no errors.
+    Types and versions that ottla does not know, because a newer broker wrote them, are no errors.
 
     Args:
         topic: The topic's name.
@@ -66,7 +66,7 @@ def decode_internal(topic: str, key: Buffer | None, value: Buffer | None, *, for
         The messages of the key and the value.
 
     Raises:
-        ArgumentError: There is no such topic, or its records have no schema.
+        ArgumentError: The topic does not exist, or its records have no schema.
         ProtocolError: The bytes are no record of this topic; the text names the field.
 
     ```python
@@ -85,7 +85,7 @@ def decode_internal(topic: str, key: Buffer | None, value: Buffer | None, *, for
 
 
 def decode_control(key: Buffer | None, value: Buffer | None, *, form: Form = "python") -> InternalRecord:
-    """Read a record of a control batch, of whatever topic.
+    """Read a record of a control batch of any topic.
 
     It says the end of a transaction (KIP-98), or what KRaft writes for itself (KIP-595, KIP-630, KIP-853).
 

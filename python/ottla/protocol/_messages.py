@@ -19,7 +19,7 @@ Form: TypeAlias = Literal["python", "json"]
 
 @dataclass(frozen=True)
 class Versions:
-    """A closed range of versions; `in` asks about a version, `for` goes through them.
+    """A closed range of versions; `in` tests a version, `for` iterates over all.
 
     Attributes:
         min: The lowest.
@@ -93,7 +93,7 @@ def decode(name: str, version: int, data: Buffer, *, form: Form = "python") -> d
         name: Kafka's name of the message: a key of `MESSAGES`.
         version: The version that the bytes are in.
         data: The bytes of one message, nothing before or after it.
-        form: What to make of it.
+        form: The form of the decoded message.
 
     Returns:
         Its fields by Kafka's JSON names: those that the version has.

@@ -41,8 +41,8 @@ class RecordBatch:
 
     Attributes:
         magic: The version of its format: 0, 1 or 2.
-        base_offset: Offset of the first record, also if compaction took that one away.
-        last_offset: Offset of the last record, also if compaction took that one away.
+        base_offset: Offset of the first record, even if compaction removed that record.
+        last_offset: Offset of the last record, even if compaction removed that record.
         size: Its bytes in the log.
         crc: Its checksum as written: CRC-32C for magic 2, CRC-32 before.
         compression: `"none"`, `"gzip"`, `"snappy"`, `"lz4"` or `"zstd"`.
@@ -169,7 +169,7 @@ def _check_timeless(records: list[Record], timestamp_type: str) -> None:
 def decode_records(data: Buffer, *, check_crcs: bool = True, limit: int = DECOMPRESS_LIMIT) -> list[RecordBatch]:
     """Read what the field `records` of a Fetch response or a Produce request holds: batches and messages of any age.
 
-    A last one that is cut short is left out, for a broker gives as many bytes as were asked for (KIP-74).
+    A last batch that is cut short is left out, since a broker answers with as many bytes as a fetch requests (KIP-74).
 
     Args:
         data: The bytes.
@@ -190,6 +190,6 @@ def decode_records(data: Buffer, *, check_crcs: bool = True, limit: int = DECOMP
 
 
 def build(fields: _ottla.BatchFields, position: int) -> RecordBatch:
-    """The batch of what the compiled half gives."""
+    """Make a batch from the tuples of the compiled half."""
     about, state, records = fields
     return RecordBatch(*about, *state, records=list(map(Record._make, records)), position=position)

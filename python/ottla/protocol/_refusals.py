@@ -1,4 +1,4 @@
-"""Responses that say an error."""
+"""Responses that carry an error."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def error_response(
 ) -> dict[str, Any]:
     """Make the response by which a broker refuses a request, as Kafka's `AbstractRequest.getErrorResponse` does.
 
-    The code stands at the top of the response, or in an element for each topic, partition, group or resource that was
-    asked about, or in both: that depends on the API and the version. The elements name what was asked and hold no data.
-    A few versions have no place for an error, such as DescribeLogDirs 0 to 2, and a request that asks about nothing may
-    get an answer about nothing.
+    The code stands at the top of the response, or in an element for each topic, partition, group or resource of the
+    request, or in both: that depends on the API and the version. The elements name the topics and partitions of the
+    request and hold no data. A few versions have no place for an error, such as DescribeLogDirs 0 to 2, and an empty
+    request may get an empty response.
 
     ```python
     >>> from ottla import protocol
@@ -44,13 +44,14 @@ def error_response(
         version: The version of the request, and so of the response.
         request: What is refused, as for `encode`.
         code: The error, an `ErrorCode` or any number of 16 bits.
-        message: What is said about it, where the response has a place for that; None is an empty text where that place
-            takes no null.
-        throttle_time_ms: How long the client is to wait, in milliseconds, where the response has a place for that.
+        message: The error's text, if the response has a place for it; None is an empty text if that place takes no
+            null.
+        throttle_time_ms: How long the client must wait, in milliseconds, if the response has a place for it.
         form: What `request` is, and what comes.
 
     Returns:
-        The response, ready for `encode_response`. A Produce with acks 0 has one too, though nobody waits for it.
+        The response, ready for `encode_response`. A Produce request with acks 0 gets one too, although no client waits
+        for it.
 
     Raises:
         ProtocolError: There is no such API or version, the request does not encode, a number is out of range, or the

@@ -56,9 +56,9 @@ def read_segment(
     Memory is bounded: a few MiB, while damage is skipped up to 128 MiB, and no batch may be larger than that.
 
     Args:
-        path: The file, or a binary file that is open for reading; that is read from where it stands and not closed.
-        on_damage: Called for each damaged part, which is skipped then: reading goes on at the next whole batch with the
-            right checksum. Without it damage is an error.
+        path: The file, or a binary file that is open for reading; such a file is read from its position and not closed.
+        on_damage: Called for each damaged part. Reading then continues at the next whole batch with a correct checksum.
+            Without it, damage is an error.
         check_crcs: Whether to check the checksums.
         limit: Bytes that one batch may decompress to.
 
@@ -99,7 +99,7 @@ def _opened(path: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
 
 
 class _Windows:
-    """Walks a file in windows. Each begins with what the one before could not tell without seeing what follows."""
+    """Walks a file in windows. Each begins with the bytes that the one before had to leave for lack of what follows."""
 
     def __init__(self, file: BinaryIO, check_crcs: bool, limit: int) -> None:
         self._file = file
@@ -134,7 +134,7 @@ class _Windows:
             self._zeros = self._start + len(content)
 
     def _look(self) -> Generator[RecordBatch | Damage, None, tuple[int, Damage | None]]:
-        """What the window holds; in the end how much of it was told, and the damage that may go on behind it."""
+        """Yield what the window holds; return how much of it was used, and the damage that may continue behind it."""
         told = 0
         damage: Damage | None = None
         self._wanted = WINDOW
@@ -166,14 +166,14 @@ class _Windows:
         return told, damage
 
     def _claimed(self, position: int) -> int:
-        """How many bytes an entry has that begins here, by what it says itself."""
+        """The size that an entry which begins here claims."""
         prefix = self._window[position : position + PREFIX]
         if len(prefix) < PREFIX:
             return PREFIX
         return PREFIX + int.from_bytes(prefix[8:], "big", signed=True)
 
     def _damage(self, start: int, end: int, cause: str) -> Damage:
-        """Damage that ends here, from where it has begun."""
+        """The damage that ends here, from its beginning."""
         if self._begun is not None:
             start, cause = self._begun.position, self._begun.cause
         return Damage(start, end - start, cause)

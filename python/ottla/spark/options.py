@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ottla.spark.offsets import EARLIEST, LATEST, Offsets, parse
 
-# Every option but kafka.*: what it means and its default, in the words that errors show.
+# Every option but kafka.*, with its meaning and default as errors show them.
 KNOWN = {
     "subscribe": "topics to read, separated by commas; required",
     "startingOffsets": "earliest, latest or JSON; default latest for streams and earliest for batches",
@@ -37,7 +37,7 @@ Position = int | Offsets
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a read was asked to do. Plain data: it travels to executors by pickle.
+    """The checked options of a read. They are plain data and travel to executors by pickle.
 
     Attributes:
         bootstrap: Addresses, `host:port` separated by commas.
@@ -102,7 +102,7 @@ class ReadOptions:
         )
 
     def check_batch(self) -> None:
-        """Refuse what has no meaning for a batch."""
+        """Refuse options that have no meaning for a batch."""
         if self.start == LATEST:
             raise ValueError(
                 'startingOffsets cannot be "latest" in a batch, which would read nothing: use "earliest" or JSON'
@@ -117,7 +117,7 @@ class ReadOptions:
             raise ValueError(f"endingOffsets cannot hold {EARLIEST} (earliest), which would read nothing there")
 
     def check_stream(self) -> None:
-        """Refuse what has no meaning for a stream."""
+        """Refuse options that have no meaning for a stream."""
         if self.end is not None:
             raise ValueError(
                 "endingOffsets has no meaning in a stream: use the trigger availableNow to stop at today's end"

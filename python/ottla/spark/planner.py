@@ -1,4 +1,4 @@
-"""Where reads begin and end: the user's words and the broker's offsets put together, on the driver."""
+"""Where reads begin and end: the driver combines the user's options with the brokers' offsets."""
 
 import warnings
 from typing import Protocol
@@ -13,20 +13,20 @@ class DataLossError(KafkaError):
 
 
 class DataLossWarning(UserWarning):
-    """The same under failOnDataLoss=false: the query goes on with what is left."""
+    """Records are gone under failOnDataLoss=false: the query goes on with those that are left."""
 
 
 class Log(Protocol):
-    """What the planner asks a cluster."""
+    """What the planner needs to know of a cluster."""
 
     def partitions(self, topics: tuple[str, ...]) -> list[Partition]:
         """All partitions of the topics now."""
 
     def earliest(self, partitions: list[Partition]) -> Offsets:
-        """The first offset that each still holds."""
+        """The first offset that each partition still holds."""
 
     def latest(self, partitions: list[Partition]) -> Offsets:
-        """The offset after each one's last record that may be read."""
+        """The offset after the last record of each partition that may be read."""
 
 
 class Planner:
@@ -62,11 +62,11 @@ class Planner:
         return self._resolve("startingOffsets", self._options.start, LATEST, partitions)
 
     def latest(self) -> Offsets:
-        """Where all partitions end now, those discovered since included."""
+        """Where all partitions end now, including those discovered since."""
         return self._log.latest(self._log.partitions(self._options.topics))
 
     def limited(self, most: int, start: Offsets, end: Offsets) -> Offsets:
-        """`end`, or as far on the way there as `most` records allow."""
+        """`end`, or an earlier position that `most` records allow."""
         return limit(most, {**start, **self._earliest_of_new(start, end)}, end)
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:

@@ -1,6 +1,6 @@
 """The data source `ottla`: what Spark calls, on the driver and in executors.
 
-Spark sends these objects about by pickle, so they hold options and plans only; clients are made where they are used
+Spark sends these objects around by pickle, so they hold options and plans only; clients are made where they are used
 (`ottla.spark.clients`). Method names are Spark's (`pyspark.sql.datasource`).
 """
 
@@ -88,7 +88,7 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task per partition of the topics that holds anything."""
+        """One task per partition of the topics that has records."""
         from ottla.spark.clients import planner
 
         return [InputPartition(span) for span in planner(self._options).batch()]
@@ -97,6 +97,6 @@ class BatchReader(DataSourceReader):
         """The rows of one range, in columns."""
         from ottla.spark.clients import read
 
-        # Of a plan that is empty Spark makes one partition without a value, before 4.2 one that is None.
+        # Spark makes one partition without a value of an empty plan; before 4.2, that partition is None.
         span = getattr(partition, "value", None)
         return iter(()) if span is None else read(self._options, span)

@@ -1,4 +1,4 @@
-"""Streams: micro-batches from where the last one ended to what is there now."""
+"""Streams: micro-batches from the end of the last one to the end of the topics now."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -39,8 +39,8 @@ class StreamReader(DataSourceStreamReader):
 class UnlimitedStreamReader(StreamReader):
     """For Spark 4.0 and 4.1, which ask for the latest offset without saying where the query stands.
 
-    To keep `maxOffsetsPerTrigger` all the same, the reader remembers where the last batch ended. A query that resumes
-    tells: Spark plans its last batch again before it asks for a new one. A new query asks for the latest offset first.
+    To keep `maxOffsetsPerTrigger` anyway, the reader remembers where the last batch ended. When a query resumes, Spark
+    plans its last batch again before it requests a new one. A new query requests the latest offset first.
     """
 
     def __init__(self, options: ReadOptions) -> None:
@@ -49,7 +49,7 @@ class UnlimitedStreamReader(StreamReader):
         self._at: Offsets | None = None
 
     def initialOffset(self) -> Told:
-        """Where a query without a checkpoint begins: the same whenever it is asked."""
+        """Where a query without a checkpoint begins: the same at every call."""
         if self._initial is None:
             self._initial = planner(self._options).initial()
         return to_json(self._initial)

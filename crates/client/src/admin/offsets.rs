@@ -21,7 +21,7 @@ pub enum OffsetSpec {
 }
 
 impl Admin {
-    /// Offsets of partitions; `None` if no record is at or after the time asked for. In the order given.
+    /// Offsets of partitions; `None` if no record is at or after the requested time. In the order given.
     ///
     /// # Errors
     /// No answer by the deadline.

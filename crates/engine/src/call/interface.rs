@@ -45,7 +45,7 @@ pub trait Call: fmt::Debug + Send + 'static {
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error>;
 }
 
-/// An item that a broker was asked about.
+/// An item of a request to a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The item.

@@ -20,9 +20,9 @@ pub const LATEST: i64 = -1;
 /// An offset as a leader told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundOffset {
-    /// The offset; -1 if no record is at or after the time asked for.
+    /// The offset; -1 if no record is at or after the requested time.
     pub offset: i64,
-    /// The record's time; -1 if none was asked for.
+    /// The record's time; -1 if the request had none.
     pub timestamp_ms: i64,
     /// The epoch of the leader that wrote it; -1 if unknown.
     pub leader_epoch: i32,

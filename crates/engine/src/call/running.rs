@@ -1,4 +1,4 @@
-//! A call that is under way: which items were asked for, which have their result.
+//! A call that is under way: which items were requested, which have their result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -93,7 +93,7 @@ fn leader(
     match why_no_leader(cluster, topic, partition, since) {
         Absence::Proven(error) => Way::Never(error),
         Absence::SoFar(error) => {
-            // A view that knows all that it was asked for is not asked again by itself.
+            // A view that knows all wanted topics is not refreshed by itself.
             if !cluster.is_fresh(since) {
                 cluster.refresh(now);
             }

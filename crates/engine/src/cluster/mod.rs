@@ -125,7 +125,7 @@ impl Cluster {
         self.refresh.request(now, &mut self.context);
     }
 
-    /// Makes sure that the brokers are known, if nothing ever asked for them.
+    /// Makes sure that the brokers are known, if no request was ever sent.
     pub(crate) fn need_view(&mut self, now: Instant) {
         if self.view.nodes().next().is_none() {
             self.refresh.request_first(now);

@@ -121,7 +121,7 @@ impl Refresh {
 
     pub(super) fn set_failed(&mut self, now: Instant, context: &mut Context, error: Error) {
         self.token = None;
-        // It is asked again, maybe of another broker.
+        // It is sent again, maybe to another broker.
         self.error = Some(error.calling("Metadata").retriable_is(true));
         self.pause(now, context);
     }

@@ -88,7 +88,7 @@ impl Authenticator {
         (Request::SaslHandshake(request), self.handshake)
     }
 
-    /// Takes the answer to what was asked last.
+    /// Takes the answer to the last request.
     ///
     /// # Errors
     /// The broker refuses, or the mechanism does.

@@ -33,7 +33,7 @@ pub fn next_frame(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, 
 
 /// How many bytes to make room for before the next read, when `trusted` bytes are known to be welcome.
 ///
-/// A length that the peer merely claims is not believed: room grows with what has arrived, or up to what was asked for.
+/// A length that the peer merely claims is not believed: room grows with what has arrived, or up to what was requested.
 pub fn room(buffer: &BytesMut, limit: usize, trusted: usize) -> usize {
     match announced(buffer, limit) {
         Ok(Some(length)) => {

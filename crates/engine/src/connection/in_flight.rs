@@ -87,7 +87,7 @@ impl InFlight {
         self.answered.is_empty() && self.unwritten.is_empty()
     }
 
-    /// Bytes that were asked for of the answer that comes next.
+    /// Bytes that the client requested for the next answer.
     pub(super) fn expected_bytes(&self) -> usize {
         self.answered.front().map_or(0, |sent| sent.expected_bytes)
     }

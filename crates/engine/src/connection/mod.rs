@@ -220,7 +220,7 @@ impl Connection {
     }
 
     /// The size of the frame that begins in `buffer`, if it is worth a buffer of its own: it is large and not whole, and no
-    /// larger than what was asked for.
+    /// larger than what was requested.
     pub fn large(&self, buffer: &BytesMut) -> Option<usize> {
         let length = large(buffer)?;
         let most = self.in_flight.expected_bytes().min(self.limit());
@@ -374,7 +374,7 @@ impl Connection {
         self.begin_authentication(now)
     }
 
-    /// The session is near its end. What was asked before is answered first.
+    /// The session is near its end. Requests that were sent before are answered first.
     fn authenticate_again(&mut self, now: Instant) -> Result<(), Error> {
         if self.in_flight.owes_answers() {
             return Ok(());

@@ -1,6 +1,7 @@
 //! Asks a broker which versions of each API it speaks (KIP-35, KIP-511).
 //!
-//! A broker that does not know the version asked for says so in version 0, with the versions it knows; then it is asked again.
+//! A broker that does not know the requested version answers with an error in version 0, with the versions it knows;
+//! then the client sends another request.
 
 use bytes::Bytes;
 use ottla_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
@@ -21,7 +22,7 @@ pub(super) enum Negotiated {
     Done(Versions),
 }
 
-/// The question, which also says whose client this is.
+/// The request, which also names the client's software.
 pub(super) fn question() -> Request {
     Request::ApiVersions(ApiVersionsRequest {
         client_software_name: "ottla".into(),

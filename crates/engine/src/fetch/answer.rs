@@ -1,4 +1,4 @@
-//! What an answer means: for each partition that was asked for, records, nothing, or an error.
+//! What an answer means: for each partition of the request, records, nothing, or an error.
 
 use std::sync::Arc;
 
@@ -58,7 +58,8 @@ pub(super) fn read(
     judged.collect()
 }
 
-/// What an answer says of each partition that was asked for, by topic and partition; where it says two things, the first.
+/// What an answer says of each partition of the request, by topic and partition; if it names one twice, the first entry
+/// counts.
 fn rows_of(
     spans: &[Span],
     answers: Vec<FetchableTopicResponse>,

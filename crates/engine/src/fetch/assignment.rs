@@ -290,12 +290,12 @@ impl Assignment {
         leaders.map(|keys| keys.iter().copied().collect()).collect()
     }
 
-    /// Leaders that have something to be asked for.
+    /// Leaders with partitions that must be requested.
     pub(super) fn ready_leaders(&self) -> Vec<i32> {
         self.ready.keys().copied().collect()
     }
 
-    /// What a leader is to be asked for; who was served longest ago comes first.
+    /// The partitions to request from a leader; the one that was served longest ago comes first.
     pub(super) fn ready(&self, leader: i32) -> Vec<Key> {
         let keys = self.ready.get(&leader).into_iter().flatten();
         keys.map(|(_, key)| *key).collect()

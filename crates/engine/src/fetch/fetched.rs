@@ -19,7 +19,7 @@ pub struct Fetched {
     pub topic: Arc<str>,
     /// The partition.
     pub partition: i32,
-    /// The offset asked for; the first batch may begin below it.
+    /// The offset of the request; the first batch may begin below it.
     pub fetch_offset: i64,
     /// The offset after the last whole batch.
     pub next_offset: i64,

@@ -502,7 +502,7 @@ impl Fetcher {
         &self.assignment.looks
     }
 
-    /// The client closes: what is still asked for ends without a word.
+    /// The client closes: requests in flight end without a report.
     pub(crate) fn abort(&mut self) {
         self.buffer.clear();
         self.sent.clear();
@@ -743,7 +743,7 @@ impl Fetcher {
         })
     }
 
-    /// What may be asked of a broker now. It fills its answer in the order of the request.
+    /// The partitions that may be requested from a broker now. It fills its answer in the order of the request.
     fn spans(&self, now: Instant, cluster: &Cluster, node: i32) -> Vec<Span> {
         let view = cluster.view();
         let keys = self.assignment.ready(node).into_iter();
@@ -807,7 +807,7 @@ impl Retries {
     }
 }
 
-/// There is an error that whoever waits for records or positions has to raise.
+/// Notes an error that callers who wait for records or positions must raise.
 fn raise(cluster: &mut Cluster) {
     cluster.context.changes.tell(Change::Records);
     cluster.context.changes.tell(Change::Position);

@@ -45,7 +45,7 @@ impl Lookups {
         }
     }
 
-    /// What was found, for each partition that was asked for.
+    /// What was found, for each partition of the lookup.
     pub(super) fn finish(&mut self, ended: Ended) -> Vec<(Searched, Result<i64, Error>)> {
         let Some(searched) = self.running.remove(&ended.id) else {
             return Vec::new();

@@ -56,7 +56,7 @@ pub(super) struct Position {
     pub(super) stuck: Option<Error>,
     /// What went wrong last and may heal.
     pub(super) trouble: Option<Error>,
-    /// When it was last asked for, in requests.
+    /// When it was last requested, counted in requests.
     pub(super) last_turn: u64,
     /// The topic that the offset belongs to, once a broker has confirmed it; zero before.
     pub(super) topic_id: Uuid,

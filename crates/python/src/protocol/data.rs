@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-/// From here on the work on bytes takes longer than to let other threads run meanwhile.
+/// From this size on, work on bytes takes longer than letting other threads run.
 const LONG: usize = 64 << 10;
 
 /// The bytes of a bytes-like object: shared where it is `bytes`, which cannot change, else copied.
@@ -40,7 +40,7 @@ fn shared(bytes: Bound<'_, PyBytes>) -> Bytes {
     Bytes::from_owner(PyBackedBytes::from(bytes))
 }
 
-/// Does work on so many bytes; other threads run meanwhile where it takes long.
+/// Does work on so many bytes; other threads run meanwhile if it takes long.
 pub(super) fn work<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) -> T {
     if size < LONG { work() } else { py.detach(work) }
 }

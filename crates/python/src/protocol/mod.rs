@@ -1,4 +1,5 @@
-//! What `ottla.protocol` stands on: messages by name, frames, records, and the tables of messages, APIs and error codes.
+//! The compiled half of `ottla.protocol`: messages by name, frames, records, and the tables of messages, APIs and error
+//! codes.
 //!
 //! A message goes from bytes to its struct and from there to Python's objects ([`objects`]), and the same way back
 //! ([`given`]); JSON text is never made.

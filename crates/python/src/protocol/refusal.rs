@@ -10,7 +10,7 @@ use super::notation::Notation;
 use super::{given, objects};
 use crate::errors;
 
-/// The response that says an error wherever it has a place for it.
+/// The response that carries an error wherever it has a place for one.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn error_response<'py>(

@@ -1,4 +1,4 @@
-//! What there is: messages, APIs, error codes.
+//! The tables of messages, APIs and error codes.
 
 use ottla_protocol::form::{MESSAGES, frame};
 use ottla_protocol::{ApiKey, ErrorCode};

@@ -1,4 +1,4 @@
-"""`ottla decode`: bytes of the protocol, of logs and of internal topics, printed readably."""
+"""`ottla decode` prints bytes of the protocol, of logs and of internal topics readably."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _frames(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _cut(data: bytes) -> Iterator[tuple[int, int | None]]:
-    """Where frames begin and how long they are, the length in front included; None for one that is not whole."""
+    """Where frames begin and how long they are, including the length in front; None for one that is not whole."""
     at = 0
     while at < len(data) or at == 0:
         length = struct.unpack_from(">i", data, at)[0] if len(data) - at >= 4 else -1
@@ -242,7 +242,7 @@ def _api(given: str) -> str:
 
 
 def _nearest(given: str, names: Iterable[str], what: str) -> str:
-    """The name as it is written, whatever its letters' size."""
+    """The name in its own spelling, for a name in any letter case."""
     known = {name.lower(): name for name in names}
     if given.lower() in known:
         return known[given.lower()]
@@ -267,7 +267,7 @@ def _batches(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _holds_records(data: bytes) -> bool:
-    """Whether the first entry is there as a whole, and of a magic that exists."""
+    """Whether the first entry is whole and has a magic that exists."""
     if len(data) < 17:
         return False
     (size,) = struct.unpack_from(">i", data, 8)

@@ -169,7 +169,7 @@ def _number(name: str, value: int) -> str:
 
 
 def utc(timestamp: int) -> str:
-    """Milliseconds since 1970 as date and time; as they are where a calendar does not go so far."""
+    """Milliseconds since 1970 as date and time; the number itself if a calendar does not reach so far."""
     try:
         return (EPOCH + timedelta(milliseconds=timestamp)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except OverflowError:

@@ -1,4 +1,4 @@
-"""What is shown of decoded messages: fields, and what is inside those that hold bytes with a meaning of their own.
+"""Views of decoded messages: their fields, and the content of fields whose bytes have a format of their own.
 
 A view is made of dictionaries, lists, `None`, bool, numbers, `str` and `bytes`, and of the classes below. `text` and
 `objects` print it.
@@ -42,7 +42,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Unread:
-    """Bytes that should have been more, and why they are not."""
+    """Bytes that do not decode, and why."""
 
     data: bytes
     reason: str
@@ -107,7 +107,7 @@ def _within(value: Any, consumer: bool) -> Any:
 
 
 def _prefixed(name: str, data: bytes) -> Message | bytes:
-    """A message behind its version. Anybody may put anything there, so that other bytes are shown as they are."""
+    """A message after its version. Applications may put other bytes there, which are shown as they are."""
     version = int.from_bytes(data[:2], "big")
     if len(data) < 2 or version not in protocol.MESSAGES[name]:
         return data
@@ -120,7 +120,7 @@ def _prefixed(name: str, data: bytes) -> Message | bytes:
 def records(data: bytes) -> Batches:
     """The view of a field of record batches, up to what is damaged in it."""
     try:
-        # What a fetch cut short at the end is no damage.
+        # A batch that a fetch cut short at the end is no damage.
         decoded, reason = protocol.decode_records(data), "cut short, as a fetch may"
     except ProtocolError as error:
         decoded, reason = _before_damage(data), str(error)
