@@ -49,9 +49,10 @@ impl<D: Decode> Clone for Consumer<D> {
 struct Inner<D: Decode> {
     driver: Driver<Work>,
     decoding: Arc<Decoding<D>>,
-    /// What was decoded and not yet given out. Locked by the call that polls, until its records are where they belong.
+    /// Records that were decoded and not yet given out. Locked by the call that polls, until its records are where they
+    /// belong.
     decoded: tokio::sync::Mutex<VecDeque<Decoded<D::Chunk>>>,
-    /// What an iteration took and did not hand out. Locked before the engine, never the other way round.
+    /// Records that an iteration took and did not hand out. Locked before the engine, never the other way round.
     unread: Mutex<Unread<D::Chunk>>,
     /// Locked before all others.
     following: Mutex<Following>,
@@ -375,7 +376,7 @@ impl<D: Decode> Consumer<D> {
                 return Some(Err(error));
             }
             for topic in &topics {
-                // Of a topic that is waited for, partition 0 is as unknown as the others.
+                // While a topic is awaited, partition 0 is as unknown as the others.
                 if let Err(error) = engine.position(topic, 0) {
                     return Some(Err(error));
                 }

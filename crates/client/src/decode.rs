@@ -1,4 +1,4 @@
-//! What the caller of a consumer says about decoding: how, and into what.
+//! How records are decoded, and into what: the caller of a consumer decides both.
 
 use ottla_engine::Error;
 use ottla_engine::fetched::Fetched;

@@ -21,7 +21,7 @@ const PIECE: usize = 256 << 10;
 /// Bytes that are decoded ahead of the polls: two polls' worth, by the default of what a poll returns. What is being decoded at
 /// the time comes on top, for each thread at most `decompress.max.bytes`.
 const AHEAD: usize = 8 << 20;
-/// What a record takes beside its key and value, about.
+/// About the bytes that a record takes beside its key and value.
 const ROW: usize = 32;
 /// Threads that decode for one consumer, that of the poll included. More decompress faster than one process receives.
 const MOST_THREADS: usize = 4;

@@ -81,7 +81,7 @@ pub(crate) struct Fate {
     pub(crate) result: Result<Stored, Error>,
 }
 
-/// To be called when all of some records have their fate.
+/// A hook that is called when all of some records have their fate.
 struct Hook {
     first: u32,
     count: u32,

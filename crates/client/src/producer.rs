@@ -122,8 +122,8 @@ impl Producer {
     /// Waits until `topic` is known and the buffer has room for `bytes` more, at most `timeout` (`None`: `max.block.ms`).
     ///
     /// # Errors
-    /// What kept it from being ready at the deadline: no broker reachable, unknown topic, buffer full. At once, a name that
-    /// no topic can have.
+    /// The cause at the deadline: no broker reachable, unknown topic, buffer full. At once: a name that no topic can
+    /// have.
     pub async fn ready(
         &self,
         topic: &str,

@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(woken(&waiting).await, [42]);
         assert!(woken(&waiting).await.is_empty());
         waiting.truncate(1);
-        // Of the others nobody is there any more.
+        // Nobody waits for the other calls any more.
         waiters.wake(&[Change::Call(ids[42]), Change::Call(ids[0])]);
         assert_eq!(woken(&waiting).await, [0]);
     }

@@ -58,7 +58,7 @@ fn new_topic(object: &Bound<'_, PyAny>) -> PyResult<NewTopic> {
     })
 }
 
-/// What each name met: values where all went well, else the first error, with all of them in its `failures`.
+/// The results by name: values if all went well, else the first error, with all errors in its `failures`.
 fn all<T>(py: Python<'_>, each: Each<String, T>) -> PyResult<Vec<(String, T)>> {
     let mut values = Vec::with_capacity(each.len());
     let mut failures = Vec::new();

@@ -132,7 +132,7 @@ impl Delivery {
         if known.is_none() {
             let waited = wait::block_on(py, fate.peek().wait(seconds(timeout)?))?;
             known = fate.peek().result();
-            // What the record met is returned; that the time was up first is raised.
+            // The record's own error is returned; a timeout before that is raised.
             if let (None, Err(error)) = (&known, waited) {
                 return Err(errors::to_python(py, &error));
             }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-/// Who is at fault, and the word that Python code sees as `KafkaError.kind`.
+/// The party at fault, as the word that Python code sees as `KafkaError.kind`.
 const KINDS: [(Kind, &str); 11] = [
     (Kind::Config, "config"),
     (Kind::Argument, "argument"),

@@ -171,7 +171,7 @@ fn about(event: &Observed) -> About<'_> {
             (None, Some((topic, None)), None)
         }
         Observed::TopicMissing { topic, cause } => (None, Some((topic, None)), Some(cause)),
-        // What has none of them, and what is new.
+        // Events without any of them, and new events.
         _ => (None, None, None),
     }
 }

@@ -139,7 +139,7 @@ impl Operation {
         slf
     }
 
-    /// Of an operation that is done: ends the `await` with the value.
+    /// For an operation that is done: ends the `await` with the value.
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let value = self.take(py, Facade::Asyncio)?;
         // A tuple as the argument, for a value that is itself a tuple or an exception would be unpacked.

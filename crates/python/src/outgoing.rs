@@ -346,7 +346,7 @@ fn each<'py>(
     Ok(())
 }
 
-/// What an item of a column is read as; an error of Python's names the row.
+/// The value of an item of a column; an error of Python's names the row.
 fn noted<T>(what: &str, row: usize, object: &Bound<'_, PyAny>, read: PyResult<T>) -> PyResult<T> {
     read.inspect_err(|error: &PyErr| {
         // Where a note cannot be added, the error is told without it.

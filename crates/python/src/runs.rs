@@ -33,7 +33,7 @@ impl Runs {
         Ok(whole)
     }
 
-    /// What became of all, once that is known.
+    /// The outcome of all, once it is known.
     pub(crate) fn report(&self) -> Option<Report> {
         let mut whole = Report::default();
         for run in self.0.iter() {

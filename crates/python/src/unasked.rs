@@ -84,7 +84,7 @@ impl<F: Fate> Asked<F> {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// What is told to somebody who asked. A wait that ended before the fate was known has told nothing.
+    /// The fate, for a caller who asked. A wait that ended before the fate was known has reported nothing.
     pub(crate) fn told<T>(&self, told: Option<T>) -> Option<T> {
         if told.is_some() {
             self.ask();

@@ -60,7 +60,7 @@ impl Admin {
         calls::ask(&self.driver, call, timeout).await
     }
 
-    /// What the broker is told: how long it may take itself.
+    /// The time that the broker may take itself, as the request names it.
     pub(super) fn millis(&self, timeout: Option<Duration>) -> i32 {
         let config = self.config();
         let timeout = timeout

@@ -31,13 +31,13 @@ pub struct FoundOffset {
 /// Offsets by topic, partition and time ([`EARLIEST`], [`LATEST`] or ms since 1970 UTC). An item is one of them.
 #[derive(Clone, Debug)]
 pub struct ListOffsets {
-    /// What is asked for.
+    /// The requested offsets.
     pub wanted: Vec<(Arc<str>, i32, i64)>,
 }
 
 impl Call for ListOffsets {
     type Found = FoundOffset;
-    /// In the order asked.
+    /// In the order of the request.
     type Answer = Vec<Result<FoundOffset, Error>>;
     const API: ApiKey = ApiKey::ListOffsets;
 

@@ -10,7 +10,7 @@ use super::moved;
 use super::property::{Property, Role};
 use super::settings::{Config, PROPERTIES};
 
-/// What the answer to a fetch may take beside its records.
+/// The bytes that the answer to a fetch may take beside its records.
 const FETCH_OVERHEAD: usize = 1 << 20;
 
 /// A property that cannot be used as it was given.
@@ -128,7 +128,7 @@ impl Config {
         Ok(())
     }
 
-    /// What idempotence needs and these settings do not have.
+    /// The requirement of idempotence that these settings do not meet.
     fn idempotence_conflict(&self) -> Option<&'static str> {
         if self.acks != -1 {
             Some("needs acks=all")

@@ -1,4 +1,4 @@
-//! What a row of the table is, and how a property's text becomes a value.
+//! A row of the table, and how a property's text becomes a value.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ impl<S> Property<S> {
     /// Puts the value that `text` stands for into `settings`.
     ///
     /// # Errors
-    /// What the text must be, and is not.
+    /// The rule that the text breaks.
     pub(super) fn apply(&self, settings: &mut S, text: &str) -> Result<(), String> {
         let text = text.trim();
         match self.value {

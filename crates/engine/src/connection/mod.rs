@@ -25,7 +25,7 @@
 //! The set-up has one deadline, from the first byte to Ready, and until then frames are small. While a connection authenticates
 //! again, its owner holds requests back ([`Connection::is_ready`]): brokers take no others between the mechanism's (KIP-368).
 //!
-//! Whatever closes a connection, the first cause is the one everybody gets. Sources: the protocol guide, KIP-35 and KIP-511
+//! Whatever closes a connection, everybody gets the first cause. Sources: the protocol guide, KIP-35 and KIP-511
 //! (negotiation), KIP-43, KIP-152 and KIP-368 (authentication).
 
 mod authenticate;
@@ -48,7 +48,7 @@ use crate::dispatch::Outgoing;
 use crate::error::{Error, Kind};
 use crate::sasl::Mechanism;
 
-/// What a connection tells its owner.
+/// The events that a connection reports to its owner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
     /// Versions are known and the broker accepted the client: requests may be sent.
@@ -103,7 +103,7 @@ pub struct Connection {
     again_within: Duration,
     /// When the client must authenticate again.
     renew_at: Option<Instant>,
-    /// What is told when the first authentication is done.
+    /// The event to report when the first authentication is done.
     welcome: Option<Heard>,
     in_flight: InFlight,
     next_correlation: i32,

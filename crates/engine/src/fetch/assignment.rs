@@ -284,7 +284,7 @@ impl Assignment {
         !self.leaderless.is_empty()
     }
 
-    /// What is to be looked up, one list for each leader.
+    /// The lookups that are due, one list for each leader.
     pub(super) fn searching(&self) -> Vec<Vec<Key>> {
         let leaders = self.searching.values();
         leaders.map(|keys| keys.iter().copied().collect()).collect()
@@ -305,7 +305,7 @@ impl Assignment {
         self.leaders.len()
     }
 
-    /// What is stuck, and what may be since it was touched.
+    /// The partitions that are stuck, and those that may be since they were touched.
     pub(super) fn stuck(&self) -> impl Iterator<Item = &Position> {
         let keys = self.stuck.iter().chain(&self.touched);
         keys.filter_map(|key| self.entry(*key))

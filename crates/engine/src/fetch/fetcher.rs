@@ -807,7 +807,7 @@ impl Retries {
     }
 }
 
-/// Notes an error that callers who wait for records or positions must raise.
+/// Wakes callers who wait for records or positions, since there is an error to raise.
 fn raise(cluster: &mut Cluster) {
     cluster.context.changes.tell(Change::Records);
     cluster.context.changes.tell(Change::Position);

@@ -87,7 +87,7 @@ pub(super) enum Need {
     Help,
     /// Time.
     Pause(Instant),
-    /// To be told its offset.
+    /// A lookup of its offset.
     Offset,
     /// Records from this offset on.
     Records(i64),

@@ -1,4 +1,4 @@
-//! What to ask one broker for.
+//! The content of a Fetch to one broker.
 
 use std::sync::Arc;
 

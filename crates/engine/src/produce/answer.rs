@@ -241,7 +241,7 @@ impl<T: Clone> Accumulator<T> {
             }
             Meaning::Retry { unsure } => {
                 if is_about_leader(code) {
-                    // Not before the next view says who leads.
+                    // It waits until the next view names the leader.
                     queue.leader = None;
                 }
                 cluster.refresh(now);

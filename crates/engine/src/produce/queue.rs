@@ -14,17 +14,17 @@ use crate::produce::stamp::{Identity, Numbering};
 /// How long a batch waits for more records while its broker is busy, if `linger.ms` is not given.
 const ADAPTIVE_LINGER: Duration = Duration::from_millis(5);
 
-/// What must be numbered anew once nothing of a partition is under way.
+/// The batches that must be numbered anew once no batch of a partition is under way.
 #[derive(Debug)]
 pub(super) enum Renumber {
     None,
-    /// All that waits: it is surely not in the log.
+    /// All waiting batches: they are surely not in the log.
     All,
-    /// What was surely not written; the rest fails with this.
+    /// The batches that were surely not written; the rest fails with this error.
     Unwritten(Error),
 }
 
-/// What is kept for one partition.
+/// The state of one partition.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     pub(super) topic: Arc<str>,

@@ -12,7 +12,7 @@ use crate::error::Error;
 ///
 /// A connection that is authenticated again (KIP-368) uses its mechanism again, from [`Mechanism::begin`] on.
 ///
-/// What an implementation's `Debug` writes may end in a log: it shows no secret.
+/// The output of an implementation's `Debug` may end in a log: it shows no secret.
 pub trait Mechanism: fmt::Debug + Send {
     /// The mechanism's registered name, such as `SCRAM-SHA-256`.
     fn name(&self) -> &'static str;

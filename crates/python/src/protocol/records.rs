@@ -39,7 +39,7 @@ pub(crate) fn decode_records<'py>(
     Ok(decoded)
 }
 
-/// What the records are in, decompressed; what decompression makes is taken off what is left of the limit.
+/// The records' bytes, decompressed; the decompressed size is taken off the rest of the limit.
 pub(super) fn payload(entry: &Entry, left: &mut usize) -> Result<Bytes, RecordsError> {
     let payload = entry.payload(*left)?;
     if entry.compression()? != Compression::None {

@@ -1,4 +1,4 @@
-//! What every client is configured with.
+//! The properties that every client has.
 
 macro_rules! common {
     ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* ALL {

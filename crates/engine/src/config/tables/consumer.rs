@@ -1,4 +1,4 @@
-//! What only a consumer is configured with.
+//! The properties that only a consumer has.
 
 macro_rules! consumer {
     ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* CONSUMER {

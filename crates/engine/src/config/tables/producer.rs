@@ -1,4 +1,4 @@
-//! What only a producer is configured with.
+//! The properties that only a producer has.
 
 macro_rules! producer {
     ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* PRODUCER {
