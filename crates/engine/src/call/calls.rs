@@ -64,6 +64,21 @@ impl Calls {
         self.for_callers.remove(&id);
         if let Some(running) = self.running.remove(&id) {
             running.release(cluster);
+            self.withdraw(cluster, id);
+        }
+    }
+
+    /// The call has ended: what was not sent yet must not be carried out afterwards.
+    fn withdraw(&mut self, cluster: &mut Cluster, id: CallId) {
+        let mut tokens = Vec::new();
+        self.asked.retain(|token, (call, _)| {
+            if *call == id {
+                tokens.push(*token);
+            }
+            *call != id
+        });
+        if !tokens.is_empty() {
+            cluster.withdraw(&tokens);
         }
     }
 
@@ -140,6 +155,7 @@ impl Calls {
             return;
         };
         running.release(cluster);
+        self.withdraw(cluster, id);
         let asker = running.asker();
         let answer = running.end(error);
         match asker {

@@ -51,7 +51,8 @@ impl Call for CreateTopics {
             let row = answer.topics.iter().find(|row| row.name == *name)?;
             let code = ErrorCode(row.error_code);
             // The attempt whose answer was lost has created it.
-            let is_ours = asked.repeated && code == ErrorCode::TOPIC_ALREADY_EXISTS;
+            let is_ours =
+                asked.repeated && !self.validate_only && code == ErrorCode::TOPIC_ALREADY_EXISTS;
             Some(if code.is_error() && !is_ours {
                 let error = Error::from_code(code, row.error_message.as_deref());
                 Err(error.topic_is(&(**name).into()))
@@ -65,7 +66,7 @@ impl Call for CreateTopics {
             .collect()
     }
 
-    fn is_retried(&self, error: &Error) -> bool {
+    fn is_retried(&self, error: &Error, _: u32) -> bool {
         controller::is_retried(error)
     }
 

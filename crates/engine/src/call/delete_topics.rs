@@ -74,7 +74,7 @@ impl Call for DeleteTopics {
             .collect()
     }
 
-    fn is_retried(&self, error: &Error) -> bool {
+    fn is_retried(&self, error: &Error, _: u32) -> bool {
         controller::is_retried(error)
     }
 

@@ -82,8 +82,8 @@ impl Call for DescribeTopics {
     }
 
     /// A confirmed error of one topic is its result; an error of the broker is retried.
-    fn is_retried(&self, error: &Error) -> bool {
-        let confirmed = error.attempts() >= self.answers;
+    fn is_retried(&self, error: &Error, answers: u32) -> bool {
+        let confirmed = answers >= self.answers;
         error.is_retriable() && (error.topic().is_none() || !confirmed)
     }
 

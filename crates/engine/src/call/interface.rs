@@ -33,8 +33,10 @@ pub trait Call: fmt::Debug + Send + 'static {
     /// The result of each of these items from an answer, in their order; fewer results are a broker's fault.
     fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>>;
 
-    /// Whether an item is retried after this error; if so, its target is looked up again too.
-    fn is_retried(&self, error: &Error) -> bool {
+    /// Whether an item is retried after this error; if so, its target is looked up again too. `answers` is how many
+    /// answers the call has had so far.
+    #[allow(unused_variables, reason = "the name says what implementations get")]
+    fn is_retried(&self, error: &Error, answers: u32) -> bool {
         error.is_retriable()
     }
 

@@ -47,6 +47,7 @@ pub(super) struct Running<C: Call> {
     started: Instant,
     deadline: Instant,
     attempts: u32,
+    answers: u32,
     not_before: Instant,
     last_error: Option<Error>,
     slots: Vec<Slot<C::Found>>,
@@ -104,6 +105,7 @@ impl<C: Call> Running<C> {
             started: now,
             deadline,
             attempts: 0,
+            answers: 0,
             not_before: now,
             last_error: None,
             undone: slots.len(),
@@ -125,11 +127,7 @@ impl<C: Call> Running<C> {
 
     /// Turns an item for every broker into one item for each, once the brokers are known.
     fn spread(&mut self, now: Instant, cluster: &mut Cluster) {
-        if !self
-            .slots
-            .iter()
-            .any(|slot| slot.target == Target::EveryNode)
-        {
+        if !self.is_to_spread() {
             return;
         }
         cluster.need_view(now);
@@ -157,6 +155,12 @@ impl<C: Call> Running<C> {
             .count();
     }
 
+    /// Whether the brokers have to be known first: nothing is asked before, so that slots keep their places.
+    fn is_to_spread(&self) -> bool {
+        let mut slots = self.slots.iter();
+        slots.any(|slot| slot.target == Target::EveryNode)
+    }
+
     /// The open slots by the link that carries their request.
     fn by_link(&mut self, now: Instant, cluster: &mut Cluster) -> BTreeMap<LinkId, Vec<usize>> {
         let mut by_link: BTreeMap<LinkId, Vec<usize>> = BTreeMap::new();
@@ -164,7 +168,7 @@ impl<C: Call> Running<C> {
             let Some(slot) = self.slots.get(index) else {
                 continue;
             };
-            if !matches!(slot.state, State::Open) || slot.target == Target::EveryNode {
+            if !matches!(slot.state, State::Open) {
                 continue;
             }
             match slot.target.way(now, cluster, self.started) {
@@ -224,6 +228,9 @@ impl<C: Call> Run for Running<C> {
             return Vec::new();
         }
         self.spread(now, cluster);
+        if self.is_to_spread() {
+            return Vec::new();
+        }
         let mut asked = Vec::new();
         for (link, slots) in self.by_link(now, cluster) {
             let version = match cluster.version(link, C::API, i16::MAX) {
@@ -273,6 +280,7 @@ impl<C: Call> Run for Running<C> {
             })
             .collect();
         let broker = cluster.address_of(link);
+        self.answers += 1;
         let attempts = self.attempts;
         let named = |error: Error| {
             let error = error.calling(C::API.name()).after(attempts);
@@ -286,7 +294,7 @@ impl<C: Call> Run for Running<C> {
         for slot in slots {
             let result = results.next().unwrap_or_else(|| Err(left_out("an item")));
             match result.map_err(named) {
-                Err(error) if !self.is_once() && self.call.is_retried(&error) => {
+                Err(error) if !self.is_once() && self.call.is_retried(&error, self.answers) => {
                     if let Some(slot) = self.slots.get_mut(*slot) {
                         slot.state = State::Open;
                         slot.target.look_up_again(now, cluster);

@@ -47,8 +47,16 @@ impl Target {
             },
             Target::Controller => controller(now, cluster),
             Target::Leader(topic, partition) => leader(now, cluster, topic, *partition, since),
-            Target::Coordinator(kind, key) => match cluster.coordinator(*kind, key) {
-                Coordinator::Known(node) => to_node(now, cluster, node, since),
+            Target::Coordinator(kind, key) => match cluster.coordinator(now, *kind, key) {
+                Coordinator::Known(node) => match to_node(now, cluster, node, since) {
+                    Way::Up(link) => Way::Up(link),
+                    Way::NotYet(None) => Way::NotYet(None),
+                    // It cannot be reached, or left: another broker coordinates by now, or will.
+                    Way::NotYet(Some(error)) | Way::Never(error) => {
+                        cluster.forget_coordinator(*kind, key);
+                        Way::NotYet(Some(error))
+                    }
+                },
                 Coordinator::Sought(error) => {
                     cluster.need_view(now);
                     Way::NotYet(error)

@@ -500,3 +500,148 @@ fn closing_answers_everything_and_hangs_up() {
         Kind::Closed
     );
 }
+
+#[test]
+fn a_check_of_a_topic_that_exists_says_so_although_an_answer_was_lost() {
+    let mut script = admin(&[]);
+    let call = CreateTopics {
+        validate_only: true,
+        ..create()
+    };
+    let id = ask(&mut script, call, 10);
+    let asked = script.run();
+    script.cut(asked[0].link);
+    let again = script.pass(Duration::from_secs(2));
+    script.answer(&again[0], created(ErrorCode::TOPIC_ALREADY_EXISTS));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    assert!(found[0].is_err());
+}
+
+/// Has broker 1, which is the controller, ask for a pause.
+fn throttle(script: &mut Script<Admin>, millis: i32) {
+    ask(script, To(Target::Node(1)), 60);
+    let asked = script.run();
+    let answer = ListOffsetsResponse {
+        throttle_time_ms: millis,
+        ..Default::default()
+    };
+    script.answer(&asked[0], Response::ListOffsets(answer));
+}
+
+#[test]
+fn a_call_that_was_given_up_is_not_sent_after_a_pause() {
+    let mut script = admin(&[]);
+    throttle(&mut script, 5000);
+    let id = ask(&mut script, create(), 1);
+    assert!(script.pass(Duration::from_secs(2)).is_empty());
+    assert!(script.engine.take_answer(&id).unwrap().is_err());
+    assert!(script.pass(Duration::from_secs(10)).is_empty());
+}
+
+#[test]
+fn a_pause_ends_although_other_alarms_come_first() {
+    let mut script = admin(&[]);
+    throttle(&mut script, 3000);
+    ask(&mut script, create(), 60);
+    // The connection was dialled less than a second ago: that alarm comes before the end of the pause.
+    assert!(script.pass(Duration::from_millis(2900)).is_empty());
+    assert_eq!(script.pass(Duration::from_millis(200)).len(), 1);
+}
+
+#[test]
+fn another_broker_answers_while_one_is_throttled() {
+    let mut script = admin(&[]);
+    let id = ask(&mut script, To(Target::Node(2)), 60);
+    let asked = script.run();
+    script.answer(&asked[0], counted(0));
+    assert!(script.engine.take_answer(&id).is_some());
+    throttle(&mut script, 5000);
+    let id = ask(&mut script, ListTopics, 60);
+    script.pass(Duration::from_millis(100));
+    assert!(script.engine.take_answer(&id).is_some());
+}
+
+#[test]
+fn without_any_pause_time_still_passes_between_attempts() {
+    let pairs = [("retry.backoff.ms", "0"), ("retry.backoff.max.ms", "0")];
+    let mut script = admin(&pairs);
+    let wanted = vec![("t".into(), 0, LATEST)];
+    let id = ask(&mut script, ListOffsets { wanted }, 1);
+    for _ in 0..20 {
+        for asked in script.run() {
+            let answer = offsets(&asked, ErrorCode::NOT_LEADER_OR_FOLLOWER);
+            script.answer(&asked, answer);
+        }
+        script.now += Duration::from_millis(100);
+        script.engine.handle_timeout(script.now);
+    }
+    let found = script.engine.take_answer(&id).unwrap();
+    assert_eq!(
+        found.unwrap_err().code(),
+        Some(ErrorCode::NOT_LEADER_OR_FOLLOWER)
+    );
+}
+
+#[test]
+fn a_call_that_waits_for_a_leader_sleeps_while_no_broker_answers() {
+    let mut script = admin(&[]);
+    script.dead = ["boot", "b1", "b2"].map(str::to_owned).to_vec();
+    let wanted = vec![("t".into(), 0, LATEST)];
+    ask(&mut script, ListOffsets { wanted }, 30);
+    let end = script.now + Duration::from_secs(20);
+    let mut looks = 0;
+    while script.now < end {
+        script.run();
+        script.now = script.now.max(script.engine.next_timeout().unwrap());
+        script.engine.handle_timeout(script.now);
+        looks += 1;
+        assert!(looks < 200, "it looks all the time");
+    }
+}
+
+#[test]
+fn nothing_is_dialled_after_the_end() {
+    let mut script = admin(&[]);
+    script.engine.close(script.now, &closed_error());
+    let id = ask(&mut script, create(), 10);
+    assert!(script.engine.take_answer(&id).unwrap().is_err());
+    let actions: Vec<_> = std::iter::from_fn(|| script.engine.poll_action()).collect();
+    assert_eq!(actions, []);
+}
+
+#[test]
+fn a_coordinator_that_died_is_looked_for_again() {
+    let mut script = admin(&[]);
+    let target = || Target::Coordinator(CoordinatorType::Group, "g".into());
+    let id = ask(&mut script, To(target()), 60);
+    let asked = script.run();
+    script.answer(&asked[0], coordinated_by(2, ErrorCode::NONE));
+    let asked = script.run();
+    script.dead.push("b2".to_owned());
+    script.cut(asked[0].link);
+    let asked = script.pass(Duration::from_secs(2));
+    script.answer(asked.last().unwrap(), coordinated_by(1, ErrorCode::NONE));
+    let asked = script.pass(Duration::from_secs(1));
+    assert_eq!(script.address(asked[0].link), "b1");
+    script.answer(&asked[0], counted(0));
+    assert!(script.engine.take_answer(&id).unwrap().is_ok());
+}
+
+#[test]
+fn a_coordinator_that_nobody_waits_for_is_not_looked_for() {
+    let mut script = admin(&[]);
+    let target = Target::Coordinator(CoordinatorType::Group, "g".into());
+    let id = ask(&mut script, To(target), 60);
+    let asked = script.run();
+    let code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+    script.answer(&asked[0], coordinated_by(-1, code));
+    script.engine.cancel(id.id());
+    let mut questions = 0;
+    for _ in 0..60 {
+        for asked in script.pass(Duration::from_secs(1)) {
+            questions += 1;
+            script.answer(&asked, coordinated_by(-1, code));
+        }
+    }
+    assert!(questions < 20, "{questions} questions for nobody");
+}

@@ -8,6 +8,9 @@ use crate::config::Config;
 use crate::observe::Observer;
 use crate::random::Random;
 
+/// Without any pause a failure that follows at once would be repeated for ever in the same moment.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+
 /// One for each engine.
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -49,19 +52,21 @@ impl Context {
 
     /// The pause before a request or a batch is sent again, after `failures` failures in a row.
     pub(crate) fn retry_pause(&mut self, failures: u32) -> Duration {
-        self.random.backoff(
+        let pause = self.random.backoff(
             self.config.retry_backoff,
             self.config.retry_backoff_max,
             failures,
-        )
+        );
+        pause.max(SHORTEST_PAUSE)
     }
 
     /// The pause before a connection is dialled again, after `failures` failures in a row.
     pub(crate) fn reconnect_pause(&mut self, failures: u32) -> Duration {
-        self.random.backoff(
+        let pause = self.random.backoff(
             self.config.reconnect_backoff,
             self.config.reconnect_backoff_max,
             failures,
-        )
+        );
+        pause.max(SHORTEST_PAUSE)
     }
 }

@@ -7,7 +7,7 @@
 //! ```
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
@@ -19,6 +19,9 @@ use crate::error::{Error, Kind};
 use crate::observe::Observed;
 
 type Key = (CoordinatorType, Arc<str>);
+
+/// A coordinator that nobody asked for so long is not looked for any more.
+const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// What is known about a coordinator.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ enum State {
 struct Entry {
     state: State,
     failures: u32,
+    /// When somebody last asked for it.
+    asked_for: Instant,
     /// Why it is not known, as far as known.
     error: Option<Error>,
 }
@@ -55,24 +60,31 @@ pub(super) struct Coordinators {
 
 impl Coordinators {
     /// The coordinator, if it is known; else makes sure that it is looked for.
-    pub(super) fn find(&mut self, kind: CoordinatorType, key: &Arc<str>) -> Coordinator {
+    pub(super) fn find(
+        &mut self,
+        now: Instant,
+        kind: CoordinatorType,
+        key: &Arc<str>,
+    ) -> Coordinator {
         let entry = self
             .entries
             .entry((kind, Arc::clone(key)))
             .or_insert(Entry {
                 state: State::Wanted { after: None },
                 failures: 0,
+                asked_for: now,
                 error: None,
             });
+        entry.asked_for = now;
         match (&entry.state, &entry.error) {
             (State::Known(node), _) => Coordinator::Known(*node),
-            (_, Some(error)) if !error.is_retriable() => {
-                let error = error.clone();
-                // The caller may be authorized by the time of its next call.
-                entry.error = None;
-                Coordinator::Refused(error)
+            // Once the pause is over, it is asked again: by then the client may be allowed to.
+            (State::Wanted { after: Some(at) }, Some(error))
+                if *at > now && !error.is_retriable() =>
+            {
+                Coordinator::Refused(error.clone())
             }
-            (_, error) => Coordinator::Sought(error.clone()),
+            (_, error) => Coordinator::Sought(error.clone().filter(Error::is_retriable)),
         }
     }
 
@@ -83,10 +95,13 @@ impl Coordinators {
 
     /// The next request that is due.
     pub(super) fn next_question(
-        &self,
+        &mut self,
         now: Instant,
         context: &mut Context,
     ) -> Option<(Key, FindCoordinatorRequest)> {
+        self.entries.retain(|_, entry| {
+            !matches!(entry.state, State::Wanted { .. }) || entry.asked_for + FORGOTTEN > now
+        });
         for (key, entry) in &self.entries {
             let State::Wanted { after } = entry.state else {
                 continue;
@@ -141,11 +156,9 @@ impl Coordinators {
             return self.fail(now, context, key, Error::new(Kind::Protocol, text));
         }
         if let Some(entry) = self.entries.get_mut(&key) {
-            *entry = Entry {
-                state: State::Known(node),
-                failures: 0,
-                error: None,
-            };
+            entry.state = State::Known(node);
+            entry.failures = 0;
+            entry.error = None;
         }
     }
 

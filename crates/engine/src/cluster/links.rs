@@ -25,6 +25,9 @@ use crate::observe::{Level, Observed};
 /// If a bootstrap address does not answer for this long, the next one is tried as well.
 pub(super) const IMPATIENCE: Duration = Duration::from_secs(1);
 
+/// The longest pause of a broker that is kept: longer than any quota window, shorter than forever.
+const LONGEST_THROTTLE: Duration = Duration::from_secs(60);
+
 /// What the shell must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -161,6 +164,8 @@ pub(super) struct Links {
     first_dial: Option<Instant>,
     actions: VecDeque<Action>,
     orphans: VecDeque<Orphan>,
+    /// Nothing is dialled any more.
+    closed: bool,
 }
 
 impl Links {
@@ -220,12 +225,15 @@ impl Links {
             .map(|failure| &failure.cause)
     }
 
-    /// The least busy link that is up and answers at once.
+    /// The least busy link that is up and answers at once, if possible one that is not throttled.
     pub(super) fn least_busy(&self) -> Option<LinkId> {
         self.links
             .iter()
             .filter(|(_, link)| link.is_up() && link.is_for_control())
-            .min_by_key(|(_, link)| link.in_flight.len() + link.queue.len())
+            .min_by_key(|(_, link)| {
+                let requests = link.in_flight.len() + link.queue.len();
+                (link.throttled_until.is_some(), requests)
+            })
             .map(|(id, _)| *id)
     }
 
@@ -311,6 +319,9 @@ impl Links {
         destination: Destination,
         Address { host, port }: Address,
     ) {
+        if self.closed {
+            return;
+        }
         let failures = self.failures_at(destination);
         let doubled = context
             .config
@@ -450,6 +461,7 @@ impl Links {
 
     /// Gives up every link.
     pub(super) fn close_all(&mut self, cause: &Error) {
+        self.closed = true;
         let ids: Vec<_> = self.links.keys().copied().collect();
         for id in ids {
             self.close(id, cause);
@@ -530,6 +542,13 @@ impl Links {
         token
     }
 
+    /// Takes requests back that were not sent yet.
+    pub(super) fn withdraw(&mut self, tokens: &[u64]) {
+        for link in self.links.values_mut() {
+            link.queue.retain(|queued| !tokens.contains(&queued.token));
+        }
+    }
+
     /// A number that was never given before: a token, or a link's.
     pub(super) fn fresh_id(&mut self) -> u64 {
         self.next_id += 1;
@@ -565,16 +584,18 @@ impl Links {
     }
 
     /// Wakes links whose pause is over.
-    pub(super) fn end_pauses(&mut self, now: Instant) {
-        let over: Vec<_> = self
-            .links
-            .iter_mut()
-            .filter(|(_, link)| link.throttled_until.is_some_and(|until| until <= now))
-            .map(|(id, link)| {
-                link.throttled_until = None;
-                *id
-            })
-            .collect();
+    pub(super) fn end_pauses(&mut self, now: Instant, context: &mut Context) {
+        let mut over = Vec::new();
+        for (id, link) in &mut self.links {
+            match link.throttled_until {
+                Some(until) if until <= now => {
+                    link.throttled_until = None;
+                    over.push(*id);
+                }
+                Some(until) => context.set_alarm(until),
+                None => {}
+            }
+        }
         for link in over {
             self.wake(link);
         }
@@ -592,7 +613,7 @@ impl Links {
         let Some(entry) = self.links.get_mut(&link) else {
             return;
         };
-        let until = now + pause;
+        let until = now + pause.min(LONGEST_THROTTLE);
         entry.throttled_until = Some(entry.throttled_until.map_or(until, |at| at.max(until)));
         context.set_alarm(until);
         context.observer.tell(Observed::Throttled {

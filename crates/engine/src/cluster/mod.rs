@@ -83,7 +83,7 @@ impl Cluster {
 
     /// Asks what is due. To be called after anything happened.
     pub(crate) fn pump(&mut self, now: Instant) {
-        self.links.end_pauses(now);
+        self.links.end_pauses(now, &mut self.context);
         self.pump_view(now);
         self.pump_coordinators(now);
     }
@@ -205,8 +205,13 @@ impl Cluster {
     // --- coordinators
 
     /// The coordinator of a group or a transaction, if it is known; else it is looked for.
-    pub(crate) fn coordinator(&mut self, kind: CoordinatorType, key: &Arc<str>) -> Coordinator {
-        self.coordinators.find(kind, key)
+    pub(crate) fn coordinator(
+        &mut self,
+        now: Instant,
+        kind: CoordinatorType,
+        key: &Arc<str>,
+    ) -> Coordinator {
+        self.coordinators.find(now, kind, key)
     }
 
     /// The broker said that it is not, or no longer, the coordinator.
@@ -308,6 +313,11 @@ impl Cluster {
     pub(crate) fn ask(&mut self, link: LinkId, owner: Owner, request: Request) -> u64 {
         let timeout = self.context.config.request_timeout;
         self.links.ask(link, owner, request, timeout)
+    }
+
+    /// Takes requests back that were not sent yet: nobody waits for their answers.
+    pub(crate) fn withdraw(&mut self, tokens: &[u64]) {
+        self.links.withdraw(tokens);
     }
 
     /// A token for a request that its owner dispatches itself.

@@ -78,7 +78,10 @@ impl Refresh {
             .map_or(now, |asked| now.max(asked + context.config.retry_backoff));
         let at = self.at.map_or(earliest, |at| at.min(earliest));
         self.at = Some(at);
-        context.set_alarm(at);
+        // Where a request is out, or none can be sent, its answer or a connection is what comes next.
+        if self.token.is_none() && at > now {
+            context.set_alarm(at);
+        }
     }
 
     /// Requests the brokers if no request was ever sent.
@@ -140,10 +143,8 @@ impl Refresh {
         self.count_absences(context, answer);
         let complete = self.wanted.keys().all(|name| {
             view.topic(name).is_some_and(|topic| {
-                topic
-                    .partitions
-                    .values()
-                    .all(|partition| partition.leader >= 0)
+                let mut partitions = topic.partitions.keys();
+                partitions.all(|partition| view.leader(name, *partition).is_some())
             })
         });
         if complete {
