@@ -439,8 +439,13 @@ impl Fetcher {
     }
 
     pub(crate) fn handle_ended(&mut self, now: Instant, cluster: &mut Cluster, ended: Ended) {
+        let ended = self.lookups.finish(ended);
+        if ended.is_empty() {
+            // The client closes: it dials nobody any more.
+            return;
+        }
         let mut retries = Retries::default();
-        for (searched, found) in self.lookups.finish(ended) {
+        for (searched, found) in ended {
             let Searched {
                 key,
                 topic,

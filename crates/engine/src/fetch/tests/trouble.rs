@@ -205,6 +205,21 @@ fn a_consumer_that_closes_has_no_trouble_to_tell() {
 }
 
 #[test]
+fn a_consumer_that_closes_during_a_lookup_dials_nobody() {
+    let mut script = reader(&[("prefetch.max.bytes", "200")], Start::Offset(0));
+    let asked = script.run();
+    let first = to(&asked, &script, "b1");
+    reply(&mut script, &asked[first], ErrorCode::NONE, &[batch(0, 10)]);
+    let now = script.now;
+    script.engine.seek(now, "t", 1, Start::Beginning).unwrap();
+    assert_eq!(searched(&script.run()), [(1, EARLIEST)]);
+    script.engine.close(now, &crate::engine::closed_error());
+    let actions: Vec<_> = std::iter::from_fn(|| script.engine.poll_action()).collect();
+    let is_dial = |action: &Action| matches!(action, Action::Dial { .. });
+    assert!(!actions.iter().any(is_dial), "{actions:?}");
+}
+
+#[test]
 fn the_end_of_a_call_is_no_end_for_a_partition() {
     let gone = Error::from_code(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, None);
     assert!(heals(&gone.retriable_is(false)));
