@@ -65,7 +65,7 @@ impl Engine<Consumer> {
     /// # Errors
     /// `Kind::Argument` for a negative offset; nothing was changed.
     pub fn seek_all(&mut self, now: Instant, to: Start) -> Result<(), Error> {
-        self.client.fetcher.seek_all(to)?;
+        self.client.fetcher.seek_all(&mut self.core.cluster, to)?;
         self.settle(now);
         Ok(())
     }
@@ -81,7 +81,8 @@ impl Engine<Consumer> {
         partition: i32,
         to: Start,
     ) -> Result<(), Error> {
-        self.client.fetcher.seek(topic, partition, to)?;
+        let cluster = &mut self.core.cluster;
+        self.client.fetcher.seek(cluster, topic, partition, to)?;
         self.settle(now);
         Ok(())
     }
@@ -105,7 +106,10 @@ impl Engine<Consumer> {
         partition: i32,
         paused: bool,
     ) -> Result<(), Error> {
-        self.client.fetcher.set_paused(topic, partition, paused)?;
+        let cluster = &mut self.core.cluster;
+        self.client
+            .fetcher
+            .set_paused(cluster, topic, partition, paused)?;
         self.settle(now);
         Ok(())
     }

@@ -92,11 +92,13 @@ impl Fetcher {
             .iter()
             .map(|(topic, number, _)| (topic, *number))
             .collect();
-        self.forget(|topic, partition| !named.contains(&(topic, partition)));
+        self.forget(cluster, |topic, partition| {
+            !named.contains(&(topic, partition))
+        });
         for (topic, partition, start) in &wanted {
             let is_kept = *start == Start::Reset && self.assignment.contains(topic, *partition);
             if !is_kept {
-                self.add(topic, *partition, *start);
+                self.add(cluster, topic, *partition, *start);
             }
         }
         Ok(())
@@ -105,7 +107,7 @@ impl Fetcher {
     pub(crate) fn follow(&mut self, now: Instant, cluster: &mut Cluster, topics: Vec<Arc<str>>) {
         let named: BTreeSet<_> = topics.iter().cloned().collect();
         self.read_topics(now, cluster, topics, true);
-        self.forget(|topic, _| !named.contains(topic));
+        self.forget(cluster, |topic, _| !named.contains(topic));
     }
 
     fn read_topics(
@@ -123,35 +125,45 @@ impl Fetcher {
             cluster.unwant(topic);
         }
         self.must_look = true;
+        // There may be nothing to read any more, or nothing is known of a topic that was waited for.
+        raise(cluster);
     }
 
-    fn forget(&mut self, is_gone: impl Fn(&Arc<str>, i32) -> bool) {
+    fn forget(&mut self, cluster: &mut Cluster, is_gone: impl Fn(&Arc<str>, i32) -> bool) {
         let each = self.assignment.each();
         let gone: Vec<_> = each
             .filter(|(topic, partition, _)| is_gone(topic, *partition))
             .map(|(topic, partition, _)| (Arc::clone(topic), partition))
             .collect();
         for (topic, partition) in gone {
-            self.remove(&topic, partition);
+            self.remove(cluster, &topic, partition);
         }
     }
 
-    fn remove(&mut self, topic: &str, partition: i32) {
+    fn remove(&mut self, cluster: &mut Cluster, topic: &str, partition: i32) {
         if let Some(generation) = self.assignment.remove(topic, partition) {
             self.buffer.drop_all(generation);
+            cluster.context.changes.tell(Change::Position);
         }
     }
 
-    fn add(&mut self, topic: &Arc<str>, partition: i32, start: Start) {
-        self.remove(topic, partition);
+    fn add(&mut self, cluster: &mut Cluster, topic: &Arc<str>, partition: i32, start: Start) {
+        self.remove(cluster, topic, partition);
+        tell_known(cluster, start);
         let position = Position::new(self.assignment.fresh_generation(), start);
         self.assignment.insert(topic, partition, position);
     }
 
-    pub(crate) fn seek(&mut self, topic: &str, partition: i32, to: Start) -> Result<(), Error> {
+    pub(crate) fn seek(
+        &mut self,
+        cluster: &mut Cluster,
+        topic: &str,
+        partition: i32,
+        to: Start,
+    ) -> Result<(), Error> {
         check(&topic.into(), partition, to)?;
         if !self.assignment.contains(topic, partition) && self.subscription.is_awaited(topic) {
-            self.add(&topic.into(), partition, to);
+            self.add(cluster, &topic.into(), partition, to);
             return Ok(());
         }
         let generation = self.assignment.fresh_generation();
@@ -159,10 +171,11 @@ impl Fetcher {
         let old = position.generation;
         position.restart(generation, to);
         self.buffer.drop_all(old);
+        tell_known(cluster, to);
         Ok(())
     }
 
-    pub(crate) fn seek_all(&mut self, to: Start) -> Result<(), Error> {
+    pub(crate) fn seek_all(&mut self, cluster: &mut Cluster, to: Start) -> Result<(), Error> {
         to.check()?;
         self.subscription.start_at(to);
         let each = self.assignment.each();
@@ -170,7 +183,7 @@ impl Fetcher {
             .map(|(topic, partition, _)| (Arc::clone(topic), partition))
             .collect();
         all.iter()
-            .try_for_each(|(topic, partition)| self.seek(topic, *partition, to))
+            .try_for_each(|(topic, partition)| self.seek(cluster, topic, *partition, to))
     }
 
     pub(crate) fn position(&self, topic: &str, partition: i32) -> Result<Option<i64>, Error> {
@@ -195,6 +208,7 @@ impl Fetcher {
 
     pub(crate) fn set_paused(
         &mut self,
+        cluster: &mut Cluster,
         topic: &str,
         partition: i32,
         paused: bool,
@@ -205,6 +219,10 @@ impl Fetcher {
             return Ok(());
         }
         position.paused = paused;
+        if !paused {
+            // An error that the pause hid is raised now.
+            cluster.context.changes.tell(Change::Records);
+        }
         if paused && position.next.is_some() {
             // Buffered records would take room from other partitions during the pause; they are fetched again after it.
             let old = position.generation;
@@ -526,7 +544,7 @@ impl Fetcher {
                 Finding::Partitions(topic, numbers, start) => {
                     for partition in numbers {
                         if !self.assignment.contains(&topic, partition) {
-                            self.add(&topic, partition, start);
+                            self.add(cluster, &topic, partition, start);
                         }
                     }
                 }
@@ -538,12 +556,12 @@ impl Fetcher {
     }
 
     /// The topic was deleted and made anew.
-    fn start_anew(&mut self, cluster: &Cluster, topic: &str) {
+    fn start_anew(&mut self, cluster: &mut Cluster, topic: &str) {
         let id = self.subscription.id_of(topic);
         let is_followed = self.subscription.is_followed(topic);
         for partition in self.assignment.partitions(topic) {
             if is_followed && cluster.view().partition(topic, partition).is_none() {
-                self.remove(topic, partition);
+                self.remove(cluster, topic, partition);
             } else if let Ok(position) = self.assignment.touch(topic, partition) {
                 position.note_topic(id);
             }
@@ -812,10 +830,17 @@ impl Retries {
     }
 }
 
-/// Wakes callers who wait for records or positions, since there is an error to raise.
+/// Wakes callers who wait for records or positions, since there may be an error to raise.
 fn raise(cluster: &mut Cluster) {
     cluster.context.changes.tell(Change::Records);
     cluster.context.changes.tell(Change::Position);
+}
+
+/// Wakes callers who wait for a position, if it is known from the start.
+fn tell_known(cluster: &mut Cluster, start: Start) {
+    if matches!(start, Start::Offset(_)) {
+        cluster.context.changes.tell(Change::Position);
+    }
 }
 
 /// Refuses what cannot be read from.

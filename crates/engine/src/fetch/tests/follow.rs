@@ -269,6 +269,7 @@ fn changes(script: &mut Reader) -> Vec<Change> {
 #[test]
 fn who_waits_for_records_or_positions_is_woken() {
     let mut script = follower(&[]);
+    changes(&mut script);
     let asked = script.run();
     assert_eq!(changes(&mut script), []);
     find(&mut script, &asked, 10);
@@ -289,4 +290,32 @@ fn who_waits_for_records_or_positions_is_woken() {
         [Change::Records, Change::Position],
         "an error is for both"
     );
+}
+
+#[test]
+fn who_waits_is_woken_by_what_another_thread_asks_for() {
+    const BOTH: [Change; 2] = [Change::Records, Change::Position];
+    let mut script = follower(&[]);
+    assert_eq!(changes(&mut script), BOTH, "other topics");
+    let now = script.now;
+    script.engine.seek_all(now, Start::Offset(4)).unwrap();
+    assert_eq!(changes(&mut script), []);
+    script.run();
+    assert_eq!(
+        changes(&mut script),
+        [Change::Position],
+        "the topic is known"
+    );
+    script.engine.seek(now, "t", 0, Start::Beginning).unwrap();
+    assert_eq!(changes(&mut script), [], "its offset is not known yet");
+    script.engine.seek(now, "t", 0, Start::Offset(9)).unwrap();
+    assert_eq!(changes(&mut script), [Change::Position]);
+    script.engine.seek_all(now, Start::Offset(5)).unwrap();
+    assert_eq!(changes(&mut script), [Change::Position]);
+    script.engine.set_paused(now, "t", 0, true).unwrap();
+    assert_eq!(changes(&mut script), []);
+    script.engine.set_paused(now, "t", 0, false).unwrap();
+    assert_eq!(changes(&mut script), [Change::Records]);
+    script.engine.assign(now, []).unwrap();
+    assert_eq!(changes(&mut script), BOTH, "nothing is assigned");
 }
