@@ -360,6 +360,7 @@ impl Fetcher {
         let broker = cluster.address_of(sent.link);
         let mut retries = Retries::default();
         for (span, verdict) in answer::read(sent.spans, answer, broker.as_deref()) {
+            let latest_id = self.subscription.id_of(&span.topic);
             let Some(position) = self.assignment.touch_current(span.key, span.generation) else {
                 continue;
             };
@@ -367,6 +368,8 @@ impl Fetcher {
             if !matches!(verdict, Verdict::Failed(_)) {
                 position.answered();
                 position.topic_id = span.topic_id;
+                // The topic may have been made anew since the request.
+                position.note_topic(latest_id);
             }
             match verdict {
                 Verdict::Nothing => {}
@@ -469,9 +472,10 @@ impl Fetcher {
                 topic,
                 partition,
                 generation,
+                topic_id,
                 ..
             } = searched;
-            let topic_id = self.subscription.id_of(&topic);
+            let latest_id = self.subscription.id_of(&topic);
             let Some(position) = self.assignment.touch_current(key, generation) else {
                 continue;
             };
@@ -479,6 +483,11 @@ impl Fetcher {
             match found {
                 Ok(offset) => {
                     position.found(offset, topic_id);
+                    position.note_topic(latest_id);
+                    if position.is_outdated {
+                        // The review looks up the beginning of the new topic.
+                        continue;
+                    }
                     cluster.context.changes.tell(Change::Position);
                     if let Some(reset) = position.reset.take() {
                         cluster.context.observer.tell(Observed::OffsetReset {
@@ -658,6 +667,7 @@ impl Fetcher {
                     topic: Arc::clone(&entry.topic),
                     partition: entry.partition,
                     generation: entry.position.generation,
+                    topic_id: self.subscription.id_of(&entry.topic),
                     time,
                 });
             }
@@ -781,7 +791,8 @@ impl Fetcher {
             (leader == node).then(|| Span {
                 key,
                 topic: Arc::clone(topic),
-                topic_id: view.topic(topic).map_or(Uuid::ZERO, |topic| topic.id),
+                // Not the view's: a broker that lags behind may tell an earlier one.
+                topic_id: self.subscription.id_of(topic),
                 partition,
                 generation: entry.position.generation,
                 offset,

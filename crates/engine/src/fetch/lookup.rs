@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ottla_protocol::Uuid;
 use rustc_hash::FxHashMap;
 
 use crate::call::{CallId, EARLIEST, Ended, FoundOffset, LATEST, ListOffsets};
@@ -19,6 +20,8 @@ pub(super) struct Searched {
     pub(super) topic: Arc<str>,
     pub(super) partition: i32,
     pub(super) generation: Generation,
+    /// The topic's id when the lookup began; zero if it was not known.
+    pub(super) topic_id: Uuid,
     /// [`EARLIEST`] or [`LATEST`].
     pub(super) time: i64,
 }

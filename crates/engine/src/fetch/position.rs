@@ -175,9 +175,10 @@ impl Position {
         self.topic_id = topic_id;
     }
 
-    /// The topic has this id now.
+    /// The topic has this id now; zero if it is not known.
     pub(super) fn note_topic(&mut self, id: Uuid) {
-        self.is_outdated = self.topic_id != Uuid::ZERO && self.topic_id != id;
+        let is_known = self.topic_id != Uuid::ZERO && id != Uuid::ZERO;
+        self.is_outdated = is_known && self.topic_id != id;
     }
 
     /// The topic is known, and the partition exists or not; `is_new` if a broker said so since the last time.

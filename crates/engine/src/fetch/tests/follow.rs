@@ -319,3 +319,52 @@ fn who_waits_is_woken_by_what_another_thread_asks_for() {
     script.engine.assign(now, []).unwrap();
     assert_eq!(changes(&mut script), BOTH, "nothing is assigned");
 }
+
+#[test]
+fn a_topic_made_anew_during_the_first_fetch_is_read_from_its_beginning() {
+    let pairs = [("metadata.max.age.ms", "1000")];
+    let mut script = reader(&pairs, Start::Offset(10));
+    let asked = script.run();
+    let first = to(&asked, &script, "b1");
+    script.topic_id = Some(77);
+    script.pass(Duration::from_millis(1100));
+    reply(&mut script, &asked[first], ErrorCode::NONE, &[batch(10, 5)]);
+    assert!(fetched(&script.run()).is_empty(), "there is another topic");
+    let taken = script.engine.take(script.now).unwrap();
+    assert!(script.engine.advance("t", 0, taken.generation, 15));
+    assert!(script.engine.take(script.now).is_none());
+    assert_eq!(searched(&script.run()), [(0, EARLIEST)]);
+}
+
+#[test]
+fn a_topic_made_anew_during_a_lookup_is_read_from_its_beginning() {
+    let mut script = follower(&[("metadata.max.age.ms", "1000")]);
+    let asked = script.run();
+    assert_eq!(searched(&asked), [(0, LATEST), (1, LATEST)]);
+    script.topic_id = Some(77);
+    script.pass(Duration::from_millis(1100));
+    find(&mut script, &asked, 10);
+    let asked = script.run();
+    assert_eq!(searched(&asked), [(0, EARLIEST), (1, EARLIEST)]);
+}
+
+#[test]
+fn a_view_that_lags_behind_does_not_reset_what_is_read_of_the_new_topic() {
+    let (mut script, asked) = at_ten(&[("metadata.max.age.ms", "1000")]);
+    script.topic_id = Some(77);
+    drop(asked);
+    let asked = script.pass(Duration::from_millis(1100));
+    find(&mut script, &asked, 2);
+    let asked = script.run();
+    script.topic_id = None;
+    script.pass(Duration::from_millis(1100));
+    for asked in &asked {
+        reply(&mut script, asked, ErrorCode::NONE, &[]);
+    }
+    let asked = script.run();
+    assert_eq!(fetched(&asked), [(0, 2), (1, 2)]);
+    for asked in &asked {
+        reply(&mut script, asked, ErrorCode::NONE, &[]);
+    }
+    assert_eq!(fetched(&script.run()), [(0, 2), (1, 2)]);
+}
