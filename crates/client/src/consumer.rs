@@ -304,9 +304,10 @@ impl<D: Decode> Consumer<D> {
         let runs = self.runs(&mut decoded, deadline, None).await?;
         let mut unread = self.inner.unread.lock();
         self.inner.driver.with(|engine, _| {
-            // A seek in between has made the others out of date.
+            // A seek or another assignment in between has made the others out of date. The position is past them already:
+            // nothing else may drop them.
             for run in runs {
-                if engine.is_current(&run.topic, run.partition, run.generation) {
+                if engine.is_wanted(&run.topic, run.partition, run.generation) {
                     unread.push(run.topic, run.partition, run.chunk);
                 }
             }

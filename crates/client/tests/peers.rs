@@ -761,34 +761,43 @@ async fn nothing_is_sent_on_a_connection_that_is_out_of_step() {
     );
 }
 
-/// Counts bytes instead of decoding.
-struct Count;
+/// Counts offsets instead of decoding, up to those that do not decode.
+struct Count {
+    broken: i64,
+}
+/// From the first offset to the one before the last.
 #[derive(Debug)]
-struct Counted(i64);
+struct Counted(i64, i64);
 
 impl Decode for Count {
     type Chunk = Counted;
 
     fn decode(&self, fetched: &Fetched) -> Result<Counted, Error> {
-        Ok(Counted(fetched.next_offset))
+        if fetched.next_offset > self.broken {
+            return Err(fetched.corrupt("bad sum"));
+        }
+        Ok(Counted(fetched.fetch_offset, fetched.next_offset))
     }
 }
 
 impl Chunk for Counted {
     fn len(&self) -> usize {
-        1
+        usize::try_from(self.1 - self.0).unwrap()
     }
-    fn split_to(&mut self, _: usize) -> Counted {
-        Counted(self.0)
+    fn split_to(&mut self, length: usize) -> Counted {
+        let head = self.slice(0, length);
+        self.0 = head.1;
+        head
     }
-    fn slice(&self, _: usize, _: usize) -> Counted {
-        Counted(self.0)
+    fn slice(&self, start: usize, length: usize) -> Counted {
+        let start = self.offset(start);
+        Counted(start, start + i64::try_from(length).unwrap())
     }
-    fn offset(&self, _: usize) -> i64 {
-        self.0 - 1
+    fn offset(&self, row: usize) -> i64 {
+        self.0 + i64::try_from(row).unwrap()
     }
     fn next_offset(&self) -> i64 {
-        self.0
+        self.1
     }
     fn bytes(&self) -> usize {
         0
@@ -796,9 +805,13 @@ impl Chunk for Counted {
 }
 
 fn consumer(bootstrap: &str) -> Consumer<Count> {
+    consumer_up_to(bootstrap, i64::MAX)
+}
+
+fn consumer_up_to(bootstrap: &str, broken: i64) -> Consumer<Count> {
     Consumer::new(
         settings(Role::Consumer, bootstrap, &[]),
-        Count,
+        Count { broken },
         &Handle::current(),
         None,
     )
@@ -927,6 +940,73 @@ async fn a_broken_partition_is_not_hidden_by_one_that_never_ends() {
     let error = said.unwrap();
     assert_eq!(error.kind(), Kind::Corrupt);
     assert_eq!(error.partition(), Some(1));
+}
+
+/// A broker whose log is two batches of three records, and the offsets that were fetched.
+async fn two_batches() -> (Peer, Arc<Mutex<Vec<i64>>>) {
+    let offsets = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&offsets);
+    let peer = Peer::start(move |stream, _, port| {
+        let noted = Arc::clone(&noted);
+        broker(stream, port, move |frame, answer| {
+            if frame.api != Some(ApiKey::Fetch) {
+                return Duration::ZERO;
+            }
+            let request = FetchRequest::decode(frame.version, &mut frame.body).unwrap();
+            let offset = request.topics[0].partitions[0].fetch_offset;
+            noted.lock().unwrap().push(offset);
+            let batches = [0, 3].map(|base| {
+                let mut batch = BatchBuilder::new(Compression::None, None);
+                for _ in 0..3 {
+                    batch.append(0, None, None, std::iter::empty()).unwrap();
+                }
+                let mut bytes = batch.finish(ProducerState::NONE).unwrap().to_vec();
+                assign_offsets(&mut bytes, base, 0).unwrap();
+                bytes
+            });
+            let there = batches.into_iter().zip([3, 6]);
+            let rest: Vec<_> = there.filter(|(_, end)| *end > offset).collect();
+            let row = PartitionData {
+                records: Some(rest.iter().flat_map(|(bytes, _)| bytes.clone()).collect()),
+                ..Default::default()
+            };
+            let response = FetchResponse {
+                responses: vec![FetchableTopicResponse {
+                    topic: "t".into(),
+                    partitions: vec![row],
+                    ..Default::default()
+                }],
+                ..Default::default()
+            };
+            *answer = Some(encode(&response, frame));
+            if rest.is_empty() {
+                SECOND / 10
+            } else {
+                Duration::ZERO
+            }
+        })
+    })
+    .await;
+    (peer, offsets)
+}
+
+/// The offsets that an iteration has at hand.
+fn at_hand(consumer: &Consumer<Count>) -> Vec<i64> {
+    let records = std::iter::from_fn(|| consumer.next_record());
+    records.map(|(chunk, row)| chunk.offset(row)).collect()
+}
+
+#[tokio::test]
+async fn an_iteration_gets_what_stands_before_a_broken_batch() {
+    let (peer, _) = two_batches().await;
+    let consumer = consumer_up_to(&peer.address, 3);
+    let start = ("t".into(), 0, Start::Offset(0));
+    consumer.assign([start]).unwrap();
+    consumer.poll_to_iterate(5 * SECOND).await.unwrap();
+    assert_eq!(at_hand(&consumer), [0, 1, 2]);
+    let error = consumer.poll_to_iterate(5 * SECOND).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Corrupt);
+    assert!(error.message().contains("offset 3"), "{error}");
 }
 
 #[tokio::test]

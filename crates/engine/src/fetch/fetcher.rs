@@ -169,7 +169,7 @@ impl Fetcher {
         let generation = self.assignment.fresh_generation();
         let position = self.assignment.touch(topic, partition)?;
         let old = position.generation;
-        position.restart(generation, to);
+        position.seek(generation, to);
         self.buffer.drop_all(old);
         tell_known(cluster, to);
         Ok(())
@@ -258,6 +258,12 @@ impl Fetcher {
         self.assignment
             .get(topic, partition)
             .is_ok_and(|position| position.generation == generation)
+    }
+
+    pub(crate) fn is_wanted(&self, topic: &str, partition: i32, generation: Generation) -> bool {
+        self.assignment
+            .get(topic, partition)
+            .is_ok_and(|position| generation >= position.since)
     }
 
     pub(crate) fn advance(
@@ -599,7 +605,8 @@ impl Fetcher {
         };
         let reason = "the topic was deleted and created again";
         if self.config.auto_offset_reset == OffsetReset::None {
-            entry.position.restart(generation, Start::Reset);
+            entry.position.reset(generation, Start::Reset, reason);
+            entry.position.topic_id = Uuid::ZERO;
             entry.position.stuck = Some(outdated(&entry.topic, entry.partition));
         } else {
             entry.position.reset(generation, Start::Beginning, reason);

@@ -42,6 +42,8 @@ pub struct Generation(pub(super) u64);
 #[derive(Debug)]
 pub(super) struct Position {
     pub(super) generation: Generation,
+    /// The generation of the last seek or assignment: later ones came by themselves.
+    pub(super) since: Generation,
     pub(super) start: Start,
     /// The next offset to fetch; `None` until it was looked up.
     pub(super) fetch_at: Option<i64>,
@@ -101,6 +103,7 @@ impl Position {
         };
         Position {
             generation,
+            since: generation,
             start,
             fetch_at: offset,
             next: offset,
@@ -120,8 +123,8 @@ impl Position {
         }
     }
 
-    /// Starts anew, and keeps what does not depend on the offset.
-    pub(super) fn restart(&mut self, generation: Generation, start: Start) {
+    /// Starts anew because the caller says so, and keeps what does not depend on the offset.
+    pub(super) fn seek(&mut self, generation: Generation, start: Start) {
         *self = Position {
             paused: self.paused,
             last_turn: self.last_turn,
@@ -134,8 +137,9 @@ impl Position {
     pub(super) fn reset(&mut self, generation: Generation, start: Start, reason: &'static str) {
         let before = self.reset.map(|reset| reset.from);
         let from = self.next.or(before).unwrap_or(-1);
-        let topic_id = self.topic_id;
-        self.restart(generation, start);
+        let (topic_id, since) = (self.topic_id, self.since);
+        self.seek(generation, start);
+        self.since = since;
         self.topic_id = topic_id;
         self.reset = Some(Reset { from, reason });
     }

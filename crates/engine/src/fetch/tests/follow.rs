@@ -368,3 +368,46 @@ fn a_view_that_lags_behind_does_not_reset_what_is_read_of_the_new_topic() {
     }
     assert_eq!(fetched(&script.run()), [(0, 2), (1, 2)]);
 }
+
+#[test]
+fn only_the_caller_makes_records_out_of_date_that_were_handed_on() {
+    let is_wanted = |script: &Reader, generation| script.engine.is_wanted("t", 0, generation);
+    let (mut script, asked) = at_ten(&[("metadata.max.age.ms", "1000")]);
+    let first = to(&asked, &script, "b1");
+    reply(&mut script, &asked[first], ErrorCode::NONE, &[batch(10, 5)]);
+    script.run();
+    let Taken {
+        generation,
+        fetched,
+    } = script.engine.take(script.now).unwrap();
+    assert!(script.engine.advance("t", 0, generation, 12));
+    let now = script.now;
+    for paused in [true, false] {
+        script.engine.set_paused(now, "t", 0, paused).unwrap();
+    }
+    assert!(!script.engine.is_current("t", 0, generation));
+    assert!(is_wanted(&script, generation), "a pause drops nothing");
+    let asked = script.run();
+    reply(&mut script, &asked[0], ErrorCode::NONE, &[batch(12, 3)]);
+    let generation = script.engine.take(now).unwrap().generation;
+    assert!(script.engine.advance("t", 0, generation, 13));
+    let error = fetched.corrupt("bad sum");
+    script.engine.reject("t", 0, generation, 13, error);
+    assert!(is_wanted(&script, generation), "nor does a broken batch");
+    script.topic_id = Some(77);
+    script.pass(Duration::from_millis(1100));
+    assert!(is_wanted(&script, generation), "nor does another topic");
+    let now = script.now;
+    script.engine.seek(now, "t", 0, Start::Offset(3)).unwrap();
+    assert!(!is_wanted(&script, generation));
+    let starts = [Start::Reset, Start::Offset(3)];
+    let before = script.run();
+    assert_eq!(super::fetched(&before), [(0, 3)]);
+    reply(&mut script, &before[0], ErrorCode::NONE, &[batch(3, 3)]);
+    let generation = script.engine.take(now).unwrap().generation;
+    for start in starts {
+        let is_kept = start == Start::Reset;
+        script.engine.assign(now, [("t".into(), 0, start)]).unwrap();
+        assert_eq!(is_wanted(&script, generation), is_kept);
+    }
+}
