@@ -222,12 +222,10 @@ impl<D: Decode> Consumer<D> {
         let mut unread = self.inner.unread.lock();
         self.inner.driver.with(|engine, now| {
             partitions.iter().try_for_each(|(topic, partition)| {
-                // Records that were not handed out are fetched again after the pause.
-                if let Some(offset) = unread.position(topic, *partition) {
-                    engine.seek(now, topic, *partition, Start::Offset(offset))?;
-                    unread.forget(topic, *partition);
-                }
-                engine.set_paused(now, topic, *partition, true)
+                engine.set_paused(now, topic, *partition, true)?;
+                // Not to be fetched again after the pause: by then the topic may be another one.
+                unread.hold(topic, *partition, true);
+                Ok(())
             })
         })
     }
@@ -237,10 +235,13 @@ impl<D: Decode> Consumer<D> {
     /// # Errors
     /// `Kind::Argument` if one is not assigned.
     pub fn resume(&self, partitions: &[(Arc<str>, i32)]) -> Result<(), Error> {
+        let mut unread = self.inner.unread.lock();
         self.inner.driver.with(|engine, now| {
-            partitions
-                .iter()
-                .try_for_each(|(topic, partition)| engine.set_paused(now, topic, *partition, false))
+            partitions.iter().try_for_each(|(topic, partition)| {
+                engine.set_paused(now, topic, *partition, false)?;
+                unread.hold(topic, *partition, false);
+                Ok(())
+            })
         })
     }
 
@@ -280,11 +281,10 @@ impl<D: Decode> Consumer<D> {
             return Ok(Vec::new());
         };
         let most = max_records.unwrap_or(self.config().max_poll_records);
-        let left = self.inner.unread.lock().take(most);
-        if !left.is_empty() {
-            return Ok(left);
-        }
         let runs = self.runs(&mut decoded, deadline, max_records).await?;
+        if runs.is_empty() {
+            return Ok(self.inner.unread.lock().take(most));
+        }
         Ok(runs.into_iter().map(|run| run.chunk).collect())
     }
 
@@ -297,10 +297,6 @@ impl<D: Decode> Consumer<D> {
         let Ok(mut decoded) = timeout_at(deadline, self.inner.decoded.lock()).await else {
             return Ok(());
         };
-        // Another thread that shares the consumer polled in the meantime.
-        if !self.inner.unread.lock().is_empty() {
-            return Ok(());
-        }
         let runs = self.runs(&mut decoded, deadline, None).await?;
         let mut unread = self.inner.unread.lock();
         self.inner.driver.with(|engine, _| {
@@ -308,7 +304,8 @@ impl<D: Decode> Consumer<D> {
             // nothing else may drop them.
             for run in runs {
                 if engine.is_wanted(&run.topic, run.partition, run.generation) {
-                    unread.push(run.topic, run.partition, run.chunk);
+                    let is_held = engine.is_paused(&run.topic, run.partition);
+                    unread.push(run.topic, run.partition, run.chunk, is_held);
                 }
             }
         });
@@ -320,6 +317,7 @@ impl<D: Decode> Consumer<D> {
         self.inner.unread.lock().next()
     }
 
+    /// What a poll gives out; nothing if an iteration left something that comes first.
     async fn runs(
         &self,
         decoded: &mut VecDeque<Decoded<D::Chunk>>,
@@ -330,6 +328,10 @@ impl<D: Decode> Consumer<D> {
         // Before looking, so that nothing that happens afterwards is missed.
         let waiter = self.inner.driver.enter(&[Change::Records]);
         loop {
+            // Another thread that shares the consumer may have polled, or ended a pause.
+            if !self.inner.unread.lock().is_empty() {
+                return Ok(Vec::new());
+            }
             let runs = self.inner.gather(decoded, max_records)?;
             if !runs.is_empty() {
                 return Ok(runs);

@@ -14,6 +14,8 @@ struct Begun<C> {
     partition: i32,
     chunk: Arc<C>,
     row: usize,
+    /// The partition is paused.
+    is_held: bool,
 }
 
 impl<C: Chunk> Begun<C> {
@@ -26,7 +28,7 @@ impl<C: Chunk> Begun<C> {
     }
 }
 
-/// Runs in the order in which they are handed out.
+/// Runs in the order in which they are handed out. Those of paused partitions are held until the pause ends.
 pub(crate) struct Unread<C>(VecDeque<Begun<C>>);
 
 impl<C> Default for Unread<C> {
@@ -36,37 +38,56 @@ impl<C> Default for Unread<C> {
 }
 
 impl<C: Chunk> Unread<C> {
-    pub(crate) fn push(&mut self, topic: Arc<str>, partition: i32, chunk: C) {
+    pub(crate) fn push(&mut self, topic: Arc<str>, partition: i32, chunk: C, is_held: bool) {
         self.0.push_back(Begun {
             topic,
             partition,
             chunk: Arc::new(chunk),
             row: 0,
+            is_held,
         });
+    }
+
+    /// Holds the records of one partition, or no longer.
+    pub(crate) fn hold(&mut self, topic: &str, partition: i32, is_held: bool) {
+        let runs = self.0.iter_mut();
+        for begun in runs.filter(|begun| begun.is(topic, partition)) {
+            begun.is_held = is_held;
+        }
+    }
+
+    /// Where the next run stands that is not held.
+    fn first(&self) -> Option<usize> {
+        self.0.iter().position(|begun| !begun.is_held)
     }
 
     /// Hands out the next record: its chunk, and its row there.
     pub(crate) fn next(&mut self) -> Option<(Arc<C>, usize)> {
         loop {
-            let begun = self.0.front_mut()?;
+            let first = self.first()?;
+            let begun = self.0.get_mut(first)?;
             let row = begun.row;
             if row < begun.chunk.len() {
                 begun.row = row + 1;
                 return Some((Arc::clone(&begun.chunk), row));
             }
-            self.0.pop_front();
+            self.0.remove(first);
         }
     }
 
+    /// Whether nothing can be handed out now.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|begun| begun.left() == 0)
+        self.0
+            .iter()
+            .all(|begun| begun.is_held || begun.left() == 0)
     }
 
     /// Hands out as many records as this at once.
     pub(crate) fn take(&mut self, mut records: usize) -> Vec<C> {
         let mut chunks = Vec::new();
         while records > 0 {
-            let Some(begun) = self.0.front_mut() else {
+            let first = self.first();
+            let Some((first, begun)) = first.and_then(|at| Some((at, self.0.get_mut(at)?))) else {
                 break;
             };
             let count = begun.left().min(records);
@@ -76,7 +97,7 @@ impl<C: Chunk> Unread<C> {
                 records -= count;
             }
             if begun.left() == 0 {
-                self.0.pop_front();
+                self.0.remove(first);
             }
         }
         chunks
@@ -139,7 +160,7 @@ mod tests {
     fn unread(runs: &[(i32, i64, i64)]) -> Unread<Offsets> {
         let mut unread = Unread::default();
         for (partition, first, end) in runs {
-            unread.push("t".into(), *partition, Offsets(*first, *end));
+            unread.push("t".into(), *partition, Offsets(*first, *end), false);
         }
         unread
     }
@@ -169,6 +190,24 @@ mod tests {
         unread.forget("t", 0);
         assert_eq!(unread.position("t", 0), None);
         assert_eq!(offsets(&mut unread), [20, 21]);
+    }
+
+    #[test]
+    fn those_of_a_paused_partition_wait_for_the_end_of_the_pause() {
+        let mut unread = unread(&[(0, 5, 7), (1, 20, 22), (0, 7, 9)]);
+        unread.next();
+        unread.hold("t", 0, true);
+        unread.push("t".into(), 0, Offsets(9, 10), true);
+        assert_eq!(unread.position("t", 0), Some(6));
+        assert_eq!(unread.take(1), [Offsets(20, 21)]);
+        assert!(!unread.is_empty());
+        assert_eq!(offsets(&mut unread), [21]);
+        assert!(unread.is_empty());
+        assert_eq!(unread.take(9), []);
+        unread.hold("t", 0, false);
+        assert!(!unread.is_empty());
+        assert_eq!(unread.take(2), [Offsets(6, 7), Offsets(7, 8)]);
+        assert_eq!(offsets(&mut unread), [8, 9]);
     }
 
     #[test]

@@ -1010,6 +1010,30 @@ async fn an_iteration_gets_what_stands_before_a_broken_batch() {
 }
 
 #[tokio::test]
+async fn a_pause_keeps_what_an_iteration_has_left() {
+    let (peer, offsets) = two_batches().await;
+    let consumer = consumer(&peer.address);
+    let start = ("t".into(), 0, Start::Offset(0));
+    consumer.assign([start]).unwrap();
+    consumer.poll_to_iterate(5 * SECOND).await.unwrap();
+    let (chunk, row) = consumer.next_record().unwrap();
+    assert_eq!(chunk.offset(row), 0);
+    let partition = [("t".into(), 0)];
+    consumer.pause(&partition).unwrap();
+    assert_eq!(at_hand(&consumer), []);
+    consumer.poll_to_iterate(SECOND / 5).await.unwrap();
+    assert!(consumer.poll(SECOND / 5, None).await.unwrap().is_empty());
+    assert_eq!(at_hand(&consumer), []);
+    assert_eq!(consumer.position("t", 0, SOON).await.unwrap(), 1);
+    consumer.resume(&partition).unwrap();
+    assert_eq!(at_hand(&consumer), [1, 2, 3, 4, 5]);
+    consumer.poll_to_iterate(SECOND / 5).await.unwrap();
+    assert_eq!(at_hand(&consumer), []);
+    let offsets = offsets.lock().unwrap();
+    assert!(!offsets.contains(&1), "fetched again: {offsets:?}");
+}
+
+#[tokio::test]
 async fn dropping_the_last_handle_hangs_up() {
     let (send, mut closed) = tokio::sync::mpsc::unbounded_channel();
     let peer = Peer::start(move |stream, _, port| {

@@ -114,6 +114,11 @@ impl Engine<Consumer> {
         Ok(())
     }
 
+    /// Whether the partition is assigned and paused.
+    pub fn is_paused(&self, topic: &str, partition: i32) -> bool {
+        self.client.fetcher.is_paused(topic, partition)
+    }
+
     /// The assigned partitions, sorted, and whether each is paused.
     pub fn assignment(&self) -> impl Iterator<Item = (&Arc<str>, i32, bool)> {
         let each = self.client.fetcher.each();

@@ -232,6 +232,11 @@ impl Fetcher {
         Ok(())
     }
 
+    pub(crate) fn is_paused(&self, topic: &str, partition: i32) -> bool {
+        let position = self.assignment.get(topic, partition);
+        position.is_ok_and(|position| position.paused)
+    }
+
     /// The assigned partitions, sorted, with their next offset and whether each is paused.
     pub(crate) fn each(&self) -> impl Iterator<Item = (&Arc<str>, i32, Option<i64>, bool)> {
         let each = self.assignment.each();
