@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use ottla_client::{
@@ -764,6 +764,8 @@ async fn nothing_is_sent_on_a_connection_that_is_out_of_step() {
 /// Counts offsets instead of decoding, up to those that do not decode.
 struct Count {
     broken: i64,
+    /// A consumer whose partition is paused when its second record is decoded.
+    paused: Arc<OnceLock<Consumer<Count>>>,
 }
 /// From the first offset to the one before the last.
 #[derive(Debug)]
@@ -773,6 +775,9 @@ impl Decode for Count {
     type Chunk = Counted;
 
     fn decode(&self, fetched: &Fetched) -> Result<Counted, Error> {
+        if let Some(consumer) = self.paused.get().filter(|_| fetched.fetch_offset == 1) {
+            consumer.pause(&[("t".into(), 0)])?;
+        }
         if fetched.next_offset > self.broken {
             return Err(fetched.corrupt("bad sum"));
         }
@@ -805,13 +810,14 @@ impl Chunk for Counted {
 }
 
 fn consumer(bootstrap: &str) -> Consumer<Count> {
-    consumer_up_to(bootstrap, i64::MAX)
+    let (broken, paused) = (i64::MAX, Arc::default());
+    counting(bootstrap, Count { broken, paused })
 }
 
-fn consumer_up_to(bootstrap: &str, broken: i64) -> Consumer<Count> {
+fn counting(bootstrap: &str, count: Count) -> Consumer<Count> {
     Consumer::new(
         settings(Role::Consumer, bootstrap, &[]),
-        Count { broken },
+        count,
         &Handle::current(),
         None,
     )
@@ -999,7 +1005,8 @@ fn at_hand(consumer: &Consumer<Count>) -> Vec<i64> {
 #[tokio::test]
 async fn an_iteration_gets_what_stands_before_a_broken_batch() {
     let (peer, _) = two_batches().await;
-    let consumer = consumer_up_to(&peer.address, 3);
+    let (broken, paused) = (3, Arc::default());
+    let consumer = counting(&peer.address, Count { broken, paused });
     let start = ("t".into(), 0, Start::Offset(0));
     consumer.assign([start]).unwrap();
     consumer.poll_to_iterate(5 * SECOND).await.unwrap();
@@ -1031,6 +1038,38 @@ async fn a_pause_keeps_what_an_iteration_has_left() {
     assert_eq!(at_hand(&consumer), []);
     let offsets = offsets.lock().unwrap();
     assert!(!offsets.contains(&1), "fetched again: {offsets:?}");
+}
+
+#[tokio::test]
+async fn a_pause_during_the_poll_of_an_iteration_loses_nothing() {
+    let peer = Peer::start(|stream, _, port| {
+        broker(stream, port, |frame, answer| {
+            endless_and_broken(frame, answer);
+            Duration::ZERO
+        })
+    })
+    .await;
+    let (broken, paused) = (i64::MAX, Arc::<OnceLock<_>>::default());
+    let (decoder, partition) = (Arc::clone(&paused), [("t".into(), 0)]);
+    let consumer = counting(
+        &peer.address,
+        Count {
+            broken,
+            paused: decoder,
+        },
+    );
+    paused.set(consumer.clone()).unwrap();
+    let start = ("t".into(), 0, Start::Offset(0));
+    consumer.assign([start]).unwrap();
+    // Each answer has one record: the poll shall find several.
+    tokio::time::sleep(SECOND / 2).await;
+    consumer.poll_to_iterate(5 * SECOND).await.unwrap();
+    assert_eq!(consumer.paused(), partition);
+    assert_eq!(at_hand(&consumer), []);
+    assert_eq!(consumer.position("t", 0, SOON).await.unwrap(), 0);
+    consumer.resume(&partition).unwrap();
+    assert_eq!(at_hand(&consumer), [0]);
+    consumer.close(SOON).await.unwrap();
 }
 
 #[tokio::test]
