@@ -169,6 +169,8 @@ impl Observed {
     pub fn level(&self) -> Level {
         match self {
             Observed::Answered { .. } | Observed::BatchSent { .. } => Level::Debug,
+            // A broker that stays away is a warning ever more rarely: at attempt 1, 2, 4, 8 and so on.
+            Observed::ConnectFailed { failures, .. } if !failures.is_power_of_two() => Level::Debug,
             // It may be on its way.
             Observed::TopicMissing { cause, .. } if cause.is_retriable() => Level::Info,
             Observed::Connected { .. }
