@@ -80,6 +80,10 @@ macro_rules! apis {
             }
         }
 
+        /// Each API with the highest version that this crate can speak.
+        #[cfg(test)]
+        pub(crate) const HIGHEST: &[(ApiKey, i16)] = &[$((ApiKey::$api, $max),)*];
+
         /// The versions of `api` that this crate can speak.
         fn spoken(api: ApiKey) -> Option<(i16, i16)> {
             match api {

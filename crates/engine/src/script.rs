@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use ottla_protocol::messages::api_versions_response::ApiVersion;
 use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
 use ottla_protocol::messages::{ApiVersionsResponse, InitProducerIdResponse, MetadataResponse};
-use ottla_protocol::{ApiKey, ErrorCode, Uuid};
+use ottla_protocol::{ErrorCode, Uuid};
 
-use crate::api::{Request, Response, Versions};
+use crate::api::{HIGHEST, Request, Response, Versions};
 use crate::cluster::{Action, LinkId};
 use crate::config::{Config, Role};
 use crate::dispatch::Outgoing;
@@ -59,23 +59,16 @@ pub(crate) fn config(role: Role, pairs: &[(&'static str, &'static str)]) -> Arc<
     Arc::new(Config::parse(role, bootstrap.chain(pairs.iter().copied())).unwrap())
 }
 
+/// A broker that speaks every API of the table.
 pub(crate) fn versions() -> Versions {
-    let api_keys = [
-        (ApiKey::Produce, 13),
-        (ApiKey::Fetch, 17),
-        (ApiKey::ListOffsets, 10),
-        (ApiKey::Metadata, 13),
-        (ApiKey::InitProducerId, 5),
-        (ApiKey::FindCoordinator, 6),
-        (ApiKey::CreateTopics, 7),
-        (ApiKey::DeleteTopics, 6),
-    ]
-    .map(|(api, max_version)| ApiVersion {
-        api_key: api.as_i16(),
-        max_version,
-        ..Default::default()
-    })
-    .to_vec();
+    let api_keys = HIGHEST
+        .iter()
+        .map(|&(api, max_version)| ApiVersion {
+            api_key: api.as_i16(),
+            max_version,
+            ..Default::default()
+        })
+        .collect();
     Versions::new(&ApiVersionsResponse {
         api_keys,
         ..Default::default()
