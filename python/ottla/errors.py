@@ -34,6 +34,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ottla._types import TopicPartition
+
 __all__ = [
     "AlreadyExistsError",
     "ArgumentError",
@@ -72,7 +74,8 @@ class KafkaError(Exception):
         cause: The cause alone; `str()` also shows the other attributes.
         attempts: How many attempts were made; 0 where the number has no meaning.
         written: For a record that was not delivered: False if it is surely not in the log, None if that is unknown.
-        failures: For a call about several things, such as topics: the errors of those that failed, by name.
+        failures: For a call about several topics or partitions: the errors of those that failed, by name or by
+            `TopicPartition`.
     """
 
     # Attributes live in the instance's dictionary, which is what makes the default pickling keep them.
@@ -87,7 +90,7 @@ class KafkaError(Exception):
     cause: str = ""
     attempts: int = 0
     written: bool | None = None
-    failures: Mapping[str, KafkaError] = MappingProxyType({})
+    failures: Mapping[str | TopicPartition, KafkaError] = MappingProxyType({})
 
     if sys.version_info < (3, 11):
 

@@ -58,8 +58,11 @@ fn new_topic(object: &Bound<'_, PyAny>) -> PyResult<NewTopic> {
     })
 }
 
-/// The results by name: values if all went well, else the first error, with all errors in its `failures`.
-fn all<T>(py: Python<'_>, each: Each<String, T>) -> PyResult<Vec<(String, T)>> {
+/// The results by name or partition: values if all went well, else the first error, with all errors in its `failures`.
+fn all<'py, K, T>(py: Python<'py>, each: Each<K, T>) -> PyResult<Vec<(K, T)>>
+where
+    K: IntoPyObject<'py>,
+{
     let mut values = Vec::with_capacity(each.len());
     let mut failures = Vec::new();
     for (name, result) in each {
@@ -72,11 +75,11 @@ fn all<T>(py: Python<'_>, each: Each<String, T>) -> PyResult<Vec<(String, T)>> {
         return Ok(values);
     };
     let raised = first.clone_ref(py);
-    let by_name = PyDict::new(py);
+    let errors = PyDict::new(py);
     for (name, error) in failures {
-        by_name.set_item(name, error.into_value(py))?;
+        errors.set_item(name, error.into_value(py))?;
     }
-    raised.value(py).setattr("failures", by_name)?;
+    raised.value(py).setattr("failures", errors)?;
     Err(raised)
 }
 
