@@ -26,7 +26,15 @@ from ottla._admin import Admin
 from ottla._consumer import Consumer
 from ottla._ottla import DEBUG_BUILD, Batch, Deliveries, Delivery, Record, __version__, close_at_exit
 from ottla._producer import Producer
-from ottla._types import NewTopic, OffsetAndTimestamp, PartitionInfo, RecordMetadata, TopicDescription, TopicPartition
+from ottla._types import (
+    NewTopic,
+    OffsetAndTimestamp,
+    PartitionInfo,
+    ProducerState,
+    RecordMetadata,
+    TopicDescription,
+    TopicPartition,
+)
 from ottla.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -45,6 +53,7 @@ __all__ = [
     "OffsetAndTimestamp",
     "PartitionInfo",
     "Producer",
+    "ProducerState",
     "Record",
     "RecordMetadata",
     "TopicDescription",

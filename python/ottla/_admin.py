@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
-    from ottla._ottla import Servers
+    from ottla._ottla import Partition, Servers
     from ottla._properties import AdminProperties, ConfigValue
-    from ottla._types import NewTopic, TopicDescription
+    from ottla._types import NewTopic, ProducerState, TopicDescription, TopicPartition
 
 
 class Admin:
@@ -30,8 +30,8 @@ class Admin:
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
 
-    If some of the topics of a call fail, the call raises the first error; its `failures` has the errors of all, by
-    name.
+    If some of the topics or partitions of a call fail, the call raises the first error; its `failures` has the errors
+    of all, by name or by `TopicPartition`.
 
     Example:
         ```python
@@ -118,6 +118,30 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         described: dict[str, TopicDescription] = self._core.describe_topics(topics, timeout).wait()
+        return described
+
+    def describe_producers(
+        self, partitions: Iterable[Partition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, list[ProducerState]]:
+        """Tells which idempotent and transactional producers write to partitions (KIP-664, Kafka 2.8 and later).
+
+        The leader of each partition answers. It forgets a producer that has been idle for long: for a day by default,
+        `producer.id.expiration.ms` of the broker.
+
+        Args:
+            partitions: Partitions as `TopicPartition`s or pairs.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The producers of each partition, in the order of their ids.
+
+        Raises:
+            NotFoundError: A topic or a partition does not exist.
+            UnsupportedError: A leader is too old to know.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        described: dict[TopicPartition, list[ProducerState]] = self._core.describe_producers(partitions, timeout).wait()
         return described
 
     def close(self, timeout: float | None = None) -> None:

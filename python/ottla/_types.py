@@ -131,6 +131,26 @@ class PartitionInfo(NamedTuple):
     in_sync: list[int]
 
 
+class ProducerState(NamedTuple):
+    """A producer as the leader of a partition knows it.
+
+    Attributes:
+        producer_id: The producer's id.
+        producer_epoch: The producer's epoch.
+        last_sequence: The sequence number of its last record; -1 if it wrote none.
+        last_timestamp: The time of its last batch, in milliseconds since 1970 UTC; -1 if it wrote none.
+        coordinator_epoch: The epoch of the coordinator of its last transaction; -1 if it had none.
+        current_transaction_start_offset: The first offset of its open transaction; None if none is open.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    current_transaction_start_offset: int | None
+
+
 class TopicDescription(NamedTuple):
     """A topic as brokers describe it.
 

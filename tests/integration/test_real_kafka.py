@@ -76,6 +76,42 @@ def test_an_open_transaction_holds_readers_of_committed_records(kafka: str, new_
         assert [r.value for r in consumer.poll(DEADLINE)] == [b"open"]
 
 
+def test_the_producers_of_a_partition(kafka: str, new_topic: Callable[..., str]) -> None:
+    topic = new_topic(kafka, 2)
+    mine, other = ottla.TopicPartition(topic, 0), ottla.TopicPartition(topic, 1)
+    with ottla.Producer(kafka, linger_ms=0) as producer, ottla.Admin(kafka) as admin:
+        for stamp in (1_000, 2_000, 3_000):
+            producer.send(topic, b"v", partition=0, timestamp=stamp).result(DEADLINE)
+        described = admin.describe_producers([other, mine])
+        assert list(described) == [other, mine]
+        assert described[other] == []
+        (state,) = described[mine]
+        assert (state.producer_id >= 0, state.producer_epoch, state.last_sequence) == (True, 0, 2)
+        assert (state.last_timestamp, state.current_transaction_start_offset) == (3_000, None)
+
+        with ottla.Producer(kafka) as second:
+            second.send(topic, b"v", partition=0).result(DEADLINE)
+        first, newer = admin.describe_producers([mine])[mine]
+        assert first == state
+        assert newer.producer_id > state.producer_id
+        assert newer.last_sequence == 0
+
+        open_one = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
+        open_one.init_transactions(DEADLINE)
+        open_one.begin_transaction()
+        open_one.produce(topic, b"open", partition=1)
+        open_one.flush(DEADLINE)
+
+        def writing() -> ottla.ProducerState:
+            (state,) = admin.describe_producers([other])[other]
+            return state
+
+        assert writing().current_transaction_start_offset == 0
+        open_one.abort_transaction(DEADLINE)
+        wait_until(lambda: writing().current_transaction_start_offset is None, "the marker is written")
+        assert writing().coordinator_epoch >= 0
+
+
 def test_the_brokers_clock(kafka: str, new_topic: Callable[..., str]) -> None:
     topic = new_topic(kafka, 1, {"message.timestamp.type": "LogAppendTime"})
     before = int(time.time() * 1000)

@@ -189,6 +189,7 @@ class TestClosed:
             lambda: admin.delete_topics("t"),
             admin.list_topics,
             lambda: admin.describe_topics("t"),
+            lambda: admin.describe_producers([("t", 0)]),
             lambda: entered(api, admin),
         ):
             closed(api, call)

@@ -266,6 +266,18 @@ def test_admin_makes_lists_describes_and_deletes(api, address):
             api(admin.delete_topics(name))
 
 
+def test_a_broker_that_cannot_describe_producers_is_named_with_the_api(api, address, topic):
+    with api.admin(address) as admin:
+        assert api(admin.describe_producers([])) == {}
+        with pytest.raises(ottla.errors.UnsupportedError, match="DescribeProducers") as caught:
+            api(admin.describe_producers([(topic, 1), ottla.TopicPartition(topic, 0)]))
+        assert (caught.value.api, caught.value.broker) == ("DescribeProducers", address)
+        assert list(caught.value.failures) == [ottla.TopicPartition(topic, 1), ottla.TopicPartition(topic, 0)]
+        with pytest.raises(ottla.errors.NotFoundError, match="absent") as caught:
+            api(admin.describe_producers([("absent", 0)]))
+        assert [type(key) for key in caught.value.failures] == [ottla.TopicPartition]
+
+
 def test_producer_lists_partitions(api, address, topic):
     with api.producer(address) as producer:
         assert api(producer.partitions_for(topic)) == [0, 1]

@@ -32,7 +32,8 @@ mod unread;
 mod wait;
 
 pub use admin::{
-    Admin, ClusterDescription, Each, NewTopic, Node, OffsetSpec, TopicDescription, TopicListing,
+    Admin, ClusterDescription, Each, NewTopic, Node, OffsetSpec, ProducerState, TopicDescription,
+    TopicListing,
 };
 pub use consumer::{Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp, Start};
 pub use deliveries::{Deliveries, Report};

@@ -6,10 +6,11 @@ use bytes::Bytes;
 use ottla_protocol::header;
 use ottla_protocol::messages::{
     ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, CreateTopicsResponse,
-    DeleteTopicsRequest, DeleteTopicsResponse, FetchRequest, FetchResponse, FindCoordinatorRequest,
-    FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest,
-    ListOffsetsResponse, MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse,
-    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
+    DeleteTopicsRequest, DeleteTopicsResponse, DescribeProducersRequest, DescribeProducersResponse,
+    FetchRequest, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
+    InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse,
+    MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse, SaslAuthenticateRequest,
+    SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
@@ -105,6 +106,7 @@ apis! {
     ApiVersions: ApiVersionsRequest => ApiVersionsResponse, 0..=4, throttles from 2;
     CreateTopics: CreateTopicsRequest => CreateTopicsResponse, 2..=7, throttles from 3;
     DeleteTopics: DeleteTopicsRequest => DeleteTopicsResponse, 1..=6, throttles from 2;
+    DescribeProducers: DescribeProducersRequest => DescribeProducersResponse, 0..=0, throttles from 0;
     FindCoordinator: FindCoordinatorRequest => FindCoordinatorResponse, 0..=6, throttles from 2;
     InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=5, throttles from 1;
     // SaslHandshake 1 puts the mechanism's bytes into SaslAuthenticate (KIP-152).

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ottla_client::admin::{Each, NewTopic, TopicDescription, TopicListing};
+use ottla_client::admin::{Each, NewTopic, ProducerState, TopicDescription, TopicListing};
 use ottla_client::{Admin as Client, Role};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyMapping, PyString};
 
 use crate::open::{self, Opened};
 use crate::operation::Operation;
+use crate::partitions::{Partition, pairs, topic_partitions};
 use crate::values::{names, seconds};
 use crate::{errors, events, options, runtime};
 
@@ -121,6 +122,31 @@ fn described(py: Python<'_>, each: Each<String, TopicDescription>) -> PyResult<P
     Ok(described.into_any().unbind())
 }
 
+fn producing(py: Python<'_>, each: Each<Partition, Vec<ProducerState>>) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.import(py, "ottla._types", "ProducerState")?;
+    let (partitions, found): (Vec<_>, Vec<_>) = each.into_iter().unzip();
+    let each = topic_partitions(py, &partitions)?.into_iter().zip(found);
+    let described = PyDict::new(py);
+    for (partition, states) in all(py, each.collect())? {
+        let states = states
+            .iter()
+            .map(|state| {
+                class.call1((
+                    state.producer_id,
+                    state.producer_epoch,
+                    state.last_sequence,
+                    state.last_timestamp_ms,
+                    state.coordinator_epoch,
+                    state.transaction_start,
+                ))
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        described.set_item(partition, states)?;
+    }
+    Ok(described.into_any().unbind())
+}
+
 /// A topic's id; None for that of brokers that have none.
 fn uuid(py: Python<'_>, id: [u8; 16]) -> PyResult<Option<Bound<'_, PyAny>>> {
     if id == [0; 16] {
@@ -202,6 +228,20 @@ impl AdminCore {
         Ok(Operation::new(
             async move { client.describe_topics(&topics, timeout).await },
             described,
+        ))
+    }
+
+    #[pyo3(signature = (partitions, timeout))]
+    fn describe_producers(
+        &self,
+        partitions: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let partitions = pairs(partitions)?;
+        Ok(Operation::new(
+            async move { client.describe_producers(&partitions, timeout).await },
+            producing,
         ))
     }
 

@@ -3,9 +3,11 @@
 mod cluster;
 mod handle;
 mod offsets;
+mod producers;
 mod topics;
 
 pub use cluster::{ClusterDescription, Node};
 pub use handle::{Admin, Each};
 pub use offsets::OffsetSpec;
+pub use producers::ProducerState;
 pub use topics::{NewTopic, TopicDescription, TopicListing};

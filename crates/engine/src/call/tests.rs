@@ -5,12 +5,16 @@ use std::time::Duration;
 use ottla_protocol::messages::create_topics_request::CreatableTopic;
 use ottla_protocol::messages::create_topics_response::CreatableTopicResult;
 use ottla_protocol::messages::delete_topics_response::DeletableTopicResult;
+use ottla_protocol::messages::describe_producers_response::{
+    PartitionResponse, ProducerState, TopicResponse,
+};
 use ottla_protocol::messages::find_coordinator_response::Coordinator;
 use ottla_protocol::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
 };
 use ottla_protocol::messages::{
-    CreateTopicsResponse, DeleteTopicsResponse, FindCoordinatorResponse, ListOffsetsResponse,
+    CreateTopicsResponse, DeleteTopicsResponse, DescribeProducersResponse, FindCoordinatorResponse,
+    ListOffsetsResponse,
 };
 use ottla_protocol::{ApiKey, ErrorCode};
 
@@ -181,6 +185,86 @@ fn one_partition_that_fails_does_not_hide_the_others() {
             .unwrap_err()
             .message()
             .contains("the topic has 2")
+    );
+}
+
+/// The answer of a leader: a producer for each partition, whose id is the partition's number plus 100.
+fn producers(asked: &script::Asked, code: ErrorCode) -> Response {
+    let Request::DescribeProducers(request) = &asked.request else {
+        panic!("not a DescribeProducers")
+    };
+    let row = |partition: &i32| PartitionResponse {
+        partition_index: *partition,
+        error_code: code.0,
+        error_message: code.is_error().then(|| "not from here".into()),
+        active_producers: vec![ProducerState {
+            producer_id: i64::from(*partition) + 100,
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let topics = request
+        .topics
+        .iter()
+        .map(|topic| TopicResponse {
+            name: topic.name.clone(),
+            partitions: topic.partition_indexes.iter().map(row).collect(),
+            ..Default::default()
+        })
+        .collect();
+    Response::DescribeProducers(DescribeProducersResponse {
+        topics,
+        ..Default::default()
+    })
+}
+
+#[test]
+fn producers_come_from_each_leader_also_after_it_moved() {
+    let mut script = admin(&[]);
+    script.topics = vec![("t", vec![1, 2, 1])];
+    let partitions = [2, 1, 0].map(|partition| ("t".into(), partition)).to_vec();
+    let id = ask(&mut script, DescribeProducers { partitions }, 10);
+    let asked = script.run();
+    assert_eq!(asked.len(), 2, "partitions of one leader share a request");
+    script.topics = vec![("t", vec![1, 1, 1])];
+    for request in &asked {
+        let code = match script.address(request.link) {
+            "b2" => ErrorCode::NOT_LEADER_OR_FOLLOWER,
+            _ => ErrorCode::NONE,
+        };
+        script.answer(request, producers(request, code));
+    }
+    let again = script.pass(Duration::from_secs(2));
+    assert_eq!(again.len(), 1);
+    assert_eq!(script.address(again[0].link), "b1");
+    script.answer(&again[0], producers(&again[0], ErrorCode::NONE));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    let ids = found.iter().map(|row| row.as_ref().unwrap()[0].producer_id);
+    assert_eq!(ids.collect::<Vec<_>>(), [102, 101, 100]);
+}
+
+#[test]
+fn a_partition_whose_producers_are_refused_is_named_with_the_brokers_words() {
+    let mut script = admin(&[]);
+    let partitions = vec![("t".into(), 0), ("t".into(), 1)];
+    let id = ask(&mut script, DescribeProducers { partitions }, 10);
+    let asked = script.run();
+    let codes = [ErrorCode::TOPIC_AUTHORIZATION_FAILED, ErrorCode::NONE];
+    for (request, code) in asked.iter().zip(codes) {
+        let answer = match code {
+            ErrorCode::NONE => Response::DescribeProducers(Default::default()),
+            code => producers(request, code),
+        };
+        script.answer(request, answer);
+    }
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    let refused = found[0].as_ref().unwrap_err();
+    assert_eq!((refused.topic(), refused.partition()), (Some("t"), Some(0)));
+    assert!(refused.message().contains("not from here"), "{refused}");
+    let absent = found[1].as_ref().unwrap_err();
+    assert_eq!(
+        (absent.kind(), absent.partition()),
+        (Kind::Protocol, Some(1))
     );
 }
 
