@@ -39,6 +39,8 @@ class AdminProperties(TypedDict, total=False):
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
     """Size of the sockets' send buffers; -1 leaves it to the system. Default: -1."""
+    socket_keepalive_enable: bool | None
+    """Whether the system probes idle connections (SO_KEEPALIVE) to notice brokers that vanished. Default: true."""
 
 
 class ConsumerProperties(TypedDict, total=False):
@@ -72,6 +74,8 @@ class ConsumerProperties(TypedDict, total=False):
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
     """Size of the sockets' send buffers; -1 leaves it to the system. Default: -1."""
+    socket_keepalive_enable: bool | None
+    """Whether the system probes idle connections (SO_KEEPALIVE) to notice brokers that vanished. Default: true."""
     fetch_min_bytes: int | None
     """Bytes that a broker collects before it answers a fetch. Default: 1."""
     fetch_max_bytes: int | None
@@ -130,6 +134,8 @@ class ProducerProperties(TypedDict, total=False):
     """Size of the sockets' receive buffers; -1 leaves it to the system. Default: -1."""
     send_buffer_bytes: int | None
     """Size of the sockets' send buffers; -1 leaves it to the system. Default: -1."""
+    socket_keepalive_enable: bool | None
+    """Whether the system probes idle connections (SO_KEEPALIVE) to notice brokers that vanished. Default: true."""
     acks: Literal["all", "-1", "0", "1", -1, 0, 1] | None
     """Replicas that must have a record before it counts as delivered: all that are in sync, the leader alone (1), or
     none (0). Default: all."""

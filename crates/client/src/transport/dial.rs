@@ -39,6 +39,11 @@ pub(crate) async fn dial(
 }
 
 async fn connect(address: SocketAddr, config: &Config) -> io::Result<TcpStream> {
+    socket(address, config)?.connect(address).await
+}
+
+/// A socket as the settings want it, not yet connected.
+fn socket(address: SocketAddr, config: &Config) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()
     } else {
@@ -51,9 +56,9 @@ async fn connect(address: SocketAddr, config: &Config) -> io::Result<TcpStream> 
     if let Some(bytes) = config.send_buffer {
         socket.set_send_buffer_size(size(bytes))?;
     }
-    socket.set_keepalive(true)?;
+    socket.set_keepalive(config.keepalive)?;
     socket.set_nodelay(true)?;
-    socket.connect(address).await
+    Ok(socket)
 }
 
 /// What an I/O error means, without the platform's number.
@@ -63,5 +68,25 @@ pub(crate) fn say(cause: &io::Error) -> String {
         io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
         io::ErrorKind::BrokenPipe => "the connection is broken".to_owned(),
         _ => cause.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ottla_engine::Role;
+
+    use super::*;
+
+    #[test]
+    fn idle_connections_are_probed_unless_the_setting_says_no() {
+        let address = "127.0.0.1:9".parse().unwrap();
+        let probed = |setting: Option<(&'static str, &'static str)>| {
+            let pairs = [("bootstrap.servers", "127.0.0.1:9")];
+            let config = Config::parse(Role::Admin, pairs.into_iter().chain(setting)).unwrap();
+            socket(address, &config).unwrap().keepalive().unwrap()
+        };
+        assert!(probed(None));
+        assert!(probed(Some(("socket.keepalive.enable", "true"))));
+        assert!(!probed(Some(("socket.keepalive.enable", "false"))));
     }
 }

@@ -139,7 +139,6 @@ static NAMES: &[(&str, Instead)] = &[
     ("socket.receive.buffer.bytes", Instead::Write("receive.buffer.bytes")),
     ("socket.nagle.disable", Instead::Do(NODELAY)),
     ("socket.options", Instead::Do(NODELAY)),
-    ("socket.keepalive.enable", Instead::Do(NOT_KEPT)),
     ("socket.max.fails", Instead::Do(NOT_KEPT)),
     ("sock.chunk.bytes", Instead::Do(NOT_KEPT)),
     ("sock.chunk.buffer.count", Instead::Do(NOT_KEPT)),

@@ -32,6 +32,8 @@ macro_rules! common {
         "receive.buffer.bytes" => receive_buffer: Option<usize> = "-1", bytes(-1);
         /// Size of the sockets' send buffers; -1 leaves it to the system.
         "send.buffer.bytes" => send_buffer: Option<usize> = "-1", bytes(-1);
+        /// Whether the system probes idle connections (SO_KEEPALIVE) to notice brokers that vanished.
+        "socket.keepalive.enable" => keepalive: bool = "true", bool();
     } } };
 }
 pub(in crate::config) use common;
