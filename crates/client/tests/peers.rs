@@ -959,7 +959,8 @@ async fn two_batches() -> (Peer, Arc<Mutex<Vec<i64>>>) {
                 return Duration::ZERO;
             }
             let request = FetchRequest::decode(frame.version, &mut frame.body).unwrap();
-            let offset = request.topics[0].partitions[0].fetch_offset;
+            let topic = request.topics.first().unwrap();
+            let offset = topic.partitions.first().unwrap().fetch_offset;
             noted.lock().unwrap().push(offset);
             let batches = [0, 3].map(|base| {
                 let mut batch = BatchBuilder::new(Compression::None, None);
