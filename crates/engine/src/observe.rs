@@ -423,4 +423,20 @@ mod tests {
         observer.tell(answered.clone());
         assert_eq!(observer.poll(), Some(answered));
     }
+
+    #[test]
+    fn a_broker_that_stays_away_is_a_warning_ever_more_rarely() {
+        let warned: Vec<_> = (1..=20)
+            .filter(|failures| {
+                let failed = Observed::ConnectFailed {
+                    broker: "b:1".into(),
+                    cause: Error::new(crate::error::Kind::Unreachable, "refused"),
+                    failures: *failures,
+                    pause: Duration::from_secs(1),
+                };
+                failed.level() == Level::Warning
+            })
+            .collect();
+        assert_eq!(warned, [1, 2, 4, 8, 16]);
+    }
 }

@@ -33,8 +33,15 @@ impl ProducerCore {
     fn sending(&self, table: Table) -> PyResult<Operation> {
         let client = self.client.get()?.clone();
         Ok(Operation::for_either(
-            async move { table.send(&client).await },
-            deliveries,
+            async move {
+                let fates = table.send(&client).await;
+                fates.map(|fates| (fates, table))
+            },
+            |py, facade, (fates, table)| {
+                // Dropped while attached: otherwise each of its values would be set aside to be released later.
+                drop(table);
+                deliveries(py, facade, fates)
+            },
         ))
     }
 }
