@@ -30,18 +30,6 @@ struct Waiting {
 /// One bit for each kind of change that names no call.
 type Kinds = u8;
 
-fn bit(change: Change) -> Kinds {
-    match change {
-        // Neither is kept by its kind.
-        Change::Call(_) | Change::Closed => 0,
-        Change::Records => 1,
-        Change::Position => 1 << 1,
-        Change::Room => 1 << 2,
-        Change::Fate => 1 << 3,
-        Change::Topics => 1 << 4,
-    }
-}
-
 impl Waiters {
     /// Whether nobody waits. With the engine locked this is certain: a later caller looks at the engine first.
     pub(crate) fn is_empty(&self) -> bool {
@@ -52,7 +40,7 @@ impl Waiters {
     /// looking whether the change is there already: every later change wakes it.
     pub(crate) fn enter(&self, changes: &[Change]) -> Waiter<'_> {
         let bell = Arc::new(Notify::new());
-        let kinds = changes.iter().fold(0, |kinds, change| kinds | bit(*change));
+        let kinds = changes.iter().fold(0, |kinds, change| kinds | change.bit());
         let call = changes.iter().find_map(|change| match change {
             Change::Call(id) => Some(*id),
             _ => None,
@@ -93,7 +81,7 @@ impl Waiters {
                         bell.notify_one();
                     }
                 }
-                other => kinds |= bit(*other),
+                other => kinds |= other.bit(),
             }
         }
         if kinds != 0 {

@@ -26,8 +26,8 @@ pub enum Change {
 }
 
 impl Change {
-    /// The bit of a change that names no call.
-    fn bit(self) -> u8 {
+    /// The bit of a change that names no call, for sets of changes.
+    pub fn bit(self) -> u8 {
         match self {
             Change::Call(_) => 0,
             Change::Records => 1,
