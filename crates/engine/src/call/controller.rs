@@ -1,4 +1,4 @@
-//! Changes that the controller makes: which of its answers are retried.
+//! Changes that the controller makes: what its answers say, and which of them are retried.
 
 use ottla_protocol::ErrorCode;
 
@@ -10,4 +10,18 @@ pub(super) fn is_retried(error: &Error) -> bool {
         error.code(),
         Some(ErrorCode::NOT_CONTROLLER | ErrorCode::THROTTLING_QUOTA_EXCEEDED)
     )
+}
+
+/// What the controller's row says about a topic. `is_ours`: the error says that the change was made, and an attempt whose
+/// answer was lost made it.
+pub(super) fn result(
+    topic: &str,
+    code: ErrorCode,
+    text: Option<&str>,
+    is_ours: bool,
+) -> Result<(), Error> {
+    if code.is_error() && !is_ours {
+        return Err(Error::from_code(code, text).topic_is(&topic.into()));
+    }
+    Ok(())
 }

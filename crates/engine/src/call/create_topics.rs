@@ -4,7 +4,8 @@ use ottla_protocol::messages::CreateTopicsRequest;
 use ottla_protocol::messages::create_topics_request::CreatableTopic;
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::{About, Asked, Call, Target, controller, left_out};
+use super::interface::results;
+use super::{About, Asked, Call, Target, controller};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
@@ -53,17 +54,10 @@ impl Call for CreateTopics {
             // The attempt whose answer was lost has created it.
             let is_ours =
                 asked.repeated && !self.validate_only && code == ErrorCode::TOPIC_ALREADY_EXISTS;
-            Some(if code.is_error() && !is_ours {
-                let error = Error::from_code(code, row.error_message.as_deref());
-                Err(error.topic_is(&(**name).into()))
-            } else {
-                Ok(())
-            })
+            let text = row.error_message.as_deref();
+            Some(controller::result(name, code, text, is_ours))
         };
-        items
-            .iter()
-            .map(|asked| result(asked).unwrap_or_else(|| Err(left_out("a topic"))))
-            .collect()
+        results(items, "a topic", result)
     }
 
     fn is_retried(&self, error: &Error, _: u32) -> bool {

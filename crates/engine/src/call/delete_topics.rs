@@ -4,7 +4,8 @@ use ottla_protocol::messages::DeleteTopicsRequest;
 use ottla_protocol::messages::delete_topics_request::DeleteTopicState;
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::{About, Asked, Call, Target, controller, left_out};
+use super::interface::results;
+use super::{About, Asked, Call, Target, controller};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
@@ -61,17 +62,10 @@ impl Call for DeleteTopics {
             let code = ErrorCode(row.error_code);
             // The attempt whose answer was lost has deleted it.
             let is_ours = asked.repeated && code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
-            Some(if code.is_error() && !is_ours {
-                let error = Error::from_code(code, row.error_message.as_deref());
-                Err(error.topic_is(&name.into()))
-            } else {
-                Ok(())
-            })
+            let text = row.error_message.as_deref();
+            Some(controller::result(name, code, text, is_ours))
         };
-        items
-            .iter()
-            .map(|asked| result(asked).unwrap_or_else(|| Err(left_out("a topic"))))
-            .collect()
+        results(items, "a topic", result)
     }
 
     fn is_retried(&self, error: &Error, _: u32) -> bool {

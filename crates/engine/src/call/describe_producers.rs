@@ -6,9 +6,8 @@ use ottla_protocol::messages::DescribeProducersRequest;
 use ottla_protocol::messages::describe_producers_request::TopicRequest;
 use ottla_protocol::messages::describe_producers_response::{PartitionResponse, ProducerState};
 use ottla_protocol::{ApiKey, ErrorCode};
-use rustc_hash::FxHashMap;
 
-use super::{About, Asked, Call, Target, left_out};
+use super::{About, Asked, Call, Target, partitions};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
@@ -30,27 +29,21 @@ impl Call for DescribeProducers {
     }
 
     fn target(&self, item: usize) -> Target {
-        match self.partitions.get(item) {
-            Some((topic, partition)) => Target::Leader(Arc::clone(topic), *partition),
-            None => Target::Any,
-        }
+        let wanted = self.partitions.get(item);
+        partitions::target(wanted.map(|(topic, partition)| (topic, *partition)))
     }
 
     fn request(&self, items: &[usize], _: &About<'_>) -> Request {
-        let mut topics: Vec<TopicRequest> = Vec::new();
-        let mut places: FxHashMap<&str, usize> = FxHashMap::default();
-        for (topic, partition) in items.iter().filter_map(|item| self.partitions.get(*item)) {
-            let place = *places.entry(topic).or_insert_with(|| {
-                topics.push(TopicRequest {
-                    name: (&**topic).into(),
-                    ..Default::default()
-                });
-                topics.len() - 1
-            });
-            if let Some(entry) = topics.get_mut(place) {
-                entry.partition_indexes.push(*partition);
-            }
-        }
+        let wanted = items.iter().filter_map(|item| self.partitions.get(*item));
+        let rows = wanted.map(|(topic, partition)| (topic, *partition));
+        let topics = partitions::by_topic(rows)
+            .into_iter()
+            .map(|(topic, partitions)| TopicRequest {
+                name: (&**topic).into(),
+                partition_indexes: partitions.into_iter().collect(),
+                ..Default::default()
+            })
+            .collect();
         Request::DescribeProducers(DescribeProducersRequest {
             topics,
             ..Default::default()
@@ -61,22 +54,15 @@ impl Call for DescribeProducers {
         let Response::DescribeProducers(answer) = response else {
             return Vec::new();
         };
-        let mut rows = FxHashMap::default();
-        for topic in &answer.topics {
-            for row in &topic.partitions {
-                rows.entry((&*topic.name, row.partition_index))
-                    .or_insert(row);
-            }
-        }
-        let result = |asked: &Asked| {
-            let (topic, partition) = self.partitions.get(asked.item)?;
-            let found = match rows.get(&(&**topic, *partition)) {
-                Some(row) => producers(row),
-                None => Err(left_out("a partition")),
-            };
-            Some(found.map_err(|error| error.partition_is(topic, *partition)))
-        };
-        items.iter().filter_map(result).collect()
+        let wanted = items
+            .iter()
+            .filter_map(|asked| self.partitions.get(asked.item));
+        let rows = answer.topics.iter().flat_map(|topic| {
+            let rows = topic.partitions.iter();
+            rows.map(|row| ((&*topic.name, row.partition_index), row))
+        });
+        let wanted = wanted.map(|(topic, partition)| (topic, *partition));
+        partitions::results(wanted, rows, |row| producers(row))
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {

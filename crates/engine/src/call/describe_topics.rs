@@ -5,7 +5,8 @@ use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
 use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::{About, Asked, Call, Target, left_out};
+use super::interface::{left_out, only, results};
+use super::{About, Asked, Call, Target};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
@@ -75,10 +76,7 @@ impl Call for DescribeTopics {
                 Ok(row.clone())
             })
         };
-        items
-            .iter()
-            .map(|asked| result(asked).unwrap_or_else(|| Err(left_out("a topic"))))
-            .collect()
+        results(items, "a topic", result)
     }
 
     /// A confirmed error of one topic is its result; an error of the broker is retried.
@@ -114,7 +112,7 @@ impl Call for ListTopics {
     }
 
     fn merge(self, found: Vec<Result<MetadataResponse, Error>>) -> Result<MetadataResponse, Error> {
-        only(found)
+        only(found, "the cluster")
     }
 }
 
@@ -140,7 +138,7 @@ impl Call for DescribeCluster {
     }
 
     fn merge(self, found: Vec<Result<MetadataResponse, Error>>) -> Result<MetadataResponse, Error> {
-        only(found)
+        only(found, "the cluster")
     }
 }
 
@@ -161,11 +159,4 @@ fn whole(response: Response) -> Result<MetadataResponse, Error> {
         return Err(Error::from_code(code, None));
     }
     Ok(answer)
-}
-
-fn only(found: Vec<Result<MetadataResponse, Error>>) -> Result<MetadataResponse, Error> {
-    found
-        .into_iter()
-        .next()
-        .unwrap_or_else(|| Err(left_out("the cluster")))
 }

@@ -3,7 +3,8 @@
 use ottla_protocol::messages::InitProducerIdRequest;
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::{About, Asked, Call, Target, left_out};
+use super::interface::only;
+use super::{About, Asked, Call, Target};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
@@ -53,9 +54,6 @@ impl Call for InitProducerId {
     }
 
     fn merge(self, found: Vec<Result<ProducerIdentity, Error>>) -> Result<ProducerIdentity, Error> {
-        found
-            .into_iter()
-            .next()
-            .unwrap_or_else(|| Err(left_out("the producer id")))
+        only(found, "the producer id")
     }
 }

@@ -69,6 +69,24 @@ pub struct About<'a> {
 }
 
 /// The error about an item that an answer leaves out.
-pub(crate) fn left_out(what: &str) -> Error {
+pub(super) fn left_out(what: &str) -> Error {
     Error::new(Kind::Protocol, format!("the answer leaves out {what}"))
+}
+
+/// The result of each item; an answer that has none for an item leaves out `what`.
+pub(super) fn results<T>(
+    items: &[Asked],
+    what: &str,
+    result: impl Fn(&Asked) -> Option<Result<T, Error>>,
+) -> Vec<Result<T, Error>> {
+    items
+        .iter()
+        .map(|asked| result(asked).unwrap_or_else(|| Err(left_out(what))))
+        .collect()
+}
+
+/// The result of a call with one item, which is `what`.
+pub(super) fn only<T>(found: Vec<Result<T, Error>>, what: &str) -> Result<T, Error> {
+    let mut found = found.into_iter();
+    found.next().unwrap_or_else(|| Err(left_out(what)))
 }

@@ -6,9 +6,8 @@ use ottla_protocol::messages::ListOffsetsRequest;
 use ottla_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use ottla_protocol::messages::list_offsets_response::ListOffsetsPartitionResponse;
 use ottla_protocol::{ApiKey, ErrorCode};
-use rustc_hash::FxHashMap;
 
-use super::{About, Asked, Call, Target, left_out};
+use super::{About, Asked, Call, Target, partitions};
 use crate::api::{Request, Response};
 use crate::error::Error;
 
@@ -46,37 +45,30 @@ impl Call for ListOffsets {
     }
 
     fn target(&self, item: usize) -> Target {
-        match self.wanted.get(item) {
-            Some((topic, partition, _)) => Target::Leader(Arc::clone(topic), *partition),
-            None => Target::Any,
-        }
+        let wanted = self.wanted.get(item);
+        partitions::target(wanted.map(|(topic, partition, _)| (topic, *partition)))
     }
 
     fn request(&self, items: &[usize], about: &About<'_>) -> Request {
-        let mut topics: Vec<ListOffsetsTopic> = Vec::new();
-        let mut places: FxHashMap<&str, usize> = FxHashMap::default();
-        for (topic, partition, timestamp) in items.iter().filter_map(|item| self.wanted.get(*item))
-        {
-            let current_leader_epoch = about
-                .view
-                .leader(topic, *partition)
-                .map_or(-1, |(_, epoch)| epoch);
-            let place = *places.entry(topic).or_insert_with(|| {
-                topics.push(ListOffsetsTopic {
-                    name: (&**topic).into(),
-                    ..Default::default()
-                });
-                topics.len() - 1
-            });
-            if let Some(entry) = topics.get_mut(place) {
-                entry.partitions.push(ListOffsetsPartition {
-                    partition_index: *partition,
-                    current_leader_epoch,
-                    timestamp: *timestamp,
-                    ..Default::default()
-                });
-            }
-        }
+        let wanted = items.iter().filter_map(|item| self.wanted.get(*item));
+        let rows = wanted.map(|(topic, partition, timestamp)| {
+            let leader = about.view.leader(topic, *partition);
+            let row = ListOffsetsPartition {
+                partition_index: *partition,
+                current_leader_epoch: leader.map_or(-1, |(_, epoch)| epoch),
+                timestamp: *timestamp,
+                ..Default::default()
+            };
+            (topic, row)
+        });
+        let topics = partitions::by_topic(rows)
+            .into_iter()
+            .map(|(topic, partitions)| ListOffsetsTopic {
+                name: (&**topic).into(),
+                partitions,
+                ..Default::default()
+            })
+            .collect();
         let timeout = about.config.request_timeout.as_millis();
         Request::ListOffsets(ListOffsetsRequest {
             replica_id: -1,
@@ -91,22 +83,13 @@ impl Call for ListOffsets {
         let Response::ListOffsets(answer) = response else {
             return Vec::new();
         };
-        let mut rows = FxHashMap::default();
-        for topic in &answer.topics {
-            for row in &topic.partitions {
-                rows.entry((&*topic.name, row.partition_index))
-                    .or_insert(row);
-            }
-        }
-        let result = |asked: &Asked| {
-            let (topic, partition, _) = self.wanted.get(asked.item)?;
-            let found = match rows.get(&(&**topic, *partition)) {
-                Some(row) => offset(row),
-                None => Err(left_out("a partition")),
-            };
-            Some(found.map_err(|error| error.partition_is(topic, *partition)))
-        };
-        items.iter().filter_map(result).collect()
+        let wanted = items.iter().filter_map(|asked| self.wanted.get(asked.item));
+        let rows = answer.topics.iter().flat_map(|topic| {
+            let rows = topic.partitions.iter();
+            rows.map(|row| ((&*topic.name, row.partition_index), row))
+        });
+        let wanted = wanted.map(|(topic, partition, _)| (topic, *partition));
+        partitions::results(wanted, rows, |row| offset(row))
     }
 
     fn merge(self, found: Vec<Result<FoundOffset, Error>>) -> Result<Self::Answer, Error> {

@@ -19,6 +19,7 @@ mod describe_topics;
 mod init_producer_id;
 mod interface;
 mod list_offsets;
+mod partitions;
 mod running;
 mod target;
 #[cfg(test)]
@@ -31,7 +32,6 @@ pub use self::delete_topics::DeleteTopics;
 pub use self::describe_producers::DescribeProducers;
 pub use self::describe_topics::{DescribeCluster, DescribeTopics, ListTopics};
 pub use self::init_producer_id::{InitProducerId, ProducerIdentity};
-pub(crate) use self::interface::left_out;
 pub use self::interface::{About, Asked, Call};
 pub use self::list_offsets::{EARLIEST, FoundOffset, LATEST, ListOffsets};
 pub use self::target::Target;

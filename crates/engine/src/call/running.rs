@@ -148,11 +148,7 @@ impl<C: Call> Running<C> {
                 state: State::Open,
             }));
         }
-        self.undone = self
-            .slots
-            .iter()
-            .filter(|slot| !matches!(slot.state, State::Done(_)))
-            .count();
+        self.undone = self.slots.len();
     }
 
     /// Whether the brokers have to be known first: nothing is asked before, so that slots keep their places.
