@@ -69,6 +69,7 @@ pub struct BatchBuilder {
     last_delta: i32,
     base_timestamp: Option<i64>,
     max_timestamp: i64,
+    has_headers: bool,
 }
 
 impl BatchBuilder {
@@ -86,7 +87,14 @@ impl BatchBuilder {
             last_delta: -1,
             base_timestamp: None,
             max_timestamp: NO_TIMESTAMP,
+            has_headers: false,
         }
+    }
+
+    /// Sets the codec of this batch and the following ones, with its default level.
+    pub const fn set_compression(&mut self, codec: Compression) {
+        self.codec = codec;
+        self.level = None;
     }
 
     /// Marks this batch and the following ones as parts of a transaction.
@@ -165,6 +173,7 @@ impl BatchBuilder {
         self.last_delta = delta;
         self.base_timestamp = Some(base_timestamp);
         self.max_timestamp = self.max_timestamp.max(timestamp);
+        self.has_headers |= header_count > 0;
         Ok(())
     }
 
@@ -205,6 +214,12 @@ impl BatchBuilder {
     #[must_use]
     pub const fn max_timestamp(&self) -> i64 {
         self.max_timestamp
+    }
+
+    /// Whether any record so far has headers.
+    #[must_use]
+    pub const fn has_headers(&self) -> bool {
+        self.has_headers
     }
 
     /// Finishes the batch and returns its bytes, ready to send. The builder is empty then and can build the next batch. Without
@@ -250,6 +265,7 @@ impl BatchBuilder {
         self.last_delta = -1;
         self.base_timestamp = None;
         self.max_timestamp = NO_TIMESTAMP;
+        self.has_headers = false;
     }
 
     #[cfg(test)]

@@ -135,6 +135,17 @@ pub enum RecordsError {
         /// The codec.
         codec: Compression,
     },
+    /// A record with headers, for a message set.
+    #[error(
+        "record {index} of the batch has headers, which messages of magic {magic} do not have; only record batches (magic 2) \
+         do"
+    )]
+    OldHeaders {
+        /// Index of the record, from 0.
+        index: i32,
+        /// The magic of the message set.
+        magic: i8,
+    },
     /// A compressed message without a value.
     #[error(
         "the compressed message at offset {offset} has no value; the value should hold messages"

@@ -3,12 +3,14 @@
 //!
 //! To read, walk the entries of a buffer with [`entries`], decompress an entry with [`Entry::payload`], and walk its records with
 //! [`Entry::records`]. [`batches`] and [`Batch`] do the same for buffers with batches only. Only decompression copies bytes. To
-//! write, use [`BatchBuilder`] or [`MessageSetBuilder`]. A broker changes a finished batch in place. [`segment`] walks a file of a
+//! write, use [`BatchBuilder`] or [`MessageSetBuilder`]; [`to_message_set`] makes one of
+//! the other. A broker changes a finished batch in place. [`segment`] walks a file of a
 //! broker's log and continues after damage.
 
 mod aborted;
 mod batch;
 mod builder;
+mod downgrade;
 mod entry;
 mod error;
 mod header;
@@ -24,6 +26,7 @@ mod walk;
 pub use aborted::{AbortedTransaction, AbortedTransactions};
 pub use batch::{Batch, Batches, batches};
 pub use builder::{BatchBuilder, ProducerState};
+pub use downgrade::to_message_set;
 pub use entry::{Entries, Entry, EntryRecords, entries};
 pub use error::{Malformed, RecordsError};
 pub use header::{BatchHeader, TimestampType};

@@ -265,6 +265,18 @@ pub struct Frame {
     segments: Vec<Bytes>,
 }
 
+/// One piece; the bytes are all that is sent, with no length before them.
+impl From<Bytes> for Frame {
+    fn from(bytes: Bytes) -> Frame {
+        let segments = if bytes.is_empty() {
+            Vec::new()
+        } else {
+            vec![bytes]
+        };
+        Frame { segments }
+    }
+}
+
 impl Frame {
     /// The segments, none of them empty unless the frame is.
     pub fn segments(&self) -> &[Bytes] {

@@ -546,3 +546,66 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_batch_becomes_a_message_set_with_the_same_records() {
+    for (magic, codec) in MAGICS.into_iter().flat_map(|m| CODECS.map(|c| (m, c))) {
+        let mut builder = BatchBuilder::new(Compression::Gzip, None);
+        for (timestamp, key, value) in [
+            (TIME, Some(&b"a"[..]), Some(&b"1"[..])),
+            (TIME - 5, None, None),
+            (TIME + 1, Some(b""), Some(b"")),
+        ] {
+            let none = std::iter::empty();
+            builder.append(timestamp, key, value, none).unwrap();
+        }
+        let batch = builder.finish(ProducerState::NONE).unwrap();
+        let set = to_message_set(batch, magic, codec, None, LIMIT).unwrap();
+        let compressed = codec != Compression::None;
+        assert_eq!(entries(set.clone()).count(), if compressed { 1 } else { 3 });
+        for entry in entries(set.clone()) {
+            let entry = entry.unwrap();
+            assert_eq!(
+                (entry.magic(), entry.compression()),
+                (magic.id(), Ok(codec))
+            );
+        }
+        let time = |timestamp| match magic {
+            OldMagic::Zero => -1,
+            OldMagic::One => timestamp,
+        };
+        let some = |text: &[u8]| Some(text.to_vec());
+        assert_eq!(
+            read_all(set).unwrap(),
+            [
+                (0, time(TIME), some(b"a"), some(b"1")),
+                (1, time(TIME - 5), None, None),
+                (2, time(TIME + 1), some(b""), some(b"")),
+            ],
+            "{magic:?} {codec}"
+        );
+    }
+}
+
+#[test]
+fn a_message_set_takes_neither_headers_nor_zstd() {
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    let plain = std::iter::empty();
+    builder.append(TIME, None, Some(b"1"), plain).unwrap();
+    assert!(!builder.has_headers());
+    let header = [("trace", Some(&b"x"[..]))].into_iter();
+    builder.append(TIME, None, Some(b"2"), header).unwrap();
+    assert!(builder.has_headers());
+    let batch = builder.finish(ProducerState::NONE).unwrap();
+    assert!(!builder.has_headers());
+    let refused = |codec| {
+        let set = to_message_set(batch.clone(), OldMagic::One, codec, None, LIMIT);
+        set.unwrap_err()
+    };
+    assert_eq!(
+        refused(Compression::None),
+        RecordsError::OldHeaders { index: 1, magic: 1 }
+    );
+    let zstd = refused(Compression::Zstd);
+    assert!(matches!(zstd, RecordsError::OldCodec { .. }), "{zstd}");
+}
