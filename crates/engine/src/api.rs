@@ -5,17 +5,23 @@ use std::time::Duration;
 use bytes::Bytes;
 use ottla_protocol::header;
 use ottla_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, CreateTopicsResponse,
-    DeleteTopicsRequest, DeleteTopicsResponse, DescribeProducersRequest, DescribeProducersResponse,
-    FetchRequest, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
-    InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse,
-    MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse, SaslAuthenticateRequest,
-    SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
+    ApiVersionsRequest, ApiVersionsResponse, CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse, CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest,
+    DeleteTopicsResponse, DescribeDelegationTokenRequest, DescribeDelegationTokenResponse,
+    DescribeProducersRequest, DescribeProducersResponse, ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse, FetchRequest, FetchResponse, FindCoordinatorRequest,
+    FindCoordinatorResponse, GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse,
+    InitProducerIdRequest, InitProducerIdResponse, ListGroupsRequest, ListGroupsResponse,
+    ListOffsetsRequest, ListOffsetsResponse, MetadataRequest, MetadataResponse, ProduceRequest,
+    ProduceResponse, PushTelemetryRequest, PushTelemetryResponse, RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse, SaslAuthenticateRequest, SaslAuthenticateResponse,
+    SaslHandshakeRequest, SaslHandshakeResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Kind};
+use crate::release::{self, Era};
 
 /// Declares both enums from one list: API, lowest and highest version whose meaning this crate knows, and, if answers
 /// can carry a throttle time, the version from which the client itself keeps that pause (KIP-219; before it, the broker
@@ -98,28 +104,37 @@ macro_rules! apis {
 }
 
 apis! {
-    // Batches of magic 2 begin with Produce 3 and Fetch 4.
-    Produce: ProduceRequest => ProduceResponse, 3..=13, throttles from 6;
-    Fetch: FetchRequest => FetchResponse, 4..=17, throttles from 8;
-    ListOffsets: ListOffsetsRequest => ListOffsetsResponse, 1..=10, throttles from 3;
-    Metadata: MetadataRequest => MetadataResponse, 1..=13, throttles from 6;
+    // Batches of magic 2 begin with Produce 3 and Fetch 4, timestamps with Produce 2 and Fetch 2.
+    Produce: ProduceRequest => ProduceResponse, 0..=13, throttles from 6;
+    Fetch: FetchRequest => FetchResponse, 0..=17, throttles from 8;
+    ListOffsets: ListOffsetsRequest => ListOffsetsResponse, 0..=10, throttles from 3;
+    Metadata: MetadataRequest => MetadataResponse, 0..=13, throttles from 6;
     ApiVersions: ApiVersionsRequest => ApiVersionsResponse, 0..=4, throttles from 2;
-    CreateTopics: CreateTopicsRequest => CreateTopicsResponse, 2..=7, throttles from 3;
-    DeleteTopics: DeleteTopicsRequest => DeleteTopicsResponse, 1..=6, throttles from 2;
+    CreateTopics: CreateTopicsRequest => CreateTopicsResponse, 0..=7, throttles from 3;
+    DeleteTopics: DeleteTopicsRequest => DeleteTopicsResponse, 0..=6, throttles from 2;
     DescribeProducers: DescribeProducersRequest => DescribeProducersResponse, 0..=0, throttles from 0;
     FindCoordinator: FindCoordinatorRequest => FindCoordinatorResponse, 0..=6, throttles from 2;
     InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=5, throttles from 1;
-    // SaslHandshake 1 puts the mechanism's bytes into SaslAuthenticate (KIP-152).
-    SaslHandshake: SaslHandshakeRequest => SaslHandshakeResponse, 1..=1;
+    ListGroups: ListGroupsRequest => ListGroupsResponse, 0..=5, throttles from 2;
+    CreateDelegationToken: CreateDelegationTokenRequest => CreateDelegationTokenResponse, 0..=3, throttles from 1;
+    RenewDelegationToken: RenewDelegationTokenRequest => RenewDelegationTokenResponse, 0..=2, throttles from 1;
+    ExpireDelegationToken: ExpireDelegationTokenRequest => ExpireDelegationTokenResponse, 0..=2, throttles from 1;
+    DescribeDelegationToken: DescribeDelegationTokenRequest => DescribeDelegationTokenResponse, 0..=3, throttles from 1;
+    // SaslHandshake 1 puts the mechanism's bytes into SaslAuthenticate (KIP-152); after 0 they have no headers.
+    SaslHandshake: SaslHandshakeRequest => SaslHandshakeResponse, 0..=1;
     SaslAuthenticate: SaslAuthenticateRequest => SaslAuthenticateResponse, 0..=2;
+    // Their throttle time is about metrics, and the next push comes after the interval anyway (KIP-714).
+    GetTelemetrySubscriptions: GetTelemetrySubscriptionsRequest => GetTelemetrySubscriptionsResponse, 0..=0;
+    PushTelemetry: PushTelemetryRequest => PushTelemetryResponse, 0..=0;
 }
 
 impl Request {
     /// Moves fields to where `version` has them, as far as it has them.
     pub(crate) fn fit(&mut self, version: i16) {
         match self {
-            // Older brokers create topics as their own configuration says.
-            Request::Metadata(body) if version < 4 => body.allow_auto_topic_creation = true,
+            Request::Metadata(body) if version < 4 => fit_old_metadata(body, version),
+            // Without transactions there is nothing to hide.
+            Request::ListOffsets(body) if version < 2 => body.isolation_level = 0,
             Request::FindCoordinator(body) if version < 4 => {
                 body.key = body.coordinator_keys.drain(..).next().unwrap_or_default();
             }
@@ -128,7 +143,24 @@ impl Request {
     }
 }
 
-/// The versions of each API that one broker said it speaks.
+/// A broker that cannot be told to create no topic creates what is asked for by name, as its own configuration says. So what
+/// must not be created is looked for among all topics.
+fn fit_old_metadata(body: &mut MetadataRequest, version: i16) {
+    let names = body
+        .topics
+        .as_ref()
+        .is_some_and(|topics| !topics.is_empty());
+    if names && !body.allow_auto_topic_creation {
+        body.topics = None;
+    }
+    body.allow_auto_topic_creation = true;
+    // At version 0, no topics means all of them.
+    if version == 0 {
+        body.topics.get_or_insert_default();
+    }
+}
+
+/// The versions of each API that one broker speaks: as it said, or as brokers of its age do that say nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Versions(FxHashMap<i16, (i16, i16)>);
 
@@ -143,27 +175,65 @@ impl Versions {
         )
     }
 
+    /// What brokers of `era` speak.
+    pub(crate) fn of(era: Era) -> Versions {
+        let rows = era.speaks().iter();
+        Versions(rows.map(|(api, max)| (api.as_i16(), (0, *max))).collect())
+    }
+
+    /// Whether the broker did not tell them.
+    pub(crate) fn is_assumed(&self) -> bool {
+        !self.0.contains_key(&ApiKey::ApiVersions.as_i16())
+    }
+
+    /// The release of Kafka that the broker resembles most.
+    pub fn release(&self) -> &'static str {
+        release::resembled(|api| self.0.get(&api.as_i16()).map(|(_, max)| *max))
+    }
+
+    /// The error for what the broker cannot do: `what` needs the release `needed`.
+    pub(crate) fn lacks(&self, what: &str, needed: &str) -> Error {
+        let text = format!(
+            "{what} needs brokers of Kafka {needed} or newer, and this one speaks as Kafka {} does",
+            self.release()
+        );
+        Error::new(Kind::Unsupported, text)
+    }
+
+    /// The highest version of `api` that the broker speaks, whether or not this crate does.
+    pub(crate) fn highest(&self, api: ApiKey) -> Option<i16> {
+        self.0.get(&api.as_i16()).map(|(_, max)| *max)
+    }
+
     /// The highest version of `api`, at most `cap`, that both sides speak.
     ///
     /// # Errors
-    /// `Kind::Unsupported`, with both sides' versions.
+    /// `Kind::Unsupported`, with the broker's release and the one that is needed, or both sides' versions.
     pub fn choose(&self, api: ApiKey, cap: i16) -> Result<i16, Error> {
         let unsupported =
             |reason: String| Error::new(Kind::Unsupported, reason).calling(api.name());
         let (our_min, our_max) = spoken(api).unwrap_or((0, -1));
         let our_max = our_max.min(cap);
         let Some(&(min, max)) = self.0.get(&api.as_i16()) else {
+            let needed = release::first_with(api);
+            if release::is_before(self.release(), needed) {
+                return Err(self.lacks(api.name(), needed).calling(api.name()));
+            }
             return Err(unsupported(format!(
-                "the broker does not know {}: it is too old for this call",
+                "the broker does not serve {}, which Kafka has since {needed}: it may be a controller, or no Kafka",
                 api.name()
             )));
         };
         let best = max.min(our_max);
         if best < min.max(our_min) {
             let age = if max < our_min { "older" } else { "newer" };
+            let needed = release::first_with_version(api, our_min)
+                .filter(|_| max < our_min)
+                .map_or_else(String::new, |needed| format!(" (Kafka {needed})"));
             return Err(unsupported(format!(
-                "the broker is {age} than this client can use: it speaks versions {min} to {max} of {}, needed is {our_min} \
-                 to {our_max}",
+                "the broker is {age} than this client can use: it speaks as Kafka {} does, versions {min} to {max} of {}, \
+                 needed is {our_min} to {our_max}{needed}",
+                self.release(),
                 api.name()
             )));
         }
@@ -177,6 +247,7 @@ pub(crate) const API_VERSIONS_MAX: i16 = 4;
 #[cfg(test)]
 mod tests {
     use ottla_protocol::messages::api_versions_response::ApiVersion;
+    use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
 
     use super::*;
 
@@ -198,18 +269,9 @@ mod tests {
 
     #[test]
     fn takes_the_highest_that_both_speak() {
-        let broker = versions(&[
-            (ApiKey::Produce, 0, 9),
-            (ApiKey::Fetch, 0, 3),
-            (ApiKey::Metadata, 99, 100),
-        ]);
+        let broker = versions(&[(ApiKey::Produce, 0, 9), (ApiKey::Metadata, 99, 100)]);
         assert_eq!(broker.choose(ApiKey::Produce, i16::MAX), Ok(9));
         assert_eq!(broker.choose(ApiKey::Produce, 5), Ok(5));
-        let old = broker.choose(ApiKey::Fetch, i16::MAX).unwrap_err();
-        assert!(
-            old.message().contains("older") && old.message().contains("0 to 3"),
-            "{old}"
-        );
         assert!(
             broker
                 .choose(ApiKey::Metadata, i16::MAX)
@@ -224,5 +286,64 @@ mod tests {
                 .kind(),
             Kind::Unsupported
         );
+    }
+
+    #[test]
+    fn what_a_broker_lacks_names_its_release_and_the_one_needed() {
+        for (era, release) in [(Era::V0_8, "0.8"), (Era::V0_9, "0.9")] {
+            let versions = Versions::of(era);
+            assert!(versions.is_assumed());
+            let error = versions.choose(ApiKey::CreateTopics, i16::MAX).unwrap_err();
+            assert_eq!(error.kind(), Kind::Unsupported);
+            assert_eq!(error.api(), Some("CreateTopics"));
+            assert_eq!(
+                error.message(),
+                format!(
+                    "CreateTopics needs brokers of Kafka 0.10.1 or newer, and this one speaks as Kafka {release} does"
+                )
+            );
+            assert_eq!(versions.choose(ApiKey::Metadata, i16::MAX), Ok(0));
+        }
+        assert_eq!(Versions::of(Era::V0_8).choose(ApiKey::Produce, 13), Ok(0));
+        assert_eq!(Versions::of(Era::V0_9).choose(ApiKey::Produce, 13), Ok(1));
+    }
+
+    #[test]
+    fn a_lower_bound_that_is_no_truth_does_no_harm() {
+        // Brokers from 4.0 on name Produce 0 for the sake of other clients, and reject it (KAFKA-18659).
+        let broker = versions(&[(ApiKey::Produce, 0, 12), (ApiKey::ApiVersions, 0, 4)]);
+        assert_eq!(broker.choose(ApiKey::Produce, i16::MAX), Ok(12));
+        assert_eq!((broker.release(), broker.is_assumed()), ("4.0", false));
+    }
+
+    #[test]
+    fn old_brokers_are_not_asked_by_name_for_what_they_must_not_create() {
+        let request = |names: &[&str], may_create| {
+            let topics = names.iter().map(|name| MetadataRequestTopic {
+                name: Some((*name).into()),
+                ..Default::default()
+            });
+            MetadataRequest {
+                topics: Some(topics.collect()),
+                allow_auto_topic_creation: may_create,
+                ..Default::default()
+            }
+        };
+        let asked = |version, names: &[&str], may_create| {
+            let mut fitted = Request::Metadata(request(names, may_create));
+            fitted.fit(version);
+            fitted.encode(version, 1, "test").unwrap();
+            let Request::Metadata(body) = fitted else {
+                panic!("another request")
+            };
+            body.topics.map(|topics| topics.len())
+        };
+        for version in 0..4 {
+            let all = if version == 0 { Some(0) } else { None };
+            assert_eq!(asked(version, &["t"], false), all);
+            assert_eq!(asked(version, &["t"], true), Some(1));
+            assert_eq!(asked(version, &[], false), Some(0));
+        }
+        assert_eq!(asked(4, &["t"], false), Some(1));
     }
 }

@@ -21,6 +21,8 @@ pub enum Change {
     Fate,
     /// The view of the cluster was refreshed.
     Topics,
+    /// The id by which brokers know the client became known, or never will be; or the last metrics were pushed.
+    Telemetry,
     /// The client was closed, or no address that it was given can ever answer: waiting is of no use.
     Closed,
 }
@@ -36,16 +38,18 @@ impl Change {
             Change::Fate => 1 << 3,
             Change::Topics => 1 << 4,
             Change::Closed => 1 << 5,
+            Change::Telemetry => 1 << 6,
         }
     }
 }
 
-const KINDS: [Change; 6] = [
+const KINDS: [Change; 7] = [
     Change::Records,
     Change::Position,
     Change::Room,
     Change::Fate,
     Change::Topics,
+    Change::Telemetry,
     Change::Closed,
 ];
 
@@ -62,6 +66,11 @@ impl Changes {
             Change::Call(id) => self.calls.push_back(id),
             other => self.kinds |= other.bit(),
         }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kinds == 0 && self.calls.is_empty()
     }
 
     pub(crate) fn poll(&mut self) -> Option<Change> {

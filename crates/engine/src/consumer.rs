@@ -168,6 +168,30 @@ impl Engine<Consumer> {
         fetcher.advance(topic, partition, generation, next_offset)
     }
 
+    /// Notes what a poll returned of a partition, after [`Engine::advance`], for metrics.
+    pub fn handed_out(
+        &mut self,
+        now: Instant,
+        topic: &Arc<str>,
+        partition: i32,
+        records: usize,
+        bytes: usize,
+    ) {
+        let meters = &mut self.core.cluster.context.meters;
+        let fetcher = &self.client.fetcher;
+        fetcher.handed_out(now, meters, (topic, partition), records, bytes);
+    }
+
+    /// Notes that a caller begins to poll, for metrics.
+    pub fn poll_began(&mut self, now: Instant) {
+        self.core.cluster.context.meters.poll_began(now);
+    }
+
+    /// Notes that a poll returns, for metrics.
+    pub fn poll_ended(&mut self, now: Instant) {
+        self.core.cluster.context.meters.poll_ended(now);
+    }
+
     /// Notes that the records at `offset` do not decode: the partition stays there and reports the error until a seek.
     pub fn reject(
         &mut self,
@@ -187,17 +211,29 @@ impl Engine<Consumer> {
         self.client.fetcher.stuck()
     }
 
-    /// Why no records come, if a caller can act on it: [`Engine::stuck`], or no broker can take a request at all. A
-    /// leader that moves, a node that is gone and a partition without a leader do not count: they pass, and are events.
+    /// Why no records come, if a caller can act on it: [`Engine::stuck`], no broker can take a request at all, or the leader
+    /// of a partition does not accept the client. A leader that moves, a node that is gone and a partition without a leader
+    /// do not count: they pass, and are events.
     pub fn delay(&self) -> Option<Error> {
         let cluster = &self.core.cluster;
         let unknown = || {
             let is_blind = cluster.view().nodes().next().is_none();
             cluster.refresh_error().filter(|_| is_blind).cloned()
         };
+        let refused = || {
+            // It is rare, and there may be many partitions.
+            if !cluster.is_refused_by_a_node() {
+                return None;
+            }
+            let fetcher = &self.client.fetcher;
+            self.assignment()
+                .filter_map(|(topic, number, _)| fetcher.partition_delay(cluster, topic, number))
+                .find(Error::is_refusal)
+        };
         self.trouble()
             .or_else(|| self.stuck().cloned())
             .or_else(unknown)
+            .or_else(refused)
     }
 
     /// Why one partition has no known offset or no records, whatever the reason is; `None` if it only has no new

@@ -6,16 +6,19 @@
 //! happened.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use ottla_protocol::Uuid;
 
 use crate::api::{Response, Versions};
 use crate::call::{Asker, Call, CallId, Ticket};
 use crate::change::Change;
-use crate::cluster::{Action, Cluster, LinkId, Next, Orphan, Owner, PartId};
+use crate::cluster::{Action, Cluster, Context, LinkId, Next, Orphan, Owner, PartId};
 use crate::config::Config;
 use crate::dispatch::Dispatch;
 use crate::error::{Error, Kind};
 use crate::metadata::{Metadata, Topic};
+use crate::metrics::Metric;
 use crate::observe::Observer;
 use crate::part::{Client, Core, Part, Reply};
 
@@ -24,17 +27,23 @@ use crate::part::{Client, Core, Part, Reply};
 pub enum Event {
     /// The broker told its versions and accepted the client's identity.
     Up(Versions),
+    /// The broker accepted the client's identity again, which took so long.
+    Renewed(Duration),
     /// A request was answered.
     Answer {
         /// The request's token.
         token: u64,
         /// The answer.
         response: Response,
+        /// The bytes of the request, and of the answer.
+        sizes: (usize, usize),
     },
     /// A request that has no answer was written to the socket.
     Written {
         /// The request's token.
         token: u64,
+        /// Its bytes.
+        bytes: usize,
     },
     /// A request could not be encoded; nothing of it was written.
     Unsendable {
@@ -67,10 +76,17 @@ impl<C: Client> Engine<C> {
 
     /// Takes in what happened to a link.
     pub fn handle(&mut self, now: Instant, link: LinkId, event: Event) {
+        self.core.cluster.context.meters.step(now);
         match event {
             Event::Up(versions) => self.core.cluster.link_up(now, link, versions),
-            Event::Answer { token, response } => self.handle_answer(now, link, token, response),
-            Event::Written { token } => {
+            Event::Renewed(took) => self.core.cluster.context.meters.renewed(now, took),
+            Event::Answer {
+                token,
+                response,
+                sizes,
+            } => self.handle_answer(now, link, token, response, sizes),
+            Event::Written { token, bytes } => {
+                self.core.cluster.written(now, link, bytes);
                 if let Some(Owner::Part(part)) = self.core.cluster.unanswered(link, token) {
                     self.with_part(part, |part, core| part.handle_written(now, core, token));
                 }
@@ -101,12 +117,20 @@ impl<C: Client> Engine<C> {
     }
 
     /// When [`Engine::handle_timeout`] is due; may be early.
+    #[inline]
     pub fn next_timeout(&self) -> Option<Instant> {
         self.core.cluster.context.alarm()
     }
 
+    /// Whether there is an action, a change or an event to take.
+    #[inline]
+    pub fn has_output(&self) -> bool {
+        self.core.cluster.has_output()
+    }
+
     /// The next thing to send on `link`. After `None`, an [`Action::Wake`] says when to ask again.
     pub fn poll_send(&mut self, now: Instant, link: LinkId) -> Option<Dispatch> {
+        self.core.cluster.context.meters.step(now);
         if self.core.cluster.is_throttled(now, link) {
             self.core.cluster.not_woken(link);
             return None;
@@ -119,6 +143,11 @@ impl<C: Client> Engine<C> {
                     self.settle(now);
                 }
                 Next::Nothing => break,
+            }
+        }
+        if self.core.telemetry.is_due_on(link) {
+            if let Some(push) = self.next_push(now, link) {
+                return Some(push);
             }
         }
         let mut number = 0;
@@ -144,16 +173,19 @@ impl<C: Client> Engine<C> {
     }
 
     /// The next thing to do.
+    #[inline]
     pub fn poll_action(&mut self) -> Option<Action> {
         self.core.cluster.poll_action()
     }
 
     /// The next change that a waiting caller may wait for.
+    #[inline]
     pub fn poll_change(&mut self) -> Option<Change> {
         self.core.cluster.context.changes.poll()
     }
 
     /// The events since the last drain.
+    #[inline]
     pub fn observer(&mut self) -> &mut Observer {
         &mut self.core.cluster.context.observer
     }
@@ -181,16 +213,73 @@ impl<C: Client> Engine<C> {
 
     /// Fails everything undecided with `cause` and closes every link. Nothing can be started afterwards.
     pub fn close(&mut self, now: Instant, cause: &Error) {
+        self.core.cluster.context.meters.step(now);
         self.closed.get_or_insert_with(|| cause.clone());
         self.core.calls.abort(&mut self.core.cluster, cause);
+        self.core.telemetry.stop(&mut self.core.cluster);
         self.each_part(|part, core| part.abort(now, core, cause));
-        self.core.cluster.close_all(cause);
+        self.core.cluster.close_all(now, cause);
         self.settle(now);
     }
 
     /// The cause given to [`Engine::close`].
+    #[inline]
     pub fn closed(&self) -> Option<&Error> {
         self.closed.as_ref()
+    }
+
+    /// All metrics of this client at this moment, named as Kafka's Java client names them.
+    pub fn metrics(&mut self, now: Instant) -> Vec<Metric> {
+        self.core.cluster.measure();
+        self.each_part(|part, core| part.measure(&mut core.cluster.context.meters));
+        let Context { meters, config, .. } = &mut self.core.cluster.context;
+        meters.read(now, config)
+    }
+
+    /// Says what time of day it is, in ns since 1970 UTC: metrics that are pushed to brokers carry it.
+    pub fn set_time_of_day(&mut self, now: Instant, ns: u64) {
+        self.core.telemetry.set_time_of_day(now, ns);
+        self.core.cluster.context.meters.set_started(ns);
+    }
+
+    /// A caller wants to know the id that brokers know this client by (KIP-714); connects if need be.
+    /// [`Change::Telemetry`] says when to look at [`Engine::instance`] again.
+    pub fn want_instance(&mut self, now: Instant) {
+        self.core.telemetry.want_instance();
+        self.settle(now);
+    }
+
+    /// The id that brokers know this client by, or why there is none; `None` while it may come.
+    pub fn instance(&self) -> Option<Result<Uuid, Error>> {
+        self.core.telemetry.instance()
+    }
+
+    /// The client is about to close: pushes metrics for the last time, if a broker wants any. True if that takes a moment;
+    /// [`Change::Telemetry`] says when to look at [`Engine::is_leaving`] again.
+    pub fn take_leave(&mut self, now: Instant) -> bool {
+        if self.closed.is_some() {
+            return false;
+        }
+        let leaves = self.core.telemetry.take_leave(now);
+        if leaves {
+            self.settle(now);
+        }
+        self.is_leaving()
+    }
+
+    /// Whether the last push is still on its way.
+    pub fn is_leaving(&self) -> bool {
+        self.core.telemetry.is_leaving()
+    }
+
+    fn next_push(&mut self, now: Instant, link: LinkId) -> Option<Dispatch> {
+        let metrics = self.metrics(now);
+        let Core {
+            cluster, telemetry, ..
+        } = &mut self.core;
+        let push = telemetry.push(now, cluster, link, metrics)?;
+        cluster.sent(now, link, push.token(), Owner::Telemetry, push.about());
+        Some(push)
     }
 
     /// The view of the cluster.
@@ -238,12 +327,26 @@ impl<C: Client> Engine<C> {
         self.core.cluster.config()
     }
 
-    fn handle_answer(&mut self, now: Instant, link: LinkId, token: u64, response: Response) {
-        let Core { cluster, calls, .. } = &mut self.core;
-        let Some((owner, version)) = cluster.answered(now, link, token) else {
+    fn handle_answer(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        token: u64,
+        response: Response,
+        sizes: (usize, usize),
+    ) {
+        let Core {
+            cluster,
+            calls,
+            telemetry,
+            ..
+        } = &mut self.core;
+        let Some((owner, version)) = cluster.answered(now, link, token, sizes) else {
             return;
         };
-        if let Some(pause) = response.throttle(version) {
+        let pause = response.throttle(version);
+        cluster.context.meters.throttled(now, pause);
+        if let Some(pause) = pause {
             cluster.throttle(now, link, response.api(), pause);
         }
         match (owner, response) {
@@ -254,6 +357,9 @@ impl<C: Client> Engine<C> {
                 cluster.handle_coordinator(now, token, &answer);
             }
             (Owner::Call, response) => calls.handle_answer(now, cluster, token, link, response),
+            (Owner::Telemetry, response) => {
+                telemetry.handle_answer(now, cluster, token, &response);
+            }
             (Owner::Part(part), response) => {
                 let reply = Reply {
                     link,
@@ -267,11 +373,19 @@ impl<C: Client> Engine<C> {
     }
 
     fn handle_orphan(&mut self, now: Instant, orphan: Orphan) {
-        let Core { cluster, calls, .. } = &mut self.core;
+        let Core {
+            cluster,
+            calls,
+            telemetry,
+            ..
+        } = &mut self.core;
         match orphan.owner {
             Owner::View => cluster.refresh_failed(now, orphan.error),
             Owner::Coordinators => cluster.coordinator_failed(now, orphan),
             Owner::Call => calls.handle_orphan(now, cluster, &orphan),
+            Owner::Telemetry => {
+                telemetry.handle_orphan(now, cluster, orphan.token, &orphan.error);
+            }
             Owner::Part(part) => {
                 self.with_part(part, |part, core| part.handle_orphan(now, core, orphan));
             }
@@ -296,6 +410,7 @@ impl<C: Client> Engine<C> {
 
     /// Follows up on what happened until nothing more follows from it.
     pub(crate) fn settle(&mut self, now: Instant) {
+        self.core.cluster.context.meters.step(now);
         self.hand_out(now);
         loop {
             let exchanged = self.closed.is_none() && self.pump(now);
@@ -309,6 +424,7 @@ impl<C: Client> Engine<C> {
     fn pump(&mut self, now: Instant) -> bool {
         self.core.cluster.pump(now);
         self.core.calls.pump(now, &mut self.core.cluster);
+        self.core.telemetry.pump(now, &mut self.core.cluster);
         let exchanged = self.client.exchange(now, &mut self.core);
         self.each_part(|part, core| part.pump(now, core));
         // A part may have wanted a topic, or the coordinator of a call.

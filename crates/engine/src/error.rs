@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use ottla_protocol::ErrorCode;
 
+use crate::release::Era;
+
 /// Who is at fault, by which a handler decides what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -19,8 +21,12 @@ pub enum Kind {
     TooLarge,
     /// No broker could be reached, or the connection broke.
     Unreachable,
-    /// Something listens there, and it is not a Kafka broker speaking plaintext.
+    /// The name of a broker's host is not known to the DNS.
+    Unresolved,
+    /// Something listens there, and it is not a Kafka broker, or not one that speaks the protocol chosen.
     NotKafka,
+    /// The broker does not accept who this client is, or the client does not accept who the broker is.
+    Authentication,
     /// The deadline passed while a broker was reachable.
     Timeout,
     /// The broker answered with an error code.
@@ -44,6 +50,17 @@ pub enum Written {
     Unknown,
 }
 
+/// What the end of a connection tells about the age of its broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// Brokers before 0.10 end it like this; others may, too.
+    Suspect,
+    /// It is a broker of this era.
+    Proven(Era),
+    /// It is not a broker of the era that it was taken for.
+    Refuted,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Facts {
     kind: Kind,
@@ -56,6 +73,7 @@ struct Facts {
     partition: Option<i32>,
     attempts: u32,
     written: Option<Written>,
+    evidence: Option<Evidence>,
 }
 
 /// An error of a client operation. Cheap to clone: one failure is often reported to many waiters.
@@ -69,13 +87,14 @@ impl Error {
             kind,
             message: message.into(),
             code: None,
-            retriable: matches!(kind, Kind::Unreachable | Kind::Timeout),
+            retriable: matches!(kind, Kind::Unreachable | Kind::Unresolved | Kind::Timeout),
             broker: None,
             api: None,
             topic: None,
             partition: None,
             attempts: 0,
             written: None,
+            evidence: None,
         }))
     }
 
@@ -138,6 +157,18 @@ impl Error {
         self
     }
 
+    /// Says what it tells about the age of the broker.
+    #[must_use]
+    pub(crate) fn telling(mut self, evidence: Option<Evidence>) -> Error {
+        Arc::make_mut(&mut self.0).evidence = evidence;
+        self
+    }
+
+    /// What it tells about the age of the broker.
+    pub(crate) fn evidence(&self) -> Option<Evidence> {
+        self.0.evidence
+    }
+
     /// Overrides whether trying again can help.
     #[must_use]
     pub fn retriable_is(mut self, retriable: bool) -> Error {
@@ -154,6 +185,21 @@ impl Error {
         self
     }
 
+    /// The same facts, with `text` put after the message.
+    #[must_use]
+    pub fn adding(mut self, text: impl fmt::Display) -> Error {
+        let facts = Arc::make_mut(&mut self.0);
+        facts.message = format!("{}; {text}", facts.message);
+        self
+    }
+
+    /// The same facts, with `more` put behind the message.
+    #[must_use]
+    pub fn and_say(mut self, more: &str) -> Error {
+        Arc::make_mut(&mut self.0).message.push_str(more);
+        self
+    }
+
     /// Who is at fault.
     pub fn kind(&self) -> Kind {
         self.0.kind
@@ -167,6 +213,25 @@ impl Error {
     /// The broker's error code, if it answered with one.
     pub fn code(&self) -> Option<ErrorCode> {
         self.0.code
+    }
+
+    /// Whether a connection failed for a reason that no further attempt changes: the peer is not a broker, or one of the two does
+    /// not accept the other.
+    pub fn is_final(&self) -> bool {
+        self.kind() == Kind::NotKafka || self.is_refusal()
+    }
+
+    /// Whether the broker does not accept who this client is, or the client does not accept who the broker is.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.kind() == Kind::Authentication
+            || matches!(
+                self.code(),
+                Some(
+                    ErrorCode::SASL_AUTHENTICATION_FAILED
+                        | ErrorCode::UNSUPPORTED_SASL_MECHANISM
+                        | ErrorCode::ILLEGAL_SASL_STATE
+                )
+            )
     }
 
     /// Whether the same call may succeed later.
@@ -205,10 +270,41 @@ impl Error {
     }
 }
 
+/// Begins what an error of authorization says. Brokers do not tell whom they take the client for.
+const PRINCIPAL: &str = "the principal that this client authenticates as needs an ACL that allows";
+
+/// The permission without which a broker answers this API with such a code, in the words of Kafka's ACLs; `None` for codes that
+/// are about something else.
+fn lacking(code: ErrorCode, api: Option<&'static str>) -> Option<&'static str> {
+    Some(match (code, api) {
+        (ErrorCode::TOPIC_AUTHORIZATION_FAILED, Some("Produce")) => "WRITE on the topic",
+        (ErrorCode::TOPIC_AUTHORIZATION_FAILED, Some("Fetch" | "DescribeProducers")) => {
+            "READ on the topic"
+        }
+        (ErrorCode::TOPIC_AUTHORIZATION_FAILED, Some("CreateTopics")) => {
+            "CREATE on the topic or the cluster"
+        }
+        (ErrorCode::TOPIC_AUTHORIZATION_FAILED, Some("DeleteTopics")) => "DELETE on the topic",
+        (ErrorCode::TOPIC_AUTHORIZATION_FAILED, _) => "DESCRIBE on the topic",
+        (ErrorCode::CLUSTER_AUTHORIZATION_FAILED, Some("InitProducerId")) => {
+            "IDEMPOTENT_WRITE on the cluster or, from Kafka 2.8 on, WRITE on any topic; without it there is \
+             enable.idempotence=false"
+        }
+        (ErrorCode::CLUSTER_AUTHORIZATION_FAILED, _) => "this on the cluster",
+        (ErrorCode::GROUP_AUTHORIZATION_FAILED, _) => "this on the group",
+        (ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _) => "this on the transactional id",
+        (ErrorCode::DELEGATION_TOKEN_AUTHORIZATION_FAILED, _) => "this on the delegation token",
+        _ => return None,
+    })
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;
         f.write_str(&facts.message)?;
+        if let Some(lacking) = facts.code.and_then(|code| lacking(code, facts.api)) {
+            write!(f, "; {PRINCIPAL} {lacking}")?;
+        }
         let mut open = " (";
         let mut fact = |f: &mut fmt::Formatter<'_>, name: &str, value: &dyn fmt::Display| {
             write!(f, "{open}{name} {value}")?;
@@ -271,5 +367,25 @@ mod tests {
         );
         assert!(error.is_retriable());
         assert_eq!(Error::new(Kind::Closed, "closed").to_string(), "closed");
+    }
+
+    #[test]
+    fn a_denial_says_what_must_be_allowed() {
+        let topic: Arc<str> = "flights".into();
+        for (api, operation) in [
+            ("Produce", "WRITE"),
+            ("Fetch", "READ"),
+            ("Metadata", "DESCRIBE"),
+            ("DeleteTopics", "DELETE"),
+        ] {
+            let error = Error::from_code(ErrorCode::TOPIC_AUTHORIZATION_FAILED, None);
+            assert_eq!(
+                error.calling(api).topic_is(&topic).to_string(),
+                format!(
+                    "TOPIC_AUTHORIZATION_FAILED; the principal that this client authenticates as needs an ACL that allows \
+                     {operation} on the topic (topic flights, api {api})"
+                )
+            );
+        }
     }
 }

@@ -3,8 +3,9 @@
 //! * [`config`]: the table of properties.
 //! * [`engine`]: a whole client. [`producer`], [`consumer`] and [`admin`] are compositions of [`part`]s.
 //! * [`call`]: a question to brokers with one result, retried until then; an API or a family of APIs in each file.
+//! * [`credentials`]: what a client gets from outside to prove who it is.
 //! * [`connection`]: one connection's stages, from versions and authentication ([`sasl`]) to requests.
-//! * [`observe`]: what happened, as events.
+//! * [`observe`]: what happened, as events. [`metrics`]: how much of it, as numbers.
 //!
 //! `now` is an argument everywhere; bytes come in and go out; chance comes from a seed. So a test is a script, and a
 //! simulation repeats itself.
@@ -17,22 +18,26 @@ mod cluster;
 pub mod config;
 pub mod connection;
 pub mod consumer;
+pub mod credentials;
 pub mod dispatch;
 pub mod engine;
 pub mod error;
 pub mod fetch;
 pub mod metadata;
+pub mod metrics;
 pub mod observe;
 pub mod part;
 pub mod produce;
 pub mod producer;
 mod random;
+pub mod release;
 pub mod sasl;
 #[cfg(test)]
 mod script;
+mod telemetry;
 
 pub use change::Change;
-pub use cluster::{Action, CoordinatorType, LinkId};
+pub use cluster::{Action, CoordinatorType, Expected, LinkId};
 pub use config::{Config, ConfigError, Role};
 pub use connection::frame;
 pub use engine::Engine;

@@ -8,12 +8,16 @@ use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
 use ottla_protocol::{ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
+use crate::config::is_host;
 use crate::error::Error;
 use crate::observe::{Observed, Observer};
 
 /// The first version of Metadata whose leader epochs can be relied on: before it, a broker tells old ones for as long as
 /// replicas are being reassigned, and a Fetch that carries one is fenced.
 const RELIABLE_EPOCHS: i16 = 9;
+
+/// At so many brokers no more are taken from answers other than Metadata's: nobody may make the view grow without end.
+const MOST_MET: usize = 4096;
 
 /// A broker as the cluster advertises it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,19 @@ pub struct Node {
     pub port: u16,
     /// Its rack, if it names one.
     pub rack: Option<String>,
+}
+
+impl Node {
+    /// A broker as an answer names it; `None` where it could not be connected to. No broker has a negative id.
+    pub(crate) fn new(id: i32, host: &str, port: i32, rack: Option<String>) -> Option<Node> {
+        let port = u16::try_from(port).ok().filter(|port| *port != 0)?;
+        (id >= 0 && is_host(host)).then(|| Node {
+            id,
+            host: host.to_owned(),
+            port,
+            rack,
+        })
+    }
 }
 
 /// A partition.
@@ -60,6 +77,7 @@ pub struct Metadata {
     names: FxHashMap<Uuid, Arc<str>>,
     problems: FxHashMap<Arc<str>, Problem>,
     controller: i32,
+    cluster_id: Option<String>,
 }
 
 /// Why a topic is not known.
@@ -84,6 +102,11 @@ impl Metadata {
     /// The controller's id; `None` if there is none.
     pub fn controller(&self) -> Option<i32> {
         (self.controller >= 0).then_some(self.controller)
+    }
+
+    /// The cluster's id, if a broker told it.
+    pub fn cluster_id(&self) -> Option<&str> {
+        self.cluster_id.as_deref()
     }
 
     /// The topic with this name, if it is known to exist.
@@ -127,19 +150,14 @@ impl Metadata {
             .iter()
             .rev() // of duplicates the first wins
             .filter_map(|broker| {
-                let port = u16::try_from(broker.port).ok().filter(|port| *port != 0)?;
                 let rack = broker.rack.as_ref().map(|rack| rack.to_string());
-                Some((
-                    broker.node_id,
-                    Node {
-                        id: broker.node_id,
-                        host: broker.host.to_string(),
-                        port,
-                        rack,
-                    },
-                ))
+                Node::new(broker.node_id, &broker.host, broker.port, rack)
             })
+            .map(|node| (node.id, node))
             .collect();
+        if let Some(cluster_id) = &answer.cluster_id {
+            self.cluster_id = Some(cluster_id.to_string());
+        }
         self.controller = answer.controller_id;
         for topic in &answer.topics {
             self.update_topic(topic, version >= RELIABLE_EPOCHS, observer);
@@ -228,6 +246,23 @@ impl Metadata {
             });
         }
         self.problems.insert(name, Problem { code, last_id });
+    }
+
+    /// Takes in a broker that an answer named beside a new leader (KIP-951). Its rack is not told there.
+    pub(crate) fn meet(&mut self, mut node: Node) {
+        match self.nodes.get(&node.id) {
+            Some(known) => node.rack.clone_from(&known.rack),
+            None if self.nodes.len() >= MOST_MET => return,
+            None => {}
+        }
+        self.nodes.insert(node.id, node);
+    }
+
+    /// Forgets the brokers and which cluster they are. Topics are kept, to recognize them if they are the same.
+    pub(crate) fn forget_nodes(&mut self) {
+        self.nodes.clear();
+        self.controller = -1;
+        self.cluster_id = None;
     }
 
     /// Takes in a leader that a Produce or Fetch answer hinted at (KIP-951), if it is newer than what is known.

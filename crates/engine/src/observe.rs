@@ -45,6 +45,22 @@ pub enum Observed {
         /// Until the next attempt.
         pause: Duration,
     },
+    /// Files of certificates or keys changed, and what they hold now cannot be used: what they held before is kept.
+    CertificatesKept {
+        /// Why, with the file.
+        cause: Error,
+    },
+    /// A broker does not tell its versions. It is used as one of a release before 0.10.
+    VersionsAssumed {
+        /// `host:port`.
+        broker: String,
+        /// The release.
+        release: &'static str,
+        /// How that is known.
+        reason: &'static str,
+        /// How long that holds for new connections.
+        lasts: Duration,
+    },
     /// A connection that was ready broke.
     Disconnected {
         /// `host:port`.
@@ -58,6 +74,8 @@ pub enum Observed {
         broker: String,
         /// The API's name in the protocol.
         api: &'static str,
+        /// The version of both.
+        version: i16,
         /// From sending to the answer.
         took: Duration,
     },
@@ -78,6 +96,11 @@ pub enum Observed {
         attempts: u32,
         /// Until the next attempt.
         pause: Duration,
+    },
+    /// The client forgets the brokers that it knew, and begins again at the bootstrap servers (KIP-899, KIP-1102).
+    Rebootstrapped {
+        /// Why.
+        cause: Error,
     },
     /// A partition has another leader.
     LeaderMoved {
@@ -126,6 +149,15 @@ pub enum Observed {
         /// Why.
         reason: &'static str,
     },
+    /// A partition is read at a replica that is nearer than its leader (KIP-392).
+    ReplicaChosen {
+        /// The topic.
+        topic: Arc<str>,
+        /// The partition.
+        partition: i32,
+        /// The id of the broker that has it.
+        node: i32,
+    },
     /// A partition cannot be read until a seek.
     PartitionStuck {
         /// The topic.
@@ -155,6 +187,11 @@ pub enum Observed {
         /// Why, with topic and partition, and whether they may have been written.
         cause: Error,
     },
+    /// The brokers cannot recognize repeats, and idempotence was not asked for by name: the producer does without.
+    IdempotenceOff {
+        /// What the brokers lack.
+        cause: Error,
+    },
     /// The producer has an identity (KIP-98) or a new epoch of it (KIP-360).
     ProducerIdentified {
         /// The producer id.
@@ -179,8 +216,13 @@ impl Observed {
             | Observed::Retried { .. }
             | Observed::LeaderMoved { .. }
             | Observed::PartitionsAdded { .. }
+            | Observed::ReplicaChosen { .. }
             | Observed::ProducerIdentified { .. } => Level::Info,
             Observed::ConnectFailed { .. }
+            | Observed::CertificatesKept { .. }
+            | Observed::VersionsAssumed { .. }
+            | Observed::IdempotenceOff { .. }
+            | Observed::Rebootstrapped { .. }
             | Observed::TopicMissing { .. }
             | Observed::TopicRecreated { .. }
             | Observed::OffsetReset { .. }
@@ -194,17 +236,23 @@ impl Observed {
         match self {
             Observed::Connected { .. }
             | Observed::ConnectFailed { .. }
+            | Observed::CertificatesKept { .. }
+            | Observed::VersionsAssumed { .. }
             | Observed::Disconnected { .. }
             | Observed::Answered { .. }
             | Observed::Throttled { .. }
             | Observed::Retried { .. } => "connection",
             Observed::LeaderMoved { .. }
+            | Observed::Rebootstrapped { .. }
             | Observed::PartitionsAdded { .. }
             | Observed::TopicRecreated { .. }
             | Observed::TopicMissing { .. } => "cluster",
-            Observed::OffsetReset { .. } | Observed::PartitionStuck { .. } => "consumer",
+            Observed::OffsetReset { .. }
+            | Observed::ReplicaChosen { .. }
+            | Observed::PartitionStuck { .. } => "consumer",
             Observed::BatchSent { .. }
             | Observed::BatchFailed { .. }
+            | Observed::IdempotenceOff { .. }
             | Observed::ProducerIdentified { .. } => "producer",
         }
     }
@@ -231,11 +279,33 @@ impl fmt::Display for Observed {
                 cause.message(),
                 pause.as_millis()
             ),
+            Observed::CertificatesKept { cause } => write!(
+                f,
+                "changed certificates or keys cannot be used, and the earlier ones are kept: {}",
+                cause.message()
+            ),
+            Observed::VersionsAssumed {
+                broker,
+                release,
+                reason,
+                lasts,
+            } => write!(
+                f,
+                "{broker} does not tell its versions and is used as a broker of Kafka {release}: {reason}; new connections \
+                 go by this for {} ms (api.version.fallback.ms)",
+                lasts.as_millis()
+            ),
             Observed::Disconnected { broker, cause } => {
                 write!(f, "disconnected from {broker}: {}", cause.message())
             }
-            Observed::Answered { broker, api, took } => {
-                write!(f, "{broker} answered {api} in {} us", took.as_micros())
+            Observed::Answered {
+                broker,
+                api,
+                version,
+                took,
+            } => {
+                let micros = took.as_micros();
+                write!(f, "{broker} answered {api} {version} in {micros} us")
             }
             Observed::Throttled { broker, api, pause } => write!(
                 f,
@@ -251,6 +321,13 @@ impl fmt::Display for Observed {
                 "retry in {} ms after attempt {attempts}: {cause}",
                 pause.as_millis()
             ),
+            Observed::Rebootstrapped { cause } => {
+                write!(
+                    f,
+                    "beginning again at the bootstrap servers: {}",
+                    cause.message()
+                )
+            }
             Observed::LeaderMoved {
                 topic,
                 partition,
@@ -289,6 +366,14 @@ impl fmt::Display for Observed {
                 }
                 write!(f, "to {to}: {reason}")
             }
+            Observed::ReplicaChosen {
+                topic,
+                partition,
+                node,
+            } => write!(
+                f,
+                "{topic}-{partition} is read at broker {node}, which is nearer than its leader"
+            ),
             Observed::PartitionStuck {
                 topic,
                 partition,
@@ -311,6 +396,12 @@ impl fmt::Display for Observed {
             Observed::BatchFailed { records, cause } => {
                 write!(f, "batch of {records} records was given up: {cause}")
             }
+            Observed::IdempotenceOff { cause } => write!(
+                f,
+                "idempotence is off, a retry may write a record twice: {}; enable.idempotence=false says that this is \
+                 known, enable.idempotence=true makes it an error",
+                cause.message()
+            ),
             Observed::ProducerIdentified { id, epoch } => {
                 write!(f, "producer id {id}, epoch {epoch}")
             }
@@ -349,6 +440,7 @@ impl Default for Observer {
 
 impl Observer {
     /// Events below `level` are not even made.
+    #[inline]
     pub fn listen(&mut self, level: Level) {
         self.level = level;
     }
@@ -368,6 +460,12 @@ impl Observer {
             self.dropped += 1;
         }
         self.events.push_back(event);
+    }
+
+    /// Whether all events were drained.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
     }
 
     /// The oldest event that was not drained yet.
@@ -415,6 +513,7 @@ mod tests {
         let answered = Observed::Answered {
             broker: "b:1".into(),
             api: "Fetch",
+            version: 4,
             took: Duration::from_millis(2),
         };
         observer.tell(answered.clone());

@@ -12,20 +12,25 @@ use crate::call::{Asker, Call, CallId, Calls, Ended};
 use crate::cluster::{Cluster, LinkId, Orphan, PartId};
 use crate::dispatch::Dispatch;
 use crate::error::Error;
+use crate::metrics::Meters;
+use crate::telemetry::Telemetry;
 
 /// What all parts of a client share.
 #[derive(Debug)]
 pub struct Core {
     pub(crate) cluster: Cluster,
     pub(crate) calls: Calls,
+    pub(crate) telemetry: Telemetry,
     /// The part whose turn it is.
     part: PartId,
 }
 
 impl Core {
     pub(crate) fn new(cluster: Cluster) -> Core {
+        let pushes = cluster.config().metrics_push;
         Core {
             cluster,
+            telemetry: Telemetry::new(pushes),
             calls: Calls::default(),
             part: PartId(0),
         }
@@ -90,6 +95,9 @@ pub(crate) trait Part: fmt::Debug + Send {
     ) -> Option<Dispatch> {
         None
     }
+
+    /// Somebody reads the metrics: sets the gauges that this part knows.
+    fn measure(&self, _meters: &mut Meters) {}
 
     /// The client closes: everything undecided fails with `cause`.
     fn abort(&mut self, _now: Instant, _core: &mut Core, _cause: &Error) {}

@@ -1,7 +1,7 @@
 //! A producer: [`Accumulator`] and [`Identification`] on one view of the cluster.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::config::Config;
 use crate::engine::{Engine, closed_error};
@@ -13,6 +13,17 @@ use crate::produce::append::NewRecord;
 use crate::produce::identity::Identification;
 
 pub use crate::produce::{Appended, Done, NotAppended, Stored, check_topic};
+
+/// What a caller waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// Room in the buffer.
+    Room,
+    /// The partitions of a topic.
+    Topic,
+    /// The fate of all records.
+    Flush,
+}
 
 /// The parts that make an [`Engine`] a producer. Each batch is opened with a `T`, which comes back with the batch's
 /// fate.
@@ -119,6 +130,36 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         self.client.accumulator.is_decided(mark)
     }
 
+    /// Notes that a caller waits for room in the buffer, or no longer does, for metrics.
+    pub fn set_waiting(&mut self, waits: bool) {
+        let waiting = &mut self.core.cluster.context.meters.sending.waiting;
+        *waiting = if waits {
+            *waiting + 1
+        } else {
+            waiting.saturating_sub(1)
+        };
+    }
+
+    /// Notes how long a caller waited, for metrics.
+    pub fn waited(&mut self, now: Instant, what: Waited, took: Duration) {
+        let meters = &mut self.core.cluster.context.meters;
+        let at = meters.at(now);
+        let sending = &mut meters.sending;
+        let sensor = match what {
+            Waited::Room => &mut sending.waited_for_room,
+            Waited::Topic => &mut sending.waited_for_topics,
+            Waited::Flush => &mut sending.flushed,
+        };
+        sensor.record(&at, took.as_nanos() as f64);
+    }
+
+    /// Notes that a send failed for want of room, for metrics.
+    pub fn exhausted(&mut self, now: Instant) {
+        let meters = &mut self.core.cluster.context.meters;
+        let at = meters.at(now);
+        meters.sending.exhausted.count(&at);
+    }
+
     /// Why records still have no fate, as far as known; else an error that names the first partition with such records.
     pub fn delay(&self) -> Option<Error> {
         self.client.accumulator.delay(&self.core.cluster)
@@ -147,6 +188,9 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Composition for Producer<T> {
         }
         if let Some(error) = identification.take_refusal() {
             accumulator.fail_all_unsent(&mut core.cluster, &error);
+        }
+        if identification.is_absent() {
+            accumulator.do_without_identity();
         }
         let current = identification.current();
         accumulator.set_identity(current);

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_protocol::messages::api_versions_response::ApiVersion;
-use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
-use ottla_protocol::messages::{ApiVersionsResponse, InitProducerIdResponse, MetadataResponse};
-use ottla_protocol::{ErrorCode, Uuid};
+use ottla_protocol::messages::{
+    ApiVersionsResponse, InitProducerIdResponse, MetadataRequest, MetadataResponse,
+};
+use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
 use crate::api::{HIGHEST, Request, Response, Versions};
-use crate::cluster::{Action, LinkId};
+use crate::cluster::{Action, Expected, LinkId};
 use crate::config::{Config, Role};
 use crate::dispatch::Outgoing;
 use crate::engine::{Engine, Event};
@@ -25,6 +26,8 @@ pub(crate) struct Asked {
     pub(crate) link: LinkId,
     pub(crate) token: u64,
     pub(crate) request: Request,
+    /// The version that the client chose.
+    pub(crate) version: i16,
 }
 
 pub(crate) struct Script<W> {
@@ -35,9 +38,30 @@ pub(crate) struct Script<W> {
     /// The byte that the ids of all topics consist of, where a test sets one.
     pub(crate) topic_id: Option<u8>,
     pub(crate) nodes: i32,
+    /// Whether brokers take metrics of clients.
+    pub(crate) telemetry: bool,
     /// Addresses that refuse connections.
     pub(crate) dead: Vec<String>,
+    /// What every dial fails with, if it is set.
+    pub(crate) refusal: Option<Error>,
+    /// Names that the DNS does not know.
+    pub(crate) unknown: Vec<String>,
+    /// The addresses at which they fail so; none stands for all.
+    pub(crate) refusing: Vec<String>,
     pub(crate) dials: Vec<String>,
+    /// What every broker speaks.
+    pub(crate) versions: Versions,
+    /// Whom each dial is meant for.
+    pub(crate) expected: Vec<Option<Expected>>,
+    /// Whether brokers can tell whom a connection is meant for, and their cluster's id.
+    pub(crate) checks: bool,
+    pub(crate) cluster_id: Option<&'static str>,
+    /// How long each dial may take.
+    pub(crate) setup: Vec<Duration>,
+    /// The code that Metadata returns.
+    pub(crate) metadata_code: ErrorCode,
+    /// Whether requests for metadata are never answered.
+    pub(crate) metadata_silent: bool,
     /// The topics of each Metadata request, and whether it may create them.
     pub(crate) metadata_asked: Vec<(Vec<String>, bool)>,
     pub(crate) producer_ids: i64,
@@ -59,16 +83,36 @@ pub(crate) fn config(role: Role, pairs: &[(&'static str, &'static str)]) -> Arc<
     Arc::new(Config::parse(role, bootstrap.chain(pairs.iter().copied())).unwrap())
 }
 
-/// A broker that speaks every API of the table.
+/// A broker that speaks every API of the table, but takes no metrics of clients.
 pub(crate) fn versions() -> Versions {
-    let api_keys = HIGHEST
+    speaking(false, false)
+}
+
+/// A broker that speaks every API of the table, but takes metrics of clients only if `telemetry` says so. One that `checks`
+/// knows whom connections are meant for.
+fn speaking(telemetry: bool, checks: bool) -> Versions {
+    let mut api_keys: Vec<_> = HIGHEST
         .iter()
+        .filter(|(api, _)| {
+            telemetry
+                || !matches!(
+                    api,
+                    ApiKey::GetTelemetrySubscriptions | ApiKey::PushTelemetry
+                )
+        })
         .map(|&(api, max_version)| ApiVersion {
             api_key: api.as_i16(),
             max_version,
             ..Default::default()
         })
         .collect();
+    if checks {
+        api_keys.push(ApiVersion {
+            api_key: ApiKey::ApiVersions.as_i16(),
+            max_version: 5,
+            ..Default::default()
+        });
+    }
     Versions::new(&ApiVersionsResponse {
         api_keys,
         ..Default::default()
@@ -83,8 +127,19 @@ impl<W: Client> Script<W> {
             topics: vec![("t", vec![1, 2])],
             topic_id: None,
             nodes: 2,
+            telemetry: false,
             dead: Vec::new(),
+            refusal: None,
+            unknown: Vec::new(),
+            refusing: Vec::new(),
             dials: Vec::new(),
+            versions: versions(),
+            expected: Vec::new(),
+            checks: false,
+            cluster_id: None,
+            setup: Vec::new(),
+            metadata_code: ErrorCode::NONE,
+            metadata_silent: false,
             metadata_asked: Vec::new(),
             producer_ids: 0,
             producer_id_code: ErrorCode::NONE,
@@ -101,21 +156,7 @@ impl<W: Client> Script<W> {
                 idle = false;
                 self.act(action);
             }
-            let links: VecDeque<_> = self.links.iter().map(|(link, _)| *link).collect();
-            for link in links {
-                while let Some(dispatch) = self.engine.poll_send(self.now, link) {
-                    idle = false;
-                    let Outgoing { token, request, .. } = dispatch.into_outgoing().unwrap();
-                    self.serve(
-                        Asked {
-                            link,
-                            token,
-                            request,
-                        },
-                        &mut asked,
-                    );
-                }
-            }
+            idle &= !self.serve_all(&mut asked);
             if idle {
                 return asked;
             }
@@ -152,6 +193,7 @@ impl<W: Client> Script<W> {
             Event::Answer {
                 token: asked.token,
                 response,
+                sizes: (100, 200),
             },
         );
     }
@@ -167,16 +209,38 @@ impl<W: Client> Script<W> {
         &self.links.iter().find(|(id, _)| *id == link).unwrap().1
     }
 
-    fn act(&mut self, action: Action) {
+    /// The hosts that are connected, in the order of their dials.
+    pub(crate) fn connected(&self) -> Vec<&str> {
+        self.links.iter().map(|(_, host)| &**host).collect()
+    }
+
+    pub(crate) fn act(&mut self, action: Action) {
         match action {
-            Action::Dial { link, host, .. } => {
+            Action::Dial {
+                link,
+                host,
+                timeout,
+                expected,
+                ..
+            } => {
+                self.expected.push(expected);
                 self.dials.push(host.clone());
-                if self.dead.contains(&host) {
-                    let cause = Error::new(Kind::Unreachable, "connection refused");
+                self.setup.push(timeout);
+                let dead = || Error::new(Kind::Unreachable, "connection refused");
+                let dead = self.dead.contains(&host).then(dead);
+                let unknown = || Error::new(Kind::Unresolved, "the name is unknown");
+                let unknown = self.unknown.contains(&host).then(unknown);
+                let refuses = self.refusing.is_empty() || self.refusing.contains(&host);
+                let refusal = self.refusal.clone().filter(|_| refuses);
+                if let Some(cause) = refusal.or(dead).or(unknown) {
                     self.engine.handle(self.now, link, Event::Down(cause));
                 } else {
                     self.links.push((link, host));
-                    self.engine.handle(self.now, link, Event::Up(versions()));
+                    let versions = match (self.telemetry, self.checks) {
+                        (false, false) => self.versions.clone(),
+                        (telemetry, checks) => speaking(telemetry, checks),
+                    };
+                    self.engine.handle(self.now, link, Event::Up(versions));
                 }
             }
             Action::Close(link) => self.links.retain(|(id, _)| *id != link),
@@ -184,10 +248,49 @@ impl<W: Client> Script<W> {
         }
     }
 
+    /// Serves what links have to send, as far as the test need not. Returns the rest.
+    pub(crate) fn serve_once(&mut self) -> Vec<Asked> {
+        let mut rest = Vec::new();
+        self.serve_all(&mut rest);
+        rest
+    }
+
+    fn serve_all(&mut self, rest: &mut Vec<Asked>) -> bool {
+        let mut any = false;
+        let links: VecDeque<_> = self.links.iter().map(|(link, _)| *link).collect();
+        for link in links {
+            while let Some(dispatch) = self.engine.poll_send(self.now, link) {
+                any = true;
+                let Outgoing {
+                    token,
+                    request,
+                    version,
+                    ..
+                } = dispatch.into_outgoing().unwrap();
+                let asked = Asked {
+                    link,
+                    token,
+                    request,
+                    version,
+                };
+                self.serve(asked, rest);
+            }
+        }
+        any
+    }
+
     fn serve(&mut self, asked: Asked, rest: &mut Vec<Asked>) {
         match &asked.request {
+            Request::Metadata(_) if self.metadata_silent => {}
+            Request::Metadata(_) if self.metadata_code.is_error() => {
+                let response = MetadataResponse {
+                    error_code: self.metadata_code.0,
+                    ..Default::default()
+                };
+                self.answer(&asked, Response::Metadata(response));
+            }
             Request::Metadata(request) => {
-                let response = self.metadata(request.topics.as_deref());
+                let response = self.metadata(request, asked.version);
                 let names = request.topics.iter().flatten();
                 let names = names.filter_map(|topic| topic.name.as_deref());
                 self.metadata_asked.push((
@@ -209,11 +312,22 @@ impl<W: Client> Script<W> {
         }
     }
 
-    fn metadata(&self, wanted: Option<&[MetadataRequestTopic]>) -> MetadataResponse {
-        let names = wanted
-            .into_iter()
-            .flatten()
-            .filter_map(|topic| topic.name.as_deref());
+    fn metadata(&self, request: &MetadataRequest, version: i16) -> MetadataResponse {
+        let mut fitted = Request::Metadata(request.clone());
+        fitted.fit(version);
+        let Request::Metadata(MetadataRequest { topics, .. }) = &fitted else {
+            return MetadataResponse::default();
+        };
+        let all = topics
+            .as_ref()
+            .is_none_or(|topics| version == 0 && topics.is_empty());
+        if all {
+            let rows = self.topics.iter();
+            let rows: Vec<_> = rows.map(|(name, leaders)| (*name, &leaders[..])).collect();
+            return answer(self.nodes, &rows);
+        }
+        let names = topics.iter().flatten();
+        let names = names.filter_map(|topic| topic.name.as_deref());
         let mut unknown = Vec::new();
         let rows: Vec<_> = names
             .filter_map(|name| {
@@ -225,6 +339,7 @@ impl<W: Client> Script<W> {
             })
             .collect();
         let mut response = answer(self.nodes, &rows);
+        response.cluster_id = self.cluster_id.map(Into::into);
         for (topic, byte) in response
             .topics
             .iter_mut()

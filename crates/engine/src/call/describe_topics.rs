@@ -65,10 +65,12 @@ impl Call for DescribeTopics {
         };
         let result = |asked: &Asked| {
             let name = self.names.get(asked.item)?.as_str();
-            let row = answer
-                .topics
-                .iter()
-                .find(|row| row.name.as_deref() == Some(name))?;
+            let mut rows = answer.topics.iter();
+            let Some(row) = rows.find(|row| row.name.as_deref() == Some(name)) else {
+                // Old brokers were asked for all there are.
+                let code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+                return Some(Err(Error::from_code(code, None).topic_is(&name.into())));
+            };
             let code = ErrorCode(row.error_code);
             Some(if code.is_error() {
                 Err(Error::from_code(code, None).topic_is(&name.into()))

@@ -55,6 +55,8 @@ pub struct Asked {
     /// An earlier attempt may have reached a broker, and its answer was lost: what this answer reports may be the
     /// attempt's own work.
     pub repeated: bool,
+    /// The version of request and answer.
+    pub version: i16,
 }
 
 /// What a request may depend on.

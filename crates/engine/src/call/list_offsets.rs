@@ -25,9 +25,15 @@ pub struct FoundOffset {
     pub timestamp_ms: i64,
     /// The epoch of the leader that wrote it; -1 if unknown.
     pub leader_epoch: i32,
+    /// There is no offset because all parts of the log are younger than the requested time: all records are at or after it.
+    /// Only brokers before 0.10.1 say this.
+    pub log_is_younger: bool,
 }
 
 /// Offsets by topic, partition and time ([`EARLIEST`], [`LATEST`] or ms since 1970 UTC). An item is one of them.
+///
+/// Brokers before 0.10.1 (version 0) know the times of their log's files only: the offset is that of the newest file that was
+/// last written at the requested time or before, and so at or before the first record of that time.
 #[derive(Clone, Debug)]
 pub struct ListOffsets {
     /// The requested offsets.
@@ -83,13 +89,14 @@ impl Call for ListOffsets {
         let Response::ListOffsets(answer) = response else {
             return Vec::new();
         };
+        let is_old = items.first().is_some_and(|asked| asked.version == 0);
         let wanted = items.iter().filter_map(|asked| self.wanted.get(asked.item));
         let rows = answer.topics.iter().flat_map(|topic| {
             let rows = topic.partitions.iter();
             rows.map(|row| ((&*topic.name, row.partition_index), row))
         });
         let wanted = wanted.map(|(topic, partition, _)| (topic, *partition));
-        partitions::results(wanted, rows, |row| offset(row))
+        partitions::results(wanted, rows, |row| offset(row, is_old))
     }
 
     fn merge(self, found: Vec<Result<FoundOffset, Error>>) -> Result<Self::Answer, Error> {
@@ -97,13 +104,16 @@ impl Call for ListOffsets {
     }
 }
 
-fn offset(row: &ListOffsetsPartitionResponse) -> Result<FoundOffset, Error> {
+fn offset(row: &ListOffsetsPartitionResponse, is_old: bool) -> Result<FoundOffset, Error> {
     let code = ErrorCode(row.error_code);
     if code.is_error() {
         return Err(Error::from_code(code, None));
     }
+    // Version 0 has a list instead, of one offset here.
+    let listed = row.old_style_offsets.first().copied();
     Ok(FoundOffset {
-        offset: row.offset,
+        offset: listed.unwrap_or(row.offset),
+        log_is_younger: is_old && listed.is_none(),
         timestamp_ms: row.timestamp,
         leader_epoch: row.leader_epoch,
     })

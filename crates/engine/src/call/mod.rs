@@ -13,6 +13,7 @@
 mod calls;
 mod controller;
 mod create_topics;
+mod delegation_tokens;
 mod delete_topics;
 mod describe_producers;
 mod describe_topics;
@@ -28,6 +29,10 @@ mod ticket;
 
 pub(crate) use self::calls::Calls;
 pub use self::create_topics::CreateTopics;
+pub use self::delegation_tokens::{
+    CreateDelegationToken, DelegationToken, DescribeDelegationTokens, ExpireDelegationToken,
+    Principal, RenewDelegationToken,
+};
 pub use self::delete_topics::DeleteTopics;
 pub use self::describe_producers::DescribeProducers;
 pub use self::describe_topics::{DescribeCluster, DescribeTopics, ListTopics};

@@ -211,7 +211,11 @@ impl<C: Call> Run for Running<C> {
             .deadline
             .saturating_duration_since(self.started)
             .as_millis();
-        match &self.last_error {
+        let failed = self.slots.iter().find_map(|slot| match &slot.state {
+            State::Done(Err(error)) => Some(error),
+            _ => None,
+        });
+        match self.last_error.as_ref().or(failed) {
             Some(error) => error.clone(),
             None => Error::new(Kind::Timeout, format!("no answer within {waited} ms"))
                 .calling(C::API.name()),
@@ -267,12 +271,14 @@ impl<C: Call> Run for Running<C> {
         slots: &[usize],
         response: Response,
     ) {
+        let version = cluster.version(link, C::API, i16::MAX).unwrap_or(0);
         let items: Vec<_> = slots
             .iter()
             .filter_map(|slot| self.slots.get(*slot))
             .map(|slot| Asked {
                 item: slot.item,
                 repeated: slot.repeated,
+                version,
             })
             .collect();
         let broker = cluster.address_of(link);

@@ -45,25 +45,28 @@ impl Target {
                 Some(link) => Way::Up(link),
                 None => Way::NotYet(None),
             },
-            Target::Controller => controller(now, cluster),
+            Target::Controller => controller(now, cluster, since),
             Target::Leader(topic, partition) => leader(now, cluster, topic, *partition, since),
             Target::Coordinator(kind, key) => match cluster.coordinator(now, *kind, key) {
-                Coordinator::Known(node) => match to_node(now, cluster, node, since) {
-                    Way::Up(link) => Way::Up(link),
-                    Way::NotYet(None) => Way::NotYet(None),
-                    // It cannot be reached, or left: another broker coordinates by now, or will.
-                    Way::NotYet(Some(error)) | Way::Never(error) => {
-                        cluster.forget_coordinator(*kind, key);
-                        Way::NotYet(Some(error))
+                Coordinator::Known(node) => {
+                    match to_node(now, cluster, node, Lane::Coordinator, since) {
+                        Way::Up(link) => Way::Up(link),
+                        Way::NotYet(None) => Way::NotYet(None),
+                        Way::Never(error) if error.is_refusal() => Way::Never(error),
+                        // It cannot be reached, or left: another broker coordinates by now, or will.
+                        Way::NotYet(Some(error)) | Way::Never(error) => {
+                            cluster.forget_coordinator(*kind, key);
+                            Way::NotYet(Some(error))
+                        }
                     }
-                },
+                }
                 Coordinator::Sought(error) => {
                     cluster.need_view(now);
                     Way::NotYet(error)
                 }
                 Coordinator::Refused(error) => Way::Never(error),
             },
-            Target::Node(node) => to_node(now, cluster, *node, since),
+            Target::Node(node) => to_node(now, cluster, *node, Lane::Control, since),
         }
     }
 
@@ -76,14 +79,20 @@ impl Target {
     }
 }
 
-fn controller(now: Instant, cluster: &mut Cluster) -> Way {
+fn controller(now: Instant, cluster: &mut Cluster, since: Instant) -> Way {
     cluster.need_view(now);
     if cluster.view().nodes().next().is_none() {
-        return Way::NotYet(None);
+        // Brokers of 0.8 name none until there is a topic.
+        let answered = cluster.refresh_error().map(Error::kind) == Some(Kind::Protocol);
+        return if answered {
+            Target::Any.way(now, cluster, now)
+        } else {
+            Way::NotYet(None)
+        };
     }
     let known = cluster.view().controller();
     match known.filter(|id| cluster.view().node(*id).is_some()) {
-        Some(node) => link_to(now, cluster, node),
+        Some(node) => link_to(now, cluster, node, Lane::Control, since),
         None => Target::Any.way(now, cluster, now),
     }
 }
@@ -96,7 +105,7 @@ fn leader(
     since: Instant,
 ) -> Way {
     if let Some((leader, _)) = cluster.view().leader(topic, partition) {
-        return link_to(now, cluster, leader);
+        return link_to(now, cluster, leader, Lane::Control, since);
     }
     match why_no_leader(cluster, topic, partition, since) {
         Absence::Proven(error) => Way::Never(error),
@@ -110,9 +119,9 @@ fn leader(
     }
 }
 
-fn to_node(now: Instant, cluster: &mut Cluster, node: i32, since: Instant) -> Way {
+fn to_node(now: Instant, cluster: &mut Cluster, node: i32, lane: Lane, since: Instant) -> Way {
     if cluster.view().node(node).is_some() {
-        return link_to(now, cluster, node);
+        return link_to(now, cluster, node, lane, since);
     }
     if cluster.is_fresh(since) {
         let text = format!("there is no broker {node} in the cluster");
@@ -122,11 +131,15 @@ fn to_node(now: Instant, cluster: &mut Cluster, node: i32, since: Instant) -> Wa
     Way::NotYet(None)
 }
 
-fn link_to(now: Instant, cluster: &mut Cluster, node: i32) -> Way {
-    match cluster.node_link(now, node, Lane::Control) {
-        Some(link) => Way::Up(link),
-        None => Way::NotYet(cluster.failure_of(node, Lane::Control).cloned()),
+fn link_to(now: Instant, cluster: &mut Cluster, node: i32, lane: Lane, since: Instant) -> Way {
+    if let Some(link) = cluster.node_link(now, node, lane) {
+        return Way::Up(link);
     }
+    // No other broker can answer, and this one does not accept the client.
+    if let Some(refusal) = cluster.refusal_of(node, lane, since) {
+        return Way::Never(refusal.clone());
+    }
+    Way::NotYet(cluster.failure_of(node, lane).cloned())
 }
 
 /// Why a partition has no leader in the view.

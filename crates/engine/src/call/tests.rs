@@ -5,6 +5,7 @@ use std::time::Duration;
 use ottla_protocol::messages::create_topics_request::CreatableTopic;
 use ottla_protocol::messages::create_topics_response::CreatableTopicResult;
 use ottla_protocol::messages::delete_topics_response::DeletableTopicResult;
+use ottla_protocol::messages::describe_delegation_token_response::DescribedDelegationToken;
 use ottla_protocol::messages::describe_producers_response::{
     PartitionResponse, ProducerState, TopicResponse,
 };
@@ -13,20 +14,22 @@ use ottla_protocol::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
 };
 use ottla_protocol::messages::{
-    CreateTopicsResponse, DeleteTopicsResponse, DescribeProducersResponse, FindCoordinatorResponse,
-    ListOffsetsResponse,
+    CreateDelegationTokenResponse, CreateTopicsResponse, DeleteTopicsResponse,
+    DescribeDelegationTokenResponse, DescribeProducersResponse, ExpireDelegationTokenResponse,
+    FindCoordinatorResponse, ListOffsetsResponse, RenewDelegationTokenResponse,
 };
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use super::*;
 use crate::admin::Admin;
-use crate::api::{Request, Response};
+use crate::api::{Request, Response, Versions};
 use crate::change::Change;
 use crate::cluster::{Action, CoordinatorType};
 use crate::config::Role;
 use crate::engine::{Engine, closed_error};
 use crate::error::{Error, Kind};
 use crate::observe::Observed;
+use crate::release::Era;
 use crate::script::{self, Script, config};
 
 fn admin(pairs: &[(&'static str, &'static str)]) -> Script<Admin> {
@@ -494,6 +497,39 @@ fn a_coordinator_is_found_kept_and_found_again() {
 }
 
 #[test]
+fn a_coordinator_that_does_not_accept_the_client_ends_the_call() {
+    let mut script = admin(&[]);
+    script.refusing = vec!["b2".to_owned()];
+    script.refusal = Some(Error::new(Kind::Authentication, "the password is wrong"));
+    let target = Target::Coordinator(CoordinatorType::Group, "g".into());
+    let id = ask(&mut script, To(target), 60);
+    let asked = script.run();
+    script.answer(&asked[0], coordinated_by(2, ErrorCode::NONE));
+    script.pass(Duration::from_millis(100));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    let error = found.into_iter().next().unwrap().unwrap_err();
+    assert_eq!(error.kind(), Kind::Authentication);
+    assert_eq!(error.broker(), Some("b2:9092"));
+}
+
+#[test]
+fn a_request_that_takes_long_delays_none_to_the_coordinator() {
+    let mut script = admin(&[]);
+    ask(&mut script, To(Target::Leader("t".into(), 0)), 50);
+    let long = script.run();
+    assert_eq!(script.address(long[0].link), "b1");
+    let target = Target::Coordinator(CoordinatorType::Group, "g".into());
+    let id = ask(&mut script, To(target), 50);
+    let asked = script.run();
+    script.answer(&asked[0], coordinated_by(1, ErrorCode::NONE));
+    let asked = script.run();
+    assert_eq!(script.address(asked[0].link), "b1");
+    assert_ne!(asked[0].link, long[0].link);
+    script.answer(&asked[0], counted(1));
+    assert_eq!(script.engine.take_answer(&id).unwrap().unwrap(), [Ok(1)]);
+}
+
+#[test]
 fn a_coordinator_that_may_not_be_known_is_said_at_once() {
     let mut script = admin(&[]);
     let target = Target::Coordinator(CoordinatorType::Transaction, "x".into());
@@ -728,4 +764,145 @@ fn a_coordinator_that_nobody_waits_for_is_not_looked_for() {
         }
     }
     assert!(questions < 20, "{questions} questions for nobody");
+}
+
+#[test]
+fn delegation_tokens_are_made_renewed_ended_and_described() {
+    let mut script = admin(&[]);
+    let alice = Principal {
+        kind: "User".to_owned(),
+        name: "alice".to_owned(),
+    };
+    let call = CreateDelegationToken {
+        owner: Some(alice.clone()),
+        renewers: vec![alice.clone()],
+        max_lifetime_ms: -1,
+    };
+    let id = ask(&mut script, call, 10);
+    let asked = script.run();
+    let Request::CreateDelegationToken(request) = &asked[0].request else {
+        panic!("not a CreateDelegationToken")
+    };
+    assert_eq!(request.owner_principal_name.as_deref(), Some("alice"));
+    assert_eq!(&*request.renewers[0].principal_type, "User");
+    let answer = CreateDelegationTokenResponse {
+        token_id: "id".into(),
+        hmac: "hunter2".into(),
+        principal_type: "User".into(),
+        principal_name: "alice".into(),
+        expiry_timestamp_ms: 7,
+        ..Default::default()
+    };
+    script.answer(&asked[0], Response::CreateDelegationToken(answer));
+    let made = script.engine.take_answer(&id).unwrap().unwrap();
+    assert_eq!((&*made.id, &made.owner, made.expires_ms), ("id", &alice, 7));
+    assert!(!format!("{made:?}").contains("hunter2"));
+
+    let (hmac, period_ms) = (made.hmac.clone(), 60_000);
+    let id = ask(&mut script, RenewDelegationToken { hmac, period_ms }, 10);
+    let asked = script.run();
+    let answer = RenewDelegationTokenResponse {
+        expiry_timestamp_ms: 9,
+        ..Default::default()
+    };
+    script.answer(&asked[0], Response::RenewDelegationToken(answer));
+    assert_eq!(script.engine.take_answer(&id).unwrap(), Ok(9));
+
+    let call = ExpireDelegationToken {
+        hmac: made.hmac.clone(),
+        period_ms: -1,
+    };
+    assert!(!format!("{call:?}").contains("hunter2"));
+    let id = ask(&mut script, call, 10);
+    let asked = script.run();
+    let answer = ExpireDelegationTokenResponse {
+        error_code: ErrorCode::DELEGATION_TOKEN_OWNER_MISMATCH.0,
+        ..Default::default()
+    };
+    script.answer(&asked[0], Response::ExpireDelegationToken(answer));
+    let error = script.engine.take_answer(&id).unwrap().unwrap_err();
+    assert!(error.message().contains("only the owner"), "{error}");
+
+    let owners = Some(vec![alice.clone()]);
+    let id = ask(&mut script, DescribeDelegationTokens { owners }, 10);
+    let asked = script.run();
+    let row = DescribedDelegationToken {
+        token_id: "id".into(),
+        token_requester_principal_type: "User".into(),
+        token_requester_principal_name: "bob".into(),
+        ..Default::default()
+    };
+    let answer = DescribeDelegationTokenResponse {
+        tokens: vec![row],
+        ..Default::default()
+    };
+    script.answer(&asked[0], Response::DescribeDelegationToken(answer));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    assert_eq!(found[0].requester.as_ref().unwrap().name, "bob");
+}
+
+fn old_offsets(offsets: &[i64]) -> Response {
+    let row = ListOffsetsPartitionResponse {
+        old_style_offsets: offsets.to_vec(),
+        ..Default::default()
+    };
+    Response::ListOffsets(ListOffsetsResponse {
+        topics: vec![ListOffsetsTopicResponse {
+            name: "t".into(),
+            partitions: vec![row],
+            ..Default::default()
+        }],
+        ..Default::default()
+    })
+}
+
+#[test]
+fn offsets_come_as_a_list_from_old_brokers() {
+    for (listed, offset, log_is_younger) in
+        [(&[7][..], 7, false), (&[7, 3], 7, false), (&[], -1, true)]
+    {
+        let mut script = admin(&[]);
+        script.versions = Versions::of(Era::V0_9);
+        let wanted = vec![("t".into(), 0, 1000)];
+        let id = ask(&mut script, ListOffsets { wanted }, 10);
+        let asked = script.run();
+        assert_eq!(asked[0].version, 0);
+        script.answer(&asked[0], old_offsets(listed));
+        let found = script.engine.take_answer(&id).unwrap().unwrap();
+        let wanted = FoundOffset {
+            offset,
+            timestamp_ms: -1,
+            leader_epoch: -1,
+            log_is_younger,
+        };
+        assert_eq!(found, [Ok(wanted)], "{listed:?}");
+    }
+}
+
+#[test]
+fn what_an_old_broker_cannot_do_names_both_releases() {
+    let mut script = admin(&[]);
+    script.versions = Versions::of(Era::V0_9);
+    let id = ask(&mut script, create(), 10);
+    script.run();
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    let error = found[0].as_ref().unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(
+        error.message(),
+        "CreateTopics needs brokers of Kafka 0.10.1 or newer, and this one speaks as Kafka 0.9 does"
+    );
+    assert!(error.broker().is_some());
+}
+
+#[test]
+fn a_broker_that_names_no_brokers_is_asked_as_the_controller() {
+    let mut script = admin(&[]);
+    script.versions = Versions::of(Era::V0_8);
+    script.nodes = 0;
+    let id = ask(&mut script, create(), 10);
+    script.run();
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    let error = found[0].as_ref().unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported);
 }

@@ -1,10 +1,11 @@
-//! What every decision depends on beside what brokers say: settings, chance, the alarm, and who listens.
+//! What every decision depends on beside what brokers say: settings, chance, the alarm, who listens, and what is measured.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::change::Changes;
 use crate::config::Config;
+use crate::metrics::Meters;
 use crate::observe::Observer;
 use crate::random::Random;
 
@@ -17,6 +18,7 @@ pub(crate) struct Context {
     pub(crate) config: Arc<Config>,
     pub(crate) random: Random,
     pub(crate) observer: Observer,
+    pub(crate) meters: Meters,
     pub(crate) changes: Changes,
     alarm: Option<Instant>,
 }
@@ -24,6 +26,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(config: Arc<Config>, seed: u64) -> Context {
         Context {
+            meters: Meters::new(&config),
             config,
             random: Random::new(seed),
             observer: Observer::default(),
@@ -37,6 +40,13 @@ impl Context {
         self.alarm = Some(self.alarm.map_or(at, |alarm| alarm.min(at)));
     }
 
+    /// Whether there is a change or an event to take.
+    #[inline]
+    pub(crate) fn has_output(&self) -> bool {
+        !self.changes.is_empty() || !self.observer.is_empty()
+    }
+
+    #[inline]
     pub(crate) fn alarm(&self) -> Option<Instant> {
         self.alarm
     }
@@ -58,6 +68,16 @@ impl Context {
             failures,
         );
         pause.max(SHORTEST_PAUSE)
+    }
+
+    /// How long a connection may take to be set up, after `failures` failures in a row (KIP-601). The first has exactly what the
+    /// settings say.
+    pub(crate) fn setup_timeout(&mut self, failures: u32) -> Duration {
+        let (first, max) = (self.config.setup_timeout, self.config.setup_timeout_max);
+        match failures {
+            0 => first,
+            more => self.random.backoff(first, max, more.saturating_add(1)),
+        }
     }
 
     /// The pause before a connection is dialled again, after `failures` failures in a row.

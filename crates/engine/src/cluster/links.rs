@@ -9,24 +9,33 @@
 //! as orphans, with the cause. A broker that throttles the client (KIP-219) gets nothing more on that link until the pause
 //! is over.
 
+mod idle;
+mod requests;
+mod trouble;
+
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_protocol::ApiKey;
 use rustc_hash::FxHashMap;
 
+use super::advertised::Advertised;
 use super::context::Context;
-use super::target::{Destination, Lane, LinkId, Owner};
+use super::eras::Eras;
+use super::target::{Destination, Expected, Lane, LinkId, Owner};
 use crate::api::{Request, Versions};
+use crate::config::SecurityProtocol;
 use crate::dispatch::Outgoing;
 use crate::error::{Error, Kind};
-use crate::observe::{Level, Observed};
+use crate::observe::Observed;
+use crate::release::Approach;
 
 /// If a bootstrap address does not answer for this long, the next one is tried as well.
 pub(super) const IMPATIENCE: Duration = Duration::from_secs(1);
 
-/// The longest pause of a broker that is kept: longer than any quota window, shorter than forever.
-const LONGEST_THROTTLE: Duration = Duration::from_secs(60);
+/// The first version of ApiVersions that says whom a connection is meant for.
+const CHECKS: i16 = 5;
 
 /// What the shell must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +48,12 @@ pub enum Action {
         host: String,
         /// Port.
         port: u16,
+        /// How to negotiate.
+        approach: Approach,
+        /// Whether the user gave this address; else the cluster did.
+        is_bootstrap: bool,
+        /// Whom to ask for, if the cluster's brokers understand that.
+        expected: Option<Expected>,
         /// For dialling and negotiation together.
         timeout: Duration,
     },
@@ -71,10 +86,11 @@ pub(crate) struct Orphan {
 impl Orphan {
     /// Whether its connection broke, for whatever reason: another one may do better.
     pub(crate) fn may_be_repeated(&self) -> bool {
-        matches!(
-            self.error.kind(),
-            Kind::Unreachable | Kind::Protocol | Kind::NotKafka
-        )
+        self.error.is_final()
+            || matches!(
+                self.error.kind(),
+                Kind::Unreachable | Kind::Unresolved | Kind::Protocol
+            )
     }
 }
 
@@ -112,6 +128,8 @@ struct Link {
     woken: bool,
     /// The broker asked for a pause until then.
     throttled_until: Option<Instant>,
+    /// When a request was last sent or answered, or the connection made.
+    used: Instant,
 }
 
 impl Link {
@@ -121,6 +139,16 @@ impl Link {
 
     fn is_up(&self) -> bool {
         matches!(self.state, State::Up(_))
+    }
+
+    /// The number of the broker, as metrics name it; below 0 for an address that the user gave.
+    fn number(&self) -> i32 {
+        match self.destination {
+            Destination::Node(node, _) => node,
+            Destination::Bootstrap(index) => {
+                i32::try_from(index).map_or(i32::MIN, |index| -1 - index)
+            }
+        }
     }
 
     /// Takes a request out of what is under way.
@@ -134,13 +162,22 @@ impl Link {
 
     /// Whether it carries requests that are answered at once.
     fn is_for_control(&self) -> bool {
-        !matches!(self.destination, Destination::Node(_, Lane::Data(_)))
+        matches!(
+            self.destination,
+            Destination::Bootstrap(_) | Destination::Node(_, Lane::Control)
+        )
+    }
+
+    /// Whether nothing is under way on it or waits for it.
+    fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.in_flight.is_empty()
     }
 }
 
 #[derive(Debug)]
 struct Failure {
     count: u32,
+    at: Instant,
     retry_at: Instant,
     cause: Error,
 }
@@ -162,6 +199,17 @@ pub(super) struct Links {
     next_bootstrap: usize,
     ever_up: bool,
     first_dial: Option<Instant>,
+    eras: Eras,
+    /// The broker that was connected to last, and what it speaks.
+    last_up: Option<(String, Versions)>,
+    /// When to look for idle connections next.
+    idle_at: Option<Instant>,
+    advertised: Advertised,
+    cluster_id: Option<Arc<str>>,
+    /// A broker of the cluster can tell whether a connection is meant for it (ApiVersions 5).
+    can_check: bool,
+    /// The DNS did not know any bootstrap server for `bootstrap.resolve.timeout.ms`.
+    unresolved: bool,
     actions: VecDeque<Action>,
     orphans: VecDeque<Orphan>,
     /// Nothing is dialled any more.
@@ -213,6 +261,18 @@ impl Links {
         }
     }
 
+    /// The number of the broker that a link leads to, as metrics name it.
+    pub(super) fn number_of(&self, link: LinkId) -> Option<i32> {
+        self.links.get(&link).map(Link::number)
+    }
+
+    /// How many connections are up, and how many requests are not answered yet.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let links = self.links.values();
+        let up = links.clone().filter(|link| link.is_up()).count();
+        (up, links.map(|link| link.in_flight.len()).sum())
+    }
+
     /// `host:port` of a link.
     pub(super) fn address_of(&self, link: LinkId) -> Option<String> {
         self.links.get(&link).map(Link::address)
@@ -225,6 +285,14 @@ impl Links {
             .map(|failure| &failure.cause)
     }
 
+    /// Why the broker and this client do not accept each other, if that was found at `since` or later.
+    pub(super) fn refusal_of(&self, node: i32, lane: Lane, since: Instant) -> Option<&Error> {
+        let failure = self.failures.get(&Destination::Node(node, lane));
+        failure
+            .filter(|failure| failure.at >= since && failure.cause.is_refusal())
+            .map(|failure| &failure.cause)
+    }
+
     /// The least busy link that is up and answers at once, if possible one that is not throttled.
     pub(super) fn least_busy(&self) -> Option<LinkId> {
         self.links
@@ -233,6 +301,22 @@ impl Links {
             .min_by_key(|(_, link)| {
                 let requests = link.in_flight.len() + link.queue.len();
                 (link.throttled_until.is_some(), requests)
+            })
+            .map(|(id, _)| *id)
+    }
+
+    /// The least busy link that is up and whose broker speaks this API, if possible one that answers at once.
+    pub(super) fn that_speaks(&self, api: ApiKey) -> Option<LinkId> {
+        let speaks = |link: &Link| match &link.state {
+            State::Up(versions) => versions.choose(api, i16::MAX).is_ok(),
+            State::Dialing { .. } => false,
+        };
+        self.links
+            .iter()
+            .filter(|(_, link)| speaks(link))
+            .min_by_key(|(_, link)| {
+                let requests = link.in_flight.len() + link.queue.len();
+                (!link.is_for_control(), requests)
             })
             .map(|(id, _)| *id)
     }
@@ -268,7 +352,9 @@ impl Links {
                 }
             }
         }
+        let mut knows_brokers = false;
         let ready: Vec<_> = nodes
+            .inspect(|_| knows_brokers = true)
             .map(|(node, address)| (Destination::Node(node, Lane::Control), address))
             .filter(|(destination, _)| {
                 !self.by_destination.contains_key(destination)
@@ -278,6 +364,9 @@ impl Links {
         let chosen = context.random.below(ready.len());
         if let Some((destination, address)) = ready.into_iter().nth(chosen) {
             self.dial(now, context, destination, address);
+            return;
+        }
+        if knows_brokers && !context.config.rebootstrap {
             return;
         }
         let count = context.config.bootstrap.len();
@@ -322,19 +411,20 @@ impl Links {
         if self.closed {
             return;
         }
-        let failures = self.failures_at(destination);
-        let doubled = context
-            .config
-            .setup_timeout
-            .saturating_mul(1_u32.checked_shl(failures).unwrap_or(u32::MAX));
-        let timeout = doubled.min(context.config.setup_timeout_max);
+        let timeout = context.setup_timeout(self.failures_at(destination));
         self.first_dial.get_or_insert(now);
         context.set_alarm(now + IMPATIENCE);
         let link = LinkId(self.fresh_id());
+        let approach = self
+            .eras
+            .approach(now, &context.config, &format!("{host}:{port}"));
         self.actions.push_back(Action::Dial {
             link,
             host: host.clone(),
             port,
+            approach,
+            is_bootstrap: matches!(destination, Destination::Bootstrap(_)),
+            expected: self.expected(context, destination),
             timeout,
         });
         self.by_destination.insert(destination, link);
@@ -349,8 +439,29 @@ impl Links {
                 in_flight: VecDeque::new(),
                 woken: false,
                 throttled_until: None,
+                used: now,
             },
         );
+    }
+
+    fn expected(&self, context: &Context, destination: Destination) -> Option<Expected> {
+        let Destination::Node(node, _) = destination else {
+            return None;
+        };
+        let config = &context.config;
+        let checks = self.can_check && config.rebootstrap && config.cluster_check;
+        let cluster_id = self.cluster_id.as_ref().filter(|_| checks)?;
+        Some(Expected {
+            cluster_id: Arc::clone(cluster_id),
+            node,
+        })
+    }
+
+    /// Takes in which cluster it is, if that is known.
+    pub(super) fn set_cluster(&mut self, id: Option<&str>) {
+        if self.cluster_id.as_deref() != id {
+            self.cluster_id = id.map(Arc::from);
+        }
     }
 
     fn failures_at(&self, destination: Destination) -> u32 {
@@ -375,9 +486,27 @@ impl Links {
             State::Dialing { since } => now.saturating_duration_since(since),
             State::Up(_) => Duration::ZERO,
         };
+        self.can_check |= versions.highest(ApiKey::ApiVersions) >= Some(CHECKS);
+        self.last_up = Some((link.address(), versions.clone()));
+        if versions.is_assumed() {
+            self.eras.authenticated(now, context, &link.address());
+        } else {
+            self.eras.told(&link.address());
+        }
         link.state = State::Up(versions);
+        link.used = now;
         self.failures.remove(&link.destination);
         self.ever_up = true;
+        self.unresolved = false;
+        self.advertised.reached(&link.host, link.port);
+        if let Some(most) = context.config.idle_max {
+            self.idle_at.get_or_insert(now + most);
+        }
+        let at = context.meters.at(now);
+        context.meters.network.opened.count(&at);
+        if context.config.security_protocol != SecurityProtocol::Plaintext {
+            context.meters.network.authenticated.count(&at);
+        }
         context.observer.tell(Observed::Connected {
             broker: link.address(),
             node: match link.destination {
@@ -405,7 +534,27 @@ impl Links {
         } else {
             self.failures_at(destination)
         };
-        let cause = cause.clone().at(&broker);
+        let mut cause = cause.clone().at(&broker);
+        if cause.is_refusal() {
+            context.meters.refused(now, was_up);
+        }
+        if !was_up && self.eras.learn(now, context, &broker, &cause) {
+            // The next connection knows better how to begin.
+            let failure = Failure {
+                count: failed,
+                at: now,
+                retry_at: now,
+                cause: cause.clone(),
+            };
+            self.failures.insert(destination, failure);
+            return self.remove(now, context, id, &cause);
+        }
+        if let (false, Destination::Node(node, _)) = (was_up, destination) {
+            let (host, port) = (&link.host, link.port);
+            cause = self
+                .advertised
+                .explain(&context.config, cause, node, host, port);
+        }
         let failures = failed.saturating_add(1);
         let pause = context.reconnect_pause(failures);
         context.observer.tell(if was_up {
@@ -425,22 +574,43 @@ impl Links {
             destination,
             Failure {
                 count: failures,
+                at: now,
                 retry_at: now + pause,
                 cause: cause.clone(),
             },
         );
-        self.remove(id, &cause);
+        self.remove(now, context, id, &cause);
+        self.note_unresolved(now, context);
     }
 
-    fn close(&mut self, id: LinkId, cause: &Error) {
+    /// Gives up every link to a broker of the cluster, and what is known about them: the next dial is of a bootstrap server.
+    pub(super) fn begin_again(&mut self, now: Instant, context: &mut Context, cause: &Error) {
+        let known: Vec<_> = self
+            .links
+            .iter()
+            .filter(|(_, link)| matches!(link.destination, Destination::Node(..)))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in known {
+            self.close(now, context, id, cause);
+        }
+        self.failures
+            .retain(|destination, _| matches!(destination, Destination::Bootstrap(_)));
+    }
+
+    fn close(&mut self, now: Instant, context: &mut Context, id: LinkId, cause: &Error) {
         self.actions.push_back(Action::Close(id));
-        self.remove(id, cause);
+        self.remove(now, context, id, cause);
     }
 
-    fn remove(&mut self, id: LinkId, cause: &Error) {
+    fn remove(&mut self, now: Instant, context: &mut Context, id: LinkId, cause: &Error) {
         let Some(link) = self.links.remove(&id) else {
             return;
         };
+        if link.is_up() {
+            let at = context.meters.at(now);
+            context.meters.network.closed.count(&at);
+        }
         self.by_destination.remove(&link.destination);
         let in_flight = link
             .in_flight
@@ -460,16 +630,42 @@ impl Links {
     }
 
     /// Gives up every link.
-    pub(super) fn close_all(&mut self, cause: &Error) {
+    pub(super) fn close_all(&mut self, now: Instant, context: &mut Context, cause: &Error) {
         self.closed = true;
         let ids: Vec<_> = self.links.keys().copied().collect();
         for id in ids {
-            self.close(id, cause);
+            self.close(now, context, id, cause);
         }
     }
 
-    /// Closes links to brokers that left or moved. A bootstrap link that `answered` is a broker's own if the addresses agree.
-    pub(super) fn settle(&mut self, answered: LinkId, nodes: &[(i32, &str, u16)]) {
+    /// Takes in which brokers there are, as told by the broker of `answered`. A bootstrap link is a broker's own if the
+    /// addresses agree.
+    pub(super) fn settle(
+        &mut self,
+        now: Instant,
+        context: &mut Context,
+        answered: LinkId,
+        nodes: &[(i32, &str, u16)],
+    ) {
+        self.follow(now, context, nodes);
+        let Some(link) = self.links.get_mut(&answered) else {
+            return;
+        };
+        self.advertised.told(link.address(), nodes);
+        self.adopt(now, context, answered, nodes);
+    }
+
+    /// Closes links to brokers that left or moved, and forgets why they could not be reached.
+    pub(super) fn follow(
+        &mut self,
+        now: Instant,
+        context: &mut Context,
+        nodes: &[(i32, &str, u16)],
+    ) {
+        self.failures.retain(|destination, _| match destination {
+            Destination::Node(id, _) => nodes.iter().any(|(known, ..)| known == id),
+            Destination::Bootstrap(_) => true,
+        });
         let moved = Error::new(
             Kind::Unreachable,
             "the broker left the cluster or moved to another address",
@@ -484,8 +680,17 @@ impl Links {
             .map(|(id, _)| *id)
             .collect();
         for id in homeless {
-            self.close(id, &moved);
+            self.close(now, context, id, &moved);
         }
+    }
+
+    fn adopt(
+        &mut self,
+        now: Instant,
+        context: &mut Context,
+        answered: LinkId,
+        nodes: &[(i32, &str, u16)],
+    ) {
         let Some(link) = self.links.get_mut(&answered) else {
             return;
         };
@@ -503,296 +708,24 @@ impl Links {
                 self.by_destination.insert(destination, answered);
                 link.destination = destination;
             }
-            None if link.queue.is_empty() && link.in_flight.is_empty() => {
+            None if link.is_idle() => {
                 let unused = Error::new(Kind::Unreachable, "the connection is not needed any more");
-                self.close(answered, &unused);
+                self.close(now, context, answered, &unused);
             }
             None => {}
         }
-    }
-
-    // --- requests
-
-    /// Queues a request; its answer, or its failure, comes with the token returned.
-    pub(super) fn ask(
-        &mut self,
-        link: LinkId,
-        owner: Owner,
-        request: Request,
-        timeout: Duration,
-    ) -> u64 {
-        let token = self.fresh_id();
-        match self.links.get_mut(&link) {
-            Some(entry) => {
-                entry.queue.push_back(Queued {
-                    token,
-                    owner,
-                    request,
-                    timeout,
-                });
-                self.wake(link);
-            }
-            None => self.orphans.push_back(Orphan {
-                token,
-                owner,
-                error: Error::new(Kind::Unreachable, "the connection is gone"),
-                sent: false,
-            }),
-        }
-        token
-    }
-
-    /// Takes requests back that were not sent yet.
-    pub(super) fn withdraw(&mut self, tokens: &[u64]) {
-        for link in self.links.values_mut() {
-            link.queue.retain(|queued| !tokens.contains(&queued.token));
-        }
-    }
-
-    /// A number that was never given before: a token, or a link's.
-    pub(super) fn fresh_id(&mut self) -> u64 {
-        self.next_id += 1;
-        self.next_id
-    }
-
-    /// Makes the shell look for something to send on `link`.
-    pub(super) fn wake(&mut self, link: LinkId) {
-        if let Some(entry) = self.links.get_mut(&link) {
-            if !entry.woken && entry.is_up() {
-                entry.woken = true;
-                self.actions.push_back(Action::Wake(link));
-            }
-        }
-    }
-
-    /// The shell looks again without being told; until then nothing needs to wake it.
-    pub(super) fn not_woken(&mut self, link: LinkId) {
-        if let Some(entry) = self.links.get_mut(&link) {
-            entry.woken = false;
-        }
-    }
-
-    /// Whether the broker's pause on this link goes on; if so, asks to be called when it is over.
-    pub(super) fn is_throttled(&self, now: Instant, context: &mut Context, link: LinkId) -> bool {
-        let until = self.links.get(&link).and_then(|link| link.throttled_until);
-        until.is_some_and(|until| {
-            if until > now {
-                context.set_alarm(until);
-            }
-            until > now
-        })
-    }
-
-    /// Wakes links whose pause is over.
-    pub(super) fn end_pauses(&mut self, now: Instant, context: &mut Context) {
-        let mut over = Vec::new();
-        for (id, link) in &mut self.links {
-            match link.throttled_until {
-                Some(until) if until <= now => {
-                    link.throttled_until = None;
-                    over.push(*id);
-                }
-                Some(until) => context.set_alarm(until),
-                None => {}
-            }
-        }
-        for link in over {
-            self.wake(link);
-        }
-    }
-
-    /// Keeps the pause that the broker asked for in an answer (KIP-219).
-    pub(super) fn throttle(
-        &mut self,
-        now: Instant,
-        context: &mut Context,
-        link: LinkId,
-        api: &'static str,
-        pause: Duration,
-    ) {
-        let Some(entry) = self.links.get_mut(&link) else {
-            return;
-        };
-        let until = now + pause.min(LONGEST_THROTTLE);
-        entry.throttled_until = Some(entry.throttled_until.map_or(until, |at| at.max(until)));
-        context.set_alarm(until);
-        context.observer.tell(Observed::Throttled {
-            broker: entry.address(),
-            api,
-            pause,
-        });
-    }
-
-    /// The next queued request of `link`.
-    pub(super) fn next_queued(&mut self, now: Instant, link: LinkId) -> Next {
-        let Some(entry) = self.links.get_mut(&link) else {
-            return Next::Nothing;
-        };
-        let State::Up(versions) = &entry.state else {
-            return Next::Nothing;
-        };
-        let Some(queued) = entry.queue.pop_front() else {
-            return Next::Nothing;
-        };
-        let Queued {
-            token,
-            owner,
-            request,
-            timeout,
-        } = queued;
-        match versions.choose(request.api(), i16::MAX) {
-            Ok(version) => {
-                entry.in_flight.push_back(InFlight {
-                    token,
-                    owner,
-                    api: request.api(),
-                    version,
-                    sent: now,
-                });
-                Next::Send(Outgoing {
-                    token,
-                    request,
-                    version,
-                    timeout,
-                    answered: true,
-                    expected_bytes: 0,
-                })
-            }
-            Err(error) => Next::Unsupported(Orphan {
-                token,
-                owner,
-                error: error.at(entry.address()),
-                sent: false,
-            }),
-        }
-    }
-
-    /// The version of `api` to use on `link`, at most `cap`.
-    pub(super) fn version(&self, link: LinkId, api: ApiKey, cap: i16) -> Result<i16, Error> {
-        match self.links.get(&link).map(|link| (link, &link.state)) {
-            Some((link, State::Up(versions))) => versions
-                .choose(api, cap)
-                .map_err(|error| error.at(link.address())),
-            _ => Err(Error::new(Kind::Unreachable, "the connection is not up")),
-        }
-    }
-
-    /// Notes a request that its owner dispatched itself.
-    pub(super) fn sent(
-        &mut self,
-        link: LinkId,
-        token: u64,
-        owner: Owner,
-        api: ApiKey,
-        version: i16,
-        now: Instant,
-    ) {
-        if let Some(entry) = self.links.get_mut(&link) {
-            entry.in_flight.push_back(InFlight {
-                token,
-                owner,
-                api,
-                version,
-                sent: now,
-            });
-        }
-    }
-
-    /// The owner of an answered request, and the version of both.
-    pub(super) fn answered(
-        &mut self,
-        now: Instant,
-        context: &mut Context,
-        link: LinkId,
-        token: u64,
-    ) -> Option<(Owner, i16)> {
-        let entry = self.links.get_mut(&link)?;
-        let request = entry.take(token)?;
-        if context.observer.wants(Level::Debug) {
-            context.observer.tell(Observed::Answered {
-                broker: entry.address(),
-                api: request.api.name(),
-                took: now.saturating_duration_since(request.sent),
-            });
-        }
-        Some((request.owner, request.version))
-    }
-
-    /// The owner of a request that has no answer.
-    pub(super) fn unanswered(&mut self, link: LinkId, token: u64) -> Option<Owner> {
-        Some(self.links.get_mut(&link)?.take(token)?.owner)
     }
 
     pub(super) fn poll_orphan(&mut self) -> Option<Orphan> {
         self.orphans.pop_front()
     }
 
+    #[inline]
+    pub(super) fn has_actions(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
     pub(super) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
-    }
-
-    // --- what to tell a caller whose deadline passed
-
-    /// Why no broker can take a request at the moment: each address tried, and what happened. `None` if one is
-    /// connected.
-    pub(super) fn trouble(&self, context: &Context) -> Option<Error> {
-        if self.is_connected() {
-            return None;
-        }
-        if !self.failures.is_empty() {
-            let kind = if self.is_hopeless(context) {
-                Kind::NotKafka
-            } else {
-                Kind::Unreachable
-            };
-            return Some(Error::new(
-                kind,
-                format!("no broker could be reached: {}", self.causes()),
-            ));
-        }
-        let dialing: Vec<_> = self.links.values().map(Link::address).collect();
-        let text = match (dialing.is_empty(), context.config.bootstrap.first()) {
-            (false, _) => format!(
-                "still connecting to {}, no answer so far",
-                dialing.join(", ")
-            ),
-            (true, Some((host, port))) => format!("not connected to {host}:{port}"),
-            (true, None) => "not connected".to_owned(),
-        };
-        Some(Error::new(Kind::Unreachable, text))
-    }
-
-    /// The errors of the addresses that failed, the first three of them.
-    fn causes(&self) -> String {
-        let mut causes: Vec<String> = Vec::new();
-        for cause in self.failures.values().map(|failure| &failure.cause) {
-            let text = format!("{}: {}", cause.broker().unwrap_or("?"), cause.message());
-            if !causes.contains(&text) {
-                causes.push(text);
-            }
-        }
-        let more = causes.len().saturating_sub(3);
-        causes.truncate(3);
-        let mut text = causes.join("; ");
-        if more > 0 {
-            text.push_str(&format!("; and {more} more"));
-        }
-        text
-    }
-
-    /// Whether the first connection is being made, for less than a moment, and nothing is wrong so far.
-    pub(super) fn is_starting(&self, now: Instant) -> bool {
-        let just_begun = self.first_dial.is_none_or(|at| now < at + IMPATIENCE);
-        !self.ever_up && self.failures.is_empty() && just_begun
-    }
-
-    /// Whether waiting cannot help: every address given is answered by something that is not a broker.
-    pub(super) fn is_hopeless(&self, context: &Context) -> bool {
-        !self.ever_up
-            && (0..context.config.bootstrap.len()).all(|index| {
-                self.failures
-                    .get(&Destination::Bootstrap(index))
-                    .is_some_and(|failure| failure.cause.kind() == Kind::NotKafka)
-            })
     }
 }

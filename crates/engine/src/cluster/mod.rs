@@ -1,13 +1,17 @@
 //! The cluster as one client sees it: connections, the view of who leads what, coordinators.
 //!
+//! * `advertised`: the addresses that brokers advertise, and what to say where they lead nowhere
 //! * `links`: connections, and what is queued on them
 //! * `target`: where a connection leads, and whose requests go over it
+//! * `eras`: brokers that do not tell their versions, and what they were found to be
 //! * `refresh`: when the view is refreshed, and for which topics
 //! * `coordinators`: which broker coordinates a group or a transaction
 //! * `context`: settings, chance, the alarm, and who listens
 
+mod advertised;
 mod context;
 mod coordinators;
+mod eras;
 mod links;
 mod refresh;
 mod target;
@@ -28,13 +32,14 @@ use self::links::{Address, Links};
 pub(crate) use self::links::{Next, Orphan};
 use self::refresh::Refresh;
 use self::target::Destination;
-pub use self::target::{CoordinatorType, LinkId};
+pub use self::target::{CoordinatorType, Expected, LinkId};
 pub(crate) use self::target::{Lane, Owner, PartId};
 use crate::api::{Request, Versions};
 use crate::change::Change;
 use crate::config::Config;
 use crate::error::{Error, Kind};
 use crate::metadata::{Metadata, Node};
+use crate::observe::Observed;
 
 /// What all parts of a client share.
 #[derive(Debug)]
@@ -45,6 +50,12 @@ pub(crate) struct Cluster {
     view_version: u64,
     refresh: Refresh,
     coordinators: Coordinators,
+}
+
+fn addresses(view: &Metadata) -> Vec<(i32, &str, u16)> {
+    view.nodes()
+        .map(|node| (node.id, node.host.as_str(), node.port))
+        .collect()
 }
 
 fn address(node: &Node) -> Address {
@@ -84,6 +95,7 @@ impl Cluster {
     /// Asks what is due. To be called after anything happened.
     pub(crate) fn pump(&mut self, now: Instant) {
         self.links.end_pauses(now, &mut self.context);
+        self.links.close_idle(now, &mut self.context);
         self.pump_view(now);
         self.pump_coordinators(now);
     }
@@ -104,6 +116,27 @@ impl Cluster {
         let observer = &mut self.context.observer;
         self.view.hint(topic, partition, leader, epoch, observer);
         self.view_version += 1;
+    }
+
+    /// Takes in the brokers that a Produce or Fetch answer named beside its hints: id, host and port (KIP-951).
+    pub(crate) fn meet<'a>(
+        &mut self,
+        now: Instant,
+        brokers: impl Iterator<Item = (i32, &'a str, i32)>,
+    ) {
+        let mut moved = false;
+        for node in brokers.filter_map(|(id, host, port)| Node::new(id, host, port, None)) {
+            let known = self.view.node(node.id);
+            if known.is_none_or(|known| (&known.host, known.port) != (&node.host, node.port)) {
+                self.view.meet(node);
+                moved = true;
+            }
+        }
+        if moved {
+            let nodes = addresses(&self.view);
+            self.links.follow(now, &mut self.context, &nodes);
+            self.view_version += 1;
+        }
     }
 
     /// Keeps `topic` in the view until as many calls of [`Cluster::unwant`].
@@ -148,6 +181,10 @@ impl Cluster {
     }
 
     fn pump_view(&mut self, now: Instant) {
+        let known = self.view.nodes().next().is_some();
+        if let Some(cause) = self.refresh.gives_up(now, &mut self.context, known) {
+            self.begin_again(now, &cause);
+        }
         if !self.refresh.is_due(now, &mut self.context) {
             return;
         }
@@ -167,6 +204,9 @@ impl Cluster {
         answer: &MetadataResponse,
     ) {
         let code = ErrorCode(answer.error_code);
+        if code == ErrorCode::REBOOTSTRAP_REQUIRED {
+            self.begin_again(now, &Error::from_code(code, None).calling("Metadata"));
+        }
         let problem = if code.is_error() {
             Some(Error::from_code(code, None))
         } else if answer.brokers.is_empty() {
@@ -182,19 +222,36 @@ impl Cluster {
             return self.refresh_failed(now, error);
         }
         let version = self.version(link, ApiKey::Metadata, i16::MAX).unwrap_or(0);
+        let answer = &*self.refresh.with_absent(answer, version);
         self.view
             .update(answer, version, &mut self.context.observer);
         self.view.keep(|name| self.refresh.wants(name));
         self.view_version += 1;
-        let nodes: Vec<_> = self
-            .view
-            .nodes()
-            .map(|node| (node.id, node.host.as_str(), node.port))
-            .collect();
-        self.links.settle(link, &nodes);
+        self.links.set_cluster(self.view.cluster_id());
+        let nodes = addresses(&self.view);
+        self.links.settle(now, &mut self.context, link, &nodes);
         self.refresh
             .set_answered(now, &mut self.context, &self.view, answer);
         self.context.changes.tell(Change::Topics);
+    }
+
+    /// Forgets the brokers and begins again at the bootstrap servers, if the settings allow it (KIP-899, KIP-1102).
+    fn begin_again(&mut self, now: Instant, cause: &Error) {
+        if !self.context.config.rebootstrap {
+            return;
+        }
+        let text = "the client began again at the bootstrap servers";
+        let told = cause
+            .clone()
+            .wrap(Kind::Unreachable, text)
+            .retriable_is(true);
+        self.links.begin_again(now, &mut self.context, &told);
+        self.view.forget_nodes();
+        self.links.set_cluster(None);
+        self.view_version += 1;
+        self.context.observer.tell(Observed::Rebootstrapped {
+            cause: cause.clone(),
+        });
     }
 
     pub(crate) fn refresh_failed(&mut self, now: Instant, error: Error) {
@@ -269,6 +326,16 @@ impl Cluster {
         up
     }
 
+    /// A link that is up and whose broker speaks this API, if there is one. Dials none.
+    pub(crate) fn link_that_speaks(&self, api: ApiKey) -> Option<LinkId> {
+        self.links.that_speaks(api)
+    }
+
+    /// Any link that is up, the least busy first. Dials none.
+    pub(crate) fn up_link_of_any(&self) -> Option<LinkId> {
+        self.links.least_busy()
+    }
+
     /// The broker that a link leads to, if it is known to be one of the cluster.
     pub(crate) fn node_of(&self, link: LinkId) -> Option<(i32, Lane)> {
         self.links.node_of(link)
@@ -284,6 +351,11 @@ impl Cluster {
         self.links.failure_of(node, lane)
     }
 
+    /// Why the broker and this client do not accept each other, if that was found at `since` or later.
+    pub(crate) fn refusal_of(&self, node: i32, lane: Lane, since: Instant) -> Option<&Error> {
+        self.links.refusal_of(node, lane, since)
+    }
+
     pub(crate) fn has_link(&self, link: LinkId) -> bool {
         self.links.contains(link)
     }
@@ -295,6 +367,9 @@ impl Cluster {
     /// The connection broke, or could not be made.
     pub(crate) fn link_down(&mut self, now: Instant, link: LinkId, cause: &Error) {
         self.links.set_down(now, &mut self.context, link, cause);
+        if cause.code() == Some(ErrorCode::REBOOTSTRAP_REQUIRED) {
+            self.begin_again(now, cause);
+        }
         self.refresh(now);
         if self.is_hopeless() {
             self.context.changes.tell(Change::Closed);
@@ -302,8 +377,8 @@ impl Cluster {
     }
 
     /// Gives up every link.
-    pub(crate) fn close_all(&mut self, cause: &Error) {
-        self.links.close_all(cause);
+    pub(crate) fn close_all(&mut self, now: Instant, cause: &Error) {
+        self.links.close_all(now, &mut self.context, cause);
         self.context.changes.tell(Change::Closed);
     }
 
@@ -348,12 +423,22 @@ impl Cluster {
 
     /// The next queued request of `link`.
     pub(crate) fn next_queued(&mut self, now: Instant, link: LinkId) -> Next {
-        self.links.next_queued(now, link)
+        self.links.next_queued(now, &mut self.context, link)
     }
 
     /// The version of `api` to use on `link`, at most `cap`.
     pub(crate) fn version(&self, link: LinkId, api: ApiKey, cap: i16) -> Result<i16, Error> {
         self.links.version(link, api, cap)
+    }
+
+    /// What the broker of `link` speaks, if it is up, and else the broker that was connected to last; with its address.
+    pub(crate) fn speaks(&self, link: Option<LinkId>) -> Option<(String, &Versions)> {
+        self.links.speaks(link)
+    }
+
+    /// Whether a broker speaks `api` below this version only, of those that are connected or were last.
+    pub(crate) fn any_lacks(&self, api: ApiKey, version: i16) -> bool {
+        self.links.any_lacks(api, version)
     }
 
     /// Notes a request that its owner dispatched itself.
@@ -365,17 +450,35 @@ impl Cluster {
         owner: Owner,
         (api, version): (ApiKey, i16),
     ) {
-        self.links.sent(link, token, owner, api, version, now);
+        let context = &mut self.context;
+        self.links
+            .sent(context, link, token, owner, api, version, now);
     }
 
-    /// The owner of an answered request, and the version of both.
+    /// The owner of an answered request, and the version of both. `sizes` are their bytes.
     pub(crate) fn answered(
         &mut self,
         now: Instant,
         link: LinkId,
         token: u64,
+        sizes: (usize, usize),
     ) -> Option<(Owner, i16)> {
-        self.links.answered(now, &mut self.context, link, token)
+        self.links
+            .answered(now, &mut self.context, link, token, sizes)
+    }
+
+    /// A request that has no answer was written.
+    pub(crate) fn written(&mut self, now: Instant, link: LinkId, bytes: usize) {
+        if let Some(node) = self.links.number_of(link) {
+            self.context.meters.written(now, node, bytes);
+        }
+    }
+
+    /// Sets the gauges that the cluster knows.
+    pub(crate) fn measure(&mut self) {
+        let network = &mut self.context.meters.network;
+        (network.connections, network.in_flight) = self.links.counts();
+        network.view_of = self.refresh.fresh_as_of();
     }
 
     /// The owner of a request that has no answer.
@@ -385,6 +488,12 @@ impl Cluster {
 
     pub(crate) fn poll_orphan(&mut self) -> Option<Orphan> {
         self.links.poll_orphan()
+    }
+
+    /// Whether there is an action, a change or an event to take.
+    #[inline]
+    pub(crate) fn has_output(&self) -> bool {
+        self.links.has_actions() || self.context.has_output()
     }
 
     pub(crate) fn poll_action(&mut self) -> Option<Action> {
@@ -402,6 +511,11 @@ impl Cluster {
     /// Whether the first connection is being made, for less than a moment, and nothing is wrong so far.
     pub(crate) fn is_starting(&self, now: Instant) -> bool {
         self.links.is_starting(now)
+    }
+
+    /// Whether any broker of the cluster and the client do not accept each other.
+    pub(crate) fn is_refused_by_a_node(&self) -> bool {
+        self.links.is_refused_by_a_node()
     }
 
     /// Whether waiting cannot help: every address given is answered by something that is not a broker.

@@ -9,22 +9,27 @@
 //! A topic that was just created is not known to every broker at once, so a broker that does not know a topic is not believed
 //! at first. It is believed after [`BELIEVED`] such answers in a row, between which there are pauses.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
+use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
 use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::Context;
-use crate::error::Error;
+use super::links::IMPATIENCE;
+use crate::error::{Error, Kind};
 use crate::metadata::Metadata;
 use crate::observe::Observed;
 
 /// So many answers in a row that do not know a topic prove that it is not there.
 const BELIEVED: u32 = 3;
+/// The first version of Metadata that can be told to create no topic (KIP-204).
+const CREATES_NONE: i16 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Refresh {
@@ -34,6 +39,10 @@ pub(super) struct Refresh {
     at: Option<Instant>,
     token: Option<u64>,
     asked: Option<Instant>,
+    /// The topics of the last request.
+    asked_for: BTreeSet<Arc<str>>,
+    /// Since when an answer is wanted and none came.
+    wanting: Option<Instant>,
     /// Why the last request failed.
     error: Option<Error>,
     fresh_as_of: Option<Instant>,
@@ -103,6 +112,39 @@ impl Refresh {
         }
     }
 
+    /// Why the known brokers are given up, if they gave no metadata for too long (KIP-1102). `knows_brokers` is whether there
+    /// are any.
+    pub(super) fn gives_up(
+        &mut self,
+        now: Instant,
+        context: &mut Context,
+        knows_brokers: bool,
+    ) -> Option<Error> {
+        let trigger = context.config.rebootstrap_trigger.max(IMPATIENCE);
+        let is_due = self.token.is_some() || self.at.is_some_and(|at| at <= now);
+        if !context.config.rebootstrap || !knows_brokers || !(is_due || self.wanting.is_some()) {
+            self.wanting = None;
+            return None;
+        }
+        let until = *self.wanting.get_or_insert(now) + trigger;
+        if until > now {
+            context.set_alarm(until);
+            return None;
+        }
+        self.wanting = None;
+        self.token = None;
+        self.at = Some(now);
+        let text = format!(
+            "no known broker gave metadata for metadata.recovery.rebootstrap.trigger.ms ({} ms)",
+            trigger.as_millis()
+        );
+        let error = Error::new(Kind::Unreachable, text);
+        Some(match &self.error {
+            Some(cause) => error.adding(cause.message()),
+            None => error,
+        })
+    }
+
     pub(super) fn question(&self, context: &Context) -> MetadataRequest {
         let topics = self.wanted.keys().map(|name| MetadataRequestTopic {
             name: Some((&**name).into()),
@@ -116,9 +158,36 @@ impl Refresh {
         }
     }
 
+    /// The answer with an error for each wanted topic that it does not name. One that came in this `version` of Metadata may be
+    /// about all topics, since asking for one by name might have created it.
+    pub(super) fn with_absent<'a>(
+        &self,
+        answer: &'a MetadataResponse,
+        version: i16,
+    ) -> Cow<'a, MetadataResponse> {
+        if version >= CREATES_NONE {
+            return Cow::Borrowed(answer);
+        }
+        let named = answer.topics.iter();
+        let named: FxHashSet<_> = named.filter_map(|topic| topic.name.as_deref()).collect();
+        let mut whole = Cow::Borrowed(answer);
+        for name in self.wanted.keys().filter(|name| !named.contains(&***name)) {
+            // A topic that became wanted after the request was not asked for.
+            if self.asked_for.contains(name) {
+                whole.to_mut().topics.push(MetadataResponseTopic {
+                    error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0,
+                    name: Some((&**name).into()),
+                    ..Default::default()
+                });
+            }
+        }
+        whole
+    }
+
     pub(super) fn set_asked(&mut self, now: Instant, token: u64) {
         self.at = None;
         self.asked = Some(now);
+        self.asked_for = self.wanted.keys().cloned().collect();
         self.token = Some(token);
     }
 
@@ -138,6 +207,7 @@ impl Refresh {
         answer: &MetadataResponse,
     ) {
         self.token = None;
+        self.wanting = None;
         self.error = None;
         self.fresh_as_of = self.asked;
         self.count_absences(context, answer);
@@ -198,6 +268,11 @@ impl Refresh {
     /// Why the view is old or empty, if the last question for it failed.
     pub(super) fn error(&self) -> Option<&Error> {
         self.error.as_ref()
+    }
+
+    /// When the view was requested that is in use.
+    pub(super) fn fresh_as_of(&self) -> Option<Instant> {
+        self.fresh_as_of
     }
 
     /// Whether the view was requested at `since` or later.

@@ -1,5 +1,7 @@
 //! Where a connection leads, and who asked what goes over it.
 
+use std::sync::Arc;
+
 /// Names one connection, from its dialling to its end. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(pub(super) u64);
@@ -9,6 +11,8 @@ pub struct LinkId(pub(super) u64);
 pub(crate) enum Lane {
     /// Requests that are answered at once.
     Control,
+    /// Requests to a coordinator: heartbeats must not wait for requests to the same broker that take long.
+    Coordinator,
     /// Fetches, which wait for records; numbered, for a seek must not wait for a fetch that waits.
     Data(u8),
 }
@@ -20,6 +24,15 @@ pub(super) enum Destination {
     Bootstrap(usize),
     /// A broker of the cluster.
     Node(i32, Lane),
+}
+
+/// Whom a connection is meant for (KIP-1242).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The cluster's id.
+    pub cluster_id: Arc<str>,
+    /// The broker's id.
+    pub node: i32,
 }
 
 /// What a coordinator coordinates.
@@ -54,6 +67,8 @@ pub(crate) enum Owner {
     Coordinators,
     /// A call.
     Call,
+    /// What the client tells brokers about itself.
+    Telemetry,
     /// A part of the client.
     Part(PartId),
 }

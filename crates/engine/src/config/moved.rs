@@ -4,6 +4,8 @@
 //! properties: what several clients name alike is there under Kafka's name. They stand here with dots; the Python clients
 //! write underscores.
 
+use super::secret::is_secret;
+
 /// What to say to somebody who uses the name.
 #[derive(Clone, Copy, Debug)]
 enum Instead {
@@ -25,8 +27,9 @@ pub(super) fn advice(key: &str, dotted: &str, text: Option<&str>) -> Option<Stri
         families.find(|(start, _)| dotted.starts_with(start))
     };
     let (_, instead) = known.or_else(family)?;
+    let shown = |name: &str| text.filter(|_| !is_secret(key) && !is_secret(name));
     Some(match *instead {
-        Instead::Write(name) => line(key, name, text.map(str::to_owned)),
+        Instead::Write(name) => line(key, name, shown(name).map(str::to_owned)),
         Instead::Times(name, factor) => {
             let number = text.and_then(|text| text.trim().parse::<i64>().ok());
             let value = number.and_then(|number| number.checked_mul(factor));
@@ -51,6 +54,29 @@ pub(super) fn in_the_style_of(key: &str, name: &str) -> String {
     }
 }
 
+/// Kafka's name of a property that other clients spell otherwise and mean the same by, so that both are taken.
+pub(super) fn another_spelling(dotted: &str) -> Option<&'static str> {
+    const SPELLINGS: &[(&str, &str)] = &[
+        ("sasl.mechanisms", "sasl.mechanism"),
+        (
+            "sasl.oauthbearer.client.id",
+            "sasl.oauthbearer.client.credentials.client.id",
+        ),
+        (
+            "sasl.oauthbearer.client.secret",
+            "sasl.oauthbearer.client.credentials.client.secret",
+        ),
+        (
+            "sasl.oauthbearer.assertion.jwt.algorithm",
+            "sasl.oauthbearer.assertion.algorithm",
+        ),
+    ];
+    let mut known = SPELLINGS.iter();
+    known
+        .find(|(name, _)| *name == dotted)
+        .map(|(_, kafka)| *kafka)
+}
+
 const SERIALIZER: &str = "is not needed: keys and values are bytes or str. Leave it out and encode where you send: \
     producer.send(topic, json.dumps(value))";
 const DESERIALIZER: &str = "is not needed: keys and values come as bytes. Leave it out and decode where you read: \
@@ -61,10 +87,19 @@ const COMMITS: &str = "belongs to committed offsets, which this version does not
     yourself, and go on with consumer.assign([TopicPartition(topic, partition, offset)])";
 const TRANSACTIONS: &str = "belongs to transactions, which this version does not support yet: leave it out. Without one, \
     enable.idempotence (the default) keeps retries from writing a record twice";
-const TLS: &str = "belongs to TLS, which this version does not support yet: leave it out and use a PLAINTEXT listener of the \
-    brokers";
-const SASL: &str = "belongs to SASL, which this version does not support yet: leave it out and use a PLAINTEXT listener of \
-    the brokers";
+const TLS_CLASS: &str =
+    "belongs to Java's or OpenSSL's TLS, and this client has its own: leave it out";
+const REVOKED: &str =
+    "belongs to lists of revoked certificates, which this version does not support: leave it out";
+const SASL: &str = "belongs to SASL, and has no counterpart here: leave it out. The properties of SASL are in `ottla config admin`";
+const SASL_CLASS: &str = "names a Java class, which this client never loads: leave it out. Tokens of your own come from \
+    sasl_token=callable";
+const SASL_TOKEN: &str = "has another name here: write sasl_token=callable, which returns a token, or a token and the seconds \
+    for which it is valid";
+const KINIT: &str = "is not needed: the Kerberos library gets tickets by itself, from the credentials cache or from \
+    sasl.kerberos.keytab. Leave it out";
+const ENCRYPTED_KEY: &str = "has no counterpart: give a key that is not encrypted in \
+    sasl.oauthbearer.assertion.private.key.file";
 const JAVA_CLASS: &str = "names Java classes, which this client cannot load: leave it out";
 const DELIVERY: &str = "is not a setting here: each send returns its delivery, so write \
     producer.send(topic, value).add_done_callback(f)";
@@ -72,16 +107,15 @@ const EVENTS: &str = "is not needed: an error is raised by the call that it conc
     to logging.getLogger(\"ottla\")";
 const LOGGER: &str = "is not a setting here: what happens goes to Python's logging, so set the level and the handlers of \
     logging.getLogger(\"ottla\")";
-const STATISTICS: &str =
-    "belongs to statistics, which this version does not have yet: leave it out";
-const TELEMETRY: &str =
-    "belongs to metrics that are pushed to brokers, which this version does not do: leave it out";
+const STATISTICS: &str = "has another name here: write on_metrics=f, which is called with the client's metrics every \
+    metrics.interval.ms";
+const RECORDING: &str =
+    "is not needed: everything that the client measures is there at any time. Leave it out";
+const TELEMETRY: &str = "is a setting of brokers: whether this client pushes metrics to them is enable.metrics.push. Leave it out";
 const VERSIONS: &str =
     "is not needed: the client requests each broker's versions itself. Leave it out";
 const NOT_KEPT: &str =
     "has no counterpart: the client decides this without a setting. Leave it out";
-const RACKS: &str = "belongs to reading from the nearest replica, which this version does not support yet: leave it out; the \
-    client reads from leaders";
 const LOOP: &str = "is not needed: clients of ottla.aio use the running event loop. Leave it out";
 const NODELAY: &str =
     "is not needed: the client never delays small requests (TCP_NODELAY). Leave it out";
@@ -109,8 +143,9 @@ static NAMES: &[(&str, Instead)] = &[
     ("log.connection.close", Instead::Do(LOGGER)),
     ("log.thread.name", Instead::Do(LOGGER)),
     ("stats.cb", Instead::Do(STATISTICS)),
-    ("statistics.interval.ms", Instead::Do(STATISTICS)),
-    ("enable.metrics.push", Instead::Do(TELEMETRY)),
+    ("statistics.interval.ms", Instead::Write("metrics.interval.ms")),
+    ("metrics.recording.level", Instead::Do(RECORDING)),
+    ("metrics.enabled", Instead::Do(RECORDING)),
     ("auto.include.jmx.reporter", Instead::Do(JAVA_CLASS)),
     ("interceptor.classes", Instead::Do(JAVA_CLASS)),
     ("plugin.library.paths", Instead::Do("loads libraries into librdkafka, which this client does not use: leave it out")),
@@ -146,24 +181,16 @@ static NAMES: &[(&str, Instead)] = &[
     ("reconnect.backoff.jitter.ms", Instead::Write("reconnect.backoff.ms")),
     ("broker.address.ttl", Instead::Do(NOT_KEPT)),
     ("broker.address.family", Instead::Do(NOT_KEPT)),
-    ("client.dns.lookup", Instead::Do(NOT_KEPT)),
-    ("connections.max.idle.ms", Instead::Do(NOT_KEPT)),
     ("max.in.flight", Instead::Write("max.in.flight.requests.per.connection")),
     ("max.in.flight.requests", Instead::Write("max.in.flight.requests.per.connection")),
     ("api.version", Instead::Do(VERSIONS)),
-    ("api.version.auto.timeout.ms", Instead::Do(VERSIONS)),
-    ("api.version.request", Instead::Do(VERSIONS)),
-    ("api.version.request.timeout.ms", Instead::Do(VERSIONS)),
-    ("api.version.fallback.ms", Instead::Do(VERSIONS)),
-    ("broker.version.fallback", Instead::Do(VERSIONS)),
+    ("api.version.auto.timeout.ms", Instead::Write("api.version.request.timeout.ms")),
     ("metadata.request.timeout.ms", Instead::Write("request.timeout.ms")),
     ("topic.metadata.refresh.interval.ms", Instead::Write("metadata.max.age.ms")),
     ("topic.metadata.refresh.fast.interval.ms", Instead::Write("retry.backoff.ms")),
     ("topic.metadata.refresh.sparse", Instead::Do(NOT_KEPT)),
     ("topic.metadata.propagation.max.ms", Instead::Do(NOT_KEPT)),
     ("topic.blacklist", Instead::Do(NOT_KEPT)),
-    ("metadata.recovery.strategy", Instead::Do(NOT_KEPT)),
-    ("metadata.recovery.rebootstrap.trigger.ms", Instead::Do(NOT_KEPT)),
     ("enable.sparse.connections", Instead::Do(NOT_KEPT)),
 
     // Sending.
@@ -208,7 +235,6 @@ static NAMES: &[(&str, Instead)] = &[
     ("enable.partition.eof", Instead::Do("has no counterpart: leave it out, and compare consumer.position(...) with \
         consumer.end_offsets(...), or ask consumer.lag()")),
     ("exclude.internal.topics", Instead::Do("is not needed: only the topics that you name are read. Leave it out")),
-    ("client.rack", Instead::Do(RACKS)),
 
     // Groups and committed offsets.
     ("group.id", Instead::Do(GROUPS)),
@@ -240,19 +266,63 @@ static NAMES: &[(&str, Instead)] = &[
 
     // Security beyond the families below.
     ("security.providers", Instead::Do(JAVA_CLASS)),
-    ("oauthbearer.token.refresh.cb", Instead::Do(SASL)),
-    ("oauth.cb", Instead::Do(SASL)),
-    ("enable.sasl.oauthbearer.unsecure.jwt", Instead::Do(SASL)),
-    ("enable.ssl.certificate.verification", Instead::Do(TLS)),
+    ("oauthbearer.token.refresh.cb", Instead::Do(SASL_TOKEN)),
+    ("oauth.cb", Instead::Do(SASL_TOKEN)),
+    ("sasl.oauth.token.provider", Instead::Do(SASL_TOKEN)),
+    ("enable.sasl.oauthbearer.unsecure.jwt", Instead::Do(SASL_TOKEN)),
+    ("sasl.oauthbearer.config", Instead::Do(SASL_TOKEN)),
+    ("sasl.plain.username", Instead::Write("sasl.username")),
+    ("sasl.plain.password", Instead::Write("sasl.password")),
+    ("sasl.kerberos.kinit.cmd", Instead::Do(KINIT)),
+    ("sasl.kerberos.min.time.before.relogin", Instead::Do(KINIT)),
+    ("sasl.kerberos.ticket.renew.jitter", Instead::Do(KINIT)),
+    ("sasl.kerberos.ticket.renew.window.factor", Instead::Do(KINIT)),
+    ("sasl.kerberos.domain.name", Instead::Do("has no counterpart: the broker's name is the one in bootstrap.servers and in its \
+        advertised listener. Leave it out")),
+    ("sasl.client.callback.handler.class", Instead::Do(SASL_CLASS)),
+    ("sasl.login.callback.handler.class", Instead::Do(SASL_CLASS)),
+    ("sasl.login.class", Instead::Do(SASL_CLASS)),
+    ("sasl.oauthbearer.jwt.retriever.class", Instead::Do(SASL_CLASS)),
+    ("sasl.oauthbearer.jwt.validator.class", Instead::Do(SASL_CLASS)),
+    ("sasl.oauthbearer.assertion.private.key.passphrase", Instead::Do(ENCRYPTED_KEY)),
+    ("sasl.oauthbearer.clock.skew.seconds", Instead::Do(SASL)),
+    ("sasl.oauthbearer.header.urlencode", Instead::Do(SASL)),
+    ("sasl.oauthbearer.scope.claim.name", Instead::Do(SASL)),
+    ("sasl.oauthbearer.sub.claim.name", Instead::Do(SASL)),
+    ("ssl.cafile", Instead::Write("ssl.ca.location")),
+    ("ssl.certfile", Instead::Write("ssl.certificate.location")),
+    ("ssl.keyfile", Instead::Write("ssl.key.location")),
+    ("ssl.password", Instead::Write("ssl.key.password")),
+    ("ssl.ciphers", Instead::Write("ssl.cipher.suites")),
+    ("ssl.crlfile", Instead::Do(REVOKED)),
+    ("ssl.crl.location", Instead::Do(REVOKED)),
+    ("ssl.context", Instead::Do("is Python's TLS, which this client does not use: leave it out and write \
+        security.protocol=SSL, ssl.ca.location=..., and for a client certificate ssl.certificate.location=... and \
+        ssl.key.location=...")),
+    ("ssl.check.hostname", Instead::Do("has another name here: write ssl.endpoint.identification.algorithm=none to turn the \
+        check off; it is on by default")),
+    ("ssl.engine.factory.class", Instead::Do(JAVA_CLASS)),
+    ("ssl.engine.location", Instead::Do(TLS_CLASS)),
+    ("ssl.engine.id", Instead::Do(TLS_CLASS)),
+    ("ssl.providers", Instead::Do(TLS_CLASS)),
+    ("ssl.provider", Instead::Do(TLS_CLASS)),
+    ("ssl.keymanager.algorithm", Instead::Do(TLS_CLASS)),
+    ("ssl.trustmanager.algorithm", Instead::Do(TLS_CLASS)),
+    ("ssl.secure.random.implementation", Instead::Do(TLS_CLASS)),
+    ("ssl.curves.list", Instead::Do(TLS_CLASS)),
+    ("ssl.sigalgs.list", Instead::Do(TLS_CLASS)),
+    ("ssl.ca.certificate.stores", Instead::Do("is not needed: the system's authorities are trusted if nothing else is named. \
+        Leave it out")),
 ];
 
 /// Names with a common beginning.
 static FAMILIES: &[(&str, Instead)] = &[
-    ("ssl.", Instead::Do(TLS)),
-    ("sasl.", Instead::Do(SASL)),
+    ("sasl.login.", Instead::Do(SASL)),
+    ("sasl.oauthbearer.jwks.", Instead::Do(SASL)),
+    ("sasl.oauthbearer.expected.", Instead::Do(SASL)),
+    ("sasl.server.", Instead::Do(SASL)),
     ("oauthbearer.", Instead::Do(SASL)),
     ("metric.reporters", Instead::Do(JAVA_CLASS)),
-    ("metrics.", Instead::Do(STATISTICS)),
     ("telemetry.", Instead::Do(TELEMETRY)),
 ];
 
@@ -385,18 +455,19 @@ mod tests {
         all_say(
             Role::Producer,
             &["leave it out"],
-            &[
-                "statistics.interval.ms",
-                "stats_cb",
-                "metric.reporters",
-                "interceptor.classes",
-            ],
+            &["metric.reporters", "interceptor.classes"],
         );
         all_say(
-            Role::Admin,
-            &["Leave it out"],
-            &["api.version.request", "api_version", "loop"],
+            Role::Consumer,
+            &["on_metrics", "metrics.interval.ms"],
+            &["stats_cb", "stats.cb"],
         );
+        all_say(
+            Role::Producer,
+            &["metrics_interval_ms"],
+            &["statistics_interval_ms"],
+        );
+        all_say(Role::Admin, &["Leave it out"], &["api_version", "loop"]);
     }
 
     #[test]
@@ -430,26 +501,28 @@ mod tests {
                 "transaction.timeout.ms",
             ],
         );
-        let tls = [
-            "ssl.ca.location",
-            "ssl_cafile",
-            "ssl_context",
-            "ssl.truststore.password",
+        all_say(Role::Admin, &["write ssl_ca_location="], &["ssl_cafile"]);
+        all_say(Role::Admin, &["security.protocol=SSL"], &["ssl_context"]);
+        all_say(
+            Role::Admin,
+            &["leave it out"],
+            &["ssl.provider", "ssl_crlfile", "ssl.engine.factory.class"],
+        );
+        let classes = [
+            "sasl.login.callback.handler.class",
+            "sasl_client_callback_handler_class",
         ];
-        all_say(Role::Admin, &["TLS", "PLAINTEXT"], &tls);
-        let sasl = [
-            "sasl.username",
-            "sasl_plain_password",
-            "sasl.jaas.config",
-            "oauth_cb",
-        ];
-        all_say(Role::Producer, &["SASL", "PLAINTEXT"], &sasl);
-        for protocol in ["SSL", "SASL_SSL", "sasl_plaintext"] {
-            let said = problem(Role::Producer, "security.protocol", protocol);
-            assert!(said.contains("PLAINTEXT listener"), "{said}");
-        }
-        let said = problem(Role::Producer, "sasl.password", "hunter2");
+        all_say(Role::Producer, &["never loads", "sasl_token="], &classes);
+        all_say(
+            Role::Consumer,
+            &["write sasl_token="],
+            &["oauth_cb", "sasl_oauth_token_provider"],
+        );
+        let said = problem(Role::Producer, "sasl_plain_password", "hunter2");
+        assert!(said.contains("write sasl_password"), "{said}");
         assert!(!said.contains("hunter2"), "secrets are not repeated");
+        let said = problem(Role::Producer, "ssl_password", "hunter2");
+        assert!(said.ends_with("write ssl_key_password"), "{said}");
     }
 
     #[test]

@@ -8,7 +8,9 @@ use ottla_protocol::nearest::near;
 
 use super::moved;
 use super::property::{Property, Role};
+use super::secret::Secret;
 use super::settings::{Config, PROPERTIES};
+use crate::release::Fallback;
 
 /// The bytes that the answer to a fetch may take beside its records.
 const FETCH_OVERHEAD: usize = 1 << 20;
@@ -54,9 +56,12 @@ impl Config {
         for property in PROPERTIES {
             let chosen = given.iter().find(|(row, _, _)| row.name == property.name);
             match (chosen, property.default) {
-                (Some((_, key, text)), _) => property
-                    .apply(&mut config, text)
-                    .map_err(|rule| error(key, format!("{rule}, and was {text:?}")))?,
+                (Some((_, key, text)), _) => property.apply(&mut config, text).map_err(|rule| {
+                    match property.is_secret() {
+                        true => error(key, rule),
+                        false => error(key, format!("{rule}, and was {text:?}")),
+                    }
+                })?,
                 (None, Some(text)) => property
                     .apply(&mut config, text)
                     .map_err(|rule| error(property.name, rule))?,
@@ -65,6 +70,12 @@ impl Config {
         }
         let is_given = |name: &str| given.iter().any(|(row, _, _)| row.name == name);
         config.settle(is_given)?;
+        let for_provider = given
+            .iter()
+            .filter(|(row, _, _)| row.name.starts_with("sasl.") || row.name.starts_with("https."));
+        config.sasl_given = for_provider
+            .map(|(row, _, text)| (row.name, Secret::new(text)))
+            .collect();
         Ok(config)
     }
 
@@ -81,11 +92,20 @@ impl Config {
                 "is required: host:port of at least one broker",
             ));
         }
+        self.settle_authentication(&is_given)
+            .map_err(|(key, problem)| error(key, problem))?;
+        if !self.api_version_request && !matches!(self.broker_version_fallback, Fallback::Old(_)) {
+            return Err(error(
+                "api.version.request",
+                "false needs broker.version.fallback, which says what the brokers are: 0.8.2 or 0.9.0; newer ones are asked",
+            ));
+        }
         match self.role {
-            Role::Producer => self.settle_producer(is_given)?,
-            Role::Consumer => self.settle_answers(is_given)?,
+            Role::Producer => self.settle_producer(&is_given)?,
+            Role::Consumer => self.settle_answers(&is_given)?,
             Role::Admin => {}
         }
+        self.settle_security(&is_given)?;
         self.setup_timeout_max = self.setup_timeout_max.max(self.setup_timeout);
         self.reconnect_backoff_max = self.reconnect_backoff_max.max(self.reconnect_backoff);
         self.retry_backoff_max = self.retry_backoff_max.max(self.retry_backoff);
@@ -106,7 +126,7 @@ impl Config {
                 return Err(error("enable.idempotence", rule));
             }
             Some(_) => self.idempotence = false,
-            None => {}
+            None => self.requires_idempotence = self.idempotence && is_given("enable.idempotence"),
         }
         if self.batch_size > self.buffer_memory {
             let text = format!(
@@ -125,6 +145,72 @@ impl Config {
             }
             self.delivery_timeout = one_attempt;
         }
+        Ok(())
+    }
+
+    /// Settings of TLS without TLS would leave a connection open to everybody that was meant to be safe.
+    fn settle_security(&mut self, is_given: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+        let of_tls = PROPERTIES
+            .iter()
+            .find(|row| row.name.starts_with("ssl.") && is_given(row.name));
+        if let Some(row) = of_tls.filter(|_| !is_given("security.protocol")) {
+            let text = format!(
+                "must be given with {}: SSL to use TLS, PLAINTEXT to do without it",
+                row.name
+            );
+            return Err(error("security.protocol", text));
+        }
+        let one_of = |names: &[&str]| {
+            let given: Vec<_> = names.iter().filter(|name| is_given(name)).collect();
+            match given.as_slice() {
+                [first, second, ..] => Err(error(
+                    first,
+                    format!("means the same as {second}: give one of them"),
+                )),
+                _ => Ok(()),
+            }
+        };
+        one_of(&[
+            "ssl.ca.location",
+            "ssl.ca.pem",
+            "ssl.truststore.location",
+            "ssl.truststore.certificates",
+        ])?;
+        one_of(&[
+            "ssl.keystore.location",
+            "ssl.keystore.certificate.chain",
+            "ssl.certificate.location",
+            "ssl.certificate.pem",
+        ])?;
+        one_of(&[
+            "ssl.keystore.location",
+            "ssl.keystore.key",
+            "ssl.key.location",
+            "ssl.key.pem",
+        ])?;
+        let any = |names: &[&str]| names.iter().any(|name| is_given(name));
+        let has_certificate = any(&[
+            "ssl.keystore.certificate.chain",
+            "ssl.certificate.location",
+            "ssl.certificate.pem",
+        ]);
+        let has_key = any(&["ssl.keystore.key", "ssl.key.location", "ssl.key.pem"]);
+        if has_certificate && !has_key {
+            let text = "is required with a client certificate: the file of its private key; see ssl.key.pem too";
+            return Err(error("ssl.key.location", text));
+        }
+        if has_key && !has_certificate {
+            let text = "is required with a private key: the file of its certificate; see ssl.certificate.pem too";
+            return Err(error("ssl.certificate.location", text));
+        }
+        let newest = self.ssl_newest;
+        if !self.ssl_versions.iter().any(|version| *version <= newest) {
+            return Err(error(
+                "ssl.protocol",
+                "allows none of ssl.enabled.protocols",
+            ));
+        }
+        self.ssl_versions.retain(|version| *version <= newest);
         Ok(())
     }
 
@@ -170,6 +256,7 @@ pub fn find(
     text: Option<&str>,
 ) -> Result<&'static Property<Config>, ConfigError> {
     let dotted = key.replace('_', ".");
+    let dotted = moved::another_spelling(&dotted).map_or(dotted, str::to_owned);
     if let Some(property) = PROPERTIES.iter().find(|row| row.name == dotted) {
         if property.roles.contains(&role) {
             return Ok(property);
@@ -203,6 +290,7 @@ fn error(key: &str, problem: impl Into<String>) -> ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{TlsVersion, is_secret};
 
     fn producer(pairs: &[(&'static str, &'static str)]) -> Result<Config, ConfigError> {
         Config::parse(
@@ -305,7 +393,10 @@ mod tests {
             problem(&[("linger.ms", "1"), ("linger_ms", "2")]),
             "linger_ms: given twice"
         );
-        assert!(problem(&[("security.protocol", "SASL_SSL")]).contains("not supported"));
+        assert!(
+            problem(&[("security.protocol", "SASL_SSL")]).contains("sasl.mechanism: is required")
+        );
+        assert!(problem(&[("security.protocol", "tls")]).contains("is SSL"));
         let small = [("receive.message.max.bytes", "2000000")];
         assert!(producer(&small).is_ok());
         let consumer = |pairs: &[(&'static str, &'static str)]| {
@@ -324,6 +415,80 @@ mod tests {
         assert!(
             problem(&[("delivery.timeout.ms", "10")]).contains("linger.ms + request.timeout.ms")
         );
+    }
+
+    #[test]
+    fn settings_of_tls_are_whole() {
+        for (given, said) in [
+            (
+                &[("ssl.ca.location", "ca.pem")][..],
+                "security.protocol: must be given with ssl.ca.location",
+            ),
+            (
+                &[("ssl.ca.location", "a"), ("ssl.truststore.location", "b")],
+                "ssl.ca.location: means the same as ssl.truststore.location",
+            ),
+            (
+                &[("ssl.keystore.location", "a"), ("ssl.key.pem", "b")],
+                "ssl.keystore.location: means the same as ssl.key.pem",
+            ),
+            (
+                &[("ssl.certificate.location", "a")],
+                "ssl.key.location: is required",
+            ),
+            (
+                &[("ssl.key.location", "a")],
+                "ssl.certificate.location: is required",
+            ),
+            (
+                &[("ssl.ca.location", "-----BEGIN CERTIFICATE-----")],
+                "ssl.ca.location: must be the path",
+            ),
+            (&[("ssl.ca.pem", "ca.pem")], "ssl.ca.pem: must be the text"),
+            (
+                &[("ssl.enabled.protocols", "TLSv1.2,TLSv1.1")],
+                "TLSv1.1 is no longer safe",
+            ),
+            (
+                &[
+                    ("ssl.enabled.protocols", "TLSv1.3"),
+                    ("ssl.protocol", "TLSv1.2"),
+                ],
+                "ssl.protocol: allows none",
+            ),
+            (
+                &[("ssl.keystore.type", "BCFKS")],
+                "must be one of pem, pkcs12, jks",
+            ),
+        ] {
+            let protocol = [("security.protocol", "SSL")];
+            let skipped = usize::from(said.starts_with("security.protocol"));
+            let pairs: Vec<_> = protocol[skipped..].iter().chain(given).copied().collect();
+            let problem = problem(&pairs);
+            assert!(problem.contains(said), "{problem}");
+        }
+        let hidden = [
+            ("security.protocol", "SSL"),
+            ("ssl.key.password", "hunter2"),
+        ];
+        let config = producer(&hidden).unwrap();
+        assert!(!format!("{config:?}").contains("hunter2"));
+        assert!(config.security_protocol.is_tls() && config.ssl_checks_host);
+        let plain = [("security.protocol", "PLAINTEXT"), ("ssl.ca.location", "a")];
+        assert!(
+            producer(&plain).is_ok(),
+            "settings may be shared with others"
+        );
+        let unchecked = [
+            ("security.protocol", "ssl"),
+            ("ssl.endpoint.identification.algorithm", ""),
+            ("ssl.protocol", "TLSv1.2"),
+            ("ssl.cipher.suites", "A, B:C"),
+        ];
+        let config = producer(&unchecked).unwrap();
+        assert_eq!(config.ssl_versions, [TlsVersion::V12]);
+        assert_eq!(config.ssl_cipher_suites, ["A", "B", "C"]);
+        assert!(!config.ssl_checks_host);
     }
 
     #[test]
@@ -357,6 +522,8 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), PROPERTIES.len());
         for row in PROPERTIES {
+            // By the name alone, errors about values that never reach the table keep them hidden.
+            assert!(!row.is_secret() || is_secret(row.name), "{}", row.name);
             if let Some(text) = row.default {
                 row.apply(&mut Config::blank(Role::Producer), text).unwrap();
             }

@@ -64,17 +64,25 @@ pub enum Value<S> {
     },
     /// Any text that `set` accepts; it says what it would have accepted.
     Text(fn(&mut S, &str) -> Result<(), String>),
+    /// As `Text`, but the text is taken with the spaces around it, and no error repeats it. Nor does `set`.
+    Secret(fn(&mut S, &str) -> Result<(), String>),
 }
 
 impl<S> Property<S> {
-    /// The kind of value in a word: `bool`, `int`, `choice`, `text`.
+    /// The kind of value in a word: `bool`, `int`, `choice`, `text`, `secret`.
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Bool(_) => "bool",
             Value::Int { .. } => "int",
             Value::Choice { .. } => "choice",
             Value::Text(_) => "text",
+            Value::Secret(_) => "secret",
         }
+    }
+
+    /// Whether the value may never be shown.
+    pub fn is_secret(&self) -> bool {
+        matches!(self.value, Value::Secret(_))
     }
 
     /// Puts the value that `text` stands for into `settings`.
@@ -82,7 +90,7 @@ impl<S> Property<S> {
     /// # Errors
     /// The rule that the text breaks.
     pub(super) fn apply(&self, settings: &mut S, text: &str) -> Result<(), String> {
-        let text = text.trim();
+        let text = if self.is_secret() { text } else { text.trim() };
         match self.value {
             Value::Bool(set) => match text.to_ascii_lowercase().as_str() {
                 "true" => set(settings, true),
@@ -110,7 +118,7 @@ impl<S> Property<S> {
                 }
                 set(settings, &word);
             }
-            Value::Text(set) => return set(settings, text),
+            Value::Text(set) | Value::Secret(set) => return set(settings, text),
         }
         Ok(())
     }
@@ -146,9 +154,10 @@ impl FromWhole for Duration {
     }
 }
 
+/// -1 stands for "never".
 impl FromWhole for Option<Duration> {
     fn from_whole(number: i64) -> Option<Duration> {
-        Some(Duration::from_whole(number))
+        (number >= 0).then(|| Duration::from_whole(number))
     }
 }
 
@@ -162,5 +171,29 @@ impl FromWhole for Option<i32> {
 impl FromWhole for Option<usize> {
     fn from_whole(number: i64) -> Option<usize> {
         usize::try_from(number).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Secret;
+
+    #[test]
+    fn a_secret_is_taken_as_it_stands() {
+        let row = Property::<Secret> {
+            name: "ssl.key.password",
+            roles: &[Role::Admin],
+            value: Value::Secret(|kept, text| {
+                *kept = Secret::new(text);
+                Ok(())
+            }),
+            default: None,
+            doc: "",
+        };
+        let mut kept = Secret::default();
+        row.apply(&mut kept, " hunter2 ").unwrap();
+        assert_eq!(kept.expose(), " hunter2 ");
+        assert_eq!((row.kind(), row.is_secret()), ("secret", true));
     }
 }

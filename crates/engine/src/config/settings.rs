@@ -4,9 +4,17 @@ use std::time::Duration;
 
 use ottla_protocol::compression::Compression;
 
+use super::jaas::Jaas;
+use super::network::{AddressMap, DnsLookup, Proxy, address_map, proxy};
 use super::property::{FromWhole, Property, Role, Value};
-use super::tables::{OffsetReset, Partitioner, SecurityProtocol, addresses, client_id, security};
-use super::tables::{common, consumer, producer};
+use super::secret::Secret;
+use super::tables::{OffsetReset, Partitioner, SaslMechanism, SecurityProtocol, StoreType};
+use super::tables::{TlsVersion, addresses, client_id, security_protocol};
+use super::tables::{algorithm, grant, jaas, mechanism, optional, text, whole_secret};
+use super::tables::{common, consumer, network, producer, sasl, security};
+use super::tables::{hidden, path, pem, versions, words};
+use crate::credentials::Credentials;
+use crate::release::Fallback;
 
 const ALL: &[Role] = &[Role::Producer, Role::Consumer, Role::Admin];
 const PRODUCER: &[Role] = &[Role::Producer];
@@ -26,6 +34,14 @@ macro_rules! settings {
             pub role: Role,
             /// The level of the codec in use, if its property was given.
             pub compression_level: Option<i32>,
+            /// Whether the user is a delegation token (KIP-48).
+            pub token_auth: bool,
+            /// The properties of authentication that were given, for a provider.
+            pub sasl_given: Vec<(&'static str, Secret)>,
+            /// Who has tokens, signed documents and tickets, where the mechanism needs some.
+            pub credentials: Credentials,
+            /// Whether the caller asked for idempotence by name, and would rather fail than do without.
+            pub requires_idempotence: bool,
             $($( $(#[doc = $doc])+ pub $field: $type, )+)+
         }
 
@@ -35,6 +51,10 @@ macro_rules! settings {
                 Config {
                     role,
                     compression_level: None,
+                    token_auth: false,
+                    sasl_given: Vec::new(),
+                    credentials: Credentials::default(),
+                    requires_idempotence: false,
                     $($( $field: Default::default(), )+)+
                 }
             }
@@ -94,6 +114,12 @@ macro_rules! value {
             Ok(())
         })
     };
+    ($field:ident, secret($read:path)) => {
+        Value::Secret(|config, text| {
+            config.$field = $read(text)?;
+            Ok(())
+        })
+    };
 }
 
 macro_rules! default {
@@ -106,4 +132,4 @@ macro_rules! default {
 }
 
 // Each table adds its rows and hands over to the next one; the last is `settings`.
-common!(producer consumer settings =>);
+common!(sasl security network producer consumer settings =>);

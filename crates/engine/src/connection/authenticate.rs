@@ -1,14 +1,16 @@
 //! One authentication of a connection: names the mechanism, then carries its bytes to and fro.
 //!
 //! ```text
-//! begin() ── SaslHandshake 1 ──▶ Naming ── the mechanism's first bytes ──▶ Exchanging ── it is done ──▶ Authenticated
-//!                                                                           │      ▲
-//!                                                                           └──────┘ SaslAuthenticate 0 to 2
+//! begin() ── SaslHandshake ──▶ Naming ── the mechanism's first bytes ──▶ Exchanging ── it is done ──▶ Authenticated
+//!                                          │    ▲                         │   ▲  │
+//!                                          ▼    │ given()                 │   │  │ SaslAuthenticate 0 to 2, or bare bytes
+//!                                        what it needs from outside ◀─────┘   └──┘
 //! ```
 //!
 //! Sources: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate, brokers from 1.0 on), KIP-368 (`session_lifetime_ms`).
-//! Brokers before 1.0 take the mechanism's bytes without headers, which this client does not speak: their versions
-//! refuse them.
+//! Brokers before 1.0 know SaslHandshake 0 only, after which both sides send the mechanism's bytes with nothing but their
+//! length before them. Such a broker refuses by closing the connection. 0.9 knows no SaslHandshake and no mechanism but GSSAPI,
+//! whose bytes are the first of the connection; newer brokers still take them so.
 
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ use ottla_protocol::{ApiKey, ErrorCode};
 use crate::api::{Request, Response, Versions};
 use crate::error::{Error, Kind};
 use crate::random::Random;
-use crate::sasl::{Mechanism, Step};
+use crate::sasl::{Given, Mechanism, Need, Step, refused};
 
 /// The most of a broker's session that passes before the connection is authenticated again, in percent.
 const LATEST_PERCENT: u64 = 95;
@@ -29,21 +31,33 @@ const LATEST_PERCENT: u64 = 95;
 const SPREAD_PERCENT: usize = 10;
 /// Sessions shorter than this are not kept up: a broker that asks for them would hear of nothing else.
 const SHORTEST_SESSION: Duration = Duration::from_millis(100);
+/// The most bytes that a broker may say at once: more than a Kerberos token with many groups.
+const LONGEST_CHALLENGE: usize = 64 << 10;
+/// The most that a broker may say in one authentication.
+const MOST_CHALLENGES: u32 = 16;
 
 /// Who this client is, and how often it has to prove it.
 #[derive(Debug)]
 pub(super) struct Authenticator {
     mechanism: Box<dyn Mechanism>,
-    handshake: i16,
-    authenticate: i16,
+    /// The version of SaslHandshake; `None` where the mechanism's bytes are the first.
+    handshake: Option<i16>,
+    /// The version of SaslAuthenticate; `None` where the mechanism's bytes are sent as they are.
+    authenticate: Option<i16>,
     stage: Stage,
+    challenges: u32,
     random: Random,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     Naming,
-    Exchanging,
+    /// Something is needed from outside.
+    Needing,
+    Exchanging {
+        /// The mechanism has said all that it had to.
+        last: bool,
+    },
 }
 
 /// What an answer leads to.
@@ -51,6 +65,10 @@ enum Stage {
 pub(super) enum Next {
     /// This is to be sent, at this version.
     Ask(Request, i16),
+    /// This is to be sent as it is; whether it is answered in the same way.
+    Bare(Bytes, bool),
+    /// This is needed first; [`Authenticator::given`] takes it.
+    Need(Need),
     /// The broker accepted the client. If it limits the session: the time until the client must authenticate again.
     Authenticated(Option<Duration>),
 }
@@ -59,19 +77,34 @@ impl Authenticator {
     /// An authentication in the `versions` that the broker speaks. `seed` seeds its random choices.
     ///
     /// # Errors
-    /// The broker speaks no version that carries the mechanism's bytes.
+    /// The broker takes no authentication.
     pub(super) fn new(
         mechanism: Box<dyn Mechanism>,
         versions: &Versions,
         seed: u64,
     ) -> Result<Authenticator, Error> {
+        let handshake = versions.choose(ApiKey::SaslHandshake, i16::MAX)?;
+        let authenticate = match handshake {
+            0 => None,
+            _ => Some(versions.choose(ApiKey::SaslAuthenticate, i16::MAX)?),
+        };
         Ok(Authenticator {
-            mechanism,
-            handshake: versions.choose(ApiKey::SaslHandshake, i16::MAX)?,
-            authenticate: versions.choose(ApiKey::SaslAuthenticate, i16::MAX)?,
-            stage: Stage::Naming,
-            random: Random::new(seed),
+            handshake: Some(handshake),
+            authenticate,
+            ..Authenticator::without_handshake(mechanism, seed)
         })
+    }
+
+    /// An authentication with a broker of 0.9.
+    pub(super) fn without_handshake(mechanism: Box<dyn Mechanism>, seed: u64) -> Authenticator {
+        Authenticator {
+            mechanism,
+            handshake: None,
+            authenticate: None,
+            stage: Stage::Naming,
+            challenges: 0,
+            random: Random::new(seed),
+        }
     }
 
     /// The mechanism's name.
@@ -79,13 +112,31 @@ impl Authenticator {
         self.mechanism.name()
     }
 
-    /// Begins an authentication, the first or another: the request to send and its version.
-    pub(super) fn begin(&mut self) -> (Request, i16) {
+    /// Whether the next bytes of the broker are the mechanism's own, without a header.
+    pub(super) fn is_bare(&self) -> bool {
+        self.authenticate.is_none() && matches!(self.stage, Stage::Exchanging { .. })
+    }
+
+    /// Begins an authentication, the first or another.
+    ///
+    /// # Errors
+    /// The mechanism cannot begin.
+    pub(super) fn begin(&mut self) -> Result<Next, Error> {
         self.stage = Stage::Naming;
+        self.challenges = 0;
+        let Some(version) = self.handshake else {
+            return self.begin_mechanism();
+        };
         let request = SaslHandshakeRequest {
             mechanism: self.mechanism.name().into(),
         };
-        (Request::SaslHandshake(request), self.handshake)
+        Ok(Next::Ask(Request::SaslHandshake(request), version))
+    }
+
+    fn begin_mechanism(&mut self) -> Result<Next, Error> {
+        let step = self.mechanism.begin();
+        let step = step.map_err(|error| self.failed(error))?;
+        Ok(self.follow(step, 0))
     }
 
     /// Takes the answer to the last request.
@@ -93,14 +144,63 @@ impl Authenticator {
     /// # Errors
     /// The broker refuses, or the mechanism does.
     pub(super) fn take(&mut self, response: Response) -> Result<Next, Error> {
-        match (&self.stage, response) {
+        match (self.stage, response) {
             (Stage::Naming, Response::SaslHandshake(answer)) => self.take_names(&answer),
-            (Stage::Exchanging, Response::SaslAuthenticate(answer)) => self.take_challenge(answer),
+            (Stage::Exchanging { last }, Response::SaslAuthenticate(answer)) => {
+                self.take_challenge(answer, last)
+            }
             _ => Err(Error::new(
                 Kind::Protocol,
                 "an answer came that does not belong to the authentication",
             )),
         }
+    }
+
+    /// Takes an answer without a header.
+    ///
+    /// # Errors
+    /// The mechanism refuses it.
+    pub(super) fn take_bare(&mut self, challenge: Bytes) -> Result<Next, Error> {
+        let step = self.challenged(challenge)?;
+        Ok(self.follow(step, 0))
+    }
+
+    /// Takes what was needed.
+    ///
+    /// # Errors
+    /// It could not be had, or the mechanism refuses it.
+    pub(super) fn given(&mut self, given: Result<Given, Error>) -> Result<Next, Error> {
+        if self.stage != Stage::Needing {
+            return Err(Error::new(
+                Kind::Protocol,
+                "something came that the authentication does not need",
+            ));
+        }
+        let step = given
+            .and_then(|given| self.mechanism.take(given))
+            .map_err(|error| self.failed(error))?;
+        Ok(self.follow(step, 0))
+    }
+
+    /// The error if the broker closes the connection now, where that is how it refuses.
+    pub(super) fn closed(&self) -> Option<Error> {
+        if !self.is_bare() {
+            return None;
+        }
+        let advice = self.mechanism.advice();
+        let error = if self.handshake.is_some() {
+            refused(format!(
+                "the broker closed the connection, as brokers before 1.0 do to refuse: {advice}"
+            ))
+        } else {
+            let text = format!(
+                "the connection was closed when it asked for the broker's versions, and another on the first bytes of GSSAPI, as \
+                 brokers of Kafka 0.9 do to refuse: {advice}; or the port wants TLS (security.protocol=SASL_SSL), or it is not \
+                 a Kafka broker"
+            );
+            Error::new(Kind::Unreachable, text)
+        };
+        Some(self.failed(error))
     }
 
     fn take_names(&mut self, answer: &SaslHandshakeResponse) -> Result<Next, Error> {
@@ -118,38 +218,99 @@ impl Authenticator {
             return Err(Error::from_code(code, Some(&text)).calling(ApiKey::SaslHandshake.name()));
         }
         if code.is_error() {
-            return Err(Error::from_code(code, None).calling(ApiKey::SaslHandshake.name()));
+            let error = Error::from_code(code, None).calling(ApiKey::SaslHandshake.name());
+            return Err(self.failed(error));
         }
-        self.stage = Stage::Exchanging;
-        self.mechanism.begin().map(|first| self.carry(first))
+        self.begin_mechanism()
     }
 
-    fn take_challenge(&mut self, answer: SaslAuthenticateResponse) -> Result<Next, Error> {
+    fn take_challenge(
+        &mut self,
+        answer: SaslAuthenticateResponse,
+        last: bool,
+    ) -> Result<Next, Error> {
         let code = ErrorCode(answer.error_code);
         if code.is_error() {
-            let text = answer
-                .error_message
-                .as_deref()
-                .filter(|text| !text.is_empty());
-            let text = match text {
-                Some(text) => text.to_owned(),
-                None => format!("the broker refused what {} sent", self.mechanism.name()),
-            };
-            let error = Error::from_code(code, Some(&text));
-            return Err(error.calling(ApiKey::SaslAuthenticate.name()));
+            let text = answer.error_message.as_deref().unwrap_or_default();
+            let error = Error::from_code(code, Some(text)).calling(ApiKey::SaslAuthenticate.name());
+            return Err(self.failed(error));
         }
-        Ok(match self.mechanism.step(answer.auth_bytes)? {
-            Step::Send(bytes) => self.carry(bytes),
-            Step::Done => Next::Authenticated(self.session(answer.session_lifetime_ms)),
-        })
+        let step = if last {
+            Step::Done
+        } else {
+            self.challenged(answer.auth_bytes)?
+        };
+        Ok(self.follow(step, answer.session_lifetime_ms))
     }
 
-    fn carry(&self, bytes: Bytes) -> Next {
+    fn challenged(&mut self, challenge: Bytes) -> Result<Step, Error> {
+        self.challenges += 1;
+        let step = if challenge.len() > LONGEST_CHALLENGE {
+            let length = challenge.len();
+            let text = format!(
+                "the broker's challenge has {length} bytes; {LONGEST_CHALLENGE} are allowed"
+            );
+            Err(refused(text))
+        } else if self.challenges > MOST_CHALLENGES {
+            Err(refused("the broker does not come to an end"))
+        } else {
+            self.mechanism.step(challenge)
+        };
+        step.map_err(|error| self.failed(error))
+    }
+
+    fn follow(&mut self, step: Step, lifetime: i64) -> Next {
+        let (bytes, last) = match step {
+            Step::Done => return Next::Authenticated(self.session(lifetime)),
+            Step::Need(need) => {
+                self.stage = Stage::Needing;
+                return Next::Need(need);
+            }
+            Step::Send(bytes) => (bytes, false),
+            Step::Last(bytes) => (bytes, true),
+        };
+        self.stage = Stage::Exchanging { last };
+        let Some(version) = self.authenticate else {
+            return Next::Bare(bytes, !last);
+        };
         let request = SaslAuthenticateRequest {
             auth_bytes: bytes,
             ..Default::default()
         };
-        Next::Ask(Request::SaslAuthenticate(request), self.authenticate)
+        Next::Ask(Request::SaslAuthenticate(request), version)
+    }
+
+    /// Says who was not authenticated and what to check. An error that may pass, such as of a server that cannot be reached,
+    /// stays one that may.
+    fn failed(&self, error: Error) -> Error {
+        let mechanism = self.mechanism.name();
+        let who = match self.mechanism.user() {
+            Some(user) => format!("{user} is not authenticated by {mechanism}"),
+            None => format!("the client is not authenticated by {mechanism}"),
+        };
+        let code = error.code();
+        match error.kind() {
+            Kind::Broker => error
+                .wrap(Kind::Authentication, who)
+                .and_say(&format!(": {}", self.advice(code))),
+            kind => error.wrap(kind, who),
+        }
+    }
+
+    /// What to do about a broker's error.
+    fn advice(&self, code: Option<ErrorCode>) -> &'static str {
+        match code {
+            Some(ErrorCode::SASL_AUTHENTICATION_FAILED) => self.mechanism.advice(),
+            Some(ErrorCode::ILLEGAL_SASL_STATE) => {
+                "the broker expects no authentication there: if the listener has none, set security.protocol to PLAINTEXT or \
+                 SSL, else put the port of one that has SASL into bootstrap.servers"
+            }
+            Some(ErrorCode::UNSUPPORTED_SASL_MECHANISM) => {
+                "set sasl.mechanism to one of the listener's sasl.enabled.mechanisms"
+            }
+            Some(code) if code.is_retriable() => "it may pass, and the client tries again",
+            _ => "the broker's log says why",
+        }
     }
 
     /// When a session that lasts `lifetime` ms is to be renewed: early enough for the answers under way to come, and for clocks

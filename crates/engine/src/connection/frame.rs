@@ -67,7 +67,8 @@ fn misfit(start: [u8; 4], limit: usize) -> Error {
     match &start {
         [0x15, 0x03, 0x00..=0x04, _] => Error::new(
             Kind::NotKafka,
-            "the port speaks TLS and this connection does not: use the port of one of the broker's PLAINTEXT listeners",
+            "the port speaks TLS and this connection does not: set security.protocol to SSL (with SASL: SASL_SSL), or use the \
+             port of a PLAINTEXT listener",
         ),
         b"HTTP" => Error::new(
             Kind::NotKafka,

@@ -21,6 +21,8 @@ pub(super) struct Sent {
     pub(super) deadline: Instant,
     pub(super) timeout: Duration,
     pub(super) expected_bytes: usize,
+    /// The size of its frame.
+    pub(super) bytes: usize,
 }
 
 /// What is overdue.
@@ -72,9 +74,10 @@ impl InFlight {
         Ok(oldest)
     }
 
-    /// Every frame was written: the tokens of the requests that have no answer.
-    pub(super) fn written(&mut self) -> Vec<u64> {
-        self.unwritten.drain(..).map(|sent| sent.token).collect()
+    /// Every frame was written: the tokens of the requests that have no answer, and their sizes.
+    pub(super) fn written(&mut self) -> Vec<(u64, usize)> {
+        let written = self.unwritten.drain(..);
+        written.map(|sent| (sent.token, sent.bytes)).collect()
     }
 
     /// Whether answers are owed.

@@ -5,16 +5,17 @@
 //!   the client's transport: dial, then TLS where the listener speaks it. Here are the bytes above it.
 //! ────────────────────────────────────────────────────────────────────────────────────────────────────
 //!   new()
-//!     │ ApiVersions 4
+//!     │ ApiVersions 4, or what tells how old the broker is; to a broker of 0.9, GSSAPI's bytes: Authenticating
 //!     ▼                  versions, no mechanism
 //!   Negotiating ───────────────────────────────────────────┐
-//!     │   ▲  │ error 35: ask at a lower version            │
+//!     │   ▲  │ the next question: see `negotiate`          │
 //!     │   └──┘                                             ▼
 //!     │ versions                                         Ready ── send ⇄ answers
 //!     ▼                   the mechanism is done            │ ▲
 //!   Authenticating ───────────────────────────────────────▶│ │
-//!     │    ▲ SaslHandshake, SaslAuthenticate …             │ │ the mechanism is done
-//!     └────┘                      the session is near its end│
+//!     │    ▲ SaslHandshake, SaslAuthenticate …, and what   │ │ the mechanism is done
+//!     └────┘ is needed from outside                        │ │
+//!                                 the session is near its end│
 //!                                                          ▼ │
 //!                                            Reauthenticating: waits for the answers under way, then
 //!                                                              SaslHandshake, SaslAuthenticate …
@@ -42,11 +43,12 @@ use ottla_protocol::Frame;
 use self::authenticate::{Authenticator, Next};
 use self::frame::{LIMIT_AT_FIRST, large, next_frame, room};
 use self::in_flight::{InFlight, Overdue, Sent};
-use self::negotiate::Negotiated;
+use self::negotiate::{Negotiated, Negotiation};
 use crate::api::{Request, Response, Versions};
 use crate::dispatch::Outgoing;
 use crate::error::{Error, Kind};
-use crate::sasl::Mechanism;
+use crate::release::{Approach, Era};
+use crate::sasl::{Given, Mechanism, Need};
 
 /// The events that a connection reports to its owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,8 +63,15 @@ pub enum Heard {
         version: i16,
         /// The answer.
         response: Response,
+        /// The bytes of the request, and of the answer.
+        sizes: (usize, usize),
     },
+    /// The broker accepted the client again (KIP-368), which took so long.
+    Renewed(Duration),
 }
+
+/// The bytes in front of each frame.
+const LENGTH: usize = 4;
 
 /// How a connection authenticates.
 #[derive(Debug)]
@@ -73,6 +82,13 @@ pub struct Authentication {
     pub again_within: Duration,
     /// The seed that spreads the times at which connections authenticate again.
     pub seed: u64,
+}
+
+impl Authentication {
+    /// Whether brokers of 0.9 know it, which is how SASL began; 0.8 knows none.
+    fn is_known_to_0_9(&self) -> bool {
+        self.mechanism.name() == "GSSAPI"
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +112,7 @@ pub struct Connection {
     /// The deadline of the set-up, and the time that it has in all.
     deadline: Instant,
     within: Duration,
+    negotiation: Negotiation,
     /// Until the broker's versions are known.
     authentication: Option<Authentication>,
     authenticator: Option<Authenticator>,
@@ -109,6 +126,10 @@ pub struct Connection {
     next_correlation: i32,
     heard: VecDeque<Heard>,
     transmit: VecDeque<Frame>,
+    /// What the mechanism needs, until the owner looks after it.
+    need: Option<Need>,
+    /// Something that is not a request is awaited: what the mechanism needs, or bytes without a header.
+    awaits: bool,
     passed_over: u64,
     /// Whether a request of the owner was answered.
     answered: bool,
@@ -150,6 +171,7 @@ impl Connection {
             again_within: authentication
                 .as_ref()
                 .map_or(setup, |given| given.again_within),
+            negotiation: Negotiation::new(Approach::Ask, setup),
             authentication,
             authenticator: None,
             renew_at: None,
@@ -158,11 +180,81 @@ impl Connection {
             next_correlation: 0,
             heard: VecDeque::new(),
             transmit: VecDeque::new(),
+            need: None,
+            awaits: false,
             passed_over: 0,
             answered: false,
         };
-        connection.ask(now, negotiate::question(), negotiate::FIRST)?;
+        connection.negotiate(now)?;
         Ok(connection)
+    }
+
+    /// Negotiates like this, where ApiVersions may take `within`. For a connection that was just made, before anything was
+    /// taken from it to be sent.
+    ///
+    /// # Errors
+    /// A client id that does not encode.
+    pub fn approaching(
+        mut self,
+        now: Instant,
+        approach: Approach,
+        within: Duration,
+    ) -> Result<Connection, Error> {
+        self.transmit.clear();
+        self.in_flight = InFlight::default();
+        self.next_correlation = 0;
+        let is_old = matches!(approach, Approach::Probe | Approach::Assume(Era::V0_9));
+        let known = |wanted: &mut Authentication| is_old && wanted.is_known_to_0_9();
+        if let Some(wanted) = self.authentication.take_if(known) {
+            return self.begun_with_mechanism(now, wanted, within);
+        }
+        // Where another authentication is wanted, nothing can be found out.
+        let approach = match self.authentication {
+            Some(_) => Approach::Ask,
+            None => approach,
+        };
+        self.negotiation = Negotiation::new(approach, within);
+        self.negotiate(now)?;
+        Ok(self)
+    }
+
+    /// Begins with the mechanism's bytes: if they are taken, the broker speaks what 0.9 does.
+    fn begun_with_mechanism(
+        mut self,
+        now: Instant,
+        wanted: Authentication,
+        within: Duration,
+    ) -> Result<Connection, Error> {
+        self.negotiation = Negotiation::new(Approach::Assume(Era::V0_9), within);
+        let authenticator = Authenticator::without_handshake(wanted.mechanism, wanted.seed);
+        self.authenticator = Some(authenticator);
+        self.welcome = Some(Heard::Ready(Versions::of(Era::V0_9)));
+        self.stage = Stage::Authenticating;
+        self.begin_authentication(now)?;
+        Ok(self)
+    }
+
+    /// Says to the broker whom the connection is meant for (KIP-1242). For a connection that was just made, before anything was
+    /// taken from it to be sent.
+    ///
+    /// # Errors
+    /// A client id, or a cluster id, that does not encode.
+    pub fn expecting(
+        mut self,
+        now: Instant,
+        cluster_id: &str,
+        node: i32,
+    ) -> Result<Connection, Error> {
+        // Where the broker's age is to be found out first, other questions are asked.
+        if !self.negotiation.asks_for_versions() {
+            return Ok(self);
+        }
+        self.transmit.clear();
+        self.in_flight = InFlight::default();
+        self.next_correlation = 0;
+        let question = negotiate::question_to(cluster_id, node);
+        self.ask(now, question, negotiate::EXPECTING)?;
+        Ok(self)
     }
 
     /// Whether requests may be sent now. Not before [`Heard::Ready`], and not while the connection authenticates again; when it
@@ -200,6 +292,11 @@ impl Connection {
     /// # Errors
     /// The stream is out of step or not Kafka's, or the broker refuses this client: the connection must be closed.
     pub fn handle_frame(&mut self, now: Instant, frame: Bytes) -> Result<(), Error> {
+        if self.is_bare() {
+            let authenticator = self.authenticator.as_mut();
+            let next = authenticator.map(|known| known.take_bare(frame));
+            return next.map_or(Ok(()), |next| self.follow(now, next?));
+        }
         let sent = self.in_flight.take(&frame)?;
         match self.stage {
             Stage::Negotiating => self.handle_versions(now, &sent, frame),
@@ -212,6 +309,24 @@ impl Connection {
                 self.authenticate_again(now)
             }
         }
+    }
+
+    /// What the mechanism needs before it goes on, once. The owner looks after it elsewhere and hands it to
+    /// [`Connection::handle_given`].
+    pub fn poll_need(&mut self) -> Option<Need> {
+        self.need.take()
+    }
+
+    /// Takes what the mechanism needed, or why it cannot be had.
+    ///
+    /// # Errors
+    /// The client cannot authenticate: the connection must be closed.
+    pub fn handle_given(&mut self, now: Instant, given: Result<Given, Error>) -> Result<(), Error> {
+        let Some(authenticator) = &mut self.authenticator else {
+            return Ok(());
+        };
+        let next = authenticator.given(given)?;
+        self.follow(now, next)
     }
 
     /// How much room to make in the read buffer before the next read.
@@ -242,20 +357,22 @@ impl Connection {
         self.passed_over
     }
 
-    /// Whether no request is under way.
+    /// Whether nothing is under way.
     pub fn is_idle(&self) -> bool {
-        self.in_flight.is_empty()
+        self.in_flight.is_empty() && !self.awaits
     }
 
-    /// Every frame was written: the tokens of the requests that have no answer.
-    pub fn handle_written(&mut self) -> Vec<u64> {
+    /// Every frame was written: the tokens of the requests that have no answer, and their bytes.
+    pub fn handle_written(&mut self) -> Vec<(u64, usize)> {
         self.in_flight.written()
     }
 
     /// When [`Connection::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
         let renewal = self.renew_at.filter(|_| self.is_ready());
-        self.in_flight.deadline().into_iter().chain(renewal).min()
+        let awaited = Some(self.deadline).filter(|_| self.awaits);
+        let others = renewal.into_iter().chain(awaited);
+        self.in_flight.deadline().into_iter().chain(others).min()
     }
 
     /// Notices what is overdue, and begins to authenticate again where that is due: then there may be bytes to transmit.
@@ -267,6 +384,9 @@ impl Connection {
         if let Some(overdue) = self.in_flight.overdue(now) {
             return Err(self.late(&overdue));
         }
+        if self.awaits && self.deadline <= now {
+            return Err(Error::new(Kind::Unreachable, self.not_authenticated()));
+        }
         if self.is_ready() && self.renew_at.is_some_and(|at| at <= now) {
             self.stage = Stage::Reauthenticating { begun: false };
             self.authenticate_again(now)?;
@@ -276,12 +396,13 @@ impl Connection {
 
     /// The error if the peer closed the connection now, in the middle of an answer or not.
     pub fn closed(&self, in_answer: bool) -> Error {
+        let refusal = self.authenticator.as_ref().and_then(Authenticator::closed);
+        if let Some(error) = refusal.filter(|_| !in_answer && self.is_bare()) {
+            return error;
+        }
         let text = match self.stage {
             _ if in_answer => "the connection was closed in the middle of an answer",
-            Stage::Negotiating => {
-                "the connection was closed when it asked for the broker's versions: the port wants TLS, the broker is older \
-                 than 0.10, or it is not a Kafka broker"
-            }
+            Stage::Negotiating => return self.about_age(self.negotiation.closed()),
             Stage::Authenticating | Stage::Reauthenticating { begun: true } => {
                 "the broker closed the connection during authentication: it does not accept this user or this mechanism"
             }
@@ -332,18 +453,38 @@ impl Connection {
             deadline: now + timeout,
             timeout,
             expected_bytes,
+            bytes: frame.len(),
         };
         self.in_flight.push(sent, answered);
         Ok(frame)
     }
 
+    /// Sends the first request of the negotiation.
+    fn negotiate(&mut self, now: Instant) -> Result<(), Error> {
+        let (request, version) = self.negotiation.begin();
+        self.ask(now, request, version)
+    }
+
+    /// Where an authentication is wanted that brokers before 0.10 do not know, nothing tells of them.
+    fn about_age(&self, error: Error) -> Error {
+        match &self.authentication {
+            Some(wanted) if !wanted.is_known_to_0_9() => error.telling(None),
+            _ => error,
+        }
+    }
+
     /// Sends a request of the set-up, which has the time that is left of the whole.
     fn ask(&mut self, now: Instant, request: Request, version: i16) -> Result<(), Error> {
+        let left = self.deadline.saturating_duration_since(now);
+        let limit = match self.stage {
+            Stage::Negotiating => self.negotiation.limit(),
+            _ => None,
+        };
         let outgoing = Outgoing {
             token: 0,
             request,
             version,
-            timeout: self.deadline.saturating_duration_since(now),
+            timeout: limit.map_or(left, |limit| left.min(limit)),
             answered: true,
             expected_bytes: 0,
         };
@@ -353,10 +494,10 @@ impl Connection {
     }
 
     fn handle_versions(&mut self, now: Instant, sent: &Sent, frame: Bytes) -> Result<(), Error> {
-        let (negotiated, left) = negotiate::take(sent.version, frame)?;
+        let (next, left) = self.negotiation.take(sent.api, sent.version, frame)?;
         self.passed_over += left as u64;
-        let versions = match negotiated {
-            Negotiated::AskAt(lower) => return self.ask(now, negotiate::question(), lower),
+        let versions = match next {
+            Negotiated::Ask(request, version) => return self.ask(now, request, version),
             Negotiated::Done(versions) => versions,
         };
         let Some(Authentication {
@@ -387,34 +528,79 @@ impl Connection {
 
     fn begin_authentication(&mut self, now: Instant) -> Result<(), Error> {
         match self.authenticator.as_mut().map(Authenticator::begin) {
-            Some((request, version)) => self.ask(now, request, version),
+            Some(next) => self.follow(now, next?),
             None => Ok(()),
         }
     }
 
     fn handle_challenge(&mut self, now: Instant, sent: &Sent, frame: Bytes) -> Result<(), Error> {
         let response = self.decode(sent, frame)?;
-        let Some(authenticator) = &mut self.authenticator else {
-            return Ok(());
-        };
-        let session = match authenticator.take(response)? {
+        match self.authenticator.as_mut() {
+            Some(authenticator) => {
+                let next = authenticator.take(response)?;
+                self.follow(now, next)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn follow(&mut self, now: Instant, next: Next) -> Result<(), Error> {
+        self.awaits = false;
+        let session = match next {
             Next::Ask(request, version) => return self.ask(now, request, version),
+            Next::Need(need) => {
+                self.need = Some(need);
+                self.awaits = true;
+                return Ok(());
+            }
+            Next::Bare(bytes, answered) => {
+                self.say(&bytes);
+                if answered {
+                    self.awaits = true;
+                    return Ok(());
+                }
+                None
+            }
             Next::Authenticated(session) => session,
         };
         // A time beyond the clock's is as good as none.
         self.renew_at = session.and_then(|session| now.checked_add(session));
+        if matches!(self.stage, Stage::Reauthenticating { .. }) {
+            let begun = self.deadline.checked_sub(self.within).unwrap_or(now);
+            let took = now.saturating_duration_since(begun);
+            self.heard.push_back(Heard::Renewed(took));
+        }
         self.stage = Stage::Ready;
         self.heard.extend(self.welcome.take());
         Ok(())
     }
 
+    /// Sends bytes of the mechanism without a header, but for their length.
+    fn say(&mut self, bytes: &Bytes) {
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let mut frame = BytesMut::from(&length.to_be_bytes()[..]);
+        frame.extend_from_slice(bytes);
+        self.transmit.push_back(frame.freeze().into());
+    }
+
+    fn is_bare(&self) -> bool {
+        let authenticates = matches!(
+            self.stage,
+            Stage::Authenticating | Stage::Reauthenticating { begun: true }
+        );
+        let authenticator = self.authenticator.as_ref();
+        authenticates && authenticator.is_some_and(Authenticator::is_bare)
+    }
+
     fn handle_answer(&mut self, sent: &Sent, frame: Bytes) -> Result<(), Error> {
+        let sizes = (sent.bytes, frame.len() + LENGTH);
         let response = self.decode(sent, frame)?;
         self.answered = true;
         self.heard.push_back(Heard::Answer {
             token: sent.token,
             version: sent.version,
             response,
+            sizes,
         });
         Ok(())
     }
@@ -435,7 +621,10 @@ impl Connection {
     }
 
     fn late(&self, overdue: &Overdue<'_>) -> Error {
-        let within = self.within.as_millis();
+        if let (Overdue::Unanswered(sent), Stage::Negotiating) = (overdue, self.stage) {
+            let error = self.negotiation.silent(sent.api, self.within);
+            return self.about_age(error).calling(sent.api.name());
+        }
         let (sent, text) = match *overdue {
             Overdue::Unwritten(sent) => (
                 sent,
@@ -447,14 +636,9 @@ impl Connection {
             Overdue::Unanswered(sent) => (
                 sent,
                 match self.stage {
-                    Stage::Negotiating => format!(
-                        "connected, but no answer to ApiVersions within {within} ms: not a Kafka broker, one \
-                         older than 0.10, or one that is overloaded"
-                    ),
-                    Stage::Authenticating | Stage::Reauthenticating { begun: true } => format!(
-                        "connected, but {} was not done within {within} ms (socket.connection.setup.timeout.ms)",
-                        self.mechanism()
-                    ),
+                    Stage::Negotiating
+                    | Stage::Authenticating
+                    | Stage::Reauthenticating { begun: true } => self.not_authenticated(),
                     Stage::Ready | Stage::Reauthenticating { begun: false } => format!(
                         "no answer within request.timeout.ms ({} ms)",
                         sent.timeout.as_millis()
@@ -465,11 +649,21 @@ impl Connection {
         Error::new(Kind::Unreachable, text).calling(sent.api.name())
     }
 
+    fn not_authenticated(&self) -> String {
+        format!(
+            "connected, but {} was not done within {} ms (socket.connection.setup.timeout.ms)",
+            self.mechanism(),
+            self.within.as_millis()
+        )
+    }
+
     fn mechanism(&self) -> &'static str {
         let authenticator = self.authenticator.as_ref();
         authenticator.map_or("authentication", Authenticator::mechanism)
     }
 }
 
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests;

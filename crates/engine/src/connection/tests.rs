@@ -1,11 +1,13 @@
 use ottla_protocol::messages::api_versions_response::ApiVersion;
 use ottla_protocol::messages::{
-    ApiVersionsResponse, MetadataRequest, MetadataResponse, SaslAuthenticateResponse,
-    SaslHandshakeResponse,
+    ApiVersionsResponse, ListGroupsResponse, ListOffsetsResponse, MetadataRequest,
+    MetadataResponse, SaslAuthenticateResponse, SaslHandshakeResponse,
 };
 use ottla_protocol::{ApiKey, ErrorCode, header};
 
 use super::*;
+use crate::error::Evidence;
+use crate::release::Era;
 use crate::sasl::Step;
 use crate::script::start;
 
@@ -75,6 +77,36 @@ fn asks_again_at_a_version_the_broker_knows() {
         panic!("not ready")
     };
     assert_eq!(versions.choose(ApiKey::Metadata, i16::MAX), Ok(9));
+}
+
+#[test]
+fn a_broker_that_is_not_the_one_meant_refuses() {
+    let now = start();
+    let meant = || {
+        let connection = Connection::new(now, "test", SETUP, LIMIT).unwrap();
+        let mut connection = connection.expecting(now, "cluster-7", 3).unwrap();
+        let (api, version, rest) = sent(&mut connection).unwrap();
+        assert_eq!((api, version), (18, 5));
+        assert!(rest.windows(9).any(|at| at == b"cluster-7"));
+        assert!(rest.ends_with(&[0, 0, 0, 3, 0]));
+        assert!(connection.poll_transmit().is_none());
+        connection
+    };
+    let error = meant()
+        .handle_bytes(now, &mut answer(&versions(129, 5), 5, 0))
+        .unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::REBOOTSTRAP_REQUIRED));
+    assert!(error.message().contains("another cluster") && error.is_retriable());
+    let mut accepted = meant();
+    accepted
+        .handle_bytes(now, &mut answer(&versions(0, 5), 5, 0))
+        .unwrap();
+    assert!(matches!(accepted.poll_heard(), Some(Heard::Ready(_))));
+    // One that does not know the question is asked in a way that it knows.
+    let mut old = meant();
+    old.handle_bytes(now, &mut answer(&versions(35, 3), 0, 0))
+        .unwrap();
+    assert!(matches!(sent(&mut old), Some((18, 3, _))));
 }
 
 #[test]
@@ -169,7 +201,10 @@ fn a_request_without_answer_must_be_written_in_time() {
     };
     connection.send(now, unanswered(1)).unwrap();
     connection.send(now, unanswered(2)).unwrap();
-    assert_eq!(connection.handle_written(), [1, 2]);
+    let written = connection.handle_written();
+    let tokens: Vec<_> = written.iter().map(|(token, _)| *token).collect();
+    assert_eq!(tokens, [1, 2]);
+    assert!(written.iter().all(|(_, bytes)| *bytes > 4));
     assert_eq!(connection.next_timeout(), None);
     connection.send(now, unanswered(3)).unwrap();
     let late = connection.next_timeout().unwrap();
@@ -279,28 +314,206 @@ fn says_when_a_peer_closes() {
     assert!(ready(now).closed(true).message().contains("middle"));
 }
 
+fn approaching(now: Instant, approach: Approach) -> Connection {
+    let connection = Connection::new(now, "test", SETUP, LIMIT).unwrap();
+    let within = Duration::from_secs(4);
+    connection.approaching(now, approach, within).unwrap()
+}
+
+/// API and version of the next frame to be sent.
+fn asks(connection: &mut Connection) -> Option<(i16, i16)> {
+    let frame = connection.poll_transmit()?.into_bytes();
+    let number = |at: usize| i16::from_be_bytes([frame[at], frame[at + 1]]);
+    Some((number(4), number(6)))
+}
+
+const VERSIONS: (i16, i16) = (18, 4);
+const VERSIONS_0: (i16, i16) = (18, 0);
+const OFFSETS: (i16, i16) = (2, 0);
+const GROUPS: (i16, i16) = (16, 0);
+
+/// A probe whose first `answered` requests were answered.
+fn probing(now: Instant, answered: i32) -> Connection {
+    let mut connection = approaching(now, Approach::Probe);
+    assert_eq!(asks(&mut connection), Some(OFFSETS));
+    if answered > 0 {
+        let mut bytes = answer(&ListOffsetsResponse::default(), 0, 0);
+        connection.handle_bytes(now, &mut bytes).unwrap();
+        assert_eq!(asks(&mut connection), Some(GROUPS));
+    }
+    if answered > 1 {
+        let mut bytes = answer(&ListGroupsResponse::default(), 0, 1);
+        connection.handle_bytes(now, &mut bytes).unwrap();
+        assert_eq!(asks(&mut connection), Some(VERSIONS_0));
+    }
+    assert_eq!(asks(&mut connection), None);
+    assert_eq!(connection.poll_heard(), None);
+    connection
+}
+
+#[test]
+fn a_probe_of_0_8_ends_with_a_close_on_the_groups() {
+    let now = start();
+    let mut asked = approaching(now, Approach::Ask);
+    assert_eq!(asks(&mut asked), Some(VERSIONS));
+    assert_eq!(asked.closed(false).evidence(), Some(Evidence::Suspect));
+    let error = probing(now, 1).closed(false);
+    assert_eq!(error.evidence(), Some(Evidence::Proven(Era::V0_8)));
+}
+
+#[test]
+fn a_probe_of_0_9_ends_with_silence_about_versions() {
+    let now = start();
+    let mut asked = approaching(now, Approach::Ask);
+    let due = now + Duration::from_secs(4);
+    assert_eq!(asked.next_timeout(), Some(due));
+    let error = asked.handle_timeout(due).unwrap_err();
+    assert_eq!(error.evidence(), Some(Evidence::Suspect));
+    assert!(error.message().contains("within 4000 ms"), "{error}");
+    let mut asked = approaching(now, Approach::AskBriefly);
+    assert_eq!(asks(&mut asked), Some(VERSIONS));
+    let due = now + Duration::from_secs(2);
+    let error = asked.handle_timeout(due).unwrap_err();
+    assert_eq!(error.evidence(), Some(Evidence::Suspect));
+    assert!(error.message().contains("within 2000 ms"), "{error}");
+
+    let mut probed = probing(now, 2);
+    let due = now + Duration::from_secs(2);
+    assert_eq!(probed.next_timeout(), Some(due));
+    let error = probed.handle_timeout(due).unwrap_err();
+    assert_eq!(error.evidence(), Some(Evidence::Proven(Era::V0_9)));
+}
+
+#[test]
+fn a_probe_of_a_newer_broker_ends_with_its_versions() {
+    let now = start();
+    let mut connection = probing(now, 2);
+    let mut bytes = answer(&versions(0, 0), 0, 2);
+    connection.handle_bytes(now, &mut bytes).unwrap();
+    let Some(Heard::Ready(versions)) = connection.poll_heard() else {
+        panic!("not ready")
+    };
+    assert!(!versions.is_assumed());
+    assert!(connection.is_ready());
+}
+
+#[test]
+fn what_may_be_a_fault_proves_nothing() {
+    let now = start();
+    // Closed at the first and at the last request, or in the middle of an answer.
+    for (answered, in_answer) in [(0, false), (2, false), (0, true), (1, true), (2, true)] {
+        let error = probing(now, answered).closed(in_answer);
+        assert_eq!(error.evidence(), None, "{answered} {in_answer}: {error}");
+        assert_eq!(error.kind(), Kind::Unreachable);
+    }
+    // Silence to what every old broker answers.
+    for answered in 0..2 {
+        let mut connection = probing(now, answered);
+        assert_eq!(connection.next_timeout(), Some(now + SETUP));
+        let error = connection.handle_timeout(now + SETUP).unwrap_err();
+        assert_eq!(error.evidence(), None, "{error}");
+    }
+    // Bytes that are no answer.
+    for answered in 0..3 {
+        let mut bytes = BytesMut::from(&[0, 0, 0, 5, 0, 0, 0, answered, 7][..]);
+        let mut connection = probing(now, i32::from(answered));
+        let error = connection.handle_bytes(now, &mut bytes).unwrap_err();
+        assert_eq!(error.evidence(), None, "{error}");
+        assert_eq!(error.kind(), Kind::NotKafka);
+    }
+    let mut bytes = answer(&versions(35, 0), 0, 2);
+    let error = probing(now, 2).handle_bytes(now, &mut bytes).unwrap_err();
+    assert_eq!(error.evidence(), None, "{error}");
+}
+
+#[test]
+fn a_broker_that_is_taken_for_old_has_to_answer_first() {
+    let now = start();
+    for (era, produce) in [(Era::V0_8, 0), (Era::V0_9, 1)] {
+        let mut connection = approaching(now, Approach::Assume(era));
+        assert_eq!(asks(&mut connection), Some(OFFSETS));
+        assert!(!connection.is_ready());
+        let closed = connection.closed(false);
+        assert_eq!(closed.evidence(), Some(Evidence::Refuted));
+        let mut bytes = answer(&ListOffsetsResponse::default(), 0, 0);
+        connection.handle_bytes(now, &mut bytes).unwrap();
+        let Some(Heard::Ready(versions)) = connection.poll_heard() else {
+            panic!("not ready")
+        };
+        assert_eq!(versions.release(), era.name());
+        assert_eq!(versions.choose(ApiKey::Produce, i16::MAX), Ok(produce));
+        assert_eq!(asks(&mut connection), None);
+        assert_eq!(connection.closed(false).evidence(), None);
+        let sent = connection.send(
+            now,
+            Outgoing {
+                version: 0,
+                ..metadata(1)
+            },
+        );
+        assert_eq!(&sent.unwrap().into_bytes()[4..8], &[0, 3, 0, 0]);
+    }
+    let mut stranger = approaching(now, Approach::Assume(Era::V0_9));
+    let mut bytes = BytesMut::from(&b"\0\0\0\x05\0\0\0\0\x01"[..]);
+    let error = stranger.handle_bytes(now, &mut bytes).unwrap_err();
+    assert_eq!(error.evidence(), Some(Evidence::Refuted));
+}
+
+#[test]
+fn where_authentication_is_wanted_nothing_tells_of_old_brokers() {
+    let now = start();
+    let authentication = Authentication {
+        mechanism: Box::new(Shouting::new("SHOUTING")),
+        again_within: AGAIN,
+        seed: 7,
+    };
+    let mut connection =
+        Connection::authenticated(now, "test", SETUP, LIMIT, Some(authentication)).unwrap();
+    assert_eq!(connection.closed(false).evidence(), None);
+    let error = connection.handle_timeout(now + SETUP).unwrap_err();
+    assert_eq!(error.evidence(), None);
+}
+
 /// Says `hello`, answers a challenge with itself in capitals, and is done at `welcome`.
 #[derive(Debug)]
 struct Shouting {
+    name: &'static str,
     begun: u32,
+}
+
+impl Shouting {
+    fn new(name: &'static str) -> Shouting {
+        Shouting { name, begun: 0 }
+    }
 }
 
 impl Mechanism for Shouting {
     fn name(&self) -> &'static str {
-        "SHOUTING"
+        self.name
     }
 
-    fn begin(&mut self) -> Result<Bytes, Error> {
+    fn advice(&self) -> &'static str {
+        "speak up"
+    }
+
+    fn begin(&mut self) -> Result<Step, Error> {
         self.begun += 1;
-        Ok(format!("hello {}", self.begun).into())
+        Ok(Step::Send(format!("hello {}", self.begun).into()))
     }
 
     fn step(&mut self, challenge: Bytes) -> Result<Step, Error> {
         match &challenge[..] {
             b"welcome" => Ok(Step::Done),
             b"" => Err(Error::new(Kind::Protocol, "the broker said nothing")),
+            b"chance?" => Ok(Step::Need(Need::Nonce)),
+            b"farewell?" => Ok(Step::Last(Bytes::from_static(b"farewell"))),
             text => Ok(Step::Send(text.to_ascii_uppercase().into())),
         }
+    }
+
+    fn take(&mut self, given: Given) -> Result<Step, Error> {
+        assert_eq!(given, Given::Nonce([1; 24]));
+        Ok(Step::Send(Bytes::from_static(b"chance")))
     }
 }
 
@@ -308,14 +521,7 @@ const AGAIN: Duration = Duration::from_secs(7);
 
 /// A connection to a broker that knows these versions of SaslHandshake and SaslAuthenticate; it has just heard of them.
 fn authenticating(now: Instant, handshake: i16, authenticate: i16) -> Result<Connection, Error> {
-    let authentication = Authentication {
-        mechanism: Box::new(Shouting { begun: 0 }),
-        again_within: AGAIN,
-        seed: 3,
-    };
-    let mut connection =
-        Connection::authenticated(now, "test", SETUP, LIMIT, Some(authentication)).unwrap();
-    assert!(connection.poll_transmit().is_some());
+    let mut connection = unheard(now);
     let mut told = versions(0, 4);
     for (api_key, max_version) in [(17, handshake), (36, authenticate)] {
         told.api_keys.push(ApiVersion {
@@ -326,6 +532,19 @@ fn authenticating(now: Instant, handshake: i16, authenticate: i16) -> Result<Con
     }
     connection.handle_bytes(now, &mut answer(&told, 4, 0))?;
     Ok(connection)
+}
+
+/// A connection that has just asked for versions.
+fn unheard(now: Instant) -> Connection {
+    let authentication = Authentication {
+        mechanism: Box::new(Shouting::new("SHOUTING")),
+        again_within: AGAIN,
+        seed: 3,
+    };
+    let mut connection =
+        Connection::authenticated(now, "test", SETUP, LIMIT, Some(authentication)).unwrap();
+    assert!(connection.poll_transmit().is_some());
+    connection
 }
 
 /// What is sent next: the API's key, its version, and the rest of the frame after the header's correlation id.
@@ -399,11 +618,183 @@ fn old_brokers_authenticate_at_the_versions_they_know() {
         .handle_bytes(now, &mut answer(&names(ErrorCode::NONE, &[]), 1, 1))
         .unwrap();
     assert_eq!(sent(&mut connection).unwrap().1, 0);
-    let error = authenticating(now, 0, 0).unwrap_err();
+    let told = versions(0, 4);
+    let mut connection = unheard(now);
+    let error = connection
+        .handle_bytes(now, &mut answer(&told, 4, 0))
+        .unwrap_err();
     assert_eq!(
         (error.kind(), error.api()),
         (Kind::Unsupported, Some("SaslHandshake"))
     );
+}
+
+/// A frame with nothing but its length before it.
+fn bare(bytes: &[u8]) -> BytesMut {
+    let mut frame = BytesMut::from(&(bytes.len() as u32).to_be_bytes()[..]);
+    frame.extend_from_slice(bytes);
+    frame
+}
+
+/// KIP-43, before KIP-152: 0.10 and 0.11.
+#[test]
+fn brokers_before_1_0_get_bare_bytes() {
+    let now = start();
+    let mut connection = authenticating(now, 0, 0).unwrap();
+    assert_eq!(sent(&mut connection).unwrap().1, 0);
+    let mut bytes = answer(&names(ErrorCode::NONE, &[]), 0, 1);
+    connection.handle_bytes(now, &mut bytes).unwrap();
+    let said = |connection: &mut Connection| connection.poll_transmit().unwrap().into_bytes();
+    assert_eq!(said(&mut connection), bare(b"hello 1"));
+    assert_eq!(connection.next_timeout(), Some(now + SETUP));
+    assert!(!connection.is_idle());
+    let closed = connection.closed(false);
+    assert_eq!(closed.kind(), Kind::Authentication);
+    assert!(closed.message().contains("before 1.0"), "{closed}");
+    let late = connection.handle_timeout(now + SETUP).unwrap_err();
+    assert!(late.message().contains("SHOUTING was not done"), "{late}");
+    connection.handle_bytes(now, &mut bare(b"who")).unwrap();
+    assert_eq!(said(&mut connection), bare(b"WHO"));
+    connection.handle_bytes(now, &mut bare(b"chance?")).unwrap();
+    assert_eq!(connection.poll_need(), Some(Need::Nonce));
+    let given = connection.handle_given(now, Ok(Given::Nonce([1; 24])));
+    given.unwrap();
+    assert_eq!(said(&mut connection), bare(b"chance"));
+    connection
+        .handle_bytes(now, &mut bare(b"farewell?"))
+        .unwrap();
+    assert_eq!(said(&mut connection), bare(b"farewell"));
+    assert!(connection.is_ready(), "the last bytes have no answer");
+    assert!(matches!(connection.poll_heard(), Some(Heard::Ready(_))));
+    assert_eq!(connection.next_timeout(), None);
+    connection.send(now, metadata(1)).unwrap();
+    let mut bytes = answer(&MetadataResponse::default(), 9, 2);
+    connection.handle_bytes(now, &mut bytes).unwrap();
+}
+
+/// 0.9: no SaslHandshake, and GSSAPI's bytes are the first of the connection.
+#[test]
+fn a_suspected_broker_is_spoken_to_as_0_9_where_it_is_known_to_authenticate() {
+    let now = start();
+    let with = |name| {
+        let authentication = Authentication {
+            mechanism: Box::new(Shouting::new(name)),
+            again_within: AGAIN,
+            seed: 3,
+        };
+        Connection::authenticated(now, "test", SETUP, LIMIT, Some(authentication)).unwrap()
+    };
+    let said = |connection: &mut Connection| connection.poll_transmit().unwrap().into_bytes();
+    let suspected = with("GSSAPI").closed(false);
+    assert_eq!(suspected.evidence(), Some(Evidence::Suspect));
+    for approach in [Approach::Probe, Approach::Assume(Era::V0_9)] {
+        let mut connection = with("GSSAPI").approaching(now, approach, SETUP).unwrap();
+        connection = connection.expecting(now, "cluster", 1).unwrap();
+        assert_eq!(said(&mut connection), bare(b"hello 1"));
+        assert_eq!(connection.next_timeout(), Some(now + SETUP));
+        let closed = connection.closed(false);
+        assert_eq!(closed.kind(), Kind::Unreachable);
+        for word in ["0.9", "speak up", "SASL_SSL"] {
+            assert!(closed.message().contains(word), "{closed}");
+        }
+        connection
+            .handle_bytes(now, &mut bare(b"farewell?"))
+            .unwrap();
+        assert_eq!(said(&mut connection), bare(b"farewell"));
+        let Some(Heard::Ready(versions)) = connection.poll_heard() else {
+            panic!("not ready")
+        };
+        assert!(connection.is_ready());
+        assert_eq!(versions.release(), "0.9");
+        connection.send(now, metadata(1)).unwrap();
+    }
+    for (name, approach) in [
+        ("GSSAPI", Approach::Assume(Era::V0_8)),
+        ("GSSAPI", Approach::AskBriefly),
+        ("PLAIN", Approach::Probe),
+    ] {
+        let mut connection = with(name).approaching(now, approach, SETUP).unwrap();
+        let asked = sent(&mut connection).unwrap();
+        assert_eq!(asked.0, ApiKey::ApiVersions.as_i16());
+    }
+}
+
+#[test]
+fn what_is_needed_from_outside_is_asked_for_once_and_awaited() {
+    let now = start();
+    let mut connection = authenticating(now, 1, 2).unwrap();
+    let mut bytes = answer(&names(ErrorCode::NONE, &[]), 1, 1);
+    connection.handle_bytes(now, &mut bytes).unwrap();
+    let mut bytes = answer(&challenge(b"chance?", 0), 2, 2);
+    connection.handle_bytes(now, &mut bytes).unwrap();
+    assert_eq!(connection.poll_need(), Some(Need::Nonce));
+    assert_eq!(connection.poll_need(), None);
+    assert_eq!(connection.next_timeout(), Some(now + SETUP));
+    let mut early = answer(&challenge(b"welcome", 0), 2, 3);
+    let error = connection.handle_bytes(now, &mut early).unwrap_err();
+    assert!(
+        error.message().contains("no request is in flight"),
+        "{error}"
+    );
+    let late = connection.handle_timeout(now + SETUP).unwrap_err();
+    assert_eq!(late.kind(), Kind::Unreachable);
+    connection
+        .handle_given(now, Ok(Given::Nonce([1; 24])))
+        .unwrap();
+    while sent(&mut connection).is_some() {}
+    let mut last = answer(&challenge(b"farewell?", 0), 2, 3);
+    connection.handle_bytes(now, &mut last).unwrap();
+    let mut accepted = answer(&challenge(b"", 60_000), 2, 4);
+    connection.handle_bytes(now, &mut accepted).unwrap();
+    assert!(connection.is_ready());
+    assert!(connection.next_timeout().is_some(), "the session ends");
+    let error = connection
+        .handle_given(now, Ok(Given::Nonce([1; 24])))
+        .unwrap_err();
+    assert!(error.message().contains("does not need"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_had_ends_the_connection() {
+    let now = start();
+    for (kind, wanted) in [
+        (Kind::Unreachable, Kind::Unreachable),
+        (Kind::Broker, Kind::Authentication),
+        (Kind::Authentication, Kind::Authentication),
+    ] {
+        let mut connection = authenticating(now, 1, 2).unwrap();
+        let mut bytes = answer(&names(ErrorCode::NONE, &[]), 1, 1);
+        connection.handle_bytes(now, &mut bytes).unwrap();
+        let mut bytes = answer(&challenge(b"chance?", 0), 2, 2);
+        connection.handle_bytes(now, &mut bytes).unwrap();
+        let error = connection
+            .handle_given(now, Err(Error::new(kind, "no dice")))
+            .unwrap_err();
+        assert_eq!(error.kind(), wanted);
+        assert!(error.message().contains("by SHOUTING: no dice"), "{error}");
+    }
+}
+
+#[test]
+fn a_broker_that_never_ends_or_says_too_much_is_given_up() {
+    let now = start();
+    let begun = || {
+        let mut connection = authenticating(now, 1, 2).unwrap();
+        let mut bytes = answer(&names(ErrorCode::NONE, &[]), 1, 1);
+        connection.handle_bytes(now, &mut bytes).unwrap();
+        connection
+    };
+    let mut connection = begun();
+    let error = (2..100)
+        .find_map(|id| {
+            let mut bytes = answer(&challenge(b"more", 0), 2, id);
+            connection.handle_bytes(now, &mut bytes).err()
+        })
+        .unwrap();
+    assert!(error.message().contains("an end"), "{error}");
+    let mut long = answer(&challenge(&[b'x'; 70_000], 0), 2, 2);
+    let error = begun().handle_bytes(now, &mut long).unwrap_err();
+    assert!(error.message().contains("70000 bytes"), "{error}");
 }
 
 #[test]
@@ -428,11 +819,48 @@ fn a_mechanism_that_the_broker_does_not_take_names_those_it_takes() {
 }
 
 #[test]
+fn each_error_of_an_authentication_says_what_to_do() {
+    let now = start();
+    for (code, wanted) in [
+        (
+            ErrorCode::ILLEGAL_SASL_STATE,
+            "set security.protocol to PLAINTEXT or SSL",
+        ),
+        (ErrorCode::SASL_AUTHENTICATION_FAILED, "speak up"),
+        (ErrorCode::REQUEST_TIMED_OUT, "tries again"),
+        (ErrorCode::UNKNOWN_SERVER_ERROR, "the broker's log says why"),
+    ] {
+        let mut connection = authenticating(now, 1, 2).unwrap();
+        let named = connection
+            .handle_bytes(now, &mut answer(&names(code, &[]), 1, 1))
+            .unwrap_err();
+        let mut connection = authenticating(now, 1, 2).unwrap();
+        let mut bytes = answer(&names(ErrorCode::NONE, &[]), 1, 1);
+        connection.handle_bytes(now, &mut bytes).unwrap();
+        let refusal = SaslAuthenticateResponse {
+            error_code: code.0,
+            ..Default::default()
+        };
+        let refused = connection
+            .handle_bytes(now, &mut answer(&refusal, 2, 2))
+            .unwrap_err();
+        for (error, api) in [(named, "SaslHandshake"), (refused, "SaslAuthenticate")] {
+            assert_eq!((error.code(), error.api()), (Some(code), Some(api)));
+            assert_eq!(error.kind(), Kind::Authentication);
+            assert!(error.message().contains(wanted), "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_refusal_carries_the_brokers_words_and_code() {
     let now = start();
     for (said, wanted) in [
         (Some("no such user"), "no such user"),
-        (None, "refused what SHOUTING sent"),
+        (
+            None,
+            "is not authenticated by SHOUTING: SASL_AUTHENTICATION_FAILED: speak up",
+        ),
     ] {
         let mut connection = authenticating(now, 1, 2).unwrap();
         let mut bytes = answer(&names(ErrorCode::NONE, &[]), 1, 1);
@@ -523,7 +951,10 @@ fn a_session_is_renewed_before_it_ends_and_requests_wait() {
     }
     assert_eq!(connection.next_timeout(), Some(due + AGAIN));
     assert!(connection.send(due, metadata(9)).is_err());
-    authenticate(&mut connection, due, 6, 100_000, "hello 2");
+    let late = due + Duration::from_millis(5);
+    authenticate(&mut connection, late, 6, 100_000, "hello 2");
+    let renewed = Heard::Renewed(Duration::from_millis(5));
+    assert_eq!(connection.poll_heard(), Some(renewed));
     assert_eq!(connection.poll_heard(), None, "it was ready before");
     assert!(connection.next_timeout().unwrap() > due + Duration::from_secs(80));
     connection.send(due, metadata(9)).unwrap();

@@ -16,6 +16,8 @@ use crate::fetch::request::Span;
 pub(super) enum Verdict {
     /// Nothing new.
     Nothing,
+    /// This broker has a nearer replica (KIP-392).
+    Nearer(i32),
     /// Whole batches.
     Records(Fetched),
     /// Nothing behind this can be read until a seek.
@@ -34,12 +36,35 @@ pub(super) struct Refused {
     pub(super) leader: Option<(i32, i32)>,
 }
 
+/// The first offset of a partition's log, and the end of what consumers may read; -1 if unknown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) begin: i64,
+    pub(super) end: i64,
+}
+
+impl Bounds {
+    pub(super) const UNKNOWN: Bounds = Bounds { begin: -1, end: -1 };
+
+    fn of(row: Option<&PartitionData>, read_committed: bool) -> Bounds {
+        row.map_or(Bounds::UNKNOWN, |row| Bounds {
+            begin: row.log_start_offset,
+            end: if read_committed {
+                row.last_stable_offset
+            } else {
+                row.high_watermark
+            },
+        })
+    }
+}
+
 /// What `answer` says of each of the `spans`, in their order. `broker` is its address.
 pub(super) fn read(
     spans: Vec<Span>,
     answer: FetchResponse,
     broker: Option<&str>,
-) -> Vec<(Span, Verdict)> {
+    read_committed: bool,
+) -> Vec<(Span, Bounds, Verdict)> {
     let whole = ErrorCode(answer.error_code);
     let rows: Vec<_> = {
         let mut rows = rows_of(&spans, answer.responses);
@@ -49,11 +74,12 @@ pub(super) fn read(
             .collect()
     };
     let judged = spans.into_iter().zip(rows).map(|(span, row)| {
+        let bounds = Bounds::of(row.as_ref(), read_committed);
         let verdict = match row {
             Some(row) if row.error_code == 0 => read_records(&span, row),
             row => Verdict::Failed(refused(&span, whole, row.as_ref(), broker)),
         };
-        (span, verdict)
+        (span, bounds, verdict)
     });
     judged.collect()
 }
@@ -115,7 +141,10 @@ fn refused(
 /// again.
 fn read_records(span: &Span, row: PartitionData) -> Verdict {
     let Some(records) = row.records.filter(|records| !records.is_empty()) else {
-        return Verdict::Nothing;
+        return match row.preferred_read_replica {
+            node @ 0.. => Verdict::Nearer(node),
+            _ => Verdict::Nothing,
+        };
     };
     let (mut whole, mut next_offset, mut leader_epoch) = (0, span.offset, -1);
     for entry in records::entries(records.clone()) {
@@ -168,6 +197,10 @@ pub(super) fn heals(error: &Error) -> bool {
     code || error.is_retriable()
         || matches!(
             error.kind(),
-            Kind::Unreachable | Kind::Protocol | Kind::NotKafka
+            Kind::Unreachable
+                | Kind::Unresolved
+                | Kind::Protocol
+                | Kind::NotKafka
+                | Kind::Authentication
         )
 }

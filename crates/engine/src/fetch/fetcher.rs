@@ -20,8 +20,10 @@ use crate::fetch::assignment::{Assignment, Key, Place};
 use crate::fetch::buffer::{Buffer, Taken};
 use crate::fetch::lookup::{Lookups, Searched, time_of};
 use crate::fetch::position::{Generation, Need, Position, Start, outdated};
+use crate::fetch::replica::Replica;
 use crate::fetch::request::{self, SentFetch, Span};
 use crate::fetch::subscription::{Finding, Subscription};
+use crate::metrics::Meters;
 use crate::observe::Observed;
 use crate::part::Core;
 
@@ -29,6 +31,10 @@ use crate::part::Core;
 /// partitions that have nothing new takes `fetch.max.wait.ms`; partitions that want something meanwhile use the next one,
 /// which is dialled only then.
 const LANES: u8 = 2;
+
+/// The first version of Fetch that bounds the whole answer (KIP-74). Before it, an answer has as many bytes of each partition as
+/// each may have, so a request is for few of them.
+const BOUNDED: i16 = 3;
 
 /// The most bytes that are expected around the records of an answer.
 const ENVELOPE: usize = 64 << 10;
@@ -289,6 +295,29 @@ impl Fetcher {
         true
     }
 
+    /// The caller got records of the partition.
+    pub(crate) fn handed_out(
+        &self,
+        now: Instant,
+        meters: &mut Meters,
+        (topic, partition): (&Arc<str>, i32),
+        records: usize,
+        bytes: usize,
+    ) {
+        meters.handed_out(now, topic, records, bytes);
+        let position = self.assignment.get(topic, partition).ok();
+        if let Some(progress) = position.and_then(Position::progress) {
+            meters.moved_to(now, (Arc::clone(topic), partition), progress);
+        }
+    }
+
+    pub(crate) fn measure(&self, meters: &mut Meters) {
+        let each = self.assignment.each();
+        meters.read_partitions(each.filter_map(|(topic, partition, position)| {
+            Some(((Arc::clone(topic), partition), position.progress()?))
+        }));
+    }
+
     pub(crate) fn reject(
         &mut self,
         topic: &str,
@@ -369,8 +398,16 @@ impl Fetcher {
         answer: FetchResponse,
     ) {
         let broker = cluster.address_of(sent.link);
+        let brokers = answer.node_endpoints.iter();
+        cluster.meet(
+            now,
+            brokers.map(|node| (node.node_id, node.host.as_str(), node.port)),
+        );
         let mut retries = Retries::default();
-        for (span, verdict) in answer::read(sent.spans, answer, broker.as_deref()) {
+        let mut sizes: Vec<(Arc<str>, usize)> = Vec::new();
+        let read_committed = self.config.read_committed;
+        let read = answer::read(sent.spans, answer, broker.as_deref(), read_committed);
+        for (span, bounds, verdict) in read {
             let latest_id = self.subscription.id_of(&span.topic);
             let Some(position) = self.assignment.touch_current(span.key, span.generation) else {
                 continue;
@@ -381,11 +418,33 @@ impl Fetcher {
                 position.topic_id = span.topic_id;
                 // The topic may have been made anew since the request.
                 position.note_topic(latest_id);
+                position.bounds = (bounds.begin, bounds.end);
             }
             match verdict {
                 Verdict::Nothing => {}
+                Verdict::Nearer(node) => {
+                    let until = now + self.config.metadata_max_age;
+                    let is_known = cluster.view().node(node).is_some();
+                    // Only a leader may send the client elsewhere, so that two brokers cannot send it to and fro.
+                    let was_leader = position.replica.nearer().is_none();
+                    position.replica = if is_known && was_leader && span.tells_rack {
+                        cluster.context.observer.tell(Observed::ReplicaChosen {
+                            topic: span.topic,
+                            partition: span.partition,
+                            node,
+                        });
+                        Replica::Nearer(node, until)
+                    } else {
+                        Replica::Untold(until)
+                    };
+                }
                 Verdict::Records(fetched) => {
                     position.fetch_at = Some(fetched.next_offset);
+                    let bytes = fetched.records.len();
+                    match sizes.last_mut() {
+                        Some((topic, all)) if *topic == fetched.topic => *all += bytes,
+                        _ => sizes.push((Arc::clone(&fetched.topic), bytes)),
+                    }
                     self.buffer.push(span.generation, fetched);
                     cluster.context.changes.tell(Change::Records);
                 }
@@ -395,6 +454,7 @@ impl Fetcher {
                 }
             }
         }
+        cluster.context.meters.fetched(now, &sizes);
     }
 
     fn handle_refused(
@@ -417,6 +477,11 @@ impl Fetcher {
         let Some(position) = self.assignment.touch_current(span.key, span.generation) else {
             return;
         };
+        if position.replica.nearer().is_some() {
+            // It may lag behind, or be one no more: the leader knows better.
+            position.replica = Replica::Told;
+            return retries.fail(now, cluster, position, error);
+        }
         let out_of_range = code == ErrorCode::OFFSET_OUT_OF_RANGE;
         if !(out_of_range && position.is_drained()) {
             if heals(&error) || out_of_range {
@@ -534,6 +599,7 @@ impl Fetcher {
         self.look_up(now, core);
         let cluster = &mut core.cluster;
         self.ask_for_leaders(now, cluster);
+        self.leave_unreachable(now, cluster);
         self.wake_links(now, cluster);
         if let Some(at) = self.assignment.next_due() {
             cluster.set_alarm(at);
@@ -638,13 +704,18 @@ impl Fetcher {
                 position.stuck = Some(error.partition_is(topic, partition));
             }
         }
+        let mut source = leader;
         let place = match (position.need(now), leader) {
             (Need::Nothing, _) => Place::Idle,
             (Need::Help, _) => Place::Stuck,
             (Need::Pause(at), _) => Place::Pausing(at),
             (Need::Offset | Need::Records(_), None) => Place::Leaderless,
             (Need::Offset, Some(leader)) => Place::Searching(leader),
-            (Need::Records(_), Some(leader)) => Place::Ready(leader, position.last_turn),
+            (Need::Records(_), Some(leader)) => {
+                position.replica.pass(now, |node| view.node(node).is_some());
+                source = position.replica.nearer().or(source);
+                Place::Ready(source.unwrap_or(leader), position.last_turn)
+            }
         };
         let told = position
             .stuck
@@ -654,7 +725,7 @@ impl Fetcher {
                 partition,
                 cause: cause.clone(),
             });
-        let is_elsewhere = self.assignment.settle(key, place, leader);
+        let is_elsewhere = self.assignment.settle(key, place, source);
         if let Some(event) = told.filter(|_| is_elsewhere) {
             cluster.context.observer.tell(event);
             raise(cluster);
@@ -711,6 +782,32 @@ impl Fetcher {
         }
     }
 
+    /// Reads at the leader what should be read at another replica, if no connection to that one can be made.
+    fn leave_unreachable(&mut self, now: Instant, cluster: &mut Cluster) {
+        if self.config.client_rack.is_none() {
+            return;
+        }
+        let until = now + self.config.metadata_max_age;
+        for node in self.assignment.ready_leaders() {
+            let failed =
+                (0..LANES).any(|lane| cluster.failure_of(node, Lane::Data(lane)).is_some());
+            if !failed || self.free_link(cluster, node).is_some() {
+                continue;
+            }
+            for key in self.assignment.ready(node) {
+                let entry = self.assignment.entry(key);
+                let is_nearer = |replica: Replica| replica.nearer() == Some(node);
+                if !entry.is_some_and(|entry| is_nearer(entry.position.replica)) {
+                    continue;
+                }
+                if let Some(entry) = self.assignment.touch_key(key) {
+                    entry.position.replica = Replica::Untold(until);
+                }
+            }
+        }
+        self.review(now, cluster, false);
+    }
+
     /// Wakes the links that have something to ask for, and dials those that are missing.
     fn wake_links(&self, now: Instant, cluster: &mut Cluster) {
         for leader in self.assignment.ready_leaders() {
@@ -753,7 +850,7 @@ impl Fetcher {
         if allowance == 0 || self.busy.contains(&link) {
             return None;
         }
-        let spans = self.spans(now, cluster, node);
+        let mut spans = self.spans(now, cluster, node);
         if spans.is_empty() {
             return None;
         }
@@ -766,6 +863,14 @@ impl Fetcher {
                 return None;
             }
         };
+        if version < BOUNDED {
+            let most = (allowance / per_partition(&self.config).max(1)).max(1);
+            if spans.len() > most {
+                spans.truncate(most);
+                // The others have the next free link, or one that is still to be dialled.
+                cluster.set_alarm(now);
+            }
+        }
         self.turn += 1;
         for span in &spans {
             if let Some(entry) = self.assignment.touch_key(span.key) {
@@ -800,7 +905,8 @@ impl Fetcher {
             else {
                 return None;
             };
-            (leader == node).then(|| Span {
+            let source = entry.position.replica.nearer().unwrap_or(leader);
+            (source == node).then(|| Span {
                 key,
                 topic: Arc::clone(topic),
                 // Not the view's: a broker that lags behind may tell an earlier one.
@@ -809,6 +915,7 @@ impl Fetcher {
                 generation: entry.position.generation,
                 offset,
                 leader_epoch,
+                tells_rack: !matches!(entry.position.replica, Replica::Untold(_)),
             })
         })
         .collect()
@@ -826,6 +933,11 @@ impl Fetcher {
         }
         self.review(now, cluster, false);
     }
+}
+
+/// The most bytes of one partition in an answer.
+fn per_partition(config: &Config) -> usize {
+    usize::try_from(config.max_partition_fetch_bytes).unwrap_or(1)
 }
 
 /// Tries partitions again after a pause, with a new view of the cluster. What one answer says of many is told once.

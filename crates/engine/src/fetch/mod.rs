@@ -34,6 +34,7 @@
 //! | file | its reason |
 //! |---|---|
 //! | `doubt` | how often brokers must say that a partition does not exist |
+//! | `replica` | which replica of a partition is read |
 //! | `position` | one partition's state |
 //! | `fetched` | records on their way out, and where they may be cut |
 //! | `buffer` | records that wait to be taken, within the budget |
@@ -54,6 +55,7 @@ mod fetcher;
 mod lookup;
 mod part;
 mod position;
+mod replica;
 mod request;
 mod subscription;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::cluster::{LinkId, Orphan};
 use crate::dispatch::Dispatch;
 use crate::error::Error;
 use crate::fetch::fetcher::Fetcher;
+use crate::metrics::Meters;
 use crate::part::{Core, Part, Reply};
 
 impl Part for Fetcher {
@@ -33,6 +34,10 @@ impl Part for Fetcher {
 
     fn next_dispatch(&mut self, now: Instant, core: &mut Core, link: LinkId) -> Option<Dispatch> {
         Fetcher::next_dispatch(self, now, &mut core.cluster, link).map(Dispatch::Ready)
+    }
+
+    fn measure(&self, meters: &mut Meters) {
+        Fetcher::measure(self, meters);
     }
 
     fn abort(&mut self, _: Instant, _: &mut Core, _: &Error) {

@@ -7,6 +7,8 @@ use ottla_protocol::{ErrorCode, Uuid};
 
 use crate::error::{Error, Kind};
 use crate::fetch::doubt::Doubt;
+use crate::fetch::replica::Replica;
+use crate::metrics::Progress;
 
 /// Where to read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +70,12 @@ pub(super) struct Position {
     pub(super) reset: Option<Reset>,
     /// Whether it is known to have existed.
     pub(super) was_seen: bool,
+    /// The log's first offset and its end, as the last answer told them; -1 if unknown.
+    pub(super) bounds: (i64, i64),
     /// The topic is known and the partition is not.
     pub(super) absent: Option<Doubt>,
+    /// Which replica is read.
+    pub(super) replica: Replica,
 }
 
 /// Where a position was when it was reset, and why.
@@ -119,7 +125,9 @@ impl Position {
             is_outdated: false,
             reset: None,
             was_seen: false,
+            bounds: (-1, -1),
             absent: None,
+            replica: Replica::Told,
         }
     }
 
@@ -129,6 +137,8 @@ impl Position {
             paused: self.paused,
             last_turn: self.last_turn,
             was_seen: self.was_seen,
+            bounds: self.bounds,
+            replica: self.replica,
             ..Position::new(generation, start)
         };
     }
@@ -204,6 +214,17 @@ impl Position {
                 self.stuck = Some(error());
             }
         }
+    }
+
+    /// Where the caller is in the log, once it is known.
+    pub(super) fn progress(&self) -> Option<Progress> {
+        let (begin, end) = self.bounds;
+        self.next.map(|next| Progress {
+            next,
+            begin,
+            end,
+            replica: self.replica.nearer(),
+        })
     }
 
     /// Whether the caller got everything that was fetched.

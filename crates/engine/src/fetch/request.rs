@@ -30,6 +30,8 @@ pub(super) struct Span {
     pub(super) generation: Generation,
     pub(super) offset: i64,
     pub(super) leader_epoch: i32,
+    /// Whether the broker may be told the client's rack.
+    pub(super) tells_rack: bool,
 }
 
 /// A Fetch for `spans`, in this order, of at most `allowance` bytes.
@@ -57,7 +59,10 @@ pub(super) fn fetch(config: &Config, spans: &[Span], allowance: usize) -> FetchR
             }),
         }
     }
+    let rack = config.client_rack.as_ref();
+    let rack = rack.filter(|_| spans.iter().all(|span| span.tells_rack));
     FetchRequest {
+        rack_id: rack.map(|rack| rack.as_str().into()).unwrap_or_default(),
         max_wait_ms: i32::try_from(config.fetch_max_wait.as_millis()).unwrap_or(i32::MAX),
         min_bytes: config.fetch_min_bytes,
         max_bytes,

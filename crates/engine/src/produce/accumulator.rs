@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ottla_protocol::ErrorCode;
+use ottla_protocol::{ApiKey, ErrorCode};
 use rustc_hash::FxHashMap;
 
 use crate::cluster::{Cluster, Lane, LinkId};
@@ -16,6 +16,11 @@ use crate::produce::queue::Queue;
 use crate::produce::request::SentRequest;
 use crate::produce::stamp::Identity;
 use crate::produce::topics::Topics;
+
+/// The first version of Produce with record batches, and so with headers and idempotence (KIP-82, KIP-98).
+pub(super) const BATCHES: i16 = 3;
+/// The version of Produce that came with the memory of five batches.
+const FIVE: i16 = 5;
 
 /// Batches from their first record to their fate. Each is opened with a `T`, which comes back with its fate.
 #[derive(Debug)]
@@ -30,6 +35,10 @@ pub struct Accumulator<T> {
     pub(super) requests: FxHashMap<u64, SentRequest>,
     pub(super) in_flight: FxHashMap<LinkId, usize>,
     pub(super) next_number: u64,
+    /// Whether batches are numbered: as the settings say, unless the brokers cannot make use of it.
+    pub(super) is_idempotent: bool,
+    /// A broker was seen that cannot keep headers.
+    pub(super) checks_headers: bool,
     pub(super) identity: Option<Identity>,
     /// An identity that can number no more batches, until it is taken.
     pub(super) spent: Option<Identity>,
@@ -40,6 +49,8 @@ pub struct Accumulator<T> {
 impl<T: Clone> Accumulator<T> {
     pub(crate) fn new(config: Arc<Config>) -> Accumulator<T> {
         Accumulator {
+            is_idempotent: config.idempotence,
+            checks_headers: false,
             config,
             topics: Topics::default(),
             queues: Vec::new(),
@@ -67,6 +78,12 @@ impl<T: Clone> Accumulator<T> {
         self.identity = identity;
     }
 
+    /// No broker gives identities: batches go without.
+    pub(crate) fn do_without_identity(&mut self) {
+        self.is_idempotent = false;
+        self.identity = None;
+    }
+
     /// Notes why there is no identity, as the reason of batches that wait for it.
     pub(crate) fn set_identity_trouble(&mut self, trouble: Option<&Error>) {
         self.identity_trouble = trouble.cloned();
@@ -78,7 +95,7 @@ impl<T: Clone> Accumulator<T> {
     }
 
     pub(super) fn is_identified(&self) -> bool {
-        !self.config.idempotence || self.identity.is_some()
+        !self.is_idempotent || self.identity.is_some()
     }
 
     // --- what callers ask
@@ -160,13 +177,22 @@ impl<T: Clone> Accumulator<T> {
         self.in_flight.get(&link).copied().unwrap_or(0)
     }
 
+    /// Whether several batches of a partition may be under way over `link`: its broker remembers five of each producer, as those
+    /// from 1.0 on do (KAFKA-5494), or their order does not matter. Where one that fails could not be told from a repeat,
+    /// those behind it wait.
+    pub(super) fn remembers_five(&self, cluster: &Cluster, link: LinkId) -> bool {
+        let version = || cluster.version(link, ApiKey::Produce, i16::MAX);
+        !self.config.idempotence || version().is_ok_and(|version| version >= FIVE)
+    }
+
     /// Wakes the link if this queue has something for it now, or sets the alarm for when it will have.
     pub(super) fn nudge(&self, now: Instant, cluster: &mut Cluster, link: LinkId, index: usize) {
         let Some(queue) = self.queues.get(index) else {
             return;
         };
         let in_flight = self.in_flight_on(link);
-        if in_flight >= self.config.max_in_flight || !queue.may_send_on(link) {
+        let in_turn = queue.may_send_on(link, || self.remembers_five(cluster, link));
+        if in_flight >= self.config.max_in_flight || !in_turn {
             return;
         }
         match queue.due(&self.config, in_flight == 0) {
@@ -193,5 +219,21 @@ impl<T: Clone> Accumulator<T> {
             let error = queue.name(error.clone());
             self.fates.failed(&mut cluster.context, &batch, error);
         }
+    }
+}
+
+/// Why the broker of `link`, or where it is not up the one that was connected to last, cannot keep headers, if it cannot.
+pub(super) fn no_headers(cluster: &Cluster, link: Option<LinkId>) -> Option<Error> {
+    let (address, versions) = cluster.speaks(link)?;
+    let version = versions.choose(ApiKey::Produce, i16::MAX).ok()?;
+    let lacks = || versions.lacks("a record with headers", "0.11").at(address);
+    (version < BATCHES).then(lacks)
+}
+
+/// The error for what the broker of `link` cannot do: `what` needs the release `needed`.
+pub(super) fn lacks(cluster: &Cluster, link: LinkId, what: &str, needed: &str) -> Error {
+    match cluster.speaks(Some(link)) {
+        Some((address, versions)) => versions.lacks(what, needed).at(address),
+        None => Error::new(Kind::Unreachable, "the connection is not up"),
     }
 }

@@ -9,7 +9,7 @@ use ottla_protocol::messages::produce_response::PartitionProduceResponse;
 use ottla_protocol::{ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
-use crate::cluster::{Cluster, LinkId, Orphan};
+use crate::cluster::{Cluster, Orphan};
 use crate::error::{Error, Kind};
 use crate::observe::Observed;
 use crate::produce::accumulator::Accumulator;
@@ -45,6 +45,8 @@ struct Standing {
     /// No batch before it is without a fate at the broker.
     first: bool,
     maybe_written: bool,
+    /// The leader answers when followers have it too.
+    awaits_followers: bool,
 }
 
 fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
@@ -72,6 +74,12 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
         ErrorCode::REQUEST_TIMED_OUT
         | ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND
         | ErrorCode::NETWORK_EXCEPTION => Meaning::Retry { unsure: true },
+        // A leader that lost its place, or its disk, while it waited for followers had appended the batch before.
+        ErrorCode::NOT_LEADER_OR_FOLLOWER | ErrorCode::KAFKA_STORAGE_ERROR
+            if batch.awaits_followers =>
+        {
+            Meaning::Retry { unsure: true }
+        }
         _ if code.is_retriable() => Meaning::Retry { unsure: false },
         _ => Meaning::Refused,
     }
@@ -104,6 +112,11 @@ impl<T: Clone> Accumulator<T> {
         };
         let mut open: FxHashMap<usize, BatchId> = sent.batches.iter().copied().collect();
         let names = self.names_by_id(open.keys());
+        let brokers = answer.node_endpoints.iter();
+        cluster.meet(
+            now,
+            brokers.map(|node| (node.node_id, node.host.as_str(), node.port)),
+        );
         for topic in &answer.responses {
             let name = match topic.topic_id {
                 Uuid::ZERO => Some(Arc::from(&*topic.name)),
@@ -122,7 +135,7 @@ impl<T: Clone> Accumulator<T> {
                 if leader.leader_id >= 0 {
                     cluster.hint(&name, row.index, leader.leader_id, leader.leader_epoch);
                 }
-                self.decide(now, cluster, sent.link, index, id, row);
+                self.decide(now, cluster, &sent, index, id, row);
             }
         }
         for (index, id) in open {
@@ -161,7 +174,7 @@ impl<T: Clone> Accumulator<T> {
             ..Default::default()
         };
         for (index, id) in &sent.batches {
-            self.decide(now, cluster, sent.link, *index, *id, &row);
+            self.decide(now, cluster, &sent, *index, *id, &row);
         }
         cluster.wake(sent.link);
     }
@@ -195,7 +208,7 @@ impl<T: Clone> Accumulator<T> {
         &mut self,
         now: Instant,
         cluster: &mut Cluster,
-        link: LinkId,
+        sent: &SentRequest,
         index: usize,
         id: BatchId,
         row: &PartitionProduceResponse,
@@ -204,21 +217,27 @@ impl<T: Clone> Accumulator<T> {
             return;
         };
         let first = queue.is_first(id);
+        let topic = Arc::clone(&queue.topic);
         let Some(batch) = queue.sent_batch(id) else {
             return;
         };
+        if let Some(size) = batch.size() {
+            let meters = &mut cluster.context.meters;
+            meters.batch_answered(&topic, &size);
+        }
         let code = ErrorCode(row.error_code);
         let standing = Standing {
             records: batch.count,
             first,
             maybe_written: batch.maybe_written,
+            awaits_followers: self.config.acks == -1,
         };
         let meaning = meaning(code, standing);
         if meaning == Meaning::Delivered {
-            return self.delivered(cluster, index, id, row);
+            return self.delivered(cluster, sent, index, id, row);
         }
         let mut error = Error::from_code(code, row.error_message.as_deref()).calling("Produce");
-        if let Some(address) = cluster.address_of(link) {
+        if let Some(address) = cluster.address_of(sent.link) {
             error = error.at(address);
         }
         match meaning {
@@ -254,6 +273,7 @@ impl<T: Clone> Accumulator<T> {
     fn delivered(
         &mut self,
         cluster: &mut Cluster,
+        sent: &SentRequest,
         index: usize,
         id: BatchId,
         row: &PartitionProduceResponse,
@@ -270,7 +290,10 @@ impl<T: Clone> Accumulator<T> {
         queue.numbering.acknowledged(batch.stamp);
         let stored = Stored {
             base_offset: row.base_offset,
-            log_append_time_ms: (row.log_append_time_ms >= 0).then_some(row.log_append_time_ms),
+            log_append_time_ms: match row.log_append_time_ms {
+                _ if !sent.format.has_timestamps() => Some(-1),
+                time => (time >= 0).then_some(time),
+            },
         };
         self.fates.delivered(&mut cluster.context, &batch, stored);
         self.sent_shrank(cluster, index);
@@ -293,11 +316,14 @@ impl<T: Clone> Accumulator<T> {
             return;
         };
         batch.maybe_written |= unsure;
+        let records = batch.count;
         let spent = batch.attempts > self.config.retries;
         if batch.decided || spent || batch.created + self.config.delivery_timeout <= now {
             return self.fail(cluster, index, id, error);
         }
         let attempts = batch.attempts;
+        let meters = &mut cluster.context.meters;
+        meters.batch_retried(&queue.topic, records);
         if let Some(batch) = queue.remove_sent(id) {
             queue.put_back(batch);
         }
@@ -343,6 +369,7 @@ impl<T: Clone> Accumulator<T> {
         queue.batch_limit = queue.batch_limit.min(batch.bytes / 2).max(1);
         match batch.halves(&self.config) {
             Ok(halves) => {
+                cluster.context.meters.batch_split();
                 self.fates.split(&mut cluster.context, &batch, &halves);
                 for half in halves {
                     queue.put_back(half);

@@ -8,8 +8,9 @@ use ottla_protocol::records::{BatchBuilder, BatchHeader};
 use crate::cluster::{Cluster, Lane};
 use crate::config::Config;
 use crate::error::{Error, Kind, Written};
-use crate::produce::accumulator::Accumulator;
+use crate::produce::accumulator::{Accumulator, no_headers};
 use crate::produce::batch::Open;
+use crate::produce::queue::Queue;
 
 /// The longest name that a topic can have.
 const LONGEST_NAME: usize = 249;
@@ -98,13 +99,22 @@ impl<T: Clone> Accumulator<T> {
         let size =
             BatchBuilder::record_size_bound(record.key, record.value, record.headers.clone());
         let alone = size + BatchHeader::SIZE;
-        if let Some(error) = too_large(&self.config, alone) {
-            let queue = self.queues.get(chosen);
-            let error = queue.map_or(error.clone(), |queue| queue.name(error));
-            return Err(NotAppended::Failed(error));
+        if alone > size_limit(&self.config) {
+            let error = too_large(&self.config, alone);
+            return Err(NotAppended::Failed(match self.queues.get(chosen) {
+                Some(queue) => queue.name(error),
+                None => error,
+            }));
         }
         if self.fates.used() + alone > self.config.buffer_memory {
             return Err(NotAppended::Full);
+        }
+
+        if self.checks_headers && record.headers.clone().next().is_some() {
+            let queue = self.queues.get(chosen);
+            queue
+                .map_or(Ok(()), |queue| check_headers(cluster, queue))
+                .map_err(NotAppended::Failed)?;
         }
 
         let unkeyed = record.partition.is_none() && record.key.is_none();
@@ -139,6 +149,7 @@ impl<T: Clone> Accumulator<T> {
             .map_err(|cause| NotAppended::Failed(Error::new(Kind::Argument, cause.to_string())))?;
         open.bytes += size;
         open.count += 1;
+        open.largest = open.largest.max(size);
         self.fates.take(size);
         let settle_at = now.filter(|now| {
             let closed_waits = closed.is_some_and(|closed| self.stir(*now, cluster, closed));
@@ -184,12 +195,15 @@ impl<T: Clone> Accumulator<T> {
     }
 }
 
-/// The error for a record that needs `size` bytes, if that is more than any record may have.
-fn too_large(config: &Config, size: usize) -> Option<Error> {
-    let limit = config.max_request_size.min(config.buffer_memory);
-    if size <= limit {
-        return None;
-    }
+/// The bytes that a record in a batch of its own may have.
+#[inline]
+fn size_limit(config: &Config) -> usize {
+    config.max_request_size.min(config.buffer_memory)
+}
+
+/// The error for a record that needs `size` bytes, more than any record may have.
+fn too_large(config: &Config, size: usize) -> Error {
+    let limit = size_limit(config);
     let name = if limit == config.max_request_size {
         "max.request.size"
     } else {
@@ -198,5 +212,16 @@ fn too_large(config: &Config, size: usize) -> Option<Error> {
     let text = format!(
         "a record of {size} bytes is larger than {name} ({limit}): raise the limit, or send a smaller record"
     );
-    Some(Error::new(Kind::TooLarge, text).written_is(Written::No))
+    Error::new(Kind::TooLarge, text).written_is(Written::No)
+}
+
+/// Refuses a record with headers whose broker is too old for them, as far as that is known.
+fn check_headers<T>(cluster: &Cluster, queue: &Queue<T>) -> Result<(), Error> {
+    let leader = queue
+        .leader
+        .and_then(|leader| cluster.up_link(leader, Lane::Control));
+    match no_headers(cluster, leader) {
+        Some(error) => Err(queue.name(error).written_is(Written::No)),
+        None => Ok(()),
+    }
 }

@@ -4,10 +4,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use ottla_protocol::records::{self, BatchBuilder, BatchHeader, ProducerState};
+use ottla_protocol::compression::Compression;
+use ottla_protocol::records::{self, BatchBuilder, BatchHeader, OldMagic, ProducerState};
 
 use crate::config::Config;
 use crate::error::{Error, Kind, Written};
+use crate::metrics::BatchSize;
 use crate::produce::stamp::Stamp;
 
 /// Orders the batches of a partition: the pieces of a split batch share its number and differ in their first record.
@@ -31,7 +33,7 @@ pub struct Done<T> {
 pub struct Stored {
     /// The first record's offset; -1 if the broker did not say.
     pub base_offset: i64,
-    /// The broker's time if the topic stamps records on append.
+    /// The broker's time if the topic stamps records on append; -1 if the broker keeps no times, as those before 0.10.
     pub log_append_time_ms: Option<i64>,
 }
 
@@ -45,6 +47,8 @@ pub(super) struct Open<T> {
     /// Counted against `buffer.memory`.
     pub(super) bytes: usize,
     pub(super) count: u32,
+    /// The bytes of the largest record.
+    pub(super) largest: usize,
 }
 
 impl<T> Open<T> {
@@ -56,21 +60,25 @@ impl<T> Open<T> {
             created: now,
             bytes: BatchHeader::SIZE,
             count: 0,
+            largest: 0,
         }
     }
 
     pub(super) fn close(self) -> Batch<T> {
         Batch {
             id: (self.number, 0),
-            data: Data::Building(self.builder),
+            plain: self.builder.size(),
+            largest: self.largest,
             user: self.user,
             count: self.count,
             created: self.created,
             bytes: self.bytes,
             attempts: 0,
             stamp: None,
+            has_headers: self.builder.has_headers(),
             maybe_written: false,
             decided: false,
+            data: Data::Building(self.builder),
         }
     }
 }
@@ -85,8 +93,14 @@ pub(super) struct Batch<T> {
     pub(super) created: Instant,
     /// Counted against `buffer.memory` until no request holds the batch any more.
     pub(super) bytes: usize,
+    /// Before compression.
+    plain: usize,
+    /// The bytes of the largest record.
+    largest: usize,
     pub(super) attempts: u32,
     pub(super) stamp: Option<Stamp>,
+    /// Any of its records has headers.
+    pub(super) has_headers: bool,
     /// An attempt was made whose outcome is not known.
     pub(super) maybe_written: bool,
     /// The fate was reported already; what is left is the request that owns the bytes.
@@ -108,6 +122,18 @@ impl<T: Clone> Batch<T> {
             count: self.count,
             result,
         }
+    }
+
+    /// How large it was on the wire; `None` before its bytes were made.
+    pub(super) fn size(&self) -> Option<BatchSize> {
+        let Data::Built(cell, _) = &self.data else {
+            return None;
+        };
+        Some(BatchSize {
+            wire: cell.get()?.len(),
+            plain: self.plain,
+            largest_record: self.largest,
+        })
     }
 
     /// The fate of a batch that failed with `error`.
@@ -150,6 +176,9 @@ impl<T: Clone> Batch<T> {
         let piece = |builder: BatchBuilder, skip: u32, count: u32| Batch {
             id: (self.id.0, self.id.1 + skip),
             bytes: builder.size(),
+            plain: builder.size(),
+            largest: self.largest,
+            has_headers: builder.has_headers(),
             data: Data::Building(builder),
             user: self.user.clone(),
             count,
@@ -192,6 +221,32 @@ impl<T: Clone> Batch<T> {
     }
 }
 
+/// The format that a broker takes records in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// Record batches, from 0.11 on.
+    Batch,
+    /// Message sets. Their compression, and its level, is that of the settings.
+    MessageSet(OldMagic, Compression, Option<i32>),
+}
+
+impl Format {
+    /// The format of a Produce request of this version.
+    pub(super) fn of(version: i16, config: &Config) -> Format {
+        let magic = match version {
+            ..=1 => OldMagic::Zero,
+            2 => OldMagic::One,
+            _ => return Format::Batch,
+        };
+        Format::MessageSet(magic, config.compression, config.compression_level)
+    }
+
+    /// Whether the broker keeps the records' timestamps.
+    pub(super) fn has_timestamps(self) -> bool {
+        !matches!(self, Format::MessageSet(OldMagic::Zero, ..))
+    }
+}
+
 /// The bytes of a batch, as far as they are made: the rest takes time and needs no lock.
 #[derive(Debug)]
 pub(super) struct Load {
@@ -211,18 +266,30 @@ enum Contents {
 }
 
 impl Load {
-    pub(super) fn finish(self) -> Result<Bytes, Error> {
+    /// The bytes to send to a broker that takes `format`. What is kept for a repeat is a batch in any case: the next
+    /// attempt may go to a newer broker.
+    pub(super) fn finish(self, format: Format) -> Result<Bytes, Error> {
+        let batch = self.finish_batch(format)?;
+        let Format::MessageSet(magic, codec, level) = format else {
+            return Ok(batch);
+        };
+        records::to_message_set(batch, magic, codec, level, usize::MAX).map_err(refused)
+    }
+
+    fn finish_batch(self, format: Format) -> Result<Bytes, Error> {
         let state = self.stamp.map_or(ProducerState::NONE, Stamp::state);
         let lost = || {
             let text = "an earlier attempt to encode the batch failed";
             Error::new(Kind::Argument, text)
         };
-        let refused = |cause: records::RecordsError| {
-            let text = format!("the batch does not encode: {cause}");
-            Error::new(Kind::Argument, text)
-        };
         let bytes = match self.contents {
-            Contents::New(mut builder) => builder.finish(state).map_err(refused)?,
+            Contents::New(mut builder) => {
+                if format != Format::Batch {
+                    // It is compressed as a message set.
+                    builder.set_compression(Compression::None);
+                }
+                builder.finish(state).map_err(refused)?
+            }
             Contents::Same(bytes) => return bytes.ok_or_else(lost),
             Contents::Restamped(bytes) => {
                 let mut bytes = BytesMut::from(&bytes.ok_or_else(lost)?[..]);
@@ -233,4 +300,9 @@ impl Load {
         // The cell is fresh: nobody else has set it.
         Ok(self.cell.get_or_init(|| bytes).clone())
     }
+}
+
+fn refused(cause: records::RecordsError) -> Error {
+    let text = format!("the batch does not encode: {cause}");
+    Error::new(Kind::Argument, text)
 }

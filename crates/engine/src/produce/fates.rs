@@ -98,6 +98,8 @@ impl<T: Clone> Fates<T> {
     }
 
     fn tell_failure(&mut self, context: &mut Context, batch: &Batch<T>, error: Error) {
+        let meters = &mut context.meters;
+        meters.batch_failed(error.topic(), batch.count);
         context.observer.tell(Observed::BatchFailed {
             records: batch.count,
             cause: error.clone(),

@@ -7,10 +7,14 @@ use ottla_protocol::compression::Compression;
 use ottla_protocol::{ApiKey, Uuid};
 
 use crate::cluster::{Cluster, Lane, LinkId};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::observe::Level;
-use crate::produce::accumulator::Accumulator;
+use crate::produce::accumulator::{Accumulator, BATCHES, lacks, no_headers};
+use crate::produce::batch::Format;
 use crate::produce::request::{Parcel, ParcelTopic, SentRequest};
+
+/// The first version of Produce that takes zstd (KIP-110).
+const ZSTD: i16 = 7;
 
 impl<T: Clone> Accumulator<T> {
     /// The request to send on `link` now, if there is something to send and its broker may have one more.
@@ -31,7 +35,10 @@ impl<T: Clone> Accumulator<T> {
             return None;
         }
         match self.version(cluster, link, &chosen) {
-            Ok(version) => Some(self.parcel(cluster, link, version, &chosen)),
+            Ok(version) => {
+                let chosen = self.without_headers(cluster, link, chosen);
+                (!chosen.is_empty()).then(|| self.parcel(cluster, link, version, &chosen))
+            }
             Err(error) => {
                 for index in chosen {
                     self.fail_unsent(cluster, index, &error);
@@ -39,6 +46,37 @@ impl<T: Clone> Accumulator<T> {
                 None
             }
         }
+    }
+
+    /// Fails batches whose headers the broker cannot keep; the queues that are left. Few records come here: those whose broker
+    /// was known when they were sent were refused then.
+    fn without_headers(
+        &mut self,
+        cluster: &mut Cluster,
+        link: LinkId,
+        chosen: Vec<usize>,
+    ) -> Vec<usize> {
+        let Some(error) = no_headers(cluster, Some(link)) else {
+            return chosen;
+        };
+        self.checks_headers = true;
+        let mut kept = chosen;
+        kept.retain(|index| {
+            let Some(queue) = self.queues.get_mut(*index) else {
+                return false;
+            };
+            let first = queue.ready.front();
+            if !first.is_some_and(|batch| batch.has_headers) {
+                return true;
+            }
+            let Some(batch) = queue.ready.pop_front() else {
+                return false;
+            };
+            let error = queue.name(error.clone());
+            self.fates.failed(&mut cluster.context, &batch, error);
+            false
+        });
+        kept
     }
 
     /// The queues whose first batch goes into the next request, as many as it holds, each in its turn.
@@ -50,6 +88,7 @@ impl<T: Clone> Accumulator<T> {
         node: i32,
     ) -> Vec<usize> {
         let idle = self.in_flight_on(link) == 0;
+        let beside = self.remembers_five(cluster, link);
         let most = self.config.max_request_size;
         let mut chosen = Vec::new();
         let mut bytes = 0;
@@ -60,7 +99,8 @@ impl<T: Clone> Accumulator<T> {
                 break;
             };
             self.listed.push_back(index);
-            let Some(size) = self.size_due(now, cluster, link, node, idle, index) else {
+            let Some(size) = self.size_due(now, cluster, (link, node), (idle, beside), index)
+            else {
                 continue;
             };
             if bytes > 0 && bytes + size > most {
@@ -80,13 +120,12 @@ impl<T: Clone> Accumulator<T> {
         &mut self,
         now: Instant,
         cluster: &mut Cluster,
-        link: LinkId,
-        node: i32,
-        idle: bool,
+        (link, node): (LinkId, i32),
+        (idle, beside): (bool, bool),
         index: usize,
     ) -> Option<usize> {
         let queue = self.queues.get_mut(index)?;
-        if queue.leader != Some(node) || !queue.may_send_on(link) {
+        if queue.leader != Some(node) || !queue.may_send_on(link, || beside) {
             return None;
         }
         let at = queue.due(&self.config, idle)?;
@@ -113,11 +152,11 @@ impl<T: Clone> Accumulator<T> {
         // From 13 on topics have ids instead of names.
         let cap = if has_ids { i16::MAX } else { 12 };
         let version = cluster.version(link, ApiKey::Produce, cap)?;
-        if version < 7 && self.config.compression == Compression::Zstd {
-            let text = format!(
-                "compression.type=zstd needs a broker of 2.1 or newer (Produce 7; it speaks {version})"
-            );
-            return Err(Error::new(Kind::Unsupported, text));
+        if version < ZSTD && self.config.compression == Compression::Zstd {
+            return Err(lacks(cluster, link, "compression.type=zstd", "2.1"));
+        }
+        if version < BATCHES && self.config.requires_idempotence {
+            return Err(lacks(cluster, link, "enable.idempotence=true", "0.11"));
         }
         Ok(version)
     }
@@ -132,9 +171,12 @@ impl<T: Clone> Accumulator<T> {
     ) -> Parcel {
         let token = cluster.token();
         let tells = cluster.context.observer.wants(Level::Debug);
-        let identity = self.identity.filter(|_| self.config.idempotence);
+        let identity = self
+            .identity
+            .filter(|_| self.is_idempotent && version >= BATCHES);
         let mut topics: Vec<ParcelTopic> = Vec::new();
         let mut batches = Vec::with_capacity(chosen.len());
+        let mut records = 0;
         for index in chosen {
             let Some(queue) = self.queues.get_mut(*index) else {
                 continue;
@@ -145,6 +187,10 @@ impl<T: Clone> Accumulator<T> {
             if tells {
                 cluster.context.observer.tell(queue.sending(&batch));
             }
+            records += batch.count;
+            let first = (batch.attempts == 1).then_some(batch.created);
+            let meters = &mut cluster.context.meters;
+            meters.batch_sent(&queue.topic, batch.count, first);
             let part = (queue.partition, batch.load());
             batches.push((*index, batch.id));
             queue.sent.push_back(batch);
@@ -158,11 +204,19 @@ impl<T: Clone> Accumulator<T> {
                 }),
             }
         }
-        self.requests.insert(token, SentRequest { link, batches });
+        cluster.context.meters.produce_sent(records);
+        let format = Format::of(version, &self.config);
+        let request = SentRequest {
+            link,
+            format,
+            batches,
+        };
+        self.requests.insert(token, request);
         *self.in_flight.entry(link).or_insert(0) += 1;
         Parcel {
             token,
             version,
+            format,
             acks: self.config.acks,
             timeout: self.config.request_timeout,
             topics,

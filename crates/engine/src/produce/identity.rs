@@ -3,8 +3,9 @@
 //! ```text
 //!             something waits to be sent            answered
 //!   None ───────────────────────────────▶ Asked ───────────────▶ Known ──┐ spent: the next epoch (KIP-360)
-//!     ▲  ▲                                  │                    │  ▲    │
-//!     │  └───────────────────────── refused ┘                    │  └────┘
+//!     ▲  ▲                                  │ │                  │  ▲    │
+//!     │  └───────────────────────── refused ┘ │                  │  └────┘
+//!     │                                       └▶ Absent: the brokers are before 0.11, and idempotence is only the default
 //!     └────────────────────── spent, and no epoch is left ◀──────┘
 //! ```
 //!
@@ -38,6 +39,8 @@ enum State {
     Paused(Instant),
     Asked(CallId),
     Known(Identity),
+    /// The brokers give none.
+    Absent,
 }
 
 /// The pause after a refusal that only a person can mend.
@@ -55,6 +58,11 @@ impl Identification {
             State::Known(identity) => Some(identity),
             _ => None,
         }
+    }
+
+    /// Whether the brokers give none, and the settings allow to do without.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.state == State::Absent
     }
 
     /// Why there is none so far.
@@ -82,6 +90,11 @@ impl Identification {
     }
 }
 
+/// Whether the broker is too old to give producer ids.
+fn is_lacking(error: &Error) -> bool {
+    error.kind() == Kind::Unsupported
+}
+
 fn known(core: &mut Core, identity: Identity) -> State {
     core.cluster
         .context
@@ -101,7 +114,7 @@ impl Part for Identification {
         match self.state {
             State::Paused(until) if until > now => return core.cluster.set_alarm(until),
             State::Paused(_) | State::None => {}
-            State::Asked(_) | State::Known(_) => return,
+            State::Asked(_) | State::Known(_) | State::Absent => return,
         }
         // It outlives what waits for it, so that what expires can say why.
         let deadline = now + core.cluster.config().delivery_timeout * 2;
@@ -121,9 +134,16 @@ impl Part for Identification {
                 self.state = known(core, identity);
                 self.trouble = None;
             }
+            Some(Err(error))
+                if is_lacking(&error) && !core.cluster.config().requires_idempotence =>
+            {
+                let observer = &mut core.cluster.context.observer;
+                observer.tell(Observed::IdempotenceOff { cause: error });
+                self.state = State::Absent;
+            }
             Some(Err(error)) if !error.is_retriable() => {
-                let advice = if error.kind() == Kind::Unsupported {
-                    "no producer id for idempotence (the broker is too old for it: set enable.idempotence=false)"
+                let advice = if is_lacking(&error) {
+                    "enable.idempotence=true, and the broker gives no producer id"
                 } else {
                     "no producer id for idempotence"
                 };

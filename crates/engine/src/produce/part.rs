@@ -7,6 +7,7 @@ use crate::api::Response;
 use crate::cluster::{LinkId, Orphan};
 use crate::dispatch::Dispatch;
 use crate::error::Error;
+use crate::metrics::Meters;
 use crate::part::{Core, Part, Reply};
 use crate::produce::accumulator::Accumulator;
 
@@ -32,6 +33,10 @@ impl<T: Clone + fmt::Debug + Send> Part for Accumulator<T> {
     fn next_dispatch(&mut self, now: Instant, core: &mut Core, link: LinkId) -> Option<Dispatch> {
         let parcel = self.next_request(now, &mut core.cluster, link)?;
         Some(Dispatch::Unfinished(Box::new(parcel)))
+    }
+
+    fn measure(&self, meters: &mut Meters) {
+        meters.sending.buffer_used = self.buffered_bytes();
     }
 
     fn abort(&mut self, _: Instant, core: &mut Core, cause: &Error) {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ottla_protocol::ApiKey;
+
 use crate::cluster::{Cluster, Lane};
-use crate::produce::accumulator::Accumulator;
+use crate::produce::accumulator::{Accumulator, BATCHES};
 use crate::produce::queue::Queue;
 
 impl<T: Clone> Accumulator<T> {
@@ -59,7 +61,11 @@ impl<T: Clone> Accumulator<T> {
     /// Takes over what the view says about the topics in use.
     fn follow_view(&mut self, now: Instant, cluster: &mut Cluster) {
         let max_idle = self.config.metadata_max_idle;
-        for name in self.topics.names_to_follow(cluster) {
+        let names = self.topics.names_to_follow(cluster);
+        if !names.is_empty() {
+            self.checks_headers |= cluster.any_lacks(ApiKey::Produce, BATCHES);
+        }
+        for name in names {
             let Some(known) = cluster.view().topic(&name) else {
                 self.lose_topic(cluster, &name);
                 continue;

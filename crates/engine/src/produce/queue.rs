@@ -113,11 +113,11 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Whether a batch sent over `link` now would keep its place.
-    pub(super) fn may_send_on(&self, link: LinkId) -> bool {
+    /// Whether a batch sent over `link` now would keep its place, alone or, if that may be, `beside` others.
+    pub(super) fn may_send_on(&self, link: LinkId, beside: impl FnOnce() -> bool) -> bool {
         let alone = self.sent.is_empty();
-        let follows = self.numbering.is_established() && self.link == Some(link);
-        !self.hold && (alone || follows)
+        let follows = || self.numbering.is_established() && self.link == Some(link) && beside();
+        !self.hold && (alone || follows())
     }
 
     /// When the next batch may go; `idle` says that its broker owes no answer.

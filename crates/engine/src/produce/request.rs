@@ -11,13 +11,14 @@ use crate::api::Request;
 use crate::cluster::LinkId;
 use crate::dispatch::{Outgoing, Unfinished};
 use crate::error::Error;
-use crate::produce::batch::{BatchId, Load};
+use crate::produce::batch::{BatchId, Format, Load};
 
 /// A Produce request whose batches still have to be finished, which takes time and needs no engine.
 #[derive(Debug)]
 pub(crate) struct Parcel {
     pub(super) token: u64,
     pub(super) version: i16,
+    pub(super) format: Format,
     pub(super) acks: i16,
     pub(super) timeout: Duration,
     pub(super) topics: Vec<ParcelTopic>,
@@ -34,6 +35,7 @@ pub(super) struct ParcelTopic {
 #[derive(Debug)]
 pub(super) struct SentRequest {
     pub(super) link: LinkId,
+    pub(super) format: Format,
     pub(super) batches: Vec<(usize, BatchId)>,
 }
 
@@ -51,13 +53,14 @@ impl Unfinished for Parcel {
         let Parcel {
             token,
             version,
+            format,
             acks,
             timeout,
             topics,
         } = *self;
         let topic_data = topics
             .into_iter()
-            .map(ParcelTopic::finish)
+            .map(|topic| topic.finish(format))
             .collect::<Result<_, Error>>()?;
         let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
         let request = Request::Produce(ProduceRequest {
@@ -78,14 +81,14 @@ impl Unfinished for Parcel {
 }
 
 impl ParcelTopic {
-    fn finish(self) -> Result<TopicProduceData, Error> {
+    fn finish(self, format: Format) -> Result<TopicProduceData, Error> {
         let name = self.name;
         let partition_data = self
             .partitions
             .into_iter()
             .map(|(index, load)| {
                 let records = load
-                    .finish()
+                    .finish(format)
                     .map_err(|error| error.partition_is(&name, index))?;
                 Ok(PartitionProduceData {
                     index,

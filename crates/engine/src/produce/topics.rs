@@ -51,6 +51,7 @@ impl Topics {
         self.known.contains_key(name)
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut KnownTopic> {
         self.known.get_mut(name)
     }

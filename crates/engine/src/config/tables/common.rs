@@ -6,8 +6,8 @@ macro_rules! common {
         "bootstrap.servers" => bootstrap: Vec<(String, u16)>, text(addresses);
         /// Name of this client in brokers' logs, metrics and quotas.
         "client.id" => client_id: String = "ottla", text(client_id);
-        /// How to talk to brokers. Only PLAINTEXT for now; any other value is an error.
-        "security.protocol" => security_protocol: SecurityProtocol = "PLAINTEXT", text(security);
+        /// How to talk to brokers: PLAINTEXT, SSL for TLS, and SASL_PLAINTEXT or SASL_SSL to authenticate.
+        "security.protocol" => security_protocol: SecurityProtocol = "PLAINTEXT", text(security_protocol);
         /// How long a request waits for its answer before its connection is closed.
         "request.timeout.ms" => request_timeout: Duration = "30000", millis(1);
         /// Deadline of calls without a timeout of their own.
@@ -24,6 +24,16 @@ macro_rules! common {
         "socket.connection.setup.timeout.ms" => setup_timeout: Duration = "10000", millis(1);
         /// The longest that a new connection may take to be ready for requests.
         "socket.connection.setup.timeout.max.ms" => setup_timeout_max: Duration = "30000", millis(1);
+        /// Whether brokers are asked for their versions. If not, broker.version.fallback says what they are.
+        "api.version.request" => api_version_request: bool = "true", bool();
+        /// How long a broker may take to tell its versions. One that takes more than 2 s is probed on another connection first,
+        /// unless broker.version.fallback is given: it may be one of Kafka 0.9, which never tells them.
+        "api.version.request.timeout.ms" => api_version_timeout: Duration = "10000", millis(1);
+        /// How long new connections go by what a broker that tells no versions was found to be.
+        "api.version.fallback.ms" => api_version_fallback: Duration = "1200000", millis(0);
+        /// What a broker is taken for that does not tell its versions: 0.8.2 or 0.9.0. Not given: the client finds it out on
+        /// another connection. A release from 0.10 on: that is an error, for those tell them.
+        "broker.version.fallback" => broker_version_fallback: Fallback, text(Fallback::parse);
         /// Age at which the metadata of the cluster is refreshed even if nothing seems to have changed.
         "metadata.max.age.ms" => metadata_max_age: Duration = "300000", millis(1);
         /// Most bytes of one answer. The client closes a connection whose broker announces more.
@@ -34,9 +44,19 @@ macro_rules! common {
         "send.buffer.bytes" => send_buffer: Option<usize> = "-1", bytes(-1);
         /// Whether the system probes idle connections (SO_KEEPALIVE) to notice brokers that vanished.
         "socket.keepalive.enable" => keepalive: bool = "true", bool();
+        /// How long a sample of metrics lasts. Rates, averages and maxima are about the last samples.
+        "metrics.sample.window.ms" => metrics_sample_window: Duration = "30000", millis(1);
+        /// How many samples of metrics count.
+        "metrics.num.samples" => metrics_num_samples: usize = "2", whole(1, 1000);
+        /// Whether brokers that ask for metrics get them (KIP-714). Only brokers with a plugin for it ask.
+        "enable.metrics.push" => metrics_push: bool = "true", bool();
+        /// How often on_metrics is called, where that is given.
+        "metrics.interval.ms" => metrics_interval: Duration = "60000", millis(1);
     } } };
 }
 pub(in crate::config) use common;
+
+use crate::config::network;
 
 /// How to talk to brokers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,15 +65,33 @@ pub enum SecurityProtocol {
     /// Neither encrypted nor authenticated.
     #[default]
     Plaintext,
+    /// TLS.
+    Ssl,
+    /// Authenticated by SASL, and not encrypted.
+    SaslPlaintext,
+    /// Authenticated by SASL, over TLS.
+    SaslSsl,
 }
 
-pub(in crate::config) fn security(text: &str) -> Result<SecurityProtocol, String> {
+const PROTOCOLS: &str = "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL";
+
+impl SecurityProtocol {
+    /// Whether connections are encrypted.
+    pub fn is_tls(self) -> bool {
+        matches!(self, SecurityProtocol::Ssl | SecurityProtocol::SaslSsl)
+    }
+}
+
+pub(in crate::config) fn security_protocol(text: &str) -> Result<SecurityProtocol, String> {
     match text.to_ascii_uppercase().as_str() {
         "PLAINTEXT" => Ok(SecurityProtocol::Plaintext),
-        "SSL" | "SASL_PLAINTEXT" | "SASL_SSL" => Err(format!(
-            "{text} is not supported by this version: use a PLAINTEXT listener of the brokers"
+        "SSL" => Ok(SecurityProtocol::Ssl),
+        "SASL_PLAINTEXT" => Ok(SecurityProtocol::SaslPlaintext),
+        "SASL_SSL" => Ok(SecurityProtocol::SaslSsl),
+        "TLS" => Err(format!(
+            "must be one of {PROTOCOLS}: Kafka's word for TLS is SSL"
         )),
-        _ => Err("must be PLAINTEXT".to_owned()),
+        _ => Err(format!("must be one of {PROTOCOLS}")),
     }
 }
 
@@ -80,19 +118,5 @@ fn address(part: &str) -> Result<(String, u16), String> {
             "must be host:port without a scheme; {part:?} has one"
         ));
     }
-    let (host, port) = part.rsplit_once(':').ok_or_else(rule)?;
-    let host = match host.strip_prefix('[') {
-        Some(rest) => rest.strip_suffix(']').ok_or_else(rule)?,
-        None if host.contains(':') => return Err(rule()),
-        None => host,
-    };
-    let port = port
-        .parse::<u16>()
-        .ok()
-        .filter(|port| *port != 0)
-        .ok_or_else(rule)?;
-    if host.is_empty() || host.contains(char::is_whitespace) {
-        return Err(rule());
-    }
-    Ok((host.to_owned(), port))
+    network::address(part).ok_or_else(rule)
 }

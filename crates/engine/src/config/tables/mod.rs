@@ -14,16 +14,25 @@
 //! | `millis(min)`, `bytes(min)`, `bytes(min, max)`, `whole(min, max)` | a whole number |
 //! | `choice("word" => value, ...)` | one of these words, in any case |
 //! | `text(function)` | what the function takes; it answers with the value, or with what it wants |
+//! | `secret(function)` | as `text`, and neither the text nor a part of it is ever shown: the field is a [`super::Secret`], or holds some |
 //!
 //! A table is a macro that gives its rows to the table after it, so that all of them make one flat struct.
 
 mod common;
 mod consumer;
+mod network;
 mod producer;
+mod sasl;
+mod security;
 
 pub use common::SecurityProtocol;
-pub(super) use common::{addresses, client_id, common, security};
+pub(super) use common::{addresses, client_id, common, security_protocol};
 pub use consumer::OffsetReset;
 pub(super) use consumer::consumer;
+pub(super) use network::network;
 pub use producer::Partitioner;
 pub(super) use producer::producer;
+pub use sasl::SaslMechanism;
+pub(super) use sasl::{algorithm, grant, jaas, mechanism, optional, sasl, text, whole_secret};
+pub use security::{StoreType, TlsVersion};
+pub(super) use security::{hidden, path, pem, security, versions, words};

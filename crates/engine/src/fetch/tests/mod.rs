@@ -2,6 +2,9 @@
 
 mod count;
 mod follow;
+mod metrics;
+mod old;
+mod replica;
 mod trouble;
 
 use std::time::Duration;

@@ -61,6 +61,27 @@ fn a_node_that_is_gone_raises_nothing_until_all_are() {
 }
 
 #[test]
+fn a_node_that_refuses_the_client_is_told_to_a_poll_without_records() {
+    let mut script = reader(&[], Start::Offset(0));
+    let asked = script.run();
+    let first = to(&asked, &script, "b1");
+    script.refusal = Some(Error::new(Kind::Authentication, "who is alice?"));
+    script.refusing = vec!["b1".to_owned()];
+    script.cut(asked[first].link);
+    script.pass(Duration::from_secs(5));
+    assert_eq!(script.engine.stuck(), None);
+    let error = script.engine.delay().unwrap();
+    assert_eq!(
+        (error.kind(), error.partition()),
+        (Kind::Authentication, Some(0))
+    );
+    assert!(error.message().contains("who is alice?"), "{error}");
+    script.refusal = None;
+    script.pass(Duration::from_secs(70));
+    assert_eq!(script.engine.delay(), None);
+}
+
+#[test]
 fn a_pause_before_a_broken_batch_does_not_withhold_what_stands_before_it() {
     let mut script = reader(&[], Start::Offset(0));
     let asked = script.run();

@@ -17,6 +17,8 @@ use crate::producer::{NotAppended, Producer};
 use crate::script::{Asked, Script, config};
 
 mod events;
+mod metrics;
+mod old;
 mod topics;
 
 type Sender = Script<Producer<i32>>;
@@ -330,6 +332,28 @@ fn a_moved_leader_gets_the_batch() {
 }
 
 #[test]
+fn a_leader_that_lost_its_place_while_it_waited_for_followers_may_have_appended() {
+    for code in [
+        ErrorCode::NOT_LEADER_OR_FOLLOWER,
+        ErrorCode::KAFKA_STORAGE_ERROR,
+    ] {
+        for (acks, written) in [("all", Written::Unknown), ("1", Written::No)] {
+            let mut script = sender(&[
+                ("acks", acks),
+                ("enable.idempotence", "false"),
+                ("retries", "0"),
+            ]);
+            send(&mut script, 0, "a");
+            let asked = one(script.run());
+            reply(&mut script, &asked, code, -1);
+            script.run();
+            let (_, _, _, result) = fates(&mut script).remove(0);
+            assert_eq!(result.unwrap_err().written(), Some(written), "acks={acks}");
+        }
+    }
+}
+
+#[test]
 fn a_hint_names_the_new_leader_without_a_question() {
     let mut script = sender(&[]);
     send(&mut script, 0, "a");
@@ -585,7 +609,10 @@ fn without_acknowledgement_a_record_is_done_when_it_is_written() {
     script.engine.handle(
         script.now,
         asked.link,
-        crate::engine::Event::Written { token: asked.token },
+        crate::engine::Event::Written {
+            token: asked.token,
+            bytes: 100,
+        },
     );
     assert_eq!(fates(&mut script), [(0, 0, 1, Ok(-1))]);
     send(&mut script, 0, "b");

@@ -1,0 +1,138 @@
+//! Brokers that do not tell their versions: what they were found to be, and how they are asked.
+//!
+//! ```text
+//!            asked, and no answer                    probed                       new connections go by it
+//!   unknown ─────────────────────▶ Suspected ─────────────────────▶ Found ──────▶ until it is too old to be true: Suspected
+//!                                      └── it is no old broker ──▶ Doubted: asked again
+//! ```
+//!
+//! What tells the age of a broker is in `connection`; this remembers it by address, for all connections to it.
+
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+
+use super::context::Context;
+use crate::config::{Config, SecurityProtocol};
+use crate::error::{Error, Evidence};
+use crate::observe::Observed;
+use crate::release::{Approach, Era, Fallback};
+
+/// What is known of a broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finding {
+    /// It ended a connection as old brokers do, and others.
+    Suspected,
+    /// It is of this era, as far as is known until then.
+    Found(Era, Instant),
+    /// A probe showed no old broker.
+    Doubted,
+}
+
+/// All brokers that do not tell their versions, by address.
+#[derive(Debug, Default)]
+pub(super) struct Eras(FxHashMap<String, Finding>);
+
+impl Eras {
+    /// How a new connection to this address negotiates.
+    pub(super) fn approach(&self, now: Instant, config: &Config, address: &str) -> Approach {
+        let old = match config.broker_version_fallback {
+            Fallback::Old(era) if !config.api_version_request => return Approach::Assume(era),
+            Fallback::Old(_) => true,
+            Fallback::Probe | Fallback::Never => false,
+        };
+        // A probe that authenticates asks a newer broker nothing.
+        let has_sasl = matches!(
+            config.security_protocol,
+            SecurityProtocol::SaslPlaintext | SecurityProtocol::SaslSsl
+        );
+        match self.0.get(address) {
+            Some(Finding::Found(era, until)) if *until > now => Approach::Assume(*era),
+            Some(Finding::Found(..)) if old || has_sasl => Approach::Ask,
+            Some(Finding::Found(..) | Finding::Suspected) => Approach::Probe,
+            // Where one broker is old, others are as well, and a probe is quicker than silence.
+            None if !old && self.any_found() => Approach::Probe,
+            None if config.broker_version_fallback == Fallback::Probe => Approach::AskBriefly,
+            Some(Finding::Doubted) | None => Approach::Ask,
+        }
+    }
+
+    fn any_found(&self) -> bool {
+        let mut findings = self.0.values();
+        findings.any(|finding| matches!(finding, Finding::Found(..)))
+    }
+
+    /// A broker that was suspected took the authentication of 0.9, and is used as one.
+    pub(super) fn authenticated(&mut self, now: Instant, context: &mut Context, address: &str) {
+        if self.0.get(address) == Some(&Finding::Suspected) {
+            self.find(now, context, address, Era::V0_9, AUTHENTICATED);
+        }
+    }
+
+    /// A broker told its versions.
+    pub(super) fn told(&mut self, address: &str) {
+        self.0.remove(address);
+    }
+
+    /// The set-up of a connection failed. True if another attempt at once is worth it.
+    pub(super) fn learn(
+        &mut self,
+        now: Instant,
+        context: &mut Context,
+        address: &str,
+        cause: &Error,
+    ) -> bool {
+        let (era, reason) = match (cause.evidence(), context.config.broker_version_fallback) {
+            (Some(Evidence::Proven(era)), _) => (era, reason(era)),
+            (Some(Evidence::Suspect), Fallback::Old(era)) => {
+                (era, "broker.version.fallback says so")
+            }
+            (Some(Evidence::Suspect), Fallback::Probe) => {
+                self.0.insert(address.to_owned(), Finding::Suspected);
+                return true;
+            }
+            (Some(Evidence::Refuted), _) => {
+                self.0.insert(address.to_owned(), Finding::Doubted);
+                return false;
+            }
+            (Some(Evidence::Suspect), Fallback::Never) | (None, _) => {
+                let finding = self.0.get_mut(address);
+                if let Some(finding) = finding.filter(|known| **known == Finding::Suspected) {
+                    *finding = Finding::Doubted;
+                }
+                return false;
+            }
+        };
+        self.find(now, context, address, era, reason);
+        true
+    }
+
+    fn find(
+        &mut self,
+        now: Instant,
+        context: &mut Context,
+        address: &str,
+        era: Era,
+        reason: &'static str,
+    ) {
+        let lasts = context.config.api_version_fallback;
+        let finding = Finding::Found(era, now + lasts);
+        self.0.insert(address.to_owned(), finding);
+        context.observer.tell(Observed::VersionsAssumed {
+            broker: address.to_owned(),
+            release: era.name(),
+            reason,
+            lasts,
+        });
+    }
+}
+
+const AUTHENTICATED: &str =
+    "it closes connections on ApiVersions, and takes GSSAPI without SaslHandshake";
+
+fn reason(era: Era) -> &'static str {
+    match era {
+        Era::V0_8 => "it closes connections on ApiVersions and ListGroups, and answers ListOffsets",
+        Era::V0_9 => "it leaves ApiVersions unanswered, and answers ListOffsets and ListGroups",
+    }
+}

@@ -1,0 +1,110 @@
+//! Why no broker can be reached, and whether waiting can help: what to tell a caller whose deadline passed.
+
+use std::time::Instant;
+
+use super::super::context::Context;
+use super::super::target::Destination;
+use super::{Failure, IMPATIENCE, Link, Links};
+use crate::error::{Error, Kind};
+
+impl Links {
+    /// Notices that the DNS knew none of the bootstrap servers for too long (KIP-909).
+    pub(super) fn note_unresolved(&mut self, now: Instant, context: &Context) {
+        let timeout = context.config.resolve_timeout;
+        let too_long = self.first_dial.is_some_and(|at| now >= at + timeout);
+        self.unresolved = !timeout.is_zero()
+            && too_long
+            && !self.ever_up
+            && self.every_bootstrap_failed(context, Kind::Unresolved);
+    }
+
+    fn every_bootstrap_failed(&self, context: &Context, kind: Kind) -> bool {
+        (0..context.config.bootstrap.len()).all(|index| {
+            self.failures
+                .get(&Destination::Bootstrap(index))
+                .is_some_and(|failure| failure.cause.kind() == kind)
+        })
+    }
+
+    /// Why no broker can take a request at the moment: each address tried, and what happened. `None` if one is
+    /// connected.
+    pub(in crate::cluster) fn trouble(&self, context: &Context) -> Option<Error> {
+        if self.is_connected() {
+            return None;
+        }
+        if !self.failures.is_empty() {
+            let kind = match self.failures.values().next() {
+                _ if self.unresolved => Kind::Unresolved,
+                Some(failure) if self.is_hopeless(context) => match failure.cause.kind() {
+                    Kind::NotKafka => Kind::NotKafka,
+                    _ => Kind::Authentication,
+                },
+                _ => Kind::Unreachable,
+            };
+            return Some(Error::new(
+                kind,
+                format!("no broker could be reached: {}", self.causes()),
+            ));
+        }
+        let dialing: Vec<_> = self.links.values().map(Link::address).collect();
+        let text = match (dialing.is_empty(), context.config.bootstrap.first()) {
+            (false, _) => format!(
+                "still connecting to {}, no answer so far",
+                dialing.join(", ")
+            ),
+            (true, Some((host, port))) => format!("not connected to {host}:{port}"),
+            (true, None) => "not connected".to_owned(),
+        };
+        Some(Error::new(Kind::Unreachable, text))
+    }
+
+    /// The errors of the addresses that failed, the first three of them.
+    fn causes(&self) -> String {
+        let mut causes: Vec<String> = Vec::new();
+        for cause in self.failures.values().map(|failure| &failure.cause) {
+            let text = format!("{}: {}", cause.broker().unwrap_or("?"), cause.message());
+            if !causes.contains(&text) {
+                causes.push(text);
+            }
+        }
+        let more = causes.len().saturating_sub(3);
+        causes.truncate(3);
+        let mut text = causes.join("; ");
+        if more > 0 {
+            text.push_str(&format!("; and {more} more"));
+        }
+        text
+    }
+
+    /// Whether the first connection is being made, for less than a moment, and nothing is wrong so far.
+    pub(in crate::cluster) fn is_starting(&self, now: Instant) -> bool {
+        let just_begun = self.first_dial.is_none_or(|at| now < at + IMPATIENCE);
+        !self.ever_up && self.failures.is_empty() && just_begun
+    }
+
+    /// Whether any broker of the cluster and the client do not accept each other.
+    pub(in crate::cluster) fn is_refused_by_a_node(&self) -> bool {
+        self.failures.iter().any(|(destination, failure)| {
+            matches!(destination, Destination::Node(..)) && failure.cause.is_refusal()
+        })
+    }
+
+    /// Whether waiting cannot help: at every address given stands something that is not a broker, or a broker and the client do
+    /// not accept each other; or the DNS did not know any of their names for too long. After a first success: a refusal by every
+    /// broker, and none is being dialled.
+    pub(in crate::cluster) fn is_hopeless(&self, context: &Context) -> bool {
+        let is_final = |failure: &Failure| failure.cause.is_final();
+        if self.ever_up {
+            let mut failures = self.failures.values();
+            return self.links.is_empty()
+                && !self.failures.is_empty()
+                && failures.all(|failure| failure.cause.is_refusal());
+        }
+        self.unresolved
+            || (0..context.config.bootstrap.len()).all(|index| {
+                self.failures
+                    .get(&Destination::Bootstrap(index))
+                    .is_some_and(is_final)
+            })
+    }
+}

@@ -1,0 +1,79 @@
+//! Texts that nobody may see: passwords, keys, tokens.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What stands where a secret would.
+const HIDDEN: &str = "[hidden]";
+
+/// A text that is never shown: its `Debug` hides it, and it has no `Display`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// Keeps a text from sight.
+    pub fn new(text: &str) -> Secret {
+        Secret(Arc::from(text))
+    }
+
+    /// The text, for the one place that needs it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+/// Whether the value of a property with this name is kept from errors and logs. It goes by words, since people also misspell the
+/// names of secrets and bring those of other clients. Underscores may stand for dots.
+pub fn is_secret(key: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "password",
+        "passphrase",
+        "secret",
+        "credential",
+        "token",
+        "jaas",
+        "user.info",
+        "key.pem",
+        "keystore.key",
+        "proxy",
+    ];
+    let dotted = key.replace('_', ".").to_ascii_lowercase();
+    WORDS.iter().any(|word| dotted.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let secret = Secret::new("hunter2");
+        assert_eq!(
+            format!("{secret:?} {:?}", Some(&secret)),
+            "[hidden] Some([hidden])"
+        );
+        assert_eq!(secret.expose(), "hunter2");
+    }
+
+    #[test]
+    fn names_that_sound_secret_are() {
+        for name in [
+            "ssl.key.password",
+            "sasl_plain_password",
+            "sasl.jaas.config",
+            "Schema.Registry.Basic.Auth.User.Info",
+            "sasl.oauthbearer.client.secret",
+        ] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["linger.ms", "key.serializer", "ssl.key.location"] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+}

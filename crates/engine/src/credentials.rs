@@ -1,0 +1,107 @@
+//! What a client gets from outside to prove who it is: tokens, signed documents, steps of a security context.
+//!
+//! Other servers or the caller's own code have them, so a question may take its time; an engine never asks itself.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::error::Error;
+
+/// What to ask the provider.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Question {
+    /// A bearer token (RFC 7628).
+    Token,
+    /// What AWS_MSK_IAM sends to this broker.
+    Payload,
+    /// A step of a GSSAPI security context, from the broker's last token; nothing begins another context.
+    Context(Bytes),
+    /// What a message of the broker says, by the security context.
+    Unwrap(Bytes),
+    /// A message for the broker, by the security context.
+    Wrap(Bytes),
+}
+
+impl Question {
+    /// The question in a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Question::Token => "token",
+            Question::Payload => "payload",
+            Question::Context(_) => "context",
+            Question::Unwrap(_) => "unwrap",
+            Question::Wrap(_) => "wrap",
+        }
+    }
+
+    /// The bytes that the question is about.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Question::Token | Question::Payload => &[],
+            Question::Context(bytes) | Question::Unwrap(bytes) | Question::Wrap(bytes) => bytes,
+        }
+    }
+}
+
+impl fmt::Debug for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The provider's answer.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// The token, the payload, or the bytes of the step.
+    pub bytes: Vec<u8>,
+    /// Whether a security context is complete.
+    pub complete: bool,
+    /// Extensions that go along with a token (RFC 7628, KIP-342).
+    pub extensions: Vec<(String, String)>,
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}
+
+/// A reply on its way. Dropping it gives the question up.
+pub type Replying = Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>;
+
+/// Who answers questions: the owner of the client, where its code may run.
+pub trait Provider: fmt::Debug + Send + Sync {
+    /// Answers a question of connection number `connection` to `host`. The connection asks one at a time, and has ended
+    /// when [`Provider::ended`] says so.
+    fn ask(&self, connection: u64, host: &str, question: Question) -> Replying;
+
+    /// The broker did not accept what it was given: a token that is kept is not given again.
+    fn refused(&self);
+
+    /// Connection number `connection` asks nothing more.
+    fn ended(&self, connection: u64);
+}
+
+/// The provider that settings name, if they name one.
+#[derive(Clone, Default)]
+pub struct Credentials(pub Option<Arc<dyn Provider>>);
+
+/// The same provider.
+impl PartialEq for Credentials {
+    fn eq(&self, other: &Credentials) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Some" } else { "None" })
+    }
+}

@@ -1,0 +1,24 @@
+//! What a client measures of itself, under the names, units and tags of Kafka's own clients.
+//!
+//! ```text
+//!   cluster, produce, fetch ── record ──▶ meters (a sensor for each quantity) ◀── read, by the rows of a table ── whoever asks
+//! ```
+//!
+//! * [`table`]: every metric there is: a row says how it is read
+//! * `meters`: what is measured, of the client and of each broker, topic and partition
+//! * `sensor`: a total, and statistics over a sliding window
+//! * `snapshot`: all metrics of a client at one moment
+//!
+//! A sensor takes in a value for each request, batch, poll or connection, never for each record.
+//! Sources: the monitoring chapter of Kafka's documentation, KIP-188, KIP-613, KIP-714.
+
+mod meters;
+mod sensor;
+mod snapshot;
+pub mod table;
+
+pub(crate) use self::meters::{Answered, BatchSize, Meters, Progress};
+#[cfg(test)]
+pub(crate) use self::sensor::RECORDED;
+pub use self::snapshot::{Metric, Tag};
+pub use self::table::{Described, Kind, describe};

@@ -1,0 +1,36 @@
+//! Metrics that brokers ask for (KIP-714): which of them, how often, in which form; and the pushes.
+//!
+//! ```text
+//!            a connection is up whose broker takes them
+//!   idle ──────────────────────────────────────────────▶ asking ◀───────────────────────────────┐
+//!     ▲                                                    │ GetTelemetrySubscriptions          │
+//!     │                                                    ▼                                    │
+//!     │            nothing wanted: again in an interval ─ asked                                 │
+//!     │                                                    │ metrics are wanted                 │ unknown subscription,
+//!     │                                                    ▼                                    │ unknown compression
+//!     └── that connection is gone, no other takes them ─ waiting ◀─ in an interval ─┐           │
+//!                                                          │ PushTelemetry          │           │
+//!                                                          ▼                        │           │
+//!                                                        pushed ───────────────────-┴───────────┘
+//!
+//!   close ──▶ one last push, if any are wanted ──▶ off        refused for good ──▶ off
+//! ```
+//!
+//! It dials nobody before a broker has asked for something: a client without a connection has nobody to tell. Only
+//! [`Telemetry::want_instance`], a caller's question for the id that the brokers know the client by, makes the first one. A first push comes after 0.5 to 1.5 intervals, so that clients
+//! which start together do not push together; a value counts as told only when its push was answered.
+//!
+//! * `otlp`: metrics as OTLP's protobuf (`protobuf` writes its bytes), under KIP-714's names
+//! * `push`: a push that still has to be encoded and compressed, which takes no engine
+//! * `subscription`: what a broker asked for, within our own bounds
+//! * `reporter`: the states above
+
+mod otlp;
+mod protobuf;
+mod push;
+mod reporter;
+mod subscription;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::reporter::Telemetry;
