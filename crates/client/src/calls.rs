@@ -1,14 +1,15 @@
 //! Calls that any client can make: a wait for the end of a call of the engine.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ottla_engine::call::{Call, CallId, DescribeTopics};
+use ottla_engine::call::{Call, CallId, DescribeTopics, EARLIEST, FoundOffset, ListOffsets};
 use ottla_engine::{Change, Engine, Error, Kind};
 
 use crate::PartitionInfo;
 use crate::driver::Driver;
 use crate::shell::Publish;
-use crate::transport::deadline;
+use crate::transport::{deadline, now};
 
 /// Cancels the call when the caller stops waiting for it.
 struct Waiting<'a, W: Publish> {
@@ -52,6 +53,38 @@ pub(crate) async fn ask<W: Publish, C: Call>(
     let answer = driver.wait(&changes, deadline, look, late).await;
     drop(waiting);
     answer
+}
+
+/// Offsets by topic, partition and time. Where a broker says only that the whole log is younger than the time, the offset is that
+/// of the log's beginning.
+pub(crate) async fn list_offsets<W: Publish>(
+    driver: &Driver<W>,
+    wanted: Vec<(Arc<str>, i32, i64)>,
+    timeout: Option<Duration>,
+) -> Result<Vec<Result<FoundOffset, Error>>, Error> {
+    let end = deadline(timeout.unwrap_or(driver.config().default_api_timeout));
+    let call = ListOffsets {
+        wanted: wanted.clone(),
+    };
+    let mut found = ask(driver, call, timeout).await?;
+    let is_younger = |result: &Result<FoundOffset, Error>| {
+        result.as_ref().is_ok_and(|found| found.log_is_younger)
+    };
+    let rows = wanted.into_iter().zip(&found);
+    let younger: Vec<_> = rows
+        .filter(|(_, result)| is_younger(result))
+        .map(|((topic, partition, _), _)| (topic, partition, EARLIEST))
+        .collect();
+    if younger.is_empty() {
+        return Ok(found);
+    }
+    let left = end.saturating_duration_since(now());
+    let begins = ask(driver, ListOffsets { wanted: younger }, Some(left)).await?;
+    let places = found.iter_mut().filter(|result| is_younger(result));
+    for (place, begin) in places.zip(begins) {
+        *place = begin;
+    }
+    Ok(found)
 }
 
 /// The topic's partitions, in order. Creates nothing.

@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ottla_engine::call::{EARLIEST, FoundOffset, LATEST, ListOffsets};
+use ottla_engine::call::{EARLIEST, FoundOffset, LATEST};
 use ottla_engine::consumer::{Consumer as Work, Generation};
 use ottla_engine::engine::closed_error;
+use ottla_engine::metrics::Metric;
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -269,7 +270,8 @@ impl<D: Decode> Consumer<D> {
     /// what an iteration left.
     ///
     /// # Errors
-    /// The last cause if no broker could be reached by the deadline; an offset out of range under `auto.offset.reset=none`;
+    /// By the deadline: the last cause if no broker could be reached, or if the leader of a partition does not accept the client.
+    /// At once: an offset out of range under `auto.offset.reset=none`;
     /// records that do not decode (again at each poll until a seek goes past them); an unknown topic; nothing assigned.
     pub async fn poll(
         &self,
@@ -325,6 +327,7 @@ impl<D: Decode> Consumer<D> {
         max_records: Option<usize>,
     ) -> Result<Vec<Run<D::Chunk>>, Error> {
         self.begin_following()?;
+        let _poll = Polling::new(&self.inner.driver);
         // Before looking, so that nothing that happens afterwards is missed.
         let waiter = self.inner.driver.enter(&[Change::Records]);
         loop {
@@ -492,9 +495,38 @@ impl<D: Decode> Consumer<D> {
         closed
     }
 
+    /// The id that brokers know this client by (KIP-714), at most after `timeout` (`None`: `default.api.timeout.ms`).
+    ///
+    /// # Errors
+    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or none answered by the deadline.
+    pub async fn instance_id(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
+        self.inner.driver.instance(timeout).await
+    }
+
+    /// All metrics at this moment, named as Kafka's Java client names them.
+    pub fn metrics(&self) -> Vec<Metric> {
+        self.inner.driver.with(|engine, now| engine.metrics(now))
+    }
+
     /// The settings.
     pub fn config(&self) -> &Config {
         self.inner.driver.config()
+    }
+}
+
+/// A poll, from its beginning until it returns or is dropped.
+struct Polling<'a>(&'a Driver<Work>);
+
+impl Polling<'_> {
+    fn new(driver: &Driver<Work>) -> Polling<'_> {
+        driver.with(|engine, now| engine.poll_began(now));
+        Polling(driver)
+    }
+}
+
+impl Drop for Polling<'_> {
+    fn drop(&mut self) {
+        self.0.with(|engine, now| engine.poll_ended(now));
     }
 }
 
@@ -533,7 +565,7 @@ impl<D: Decode> Inner<D> {
         wanted: Vec<(Arc<str>, i32, i64)>,
         timeout: Option<Duration>,
     ) -> Result<Vec<Result<FoundOffset, Error>>, Error> {
-        calls::ask(&self.driver, ListOffsets { wanted }, timeout).await
+        calls::list_offsets(&self.driver, wanted, timeout).await
     }
 
     /// Takes what is there, decodes it, and gives out as much as one poll may return.
@@ -573,13 +605,18 @@ impl<D: Decode> Inner<D> {
                         std::mem::replace(&mut chunk, head)
                     });
                     let next_offset = chunk.next_offset();
-                    let current = self.driver.with(|engine, _| {
-                        engine.advance(&topic, partition, generation, next_offset)
+                    let (records_of_it, bytes_of_it) = (chunk.len(), chunk.bytes());
+                    let current = self.driver.with(|engine, now| {
+                        let current = engine.advance(&topic, partition, generation, next_offset);
+                        if current {
+                            engine.handed_out(now, &topic, partition, records_of_it, bytes_of_it);
+                        }
+                        current
                     });
                     if !current {
                         continue;
                     }
-                    bytes = bytes.saturating_sub(chunk.bytes());
+                    bytes = bytes.saturating_sub(bytes_of_it);
                     if let Some(rest) = rest {
                         decoded.push_front(Decoded {
                             topic: Arc::clone(&topic),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ottla_engine::engine::closed_error;
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
@@ -14,6 +15,8 @@ use crate::wait::Waiter;
 
 /// Tasks end at their next await; this is for a machine that is very busy.
 pub(crate) const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// The answer to the last metrics is awaited no longer, however much time a close has.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Tasks get this long even if the caller has no time left: a quick close is no failure.
 const JOIN_AT_LEAST: Duration = Duration::from_secs(1);
 
@@ -34,7 +37,7 @@ impl<W: Publish> Driver<W> {
     /// Starts the tasks of an engine; no connection is made before the engine wants one. What happens is told to `events`.
     ///
     /// # Errors
-    /// `Kind::Config` if `config` is for another role.
+    /// `Kind::Config` if `config` is for another role, or names certificates or keys that cannot be used.
     pub(crate) fn start(
         config: Config,
         role: Role,
@@ -50,7 +53,7 @@ impl<W: Publish> Driver<W> {
             );
             return Err(Error::new(Kind::Config, text));
         }
-        let shell = Shell::start(config, role, runtime, events, engine);
+        let shell = Shell::start(config, role, runtime, events, engine)?;
         Ok(Driver { shell })
     }
 
@@ -107,11 +110,49 @@ impl<W: Publish> Driver<W> {
         self.shell.spawn_blocking(work);
     }
 
-    /// Closes the engine and joins every task, within `timeout` or one second, whichever is longer.
+    /// The id that brokers know this client by (KIP-714), at most after `timeout` (`None`: `default.api.timeout.ms`).
+    ///
+    /// # Errors
+    /// No broker takes metrics of clients, or this client pushes none; or none answered by the deadline.
+    pub(crate) async fn instance(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
+        let timeout = timeout.unwrap_or(self.config().default_api_timeout);
+        self.with(|engine, now| engine.want_instance(now));
+        let look = |engine: &mut Engine<W>, _: Instant| {
+            if engine.closed().is_some() {
+                return Some(Err(closed_error()));
+            }
+            let found = engine.instance().map(|found| found.map(|id| id.0));
+            found.or_else(|| engine.hopeless().map(Err))
+        };
+        let late = |engine: &mut Engine<W>, _: Instant| {
+            Err(engine.trouble().unwrap_or_else(|| {
+                let text = format!("no answer within {} ms", timeout.as_millis());
+                Error::new(Kind::Timeout, text).calling("GetTelemetrySubscriptions")
+            }))
+        };
+        let changes = [Change::Telemetry];
+        self.wait(&changes, deadline(timeout), look, late).await
+    }
+
+    /// Pushes metrics for the last time, if a broker wants any, and waits for its answer at most `timeout`.
+    async fn take_leave(&self, timeout: Duration) {
+        if self.with(|engine, now| engine.take_leave(now)) {
+            let look = |engine: &mut Engine<W>, _: Instant| (!engine.is_leaving()).then_some(());
+            let changes = [Change::Telemetry];
+            let deadline = deadline(timeout.min(LEAVE_TIMEOUT));
+            self.wait(&changes, deadline, look, |_, _| ()).await;
+        }
+    }
+
+    /// Closes the engine and joins every task, within `timeout` or one second, whichever is longer. Before that, brokers
+    /// that want metrics get the last ones, if `timeout` allows it.
     ///
     /// # Errors
     /// `Kind::Timeout` if tasks did not end in time.
     pub(crate) async fn close(&self, timeout: Duration) -> Result<(), Error> {
+        let begun = now();
+        self.take_leave(timeout).await;
+        let timeout = timeout.saturating_sub(now().saturating_duration_since(begun));
         let timeout = timeout.max(JOIN_AT_LEAST);
         let deadline = deadline(timeout);
         let mut tasks = self.shell.stop();
@@ -153,6 +194,7 @@ mod tests {
         let answered = Observed::Answered {
             broker: "boot:1".to_owned(),
             api: "Metadata",
+            version: 9,
             took: Duration::from_millis(1),
         };
         for round in 1..=2 {

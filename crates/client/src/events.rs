@@ -66,12 +66,15 @@ impl Events {
     }
 
     /// The least level of an event that is kept.
+    #[inline]
     pub fn level(&self) -> Level {
-        let level = self.level.load(Ordering::Relaxed);
-        [Level::Debug, Level::Info]
-            .into_iter()
-            .find(|known| *known as u8 == level)
-            .unwrap_or(Level::Warning)
+        const DEBUG: u8 = Level::Debug as u8;
+        const INFO: u8 = Level::Info as u8;
+        match self.level.load(Ordering::Relaxed) {
+            DEBUG => Level::Debug,
+            INFO => Level::Info,
+            _ => Level::Warning,
+        }
     }
 
     /// Takes everything that waits, oldest first.
@@ -125,10 +128,15 @@ impl Watch {
         }
     }
 
-    /// Tells the engine what is listened to, and takes what it kept; with the engine locked.
-    pub(crate) fn collect(&self, observer: &mut Observer) -> Option<Seen> {
+    /// Tells the engine what is listened to.
+    #[inline]
+    pub(crate) fn listen(&self, observer: &mut Observer) {
         let level = self.events.as_ref().map_or(Level::Warning, |e| e.level());
         observer.listen(level);
+    }
+
+    /// Takes what the engine kept; with the engine locked.
+    pub(crate) fn collect(&self, observer: &mut Observer) -> Option<Seen> {
         let first = observer.poll()?;
         let mut seen = vec![first];
         seen.extend(std::iter::from_fn(|| observer.poll()));
@@ -171,6 +179,7 @@ mod tests {
         Observed::Answered {
             broker: "b:1".into(),
             api: "Fetch",
+            version: 4,
             took: Duration::from_millis(1),
         }
     }
@@ -210,7 +219,7 @@ mod tests {
         let mut kept = |level| {
             events.listen(level);
             assert_eq!(events.level(), level);
-            watch.collect(&mut observer);
+            watch.listen(&mut observer);
             observer.tell(moved(0));
             observer.tell(answered());
             watch.collect(&mut observer).map_or(0, |seen| seen.0.len())
@@ -235,7 +244,7 @@ mod tests {
     fn without_a_queue_nothing_is_kept() {
         let watch = Watch::new(None, "a", Role::Producer);
         let mut observer = Observer::default();
-        watch.collect(&mut observer);
+        watch.listen(&mut observer);
         observer.tell(moved(0));
         assert!(watch.collect(&mut observer).is_none());
     }

@@ -8,6 +8,7 @@
 //!                   ├── events       what happened, for whoever watches
 //!                   ├── timer        a task that looks at the engine when it asks for that
 //!                   └── link         a task per connection: reads, writes
+//!                         ├── proving    what authentication needs from outside
 //!                         └── sending    requests on their way to the socket, also by a caller's thread
 //!   transport                        sockets, names, the clock, chance: nobody else knows them
 //! ```
@@ -24,8 +25,10 @@ mod driver;
 pub mod events;
 mod link;
 pub mod producer;
+mod proving;
 mod sending;
 mod shell;
+pub mod signing;
 mod timer;
 mod transport;
 mod unread;
@@ -40,6 +43,8 @@ pub use deliveries::{Deliveries, Report};
 pub use delivery::{Delivery, RecordMetadata, Unasked};
 pub use events::{Events, Told};
 pub use ottla_engine::config;
+pub use ottla_engine::credentials;
+pub use ottla_engine::metrics::{self, Metric};
 pub use ottla_engine::observe::{Level, Observed};
 pub use ottla_engine::{Config, ConfigError, Error, ErrorCode, Kind, Role, Written};
 pub use producer::{NoHeaders, Producer, Row, TrySendError};

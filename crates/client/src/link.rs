@@ -1,29 +1,27 @@
 //! One connection: a task that dials, reads and writes, and what others need to send on it.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use ottla_engine::connection::{Connection, Heard};
 use ottla_engine::engine::Event;
+use ottla_engine::observe::Observed;
+use ottla_engine::sasl::Given;
 use ottla_engine::{Config, Error, Kind};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
 
 use crate::buffers::{Buffers, Filling};
+use crate::proving::{Giving, Proving, authentication};
 use crate::sending::{LinkEngine, Sending};
-use crate::transport::{self, Late, WriteHalf, deadline, now, sleep_until, timeout_at};
-
-/// Where a connection leads.
-#[derive(Debug)]
-pub(crate) struct Address {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-}
+use crate::transport::{
+    self, Address, Late, Tls, WriteHalf, deadline, now, sleep_until, timeout_at,
+};
 
 /// What a connection's task shares with the threads that send on it.
 #[derive(Default)]
@@ -53,9 +51,17 @@ impl Link {
         address: &Address,
         setup: Duration,
         config: &Config,
+        tls: Option<&Arc<Tls>>,
         buffers: &Arc<Buffers>,
     ) -> Error {
-        let connected = self.connect(address, setup, config).await;
+        if let Some(Err(cause)) = match tls {
+            Some(tls) => Some(tls.refresh().await),
+            None => None,
+        } {
+            engine.tell(Observed::CertificatesKept { cause });
+        }
+        let proving = Proving::new(config, &address.host);
+        let connected = self.connect(address, setup, config, tls).await;
         let ended = match connected {
             Ok((reader, sending)) => {
                 let traffic = Traffic {
@@ -65,6 +71,8 @@ impl Link {
                     input: BytesMut::new(),
                     large: None,
                     buffers,
+                    proving: &proving,
+                    giving: None,
                 };
                 let ended = traffic.run(engine, config.request_timeout).await;
                 sending.lock().stop();
@@ -74,7 +82,10 @@ impl Link {
         };
         match ended {
             Ok(never) => match never {},
-            Err(cause) => cause,
+            Err(cause) => {
+                proving.ended(&cause);
+                cause
+            }
         }
     }
 
@@ -83,24 +94,38 @@ impl Link {
         address: &Address,
         setup: Duration,
         config: &Config,
+        tls: Option<&Arc<Tls>>,
     ) -> Result<(transport::ReadHalf, &Mutex<Sending<WriteHalf>>), Error> {
         let deadline = deadline(setup);
-        let late = |Late| {
+        let late = |what: &str| {
             let text = format!(
-                "no connection within {} ms (socket.connection.setup.timeout.ms)",
+                "{what} within {} ms (socket.connection.setup.timeout.ms)",
                 setup.as_millis()
             );
             Error::new(Kind::Unreachable, text)
         };
-        let dialled = transport::dial(&address.host, address.port, config);
-        let (reader, writer) = timeout_at(deadline, dialled).await.map_err(late)??;
+        let dialled = timeout_at(deadline, transport::dial(address, config));
+        let dialled = dialled.await.map_err(|Late| late("no connection"))??;
+        let mut halves = dialled.halves;
+        if let Some(tls) = tls {
+            let secured = timeout_at(deadline, transport::secure(tls, &dialled.name, halves));
+            halves = secured
+                .await
+                .map_err(|Late| late("connected, but the TLS handshake was not done"))??;
+        }
+        let (reader, writer) = halves;
         let now = now();
-        let connection = Connection::new(
+        let mut connection = Connection::authenticated(
             now,
             &config.client_id,
             deadline.saturating_duration_since(now),
             config.receive_message_max,
-        )?;
+            authentication(config)?,
+        )?
+        .approaching(now, address.approach, config.api_version_timeout)?;
+        if let Some(expected) = &address.expected {
+            connection = connection.expecting(now, &expected.cluster_id, expected.node)?;
+        }
         let sending = self
             .sending
             .get_or_init(|| Mutex::new(Sending::new(connection, writer)));
@@ -117,6 +142,9 @@ struct Traffic<'a, R, W> {
     /// A large answer, which goes into a buffer of its own.
     large: Option<Filling>,
     buffers: &'a Arc<Buffers>,
+    proving: &'a Proving,
+    /// What the authentication needs, while it is looked after.
+    giving: Option<Giving>,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
@@ -132,6 +160,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
                 // In the middle of a large answer there is nothing new to say.
                 if std::mem::take(&mut asks) {
                     sending.fill(engine);
+                }
+                if let Some(need) = sending.connection.poll_need() {
+                    self.giving = Some(self.proving.give(need));
                 }
                 if self.large.is_none() {
                     self.input.reserve(sending.connection.room(&self.input));
@@ -150,6 +181,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
                 read = read(&mut self.reader, &mut self.input, &mut self.large) => {
                     asks |= self.take(engine, read)?;
                 }
+                given = given(&mut self.giving), if self.giving.is_some() => {
+                    let now = now();
+                    sending.lock().connection.handle_given(now, given)?;
+                    self.hear(engine, now);
+                    asks = true;
+                }
                 () = self.wake.notified() => asks = true,
                 () = sleep_until(look) => {
                     sending.lock().connection.handle_timeout(now())?;
@@ -166,7 +203,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
             Ok(_) => self.receive(engine),
             // A peer that refuses what it received may reset instead of closing, as servers that want TLS do.
             Err(cause) if cause.kind() == ErrorKind::ConnectionReset => Err(self.closed()),
-            Err(cause) => Err(Error::new(Kind::Unreachable, transport::say(&cause))),
+            Err(cause) => Err(transport::broken(&cause)),
         }
     }
 
@@ -189,6 +226,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
             }
             outcome
         };
+        let answered = self.hear(engine, now);
+        self.make_room(answered && !was_large)?;
+        outcome.map(|()| true)
+    }
+
+    /// Tells the engine what the connection heard; false if that was nothing.
+    fn hear(&self, engine: &impl LinkEngine, now: Instant) -> bool {
         let mut answered = false;
         while let Some(heard) = self.heard() {
             answered = true;
@@ -198,13 +242,20 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
                     Event::Up(versions)
                 }
                 Heard::Answer {
-                    token, response, ..
-                } => Event::Answer { token, response },
+                    token,
+                    response,
+                    sizes,
+                    ..
+                } => Event::Answer {
+                    token,
+                    response,
+                    sizes,
+                },
+                Heard::Renewed(took) => Event::Renewed(took),
             };
             engine.handle(now, event);
         }
-        self.make_room(answered && !was_large)?;
-        outcome.map(|()| true)
+        answered
     }
 
     /// Gives a large answer that has begun a buffer of its own.
@@ -233,6 +284,18 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
     fn closed(&self) -> Error {
         let in_answer = !self.input.is_empty() || self.large.is_some();
         self.sending.lock().connection.closed(in_answer)
+    }
+}
+
+/// What the authentication needed, once.
+async fn given(giving: &mut Option<Giving>) -> Result<Given, Error> {
+    match giving {
+        Some(on_its_way) => {
+            let given = on_its_way.await;
+            *giving = None;
+            given
+        }
+        None => pending().await,
     }
 }
 

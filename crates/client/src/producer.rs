@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_engine::engine::closed_error;
-use ottla_engine::producer::{Done, NotAppended, Producer as Work, check_topic};
+use ottla_engine::metrics::Metric;
+use ottla_engine::producer::{Done, NotAppended, Producer as Work, Waited, check_topic};
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
@@ -137,6 +138,7 @@ impl Producer {
             driver: &self.driver,
             topic,
             made: false,
+            waits: None,
         };
         let look = |engine: &mut Engine<Batches>, now: Instant| {
             if engine.closed().is_some() {
@@ -146,8 +148,13 @@ impl Producer {
                 return Some(Err(error));
             }
             if engine.knows_topic(topic) {
-                return engine.has_room(bytes).then_some(Ok(()));
+                let has_room = engine.has_room(bytes);
+                if !has_room {
+                    wish.wait_for(engine, now, Waited::Room);
+                }
+                return has_room.then_some(Ok(()));
             }
+            wish.wait_for(engine, now, Waited::Topic);
             if !std::mem::replace(&mut wish.made, true) {
                 engine.want_topic(now, topic);
             }
@@ -156,9 +163,10 @@ impl Producer {
                 _ => None,
             }
         };
-        let late = |engine: &mut Engine<Batches>, _: Instant| {
+        let late = |engine: &mut Engine<Batches>, now: Instant| {
             let waited = timeout.as_millis();
             if engine.knows_topic(topic) {
+                engine.exhausted(now);
                 let text = format!(
                     "no room within {waited} ms: buffer.memory is full of undelivered records"
                 );
@@ -277,7 +285,7 @@ impl Producer {
         // By then every record has its fate, if only that it was given up.
         let timeout = timeout.unwrap_or(self.config().delivery_timeout + Duration::from_secs(1));
         let deadline = deadline(timeout);
-        let mark = self.driver.with(|engine, now| engine.flush(now));
+        let (mark, begun) = self.driver.with(|engine, now| (engine.flush(now), now));
         let look = |engine: &mut Engine<Batches>, _: Instant| {
             (engine.is_flushed(mark) && self.driver.is_published()).then_some(Ok(()))
         };
@@ -291,9 +299,15 @@ impl Producer {
                 None => Error::new(Kind::Timeout, text),
             })
         };
-        self.driver
+        let flushed = self
+            .driver
             .wait(&[Change::Fate], deadline, look, late)
-            .await
+            .await;
+        self.driver.with(|engine, now| {
+            let took = now.saturating_duration_since(begun);
+            engine.waited(now, Waited::Flush, took);
+        });
+        flushed
     }
 
     /// Flushes at most `timeout` (`None`: `delivery.timeout.ms`), fails what is left, joins every task. Idempotent.
@@ -301,8 +315,12 @@ impl Producer {
     /// # Errors
     /// As [`Producer::flush`]; the producer is closed anyway.
     pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
+        let begun = now();
         let flushed = self.flush(timeout).await;
-        let joined = self.driver.close(JOIN_TIMEOUT).await;
+        let left = timeout.map_or(JOIN_TIMEOUT, |timeout| {
+            timeout.saturating_sub(now().saturating_duration_since(begun))
+        });
+        let joined = self.driver.close(left.min(JOIN_TIMEOUT)).await;
         flushed.and(joined)
     }
 
@@ -332,6 +350,19 @@ impl Producer {
         self.driver.with(|engine, _| engine.buffered_bytes())
     }
 
+    /// The id that brokers know this client by (KIP-714), at most after `timeout` (`None`: `default.api.timeout.ms`).
+    ///
+    /// # Errors
+    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or none answered by the deadline.
+    pub async fn instance_id(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
+        self.driver.instance(timeout).await
+    }
+
+    /// All metrics at this moment, named as Kafka's Java client names them.
+    pub fn metrics(&self) -> Vec<Metric> {
+        self.driver.with(|engine, now| engine.metrics(now))
+    }
+
     /// The settings.
     pub fn config(&self) -> &Config {
         self.driver.config()
@@ -344,13 +375,42 @@ struct Wish<'a> {
     topic: &'a str,
     /// The engine was told.
     made: bool,
+    /// What the caller waits for, and since when.
+    waits: Option<(Waited, Instant)>,
+}
+
+impl Wish<'_> {
+    fn wait_for(&mut self, engine: &mut Engine<Batches>, now: Instant, what: Waited) {
+        if self.waits.is_none_or(|(before, _)| before != what) {
+            self.end_wait(engine, now);
+            self.waits = Some((what, now));
+            if what == Waited::Room {
+                engine.set_waiting(true);
+            }
+        }
+    }
+
+    fn end_wait(&mut self, engine: &mut Engine<Batches>, now: Instant) {
+        let Some((what, since)) = self.waits.take() else {
+            return;
+        };
+        engine.waited(now, what, now.saturating_duration_since(since));
+        if what == Waited::Room {
+            engine.set_waiting(false);
+        }
+    }
 }
 
 impl Drop for Wish<'_> {
     fn drop(&mut self) {
-        if self.made {
-            self.driver
-                .with(|engine, _| engine.give_up_topic(self.topic));
+        if self.made || self.waits.is_some() {
+            let driver = self.driver;
+            driver.with(|engine, now| {
+                self.end_wait(engine, now);
+                if self.made {
+                    engine.give_up_topic(self.topic);
+                }
+            });
         }
     }
 }

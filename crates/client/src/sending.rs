@@ -13,6 +13,7 @@ use bytes::{Buf, Bytes};
 use ottla_engine::connection::Connection;
 use ottla_engine::dispatch::Dispatch;
 use ottla_engine::engine::Event;
+use ottla_engine::observe::Observed;
 use ottla_engine::{Error, Frame, Kind};
 use tokio::io::AsyncWrite;
 
@@ -32,6 +33,9 @@ pub(crate) trait LinkEngine {
 
     /// Takes in what happened to this connection.
     fn handle(&self, now: Instant, event: Event);
+
+    /// Tells whoever watches.
+    fn tell(&self, event: Observed);
 }
 
 /// A connection's requests and its socket. What the engine gives is encoded and written with this locked, so that requests stay
@@ -139,8 +143,8 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
 
     /// All bytes were written: requests without an answer are done.
     pub(crate) fn report_written(&mut self, engine: &impl LinkEngine) {
-        for token in self.connection.handle_written() {
-            engine.handle(now(), Event::Written { token });
+        for (token, bytes) in self.connection.handle_written() {
+            engine.handle(now(), Event::Written { token, bytes });
         }
     }
 

@@ -8,29 +8,34 @@
 //!                  └── changes ──▶ waiters      news ──▶ deliveries      events ──▶ whoever watches
 //! ```
 
+use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ottla_engine::dispatch::Dispatch;
 use ottla_engine::engine::{Event, closed_error};
+use ottla_engine::observe::Observed;
 use ottla_engine::part::Client;
-use ottla_engine::{Action, Change, Config, Engine, LinkId, Role};
-use parking_lot::Mutex;
+use ottla_engine::{Action, Change, Config, Engine, Error, LinkId, Role};
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::buffers::Buffers;
-use crate::events::{Events, Watch};
-use crate::link::{Address, Link};
+use crate::events::{Events, Seen, Watch};
+use crate::link::Link;
 use crate::sending::LinkEngine;
 use crate::timer::{Alarm, keep_time};
-use crate::transport::{now, seed};
+use crate::transport::{Address, Tls, now, now_ns, seed};
 use crate::wait::Waiters;
 
-/// Work whose results must be handed on outside of the engine's lock.
+/// Looks at the engine's lock before a thread sleeps until it is free: a few microseconds.
+const SPINS: usize = 100;
+
+/// Work whose results must be handed on outside of the engine's lock. New results come with a [`Change`].
 pub(crate) trait Publish: Client + Sized {
     type News: Send;
 
@@ -71,6 +76,8 @@ pub(crate) struct Shell<W: Publish> {
     /// Whether a caller's thread may send. It may not if batches are compressed, which takes time, or if nobody waits
     /// for an answer.
     sends_at_once: bool,
+    /// `None` for plaintext.
+    tls: Option<Arc<Tls>>,
     /// For large answers of all connections.
     buffers: Arc<Buffers>,
 }
@@ -80,6 +87,16 @@ struct Locked<W> {
     alarm: Alarm,
 }
 
+/// What follows from one step of the engine.
+struct After<W: Publish> {
+    actions: Vec<Action>,
+    changes: Vec<Change>,
+    news: Vec<W::News>,
+    seen: Option<Seen>,
+    /// The timer's task would sleep for too long.
+    earlier: bool,
+}
+
 struct Connected {
     link: Arc<Link>,
     task: Option<AbortHandle>,
@@ -87,23 +104,29 @@ struct Connected {
 
 impl<W: Publish> Shell<W> {
     /// Starts the timer; no connection is made before the engine wants one.
+    ///
+    /// # Errors
+    /// `Kind::Config` for certificates or keys that cannot be used.
     pub(crate) fn start(
         config: Config,
         role: Role,
         runtime: &Handle,
         events: Option<Arc<Events>>,
         engine: impl FnOnce(Arc<Config>, u64) -> Engine<W>,
-    ) -> Arc<Shell<W>> {
+    ) -> Result<Arc<Shell<W>>, Error> {
         let config = Arc::new(config);
+        let tls = Tls::new(&config)?;
         let watch = Watch::new(events, &config.client_id, role);
         let mut engine = engine(Arc::clone(&config), seed());
-        watch.collect(engine.observer());
+        watch.listen(engine.observer());
+        engine.set_time_of_day(now(), now_ns());
         let shell = Arc::new(Shell {
             locked: Mutex::new(Locked {
                 engine,
                 alarm: Alarm::default(),
             }),
             sends_at_once: !config.compresses() && config.acks != 0,
+            tls,
             buffers: Buffers::new(config.prefetch_max_bytes),
             config,
             runtime: runtime.clone(),
@@ -116,7 +139,7 @@ impl<W: Publish> Shell<W> {
         });
         let ticking = Arc::clone(&shell).tick();
         shell.tasks.lock().spawn_on(ticking, runtime);
-        shell
+        Ok(shell)
     }
 
     async fn tick(self: Arc<Self>) {
@@ -169,43 +192,69 @@ impl<W: Publish> Shell<W> {
         at_once: bool,
         f: impl FnOnce(&mut Engine<W>) -> R,
     ) -> R {
-        let (mut sends, mut others) = (Vec::new(), Vec::new());
-        let (result, changes, news, seen, earlier) = {
-            let mut locked = self.locked.lock();
-            let Locked { engine, alarm } = &mut *locked;
-            let result = f(engine);
-            while let Some(action) = engine.poll_action() {
-                match action {
-                    Action::Wake(link) if at_once => sends.push(link),
-                    other => others.push(other),
-                }
-            }
-            let changes = self.changes(engine);
-            let news = W::collect(engine);
-            if !news.is_empty() {
-                // While the engine is locked, so that nobody sees it emptied and this not begun.
-                self.publishing.fetch_add(1, Ordering::AcqRel);
-            }
-            let seen = self.watch.collect(engine.observer());
-            let earlier = alarm.set(engine.next_timeout());
-            (result, changes, news, seen, earlier)
-        };
-        // What may take longer comes last.
-        for action in others {
-            self.act(action);
+        let mut locked = self.lock();
+        let result = f(&mut locked.engine);
+        let Locked { engine, alarm } = &mut *locked;
+        self.watch.listen(engine.observer());
+        let earlier = alarm.set(engine.next_timeout());
+        // Most records change nothing but their batch.
+        if earlier || engine.has_output() {
+            let after = self.after(engine, earlier);
+            drop(locked);
+            self.follow(at_once, after);
         }
-        if earlier {
+        result
+    }
+
+    /// The engine's lock. Whoever holds it is done within microseconds, sooner than a waiting thread could be put to sleep
+    /// and woken.
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Locked<W>> {
+        for _ in 0..SPINS {
+            if let Some(locked) = self.locked.try_lock() {
+                return locked;
+            }
+            spin_loop();
+        }
+        self.locked.lock()
+    }
+
+    /// Takes out of the engine what follows from its last step.
+    fn after(&self, engine: &mut Engine<W>, earlier: bool) -> After<W> {
+        let after = After {
+            actions: std::iter::from_fn(|| engine.poll_action()).collect(),
+            changes: self.changes(engine),
+            news: W::collect(engine),
+            seen: self.watch.collect(engine.observer()),
+            earlier,
+        };
+        if !after.news.is_empty() {
+            // While the engine is locked, so that nobody sees it emptied and this not begun.
+            self.publishing.fetch_add(1, Ordering::AcqRel);
+        }
+        after
+    }
+
+    /// Does what follows from a step. What may take longer comes last.
+    fn follow(self: &Arc<Self>, at_once: bool, after: After<W>) {
+        let mut sends = Vec::new();
+        for action in after.actions {
+            match action {
+                Action::Wake(link) if at_once => sends.push(link),
+                other => self.act(other),
+            }
+        }
+        if after.earlier {
             self.timer.notify_one();
         }
-        self.publish(news);
-        self.waiters.wake(&changes);
-        if let Some(seen) = seen {
+        self.publish(after.news);
+        self.waiters.wake(&after.changes);
+        if let Some(seen) = after.seen {
             self.watch.tell(seen);
         }
         for link in sends {
             self.wake(link, true);
         }
-        result
     }
 
     /// What changed for waiting callers. The engine is locked, so that a later caller sees the change in it.
@@ -235,8 +284,20 @@ impl<W: Publish> Shell<W> {
                 link,
                 host,
                 port,
+                approach,
+                is_bootstrap,
+                expected,
                 timeout,
-            } => self.dial(link, Address { host, port }, timeout),
+            } => {
+                let address = Address {
+                    host,
+                    port,
+                    approach,
+                    is_bootstrap,
+                    expected,
+                };
+                self.dial(link, address, timeout);
+            }
             Action::Wake(link) => self.wake(link, false),
             Action::Close(link) => {
                 let gone = self.links.lock().remove(&link);
@@ -287,7 +348,8 @@ impl<W: Publish> Shell<W> {
         setup: Duration,
     ) {
         let engine = self.for_link(id);
-        let ended = link.run(&engine, &address, setup, &self.config, &self.buffers);
+        let tls = self.tls.as_ref();
+        let ended = link.run(&engine, &address, setup, &self.config, tls, &self.buffers);
         let cause = ended.await;
         let gone = self.links.lock().remove(&id);
         drop((gone, link));
@@ -314,5 +376,10 @@ impl<W: Publish> LinkEngine for ForLink<'_, W> {
     fn handle(&self, now: Instant, event: Event) {
         self.shell
             .work(false, |engine| engine.handle(now, self.id, event));
+    }
+
+    fn tell(&self, event: Observed) {
+        self.shell
+            .work(false, |engine| engine.observer().tell(event));
     }
 }

@@ -1,5 +1,5 @@
 //! The one place that knows sockets, the clock and chance. Everything else in this crate takes them from here, so that another
-//! transport (TLS, a simulated network) is an arm of [`ReadHalf`] and [`WriteHalf`] and nothing more.
+//! transport (a simulated network) is an arm of [`ReadHalf`] and [`WriteHalf`] and nothing more, as TLS is.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -8,8 +8,14 @@
 
 mod clock;
 mod dial;
+mod proxy;
+mod resolve;
+mod secure;
 mod stream;
+mod tls;
 
-pub(crate) use clock::{Late, deadline, now, now_ms, seed, sleep_until, timeout_at};
-pub(crate) use dial::{dial, say};
-pub(crate) use stream::{ReadHalf, WriteHalf};
+pub(crate) use clock::{Late, deadline, nonce, now, now_ms, now_ns, seed, sleep_until, timeout_at};
+pub(crate) use dial::{Address, dial};
+pub(crate) use secure::secure;
+pub(crate) use stream::{ReadHalf, WriteHalf, broken, say};
+pub(crate) use tls::Tls;

@@ -14,6 +14,8 @@ struct Begun<C> {
     partition: i32,
     chunk: Arc<C>,
     row: usize,
+    /// The row after the last.
+    end: usize,
     /// The partition is paused.
     is_held: bool,
 }
@@ -23,8 +25,14 @@ impl<C: Chunk> Begun<C> {
         *self.topic == *topic && self.partition == partition
     }
 
+    fn next(&mut self) -> (Arc<C>, usize) {
+        let row = self.row;
+        self.row += 1;
+        (Arc::clone(&self.chunk), row)
+    }
+
     fn left(&self) -> usize {
-        self.chunk.len().saturating_sub(self.row)
+        self.end.saturating_sub(self.row)
     }
 }
 
@@ -42,8 +50,9 @@ impl<C: Chunk> Unread<C> {
         self.0.push_back(Begun {
             topic,
             partition,
-            chunk: Arc::new(chunk),
             row: 0,
+            end: chunk.len(),
+            chunk: Arc::new(chunk),
             is_held,
         });
     }
@@ -62,14 +71,21 @@ impl<C: Chunk> Unread<C> {
     }
 
     /// Hands out the next record: its chunk, and its row there.
+    #[inline]
     pub(crate) fn next(&mut self) -> Option<(Arc<C>, usize)> {
+        // Nearly always there is one here.
+        match self.0.front_mut() {
+            Some(begun) if !begun.is_held && begun.left() > 0 => Some(begun.next()),
+            _ => self.next_of_any(),
+        }
+    }
+
+    fn next_of_any(&mut self) -> Option<(Arc<C>, usize)> {
         loop {
             let first = self.first()?;
             let begun = self.0.get_mut(first)?;
-            let row = begun.row;
-            if row < begun.chunk.len() {
-                begun.row = row + 1;
-                return Some((Arc::clone(&begun.chunk), row));
+            if begun.left() > 0 {
+                return Some(begun.next());
             }
             self.0.remove(first);
         }

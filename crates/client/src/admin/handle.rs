@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ottla_engine::admin::Admin as Composition;
 use ottla_engine::call::Call;
+use ottla_engine::metrics::Metric;
 use ottla_engine::{Config, Engine, Error, Role};
 use tokio::runtime::Handle;
 
@@ -18,7 +19,7 @@ pub type Each<K, V> = Vec<(K, Result<V, Error>)>;
 /// An admin client: a cheap handle, to be cloned and shared. The outer error of each call means that no answer came at all.
 #[derive(Clone, Debug)]
 pub struct Admin {
-    driver: Arc<Driver<Composition>>,
+    pub(super) driver: Arc<Driver<Composition>>,
 }
 
 impl Admin {
@@ -44,6 +45,19 @@ impl Admin {
     /// `Kind::Timeout` if tasks did not end in time.
     pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
         self.driver.close(timeout.unwrap_or(JOIN_TIMEOUT)).await
+    }
+
+    /// The id that brokers know this client by (KIP-714), at most after `timeout` (`None`: `default.api.timeout.ms`).
+    ///
+    /// # Errors
+    /// No broker takes metrics of clients, or `enable.metrics.push` is false; or none answered by the deadline.
+    pub async fn instance_id(&self, timeout: Option<Duration>) -> Result<[u8; 16], Error> {
+        self.driver.instance(timeout).await
+    }
+
+    /// All metrics at this moment, named as Kafka's Java client names them.
+    pub fn metrics(&self) -> Vec<Metric> {
+        self.driver.with(|engine, now| engine.metrics(now))
     }
 
     /// The settings.

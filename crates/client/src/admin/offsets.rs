@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ottla_engine::Error;
-use ottla_engine::call::{EARLIEST, LATEST, ListOffsets};
+use ottla_engine::call::{EARLIEST, LATEST};
 
 use crate::admin::handle::Admin;
+use crate::calls;
 use crate::consumer::OffsetAndTimestamp;
 
 /// Which offset to look up.
@@ -41,7 +42,7 @@ impl Admin {
                 (Arc::clone(topic), *partition, time)
             })
             .collect();
-        let found = self.ask(ListOffsets { wanted }, timeout).await?;
+        let found = calls::list_offsets(&self.driver, wanted, timeout).await?;
         Ok(found
             .into_iter()
             .map(|result| result.map(OffsetAndTimestamp::of))

@@ -2,18 +2,28 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use ottla_engine::{Error, Kind};
+use ring::rand::{SecureRandom, SystemRandom};
+
 /// The deadline came first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Late;
 
 /// The time, for everything that measures or waits.
+#[inline]
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
 /// Milliseconds since 1970 UTC, for what is written into records.
+#[inline]
 pub(crate) fn now_ms() -> i64 {
     i64::try_from(since_1970().as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Nanoseconds since 1970 UTC, for metrics that others read.
+pub(crate) fn now_ns() -> u64 {
+    u64::try_from(since_1970().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The end of a wait that begins now. A wait too long for the clock is cut to a hundred years.
@@ -40,6 +50,15 @@ pub(crate) fn seed() -> u64 {
     u64::from(time.subsec_nanos()) ^ time.as_secs().rotate_left(32) ^ place.rotate_left(17)
 }
 
+/// Bytes that nobody can guess, from the system.
+pub(crate) fn nonce() -> Result<[u8; 24], Error> {
+    let mut bytes = [0; 24];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Error::new(Kind::Authentication, "the system has no random bytes"))?;
+    Ok(bytes)
+}
+
+#[inline]
 fn since_1970() -> Duration {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)

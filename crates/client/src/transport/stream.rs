@@ -4,15 +4,20 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use ottla_engine::{Error, Kind};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::tls::{TlsReader, TlsWriter};
 
 /// Where a connection's bytes come from.
 #[derive(Debug)]
 pub(crate) enum ReadHalf {
     /// A plain socket.
     Tcp(OwnedReadHalf),
+    /// A socket secured by TLS.
+    Tls(TlsReader),
 }
 
 /// Where a connection's bytes go.
@@ -20,6 +25,8 @@ pub(crate) enum ReadHalf {
 pub(crate) enum WriteHalf {
     /// A plain socket.
     Tcp(OwnedWriteHalf),
+    /// A socket secured by TLS.
+    Tls(TlsWriter),
 }
 
 /// Both directions of a plain socket.
@@ -36,6 +43,7 @@ impl AsyncRead for ReadHalf {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             ReadHalf::Tcp(half) => Pin::new(half).poll_read(context, buffer),
+            ReadHalf::Tls(half) => Pin::new(half).poll_read(context, buffer),
         }
     }
 }
@@ -48,6 +56,7 @@ impl AsyncWrite for WriteHalf {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             WriteHalf::Tcp(half) => Pin::new(half).poll_write(context, bytes),
+            WriteHalf::Tls(half) => Pin::new(half).poll_write(context, bytes),
         }
     }
 
@@ -58,25 +67,48 @@ impl AsyncWrite for WriteHalf {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             WriteHalf::Tcp(half) => Pin::new(half).poll_write_vectored(context, slices),
+            WriteHalf::Tls(half) => Pin::new(half).poll_write_vectored(context, slices),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
             WriteHalf::Tcp(half) => half.is_write_vectored(),
+            WriteHalf::Tls(half) => half.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             WriteHalf::Tcp(half) => Pin::new(half).poll_flush(context),
+            WriteHalf::Tls(half) => Pin::new(half).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             WriteHalf::Tcp(half) => Pin::new(half).poll_shutdown(context),
+            WriteHalf::Tls(half) => Pin::new(half).poll_shutdown(context),
         }
+    }
+}
+
+/// The error of a connection that an I/O error ended. TLS brings an error of its own.
+pub(crate) fn broken(cause: &io::Error) -> Error {
+    let own = cause
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<Error>());
+    own.cloned()
+        .unwrap_or_else(|| Error::new(Kind::Unreachable, say(cause)))
+}
+
+/// What an I/O error means, without the platform's number.
+pub(crate) fn say(cause: &io::Error) -> String {
+    match cause.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused: nothing listens there".to_owned(),
+        io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
+        io::ErrorKind::BrokenPipe => "the connection is broken".to_owned(),
+        _ => cause.to_string(),
     }
 }
 

@@ -1,0 +1,321 @@
+//! Connections that come and go by the thousand, against the embedded broker: nothing is lost, and nothing is left behind, be it a
+//! thread, a descriptor or memory.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test; the lint's own exception covers only functions marked as one"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the forwarder and the stopwatch are the test's own"
+)]
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use ottla_broker::{Broker, BrokerConfig};
+use ottla_client::{
+    Admin, Chunk, Config, Consumer, Decode, Error, Fetched, NoHeaders, Producer, Role, Row, Start,
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Handle, Runtime};
+use tokio::task::{JoinHandle, JoinSet};
+
+const TIMES: usize = 1000;
+const BOUND: Duration = Duration::from_secs(90);
+const SOON: Option<Duration> = Some(Duration::from_secs(20));
+const MOST_LEFT: usize = 48 << 20;
+
+/// What is counted belongs to the whole process: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn run(test: impl Future<Output = ()>) {
+    let _alone = ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async { tokio::time::timeout(BOUND, test).await.expect("it hangs") });
+}
+
+/// Threads, descriptors and bytes in memory of this process, where the system tells.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    threads: usize,
+    descriptors: usize,
+    resident: usize,
+}
+
+fn held() -> Option<Held> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let number = |name: &str| -> Option<usize> {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    Some(Held {
+        threads: number("Threads:")?,
+        descriptors: std::fs::read_dir("/proc/self/fd").ok()?.count(),
+        resident: number("VmRSS:")? << 10,
+    })
+}
+
+/// Waits until what was held `before` is all that is held; sockets and tasks take a moment to end.
+async fn nothing_is_left(before: Option<Held>) {
+    let Some(before) = before else { return };
+    let mut after = before;
+    for _ in 0..100 {
+        after = held().unwrap();
+        let few = after.descriptors <= before.descriptors + 4;
+        if few && after.threads <= before.threads + 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(
+        after.descriptors <= before.descriptors + 4
+            && after.threads <= before.threads + 1
+            && after.resident < before.resident + MOST_LEFT,
+        "{before:?} before, {after:?} after"
+    );
+}
+
+async fn broker() -> Broker {
+    let config = BrokerConfig {
+        topics: vec![("t".to_owned(), 2)],
+        ..Default::default()
+    };
+    Broker::start(config).await.unwrap()
+}
+
+fn settings(role: Role, bootstrap: &str, more: &[(&str, &str)]) -> Config {
+    let pairs = [("bootstrap.servers", bootstrap)];
+    Config::parse(role, pairs.into_iter().chain(more.iter().copied())).unwrap()
+}
+
+/// Keeps which offsets were read, by partition.
+#[derive(Clone, Default)]
+struct Reading(Arc<Mutex<BTreeSet<(i32, i64)>>>);
+
+#[derive(Debug)]
+struct Span(i64, i64);
+
+impl Decode for Reading {
+    type Chunk = Span;
+
+    fn decode(&self, fetched: &Fetched) -> Result<Span, Error> {
+        let mut read = self.0.lock().unwrap();
+        read.extend((fetched.fetch_offset..fetched.next_offset).map(|at| (fetched.partition, at)));
+        Ok(Span(fetched.fetch_offset, fetched.next_offset))
+    }
+}
+
+impl Chunk for Span {
+    fn len(&self) -> usize {
+        usize::try_from(self.1 - self.0).unwrap()
+    }
+    fn split_to(&mut self, length: usize) -> Span {
+        let head = self.slice(0, length);
+        self.0 = head.1;
+        head
+    }
+    fn slice(&self, start: usize, length: usize) -> Span {
+        let start = self.offset(start);
+        Span(start, start + i64::try_from(length).unwrap())
+    }
+    fn offset(&self, row: usize) -> i64 {
+        self.0 + i64::try_from(row).unwrap()
+    }
+    fn next_offset(&self) -> i64 {
+        self.1
+    }
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+fn row(value: &[u8]) -> Row<'_, NoHeaders<'_>> {
+    Row::new(None, Some(value))
+}
+
+/// A client of each kind in turn, which does something and is closed.
+async fn come_and_go(number: usize, bootstrap: &str) {
+    let runtime = Handle::current();
+    match number % 3 {
+        0 => {
+            let admin = Admin::new(settings(Role::Admin, bootstrap, &[]), &runtime, None).unwrap();
+            let cluster = admin.describe_cluster(SOON).await.unwrap();
+            assert_eq!(cluster.nodes.len(), 1);
+            admin.close(SOON).await.unwrap();
+        }
+        1 => {
+            let config = settings(Role::Producer, bootstrap, &[]);
+            let producer = Producer::new(config, &runtime, None).unwrap();
+            let delivery = producer.send("t", &row(b"value"), SOON).await.unwrap();
+            delivery.wait(SOON).await.unwrap();
+            producer.close(SOON).await.unwrap();
+        }
+        _ => {
+            let config = settings(Role::Consumer, bootstrap, &[]);
+            let consumer = Consumer::new(config, Reading::default(), &runtime, None).unwrap();
+            let start = [("t".into(), 0, Start::Beginning)];
+            consumer.assign(start).unwrap();
+            let polled = consumer.poll(Duration::from_millis(5), None).await;
+            polled.unwrap();
+            consumer.close(SOON).await.unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_thousand_clients_leave_nothing_behind() {
+    run(async {
+        let broker = broker().await;
+        let bootstrap = broker.address().to_string();
+        for number in 0..60 {
+            come_and_go(number, &bootstrap).await;
+        }
+        let before = held();
+        for number in 0..TIMES {
+            come_and_go(number, &bootstrap).await;
+        }
+        nothing_is_left(before).await;
+        broker.stop().await.unwrap();
+    });
+}
+
+/// Forwards connections to a broker, and cuts all of them again and again.
+struct Forwarder {
+    address: SocketAddr,
+    accepted: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Forwarder {
+    async fn start(to: SocketAddr, times: usize) -> Forwarder {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&accepted);
+        let task = tokio::spawn(async move {
+            let mut open = JoinSet::new();
+            let mut cut = tokio::time::interval(Duration::from_millis(15));
+            loop {
+                tokio::select! {
+                    stream = listener.accept() => {
+                        let (mut near, _) = stream.unwrap();
+                        count.fetch_add(1, Ordering::Relaxed);
+                        open.spawn(async move {
+                            let mut far = TcpStream::connect(to).await?;
+                            tokio::io::copy_bidirectional(&mut near, &mut far).await
+                        });
+                    }
+                    _ = cut.tick() => {
+                        if count.load(Ordering::Relaxed) < times {
+                            open.abort_all();
+                        }
+                        while open.try_join_next().is_some() {}
+                    }
+                }
+            }
+        });
+        Forwarder {
+            address,
+            accepted,
+            task,
+        }
+    }
+}
+
+/// Sends until there were enough connections; the partitions and offsets of what was sent.
+async fn send_meanwhile(producer: &Producer, forwarder: &Forwarder) -> Vec<(i32, i64)> {
+    let (mut sent, mut pending) = (Vec::new(), Vec::new());
+    let mut number = 0_u64;
+    while forwarder.accepted.load(Ordering::Relaxed) < TIMES {
+        let value = number.to_be_bytes();
+        pending.push(producer.send("t", &row(&value), SOON).await.unwrap());
+        number += 1;
+        if number % 64 == 0 {
+            for delivery in pending.drain(..) {
+                let done = delivery.wait(SOON).await.unwrap();
+                sent.push((done.partition, done.offset));
+            }
+        }
+    }
+    for delivery in pending {
+        let done = delivery.wait(SOON).await.unwrap();
+        sent.push((done.partition, done.offset));
+    }
+    sent
+}
+
+#[test]
+fn a_thousand_reconnects_under_load_lose_nothing_and_leave_nothing_behind() {
+    run(async {
+        let broker = broker().await;
+        let runtime = Handle::current();
+        come_and_go(1, &broker.address().to_string()).await;
+        let before = held();
+        let forwarder = Forwarder::start(broker.address(), TIMES).await;
+        // The broker advertises its own address, and is reached through the forwarder all the same.
+        let bootstrap = broker.address().to_string();
+        let map = format!("{bootstrap}={}", forwarder.address);
+        let quick = [
+            ("address.map", map.as_str()),
+            ("reconnect.backoff.ms", "1"),
+            ("reconnect.backoff.max.ms", "5"),
+            ("retry.backoff.ms", "1"),
+            ("retry.backoff.max.ms", "10"),
+        ];
+        let reading = Reading::default();
+        let config = settings(Role::Consumer, &bootstrap, &quick);
+        let consumer = Consumer::new(config, reading.clone(), &runtime, None).unwrap();
+        let starts = [0, 1].map(|partition| ("t".into(), partition, Start::Beginning));
+        consumer.assign(starts).unwrap();
+        let polling = tokio::spawn({
+            let consumer = consumer.clone();
+            async move {
+                // An error says that a broker is away for the moment.
+                while consumer
+                    .poll(Duration::from_millis(100), None)
+                    .await
+                    .map_or_else(|error| error.kind() != ottla_client::Kind::Closed, |_| true)
+                {
+                }
+            }
+        });
+        let config = settings(Role::Producer, &bootstrap, &quick);
+        let producer = Producer::new(config, &runtime, None).unwrap();
+        let sent = send_meanwhile(&producer, &forwarder).await;
+        producer.close(SOON).await.unwrap();
+        // The producer is idempotent: no record twice, no offset for two, none between them that nobody sent.
+        let distinct: BTreeSet<_> = sent.iter().copied().collect();
+        assert_eq!(distinct.len(), sent.len());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let all = loop {
+            let read = reading.0.lock().unwrap().clone();
+            if read.is_superset(&distinct) || Instant::now() > deadline {
+                break read;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        assert!(all.is_superset(&distinct), "records were not read");
+        // The one record of the warm-up is the only other.
+        assert!(all.len() <= distinct.len() + 1);
+        assert!(forwarder.accepted.load(Ordering::Relaxed) >= TIMES);
+        consumer.close(SOON).await.unwrap();
+        polling.await.unwrap();
+        drop((forwarder, producer, consumer, reading, sent, distinct, all));
+        nothing_is_left(before).await;
+        broker.stop().await.unwrap();
+    });
+}
