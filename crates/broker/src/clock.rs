@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use crate::core::Now;
+use crate::now::Now;
 
 pub(crate) fn now() -> Now {
     let since_1970 = SystemTime::now()

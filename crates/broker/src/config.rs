@@ -10,6 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::BrokerError;
+use crate::security::listener::{ListenerConfig, SecurityProtocol};
+use crate::security::quota::Windows;
+use crate::security::sasl::oauth::Rules;
+use crate::security::settings::{AclSettings, SecuritySettings};
+use crate::security::tokens::Lifetimes;
+use crate::telemetry::Wanted;
 
 /// How to start a [`crate::Broker`].
 #[derive(Debug, Clone)]
@@ -28,8 +34,15 @@ pub struct BrokerConfig {
     pub default_partitions: i32,
     /// `auto.create.topics.enable`: whether a request for the metadata of an unknown topic creates it.
     pub auto_create_topics: bool,
+    /// The listeners; without any there is one on `host` and `port`, whose protocol follows from `security`: SASL if anybody
+    /// can authenticate, TLS if there is a certificate.
+    pub listeners: Vec<ListenerConfig>,
+    /// Users, keys, ACLs and quotas.
+    pub security: SecuritySettings,
     /// More settings under Kafka's names ([`BROKER_KEYS`]); they override the two fields above.
     pub properties: Vec<(String, String)>,
+    /// How many nodes the cluster has; more than one keep everything in memory.
+    pub nodes: i32,
     /// Receives events such as refused connections and repaired logs.
     pub events: EventSink,
 }
@@ -44,9 +57,39 @@ impl Default for BrokerConfig {
             topics: Vec::new(),
             default_partitions: 1,
             auto_create_topics: true,
+            listeners: Vec::new(),
+            security: SecuritySettings::default(),
             properties: Vec::new(),
+            nodes: 1,
             events: EventSink::default(),
         }
+    }
+}
+
+impl BrokerConfig {
+    /// The listeners, of which there is at least one.
+    pub(crate) fn all_listeners(&self) -> Vec<ListenerConfig> {
+        if !self.listeners.is_empty() {
+            return self.listeners.clone();
+        }
+        let security = &self.security;
+        let keys = &security.token_keys;
+        let has_credentials = !security.users.is_empty()
+            || !security.aws_keys.is_empty()
+            || keys.jwks.is_some()
+            || keys.shared.is_some();
+        let protocol = match (has_credentials, security.tls.is_some()) {
+            (false, false) => SecurityProtocol::Plaintext,
+            (false, true) => SecurityProtocol::Ssl,
+            (true, false) => SecurityProtocol::SaslPlaintext,
+            (true, true) => SecurityProtocol::SaslSsl,
+        };
+        vec![ListenerConfig {
+            host: self.host.clone(),
+            port: self.port,
+            advertised: self.advertised.clone(),
+            ..ListenerConfig::new(protocol)
+        }]
     }
 }
 
@@ -125,10 +168,52 @@ const TIMESTAMP_TYPES: ValueType = ValueType::OneOf(&["CreateTime", "LogAppendTi
 /// The broker's settings, in Kafka's names.
 pub const BROKER_KEYS: &[Key] = &[
     key(
+        ALLOW_EVERYONE,
+        ValueType::Bool,
+        "false",
+        "With ACLs: whether a resource that has none is open to all.",
+    ),
+    key(
         AUTO_CREATE,
         ValueType::Bool,
         "true",
         "Whether a request for the metadata of an unknown topic creates it.",
+    ),
+    key(
+        TOKEN_EXPIRY,
+        ValueType::Int(1, LONG),
+        "86400000",
+        "Milliseconds until a delegation token expires that is not renewed.",
+    ),
+    key(
+        TOKEN_MAX_LIFETIME,
+        ValueType::Int(1, LONG),
+        "604800000",
+        "Milliseconds until a delegation token cannot be renewed any more.",
+    ),
+    key(
+        FAILED_AUTHENTICATION_DELAY,
+        ValueType::Int(0, INT),
+        "100",
+        "Milliseconds before a failed authentication is answered and the connection closed.",
+    ),
+    key(
+        MAX_IDLE,
+        ValueType::Int(1, LONG),
+        "600000",
+        "Milliseconds without a request after which a connection is closed.",
+    ),
+    key(
+        MAX_REAUTHENTICATION,
+        ValueType::Int(0, LONG),
+        "0",
+        "Milliseconds after which a SASL client must authenticate again or is disconnected; 0 means never.",
+    ),
+    key(
+        REPLICATION_FACTOR,
+        ValueType::Int(-1, 1000),
+        "-1",
+        "Replicas of a new topic that names no count; -1 means one on each node, but 3 at most.",
     ),
     key(
         FETCH_MAX_BYTES,
@@ -191,6 +276,12 @@ pub const BROKER_KEYS: &[Key] = &[
         "Maximum bytes of a record batch.",
     ),
     key(
+        "min.insync.replicas",
+        ValueType::Int(1, INT),
+        "1",
+        "How many replicas must be in sync for acks=all.",
+    ),
+    key(
         "num.partitions",
         ValueType::Int(1, INT),
         "1",
@@ -203,20 +294,125 @@ pub const BROKER_KEYS: &[Key] = &[
         "Maximum bytes of the metadata of a committed offset.",
     ),
     key(
+        QUOTA_WINDOWS,
+        ValueType::Int(1, INT),
+        "11",
+        "Samples that a rate is measured over for quotas.",
+    ),
+    key(
+        QUOTA_WINDOW_SECONDS,
+        ValueType::Int(1, INT),
+        "1",
+        "Seconds of each of these samples.",
+    ),
+    key(
+        REPLICA_LAG,
+        ValueType::Int(1, LONG),
+        "30000",
+        "Milliseconds after which a follower that does not catch up is out of sync.",
+    ),
+    key(
+        CLOCK_SKEW,
+        ValueType::Int(0, INT),
+        "30",
+        "Seconds that the clocks of a token's issuer and of the broker may differ.",
+    ),
+    key(
+        EXPECTED_AUDIENCE,
+        ValueType::Text,
+        "",
+        "Audiences, separated by commas, of which a token must name one (aud); empty means any.",
+    ),
+    key(
+        EXPECTED_ISSUER,
+        ValueType::Text,
+        "",
+        "The issuer that a token must name (iss); empty means any.",
+    ),
+    key(
+        PRINCIPAL_CLAIM,
+        ValueType::Text,
+        "sub",
+        "The claim of a token that names the user.",
+    ),
+    key(
+        SASL_MAX_BYTES,
+        ValueType::Int(1024, INT),
+        "524288",
+        "Maximum bytes of a request before the client has authenticated; a larger one closes the connection.",
+    ),
+    key(
         REQUEST_MAX_BYTES,
         ValueType::Int(1024, INT),
         "104857600",
         "Maximum bytes of a request; a larger one closes the connection.",
     ),
+    key(
+        SUPER_USERS,
+        ValueType::Text,
+        "",
+        "Principals that may do everything, separated by semicolons, such as User:admin; they switch the authorizer on.",
+    ),
+    key(
+        TELEMETRY_DELTA,
+        ValueType::Bool,
+        "false",
+        "Whether clients push how much totals grew since the last push, instead of the totals.",
+    ),
+    key(
+        TELEMETRY_INTERVAL,
+        ValueType::Int(100, INT),
+        "300000",
+        "Milliseconds between two pushes of a client's metrics.",
+    ),
+    key(
+        TELEMETRY_MAX_BYTES,
+        ValueType::Int(1, INT),
+        "1048576",
+        "Maximum bytes of a push of metrics.",
+    ),
+    key(
+        TELEMETRY_METRICS,
+        ValueType::Text,
+        "",
+        "Beginnings of the names of metrics that clients are asked to push (KIP-714), separated by commas; * means all, and \
+         without any, clients are not asked.",
+    ),
+    key(
+        "unclean.leader.election.enable",
+        ValueType::Bool,
+        "false",
+        "Whether a replica that was not in sync may lead when no other can; records are lost then.",
+    ),
 ];
 
+const ALLOW_EVERYONE: &str = "allow.everyone.if.no.acl.found";
 const AUTO_CREATE: &str = "auto.create.topics.enable";
+const FAILED_AUTHENTICATION_DELAY: &str = "connection.failed.authentication.delay.ms";
+const MAX_IDLE: &str = "connections.max.idle.ms";
+const MAX_REAUTHENTICATION: &str = "connections.max.reauth.ms";
+const QUOTA_WINDOWS: &str = "quota.window.num";
+const QUOTA_WINDOW_SECONDS: &str = "quota.window.size.seconds";
+const CLOCK_SKEW: &str = "sasl.oauthbearer.clock.skew.seconds";
+const EXPECTED_AUDIENCE: &str = "sasl.oauthbearer.expected.audience";
+const EXPECTED_ISSUER: &str = "sasl.oauthbearer.expected.issuer";
+const PRINCIPAL_CLAIM: &str = "sasl.oauthbearer.sub.claim.name";
+const REPLICA_LAG: &str = "replica.lag.time.max.ms";
+const REPLICATION_FACTOR: &str = "default.replication.factor";
+const SASL_MAX_BYTES: &str = "sasl.server.max.receive.size";
+const SUPER_USERS: &str = "super.users";
+const TOKEN_EXPIRY: &str = "delegation.token.expiry.time.ms";
+const TOKEN_MAX_LIFETIME: &str = "delegation.token.max.lifetime.ms";
 const FETCH_MAX_BYTES: &str = "fetch.max.bytes";
 const INITIAL_REBALANCE_DELAY: &str = "group.initial.rebalance.delay.ms";
 const MIN_SESSION_TIMEOUT: &str = "group.min.session.timeout.ms";
 const MAX_SESSION_TIMEOUT: &str = "group.max.session.timeout.ms";
 const OFFSET_METADATA_MAX: &str = "offset.metadata.max.bytes";
 const REQUEST_MAX_BYTES: &str = "socket.request.max.bytes";
+const TELEMETRY_DELTA: &str = "telemetry.delta.temporality";
+const TELEMETRY_INTERVAL: &str = "telemetry.interval.ms";
+const TELEMETRY_MAX_BYTES: &str = "telemetry.max.bytes";
+const TELEMETRY_METRICS: &str = "telemetry.metrics";
 
 /// A topic's settings, in Kafka's names. Rows that say "without effect" are stored and described, but change nothing
 /// in a broker with one node that neither compacts logs nor deletes records by age.
@@ -249,7 +445,7 @@ pub const TOPIC_KEYS: &[Key] = &[
         "flush.messages",
         ValueType::Int(1, LONG),
         "9223372036854775807",
-        "Stored, without effect.",
+        "Records after which a node of a cluster has them even if it loses its power.",
     ),
     key(
         "flush.ms",
@@ -309,7 +505,7 @@ pub const TOPIC_KEYS: &[Key] = &[
         "min.insync.replicas",
         ValueType::Int(1, INT),
         "1",
-        "Stored, without effect: the only replica is always in sync.",
+        "How many replicas must be in sync for acks=all.",
     ),
     key(
         "preallocate",
@@ -357,7 +553,7 @@ pub const TOPIC_KEYS: &[Key] = &[
         "unclean.leader.election.enable",
         ValueType::Bool,
         "false",
-        "Stored, without effect.",
+        "Whether a replica that was not in sync may lead when no other can; records are lost then.",
     ),
     key(
         "leader.replication.throttled.replicas",
@@ -382,8 +578,13 @@ const INHERITED: &[(&str, &str)] = &[
         "log.message.timestamp.after.max.ms",
     ),
     ("message.timestamp.type", "log.message.timestamp.type"),
+    ("min.insync.replicas", "min.insync.replicas"),
     ("retention.bytes", "log.retention.bytes"),
     ("segment.bytes", "log.segment.bytes"),
+    (
+        "unclean.leader.election.enable",
+        "unclean.leader.election.enable",
+    ),
 ];
 
 /// The values set for the names of one table.
@@ -484,20 +685,41 @@ pub(crate) struct LogConfig {
     pub(crate) timestamp_after_max_ms: i64,
     /// Does the topic have the policy "compact"?
     pub(crate) needs_keys: bool,
+    /// `flush.messages`: records after which what a node has survives a loss of power.
+    pub(crate) flush_messages: i64,
+    /// `min.insync.replicas`.
+    pub(crate) least_in_sync: usize,
+    /// `unclean.leader.election.enable`: whether a replica may lead that was not in sync.
+    pub(crate) unclean_elections: bool,
 }
 
 /// The broker's settings, checked and typed.
+/// An asterisk asks for all, which the protocol says with an empty beginning.
+fn prefixes(text: &str) -> Vec<String> {
+    let parts = text.split(',').map(str::trim);
+    let parts = parts.filter(|part| !part.is_empty());
+    parts.map(|part| part.replace('*', "")).collect()
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     values: Values,
     pub(crate) auto_create_topics: bool,
     pub(crate) default_partitions: i32,
+    /// `None`: one on each node, but 3 at most.
+    pub(crate) default_replication: Option<i32>,
+    pub(crate) replica_lag: Duration,
     pub(crate) fetch_max_bytes: usize,
     pub(crate) request_max_bytes: usize,
     pub(crate) offset_metadata_max_bytes: usize,
     pub(crate) initial_rebalance_delay: Duration,
     pub(crate) min_session_timeout: Duration,
     pub(crate) max_session_timeout: Duration,
+    pub(crate) sasl_max_bytes: usize,
+    pub(crate) max_idle: Duration,
+    pub(crate) failed_authentication_delay: Duration,
+    pub(crate) max_reauthentication: Option<Duration>,
+    pub(crate) telemetry: Wanted,
 }
 
 impl Settings {
@@ -525,6 +747,11 @@ impl Settings {
         let settings = Self {
             auto_create_topics: broker_value(&values, AUTO_CREATE) == "true",
             default_partitions: number(broker_value(&values, "num.partitions")),
+            default_replication: match number(broker_value(&values, REPLICATION_FACTOR)) {
+                -1 | 0 => None,
+                factor => Some(factor),
+            },
+            replica_lag: Duration::from_millis(number(broker_value(&values, REPLICA_LAG))),
             fetch_max_bytes: number(broker_value(&values, FETCH_MAX_BYTES)),
             request_max_bytes: number(broker_value(&values, REQUEST_MAX_BYTES)),
             offset_metadata_max_bytes: number(broker_value(&values, OFFSET_METADATA_MAX)),
@@ -540,6 +767,22 @@ impl Settings {
                 &values,
                 MAX_SESSION_TIMEOUT,
             ))),
+            sasl_max_bytes: number(broker_value(&values, SASL_MAX_BYTES)),
+            max_idle: Duration::from_millis(number(broker_value(&values, MAX_IDLE))),
+            failed_authentication_delay: Duration::from_millis(number(broker_value(
+                &values,
+                FAILED_AUTHENTICATION_DELAY,
+            ))),
+            max_reauthentication: match number(broker_value(&values, MAX_REAUTHENTICATION)) {
+                0 => None,
+                ms => Some(Duration::from_millis(ms)),
+            },
+            telemetry: Wanted {
+                prefixes: prefixes(broker_value(&values, TELEMETRY_METRICS)),
+                interval: Duration::from_millis(number(broker_value(&values, TELEMETRY_INTERVAL))),
+                max_bytes: number(broker_value(&values, TELEMETRY_MAX_BYTES)),
+                delta: broker_value(&values, TELEMETRY_DELTA) == "true",
+            },
             values,
         };
         if settings.min_session_timeout > settings.max_session_timeout {
@@ -550,6 +793,41 @@ impl Settings {
             )));
         }
         Ok(settings)
+    }
+
+    /// What a bearer token must say.
+    pub(crate) fn token_rules(&self) -> Rules {
+        let text = |name| broker_value(&self.values, name);
+        Rules {
+            issuer: Some(text(EXPECTED_ISSUER).to_owned()).filter(|issuer| !issuer.is_empty()),
+            audiences: words(text(EXPECTED_AUDIENCE), ','),
+            principal_claim: text(PRINCIPAL_CLAIM).to_owned(),
+            clock_skew_ms: number::<i64>(text(CLOCK_SKEW)) * 1000,
+        }
+    }
+
+    /// How long delegation tokens last.
+    pub(crate) fn token_lifetimes(&self) -> Lifetimes {
+        Lifetimes {
+            expiry_ms: number(broker_value(&self.values, TOKEN_EXPIRY)),
+            max_ms: number(broker_value(&self.values, TOKEN_MAX_LIFETIME)),
+        }
+    }
+
+    /// The authorizer's own settings.
+    pub(crate) fn acl_settings(&self) -> AclSettings {
+        AclSettings {
+            super_users: words(broker_value(&self.values, SUPER_USERS), ';'),
+            allow_everyone_if_no_acl: broker_value(&self.values, ALLOW_EVERYONE) == "true",
+        }
+    }
+
+    /// How quotas measure rates.
+    pub(crate) fn quota_windows(&self) -> Windows {
+        Windows {
+            count: number(broker_value(&self.values, QUOTA_WINDOWS)),
+            size: Duration::from_secs(number(broker_value(&self.values, QUOTA_WINDOW_SECONDS))),
+        }
     }
 
     /// The broker's own settings: row, effective value, and its source.
@@ -587,6 +865,9 @@ impl Settings {
             },
             timestamp_after_max_ms: number(value("message.timestamp.after.max.ms")),
             needs_keys: value("cleanup.policy").contains("compact"),
+            flush_messages: number(value("flush.messages")),
+            least_in_sync: number(value("min.insync.replicas")),
+            unclean_elections: value("unclean.leader.election.enable") == "true",
         }
     }
 
@@ -600,6 +881,15 @@ impl Settings {
         }
         (default_of(TOPIC_KEYS, name), ConfigSource::Default)
     }
+}
+
+/// The texts between separators.
+fn words(text: &str, separator: char) -> Vec<String> {
+    let words = text.split(separator).map(str::trim);
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The source of an effective value, with DescribeConfigs' numbers.

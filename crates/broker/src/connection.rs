@@ -1,56 +1,122 @@
-//! One client's connection: frames in, answers out, in order.
+//! One client's connection: the socket's side of a [`Conversation`].
 //!
-//! Requests are handled one after another, as Kafka does: what a client sends while an earlier request is still waiting
-//! stays in the socket, but for a little that is read ahead to notice that the client has gone.
+//! What a client sends while an earlier request is still waiting stays in the socket, but for a little that is read ahead
+//! to notice that the client has gone.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::mem;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::{Wake, Waker};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use ottla_protocol::Frame;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::sync::Notify;
 
-use crate::api::{self, Ask, Opened, Outcome, Wait};
+use crate::api::Client;
 use crate::clock;
-use crate::core::{Core, Now};
-use crate::fault::Fault;
+use crate::conversation::{Conversation, FrameLimit, Need};
+use crate::core::Core;
+use crate::door::Door;
+use crate::handshake::{Stream, encrypt};
+use crate::now::Now;
+use crate::security::session::Session;
 
 /// What is read at once where no large frame is expected, and at most ahead of its turn.
 const READ_AHEAD: usize = 64 << 10;
 /// What is set aside for a frame before any of it has come. Beyond, room grows with what was received, so that a length
 /// that lies costs nothing.
 const FIRST_ROOM: usize = 4 << 20;
+/// How long the end of a stream may take.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// Segments handed to the kernel at once.
 const GATHERED: usize = 64;
 
+/// Wakes a task.
+#[derive(Default)]
+pub(crate) struct Alarm(Notify);
+
+impl Alarm {
+    /// Completes when the alarm was woken since this completed last.
+    pub(crate) async fn woken(&self) {
+        self.0.notified().await;
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
 /// Serves a connection until the client ends it, or something ends it for the client, which `core`'s events are told.
-pub(crate) async fn serve(mut stream: TcpStream, peer: SocketAddr, core: Arc<Core>) {
-    let (reader, writer) = stream.split();
-    let limit = core.settings.request_max_bytes;
-    let frames = Frames {
-        reader,
-        buffer: BytesMut::new(),
-        last: Bytes::new(),
-        limit,
-    };
-    let mut connection = Connection {
-        frames,
-        writer,
-        core: &core,
-        peer: peer.ip(),
-    };
-    match connection.run().await {
+pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, core: Arc<Core>, door: Door) {
+    match enter(stream, peer, &core, &door).await {
         Ok(()) | Err(End::Gone) => {}
         Err(End::Because(reason)) => core
             .events
             .say(format_args!("connection from {peer} closed: {reason}")),
     }
+}
+
+async fn enter(
+    stream: TcpStream,
+    peer: SocketAddr,
+    core: &Arc<Core>,
+    door: &Door,
+) -> Result<(), End> {
+    match &door.tls {
+        None => {
+            let session = door.session(&[]).map_err(End::Because)?;
+            converse(stream, session, peer, core, door).await
+        }
+        Some(config) => {
+            let stream = encrypt(stream, config).await.map_err(End::Because)?;
+            let certificates = stream.get_ref().1.peer_certificates();
+            let session = door.session(certificates.unwrap_or_default());
+            converse(stream, session.map_err(End::Because)?, peer, core, door).await
+        }
+    }
+}
+
+async fn converse(
+    mut stream: impl Stream,
+    session: Session,
+    peer: SocketAddr,
+    core: &Arc<Core>,
+    door: &Door,
+) -> Result<(), End> {
+    let (reader, writer) = tokio::io::split(&mut stream);
+    let alarm = Arc::<Alarm>::default();
+    let client = Client {
+        host: peer.ip(),
+        listener: door.listener,
+        session: Mutex::new(session),
+        waker: Waker::from(Arc::clone(&alarm)),
+    };
+    let mut connection = Connection {
+        frames: Frames {
+            reader,
+            buffer: BytesMut::new(),
+            last: Bytes::new(),
+        },
+        writer,
+        alarm,
+        blocks: core.blocks(),
+    };
+    let conversation = Conversation::new(Arc::clone(core), client, clock::now());
+    let ended = connection.run(Box::new(conversation)).await;
+    // TLS says goodbye, so that the client knows that nothing was cut off; nobody waits long for one that does not read.
+    let _ = tokio::time::timeout(GOODBYE, connection.writer.shutdown()).await;
+    ended
 }
 
 /// Why a connection ends.
@@ -67,131 +133,93 @@ impl From<io::Error> for End {
     }
 }
 
-struct Connection<'a> {
-    frames: Frames<'a>,
-    writer: WriteHalf<'a>,
-    core: &'a Arc<Core>,
-    peer: IpAddr,
+struct Connection<R, W> {
+    frames: Frames<R>,
+    writer: W,
+    alarm: Arc<Alarm>,
+    /// Whether requests read and write files.
+    blocks: bool,
 }
 
-impl Connection<'_> {
-    async fn run(&mut self) -> Result<(), End> {
-        while let Some(frame) = self.frames.next().await? {
-            let opened = api::open(frame).map_err(End::Because)?;
-            match self.core.faults.take(opened.api) {
-                None => self.answer(opened, Ask::Answer).await?,
-                Some(fault) => self.fail(opened, fault).await?,
-            }
-        }
-        Ok(())
-    }
-
-    async fn answer(&mut self, opened: Opened, ask: Ask) -> Result<(), End> {
-        match self.settle(opened, ask).await? {
-            Some(frame) => Ok(write(&mut self.writer, frame).await?),
-            None => Ok(()),
-        }
-    }
-
-    /// Handles a request in the way a fault wants it.
-    async fn fail(&mut self, opened: Opened, fault: Fault) -> Result<(), End> {
-        let api = opened.api.name();
-        let injected =
-            |what: &str| End::Because(format!("{api}: an injected fault closed it {what}"));
-        match fault {
-            Fault::Error(code) => self.answer(opened, Ask::Refuse(code)).await,
-            Fault::Delay(time) => {
-                let answer = self.settle(opened, Ask::Answer).await?;
-                self.pause(time).await?;
-                match answer {
-                    Some(frame) => Ok(write(&mut self.writer, frame).await?),
-                    None => Ok(()),
-                }
-            }
-            Fault::CloseBefore => Err(injected("before the request was applied")),
-            Fault::CloseAfterApply => {
-                self.settle(opened, Ask::Answer).await?;
-                Err(injected("after the request was applied"))
-            }
-            Fault::Silence => Ok(()),
-            Fault::CutAfter(bytes) => {
-                if let Some(frame) = self.settle(opened, Ask::Answer).await? {
-                    let mut bytes_of_frame = frame.into_bytes();
-                    bytes_of_frame.truncate(bytes);
-                    self.writer.write_all(&bytes_of_frame).await?;
-                }
-                Err(injected(&format!("after {bytes} bytes of the answer")))
-            }
-        }
-    }
-
-    /// Handles a request to its end, however long it waits; gives the answer, if one is due.
-    async fn settle(&mut self, opened: Opened, ask: Ask) -> Result<Option<Frame>, End> {
-        let (core, peer) = (Arc::clone(self.core), self.peer);
-        let mut outcome = self
-            .off_thread(move |now| api::handle(&core, opened, peer, now, ask))
-            .await?;
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
+    async fn run(&mut self, mut conversation: Box<Conversation>) -> Result<(), End> {
         loop {
-            outcome = match outcome {
-                Outcome::Answer(frame) => return Ok(Some(frame)),
-                Outcome::Silent => return Ok(None),
-                Outcome::Close(reason) => return Err(End::Because(reason)),
-                Outcome::Later(answer) => tokio::select! {
-                    biased;
-                    outcome = answer => outcome,
-                    () = self.frames.gone() => return Err(End::Gone),
-                },
-                Outcome::Wait(Wait {
-                    watcher,
-                    deadline,
-                    resume,
-                }) => {
+            let output = conversation.take_output();
+            if !output.is_empty() {
+                write(&mut self.writer, output).await?;
+            }
+            let timeout = conversation.next_timeout();
+            conversation = match conversation.need() {
+                Need::Frame => {
+                    match until(timeout, self.frames.next(conversation.frame_limit())).await {
+                        Some(Ok(Some(frame))) => {
+                            self.work(conversation, |it, now| it.handle(frame, now))
+                                .await?
+                        }
+                        Some(Ok(None)) => return Ok(()),
+                        Some(Err(end)) => return Err(end),
+                        None => {
+                            self.work(conversation, Conversation::handle_timeout)
+                                .await?
+                        }
+                    }
+                }
+                Need::Time => {
                     tokio::select! {
                         biased;
-                        () = watcher.woken() => {}
-                        () = tokio::time::sleep_until(deadline.into()) => {}
-                        () = self.frames.gone() => return Err(End::Gone),
+                        _ = until(timeout, self.alarm.woken()) => {}
+                        () = self.frames.gone() => {
+                            let reason = conversation.farewell().map(str::to_owned);
+                            return Err(reason.map_or(End::Gone, End::Because));
+                        }
                     }
-                    drop(watcher);
-                    self.off_thread(resume).await?
+                    self.work(conversation, Conversation::handle_timeout)
+                        .await?
                 }
+                Need::End(reason) => return reason.map_or(Ok(()), |why| Err(End::Because(why))),
             };
         }
     }
 
-    /// Runs `work` where it may block, if this broker's work does.
-    async fn off_thread<R: Send + 'static>(
+    /// Has the conversation do `work` where it may block, if this broker's work does.
+    async fn work(
         &self,
-        work: impl FnOnce(Now) -> R + Send + 'static,
-    ) -> Result<R, End> {
-        if !self.core.blocks() {
-            return Ok(work(clock::now()));
+        mut conversation: Box<Conversation>,
+        work: impl FnOnce(&mut Conversation, Now) + Send + 'static,
+    ) -> Result<Box<Conversation>, End> {
+        let timed = move || {
+            work(&mut conversation, clock::now());
+            conversation.settle(clock::now());
+            conversation
+        };
+        if !self.blocks {
+            return Ok(timed());
         }
-        let done = tokio::task::spawn_blocking(move || work(clock::now()));
+        let done = tokio::task::spawn_blocking(timed);
         done.await
             .map_err(|error| End::Because(format!("the request could not be handled: {error}")))
     }
+}
 
-    async fn pause(&mut self, time: Duration) -> Result<(), End> {
-        tokio::select! {
-            () = tokio::time::sleep(time) => Ok(()),
-            () = self.frames.gone() => Err(End::Gone),
-        }
+/// The result of `work`, or `None` at the deadline.
+async fn until<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), work).await.ok(),
+        None => Some(work.await),
     }
 }
 
 /// Cuts what comes from the socket into frames.
-struct Frames<'a> {
-    reader: ReadHalf<'a>,
+struct Frames<R> {
+    reader: R,
     buffer: BytesMut,
     /// The last large frame: its room is taken again for the next when nothing else holds on to it.
     last: Bytes,
-    limit: usize,
 }
 
-impl Frames<'_> {
+impl<R: AsyncRead + Unpin> Frames<R> {
     /// The next frame without its length; `None` when the client has ended the connection between two.
-    async fn next(&mut self) -> Result<Option<Bytes>, End> {
+    async fn next(&mut self, limit: FrameLimit) -> Result<Option<Bytes>, End> {
         while self.buffer.len() < 4 {
             self.buffer.reserve(READ_AHEAD);
             if self.reader.read_buf(&mut self.buffer).await? == 0 {
@@ -202,7 +230,8 @@ impl Frames<'_> {
                 };
             }
         }
-        let length = self.length()?;
+        let start = self.buffer.first_chunk().copied().unwrap_or_default();
+        let length = limit.check(start).map_err(End::Because)?;
         self.buffer.advance(4);
         if length <= READ_AHEAD {
             while self.buffer.len() < length {
@@ -233,28 +262,6 @@ impl Frames<'_> {
         Ok(Some(frame))
     }
 
-    fn length(&self) -> Result<usize, End> {
-        let start: [u8; 4] = self.buffer.first_chunk().copied().unwrap_or_default();
-        if start.starts_with(&[0x16, 0x03]) {
-            return Err(End::Because(
-                "it speaks TLS, and this port does not".to_owned(),
-            ));
-        }
-        if [*b"GET ", *b"POST", *b"PUT ", *b"HEAD"].contains(&start) {
-            return Err(End::Because(
-                "it speaks HTTP, and this is a Kafka broker".to_owned(),
-            ));
-        }
-        let length = i32::from_be_bytes(start);
-        match usize::try_from(length) {
-            Ok(length) if length <= self.limit => Ok(length),
-            _ => Err(End::Because(format!(
-                "a request of {length} bytes; from 0 to {} are allowed (socket.request.max.bytes)",
-                self.limit
-            ))),
-        }
-    }
-
     /// Completes when the client has gone, reading a little ahead to see that.
     async fn gone(&mut self) {
         while self.buffer.len() < READ_AHEAD {
@@ -269,9 +276,8 @@ impl Frames<'_> {
     }
 }
 
-/// Writes all segments of a frame, gathered.
-async fn write(writer: &mut WriteHalf<'_>, frame: Frame) -> io::Result<()> {
-    let mut rest = VecDeque::from(frame.into_segments());
+/// Writes all segments, gathered.
+async fn write<W: AsyncWrite + Unpin>(writer: &mut W, mut rest: VecDeque<Bytes>) -> io::Result<()> {
     while !rest.is_empty() {
         let slices: Vec<IoSlice<'_>> = rest
             .iter()
@@ -291,5 +297,6 @@ async fn write(writer: &mut WriteHalf<'_>, frame: Frame) -> io::Result<()> {
             rest.pop_front();
         }
     }
-    Ok(())
+    // What TLS has buffered.
+    writer.flush().await
 }

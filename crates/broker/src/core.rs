@@ -1,30 +1,41 @@
 //! The broker without its sockets: topics, groups and identifiers, and what the APIs do to them.
 //!
 //! # Locks
-//! Always taken in this order, and none is ever held across an await:
+//! Always taken in this order, after that of a cluster's controller, and none is ever held while an answer is parked:
 //! 1. `groups`, one for all groups;
 //! 2. `topics`, read for lookups, written when topics come and go;
 //! 3. one lock per partition's log, never two at once;
-//! 4. `ids` and `producer_ids`, held for a draw.
+//! 4. `ids`, `producer_ids` and `pushes`, held for a draw or a push, and those inside `security`.
 //!
 //! Checking a batch, reading from files and encoding happen outside all of them.
 
+mod member;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Instant;
 
+use bytes::Bytes;
 use ottla_protocol::records::Record;
 use ottla_protocol::{ErrorCode, Str, Uuid};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Notify, oneshot};
 
+use crate::bell::Slot;
+use crate::cluster::controller::Controller;
+use crate::cluster::image::{Host, Layout, PartitionId};
 use crate::config::{BrokerConfig, EventSink, Settings, TOPIC_KEYS, Values};
 use crate::error::BrokerError;
 use crate::fault::Faults;
 use crate::group::{GroupConfig, Groups, Reply, Stored};
 use crate::ids::Ids;
+use crate::now::Now;
+use crate::security::Security;
 use crate::storage::batch;
 use crate::storage::folder::Folder;
 use crate::storage::log::Log;
+use crate::storage::replica::Replica;
+use crate::telemetry::Pushes;
 use crate::topics::{OFFSETS_TOPIC, Topic, Topics, check_name};
 
 /// More partitions than this would be a mistake, and a costly one.
@@ -34,30 +45,50 @@ const PRODUCER_ID_BLOCK: i64 = 1000;
 const OFFSETS_IN_MEMORY: [(&str, &str); 2] =
     [("segment.bytes", "1048576"), ("retention.bytes", "8388608")];
 
-/// What time it is: `instant` for durations, `unix_ms` for timestamps.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Now {
-    pub(crate) instant: Instant,
-    pub(crate) unix_ms: i64,
+/// The number of a broker that is the only one of its cluster.
+pub(crate) const ONLY_NODE: i32 = 1;
+
+/// Where the group coordinator puts the answer to one request.
+pub(crate) type Ticket = Arc<Slot<Reply>>;
+
+/// What the nodes of a cluster have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub(crate) security: Arc<Security>,
+    pub(crate) faults: Arc<Faults>,
+    /// `None`: the node draws one, or finds it in its folder.
+    pub(crate) cluster_id: Option<String>,
 }
 
-/// The broker as clients see it.
+/// A node's part in a cluster of several.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
-    pub(crate) id: i32,
-    pub(crate) host: Str,
-    pub(crate) port: i32,
+pub(crate) struct Membership {
+    pub(crate) node: i32,
+    pub(crate) controller: Arc<Controller>,
+    /// Woken when a partition has something for its followers.
+    pub(crate) replication: Waker,
 }
 
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) settings: Settings,
-    pub(crate) node: Node,
+    pub(crate) node: i32,
+    /// By the index of the listener.
+    pub(crate) addresses: Host,
+    pub(crate) security: Arc<Security>,
+    /// `None`: this is the only node.
+    membership: Option<Membership>,
+    /// Partitions with something for their followers.
+    grown: Arc<Mutex<BTreeSet<PartitionId>>>,
     pub(crate) cluster_id: Str,
     pub(crate) faults: Faults,
+    /// Those that strike whichever node comes first.
+    pub(crate) shared_faults: Arc<Faults>,
+    pub(crate) pushes: Mutex<Pushes>,
     pub(crate) events: EventSink,
-    groups: Mutex<Groups<oneshot::Sender<Reply>>>,
-    groups_changed: Notify,
+    groups: Mutex<Groups<Ticket>>,
+    /// Woken when [`Core::next_timeout`] has changed.
+    timer: Waker,
     topics: RwLock<Topics>,
     ids: Mutex<Ids>,
     producer_ids: Mutex<ProducerIds>,
@@ -91,22 +122,32 @@ impl TopicError {
 }
 
 impl Core {
-    /// Reads the data folder, if there is one, and makes the topics of `config`. `seed` is where identifiers come from.
+    /// Reads the data folder, if there is one. `seed` is where identifiers come from;
+    /// `timer` is woken when [`Core::next_timeout`] has changed.
     pub(crate) fn open(
         config: &BrokerConfig,
         settings: Settings,
-        node: Node,
+        addresses: Host,
+        shared: Shared,
         seed: u64,
+        timer: Waker,
+        membership: Option<Membership>,
     ) -> Result<Self, BrokerError> {
+        let node = membership.as_ref().map_or(ONLY_NODE, |it| it.node);
         let mut ids = Ids::new(seed);
         let new_cluster_id = ids.uuid();
         let (folder, cluster_id) = match &config.data_dir {
             Some(root) => {
                 let (folder, cluster_id) =
-                    Folder::open(root.clone(), node.id, new_cluster_id, ids.uuid())?;
+                    Folder::open(root.clone(), node, new_cluster_id, ids.uuid())?;
                 (Some(folder), cluster_id)
             }
-            None => (None, new_cluster_id.to_string()),
+            None => (
+                None,
+                shared
+                    .cluster_id
+                    .unwrap_or_else(|| new_cluster_id.to_string()),
+            ),
         };
         let group_config = GroupConfig {
             initial_rebalance_delay: settings.initial_rebalance_delay,
@@ -116,11 +157,17 @@ impl Core {
         let mut core = Self {
             settings,
             node,
+            addresses,
+            security: shared.security,
+            membership,
+            grown: Arc::default(),
             cluster_id: cluster_id.into(),
             faults: Faults::default(),
+            shared_faults: shared.faults,
+            pushes: Mutex::default(),
             events: config.events.clone(),
             groups: Mutex::new(Groups::new(group_config, Ids::new(ids.next()))),
-            groups_changed: Notify::new(),
+            timer,
             topics: RwLock::default(),
             ids: Mutex::new(ids),
             producer_ids: Mutex::new(ProducerIds {
@@ -130,14 +177,17 @@ impl Core {
             folder,
         };
         core.recover()?;
-        for (name, partitions) in &config.topics {
-            core.make_configured(name, *partitions)?;
-        }
         Ok(core)
     }
 
+    /// Makes the topics that the configuration names.
+    pub(crate) fn make_topics(&self, config: &BrokerConfig) -> Result<(), BrokerError> {
+        let mut topics = config.topics.iter();
+        topics.try_for_each(|(name, partitions)| self.make_configured(name, *partitions))
+    }
+
     fn make_configured(&self, name: &str, partitions: i32) -> Result<(), BrokerError> {
-        match self.create_topic(name, partitions, Values::default(), false) {
+        match self.create_topic(name, &Layout::of(partitions), Values::default(), false) {
             Err(error) if error.code != ErrorCode::TOPIC_ALREADY_EXISTS => Err(
                 BrokerError::Config(format!("topic \"{name}\": {}", error.message)),
             ),
@@ -159,7 +209,7 @@ impl Core {
                 let log = Log::open(&dir, config, &self.events)?;
                 next_producer_id =
                     next_producer_id.max(log.highest_producer_id().map_or(0, |id| id + 1));
-                partitions.push(Arc::new(Mutex::new(log)));
+                partitions.push(Arc::new(Mutex::new(Replica::new(self.node, log))));
             }
             topics.insert(Topic {
                 name: name.into(),
@@ -175,7 +225,7 @@ impl Core {
         if let Some(offsets) = topics.by_name(OFFSETS_TOPIC).cloned() {
             let groups = self.groups.get_mut();
             for log in &offsets.partitions {
-                recover_offsets(&mut log.lock(), groups).map_err(|what| {
+                recover_offsets(log.lock().log(), groups).map_err(|what| {
                     BrokerError::Config(format!(
                         "committed offsets in {OFFSETS_TOPIC} cannot be read back: {what}"
                     ))
@@ -226,13 +276,17 @@ impl Core {
     pub(crate) fn create_topic(
         &self,
         name: &str,
-        partitions: i32,
+        layout: &Layout,
         values: Values,
         validate_only: bool,
     ) -> Result<Arc<Topic>, TopicError> {
         check_name(name)
             .map_err(|what| TopicError::new(ErrorCode::INVALID_TOPIC_EXCEPTION, what))?;
+        let partitions = layout.partitions;
         check_partitions(partitions)?;
+        if let Some(membership) = &self.membership {
+            return self.create_in_cluster(membership, name, layout, values, validate_only);
+        }
         let mut topics = self.topics.write();
         if topics.by_name(name).is_some() {
             let message = format!("topic \"{name}\" is there already");
@@ -262,13 +316,45 @@ impl Core {
         Ok(topic)
     }
 
-    /// Adds partitions until there are `count`, or with `validate_only` says whether that could be done.
+    fn create_in_cluster(
+        &self,
+        membership: &Membership,
+        name: &str,
+        layout: &Layout,
+        values: Values,
+        validate_only: bool,
+    ) -> Result<Arc<Topic>, TopicError> {
+        if let Some(other) = self.topics.read().colliding(name) {
+            let message = format!(
+                "topic \"{name}\" collides with \"{other}\": \".\" and \"_\" count as the same"
+            );
+            return Err(TopicError::new(ErrorCode::INVALID_TOPIC_EXCEPTION, message));
+        }
+        let unclean = self.settings.log_config(&values).unclean_elections;
+        let controller = &membership.controller;
+        let id = controller
+            .create_topic(name, layout, values.clone(), unclean, validate_only)
+            .map_err(|(code, message)| TopicError::new(code, message))?;
+        if validate_only {
+            return Ok(Arc::new(Topic {
+                name: name.to_owned().into(),
+                id,
+                values,
+                partitions: Vec::new(),
+            }));
+        }
+        self.topic(name)
+            .map_err(|code| TopicError::new(code, "it was deleted at once"))
+    }
+
+    /// Adds partitions until there are as many as `layout` says, or with `validate_only` says whether that could be done.
     pub(crate) fn add_partitions(
         &self,
         name: &str,
-        count: i32,
+        layout: &Layout,
         validate_only: bool,
     ) -> Result<(), TopicError> {
+        let count = layout.partitions;
         let mut topics = self.topics.write();
         let topic = topics
             .by_name(name)
@@ -282,6 +368,11 @@ impl Core {
         check_partitions(count)?;
         if validate_only {
             return Ok(());
+        }
+        if let Some(membership) = &self.membership {
+            drop(topics);
+            let added = membership.controller.add_partitions(name, layout);
+            return added.map_err(|(code, message)| TopicError::new(code, message));
         }
         let mut partitions = topic.partitions.clone();
         partitions.extend(
@@ -304,6 +395,16 @@ impl Core {
                 format!("{OFFSETS_TOPIC} holds the committed offsets and cannot be deleted");
             return Err(TopicError::new(ErrorCode::INVALID_REQUEST, message));
         }
+        if let Some(membership) = &self.membership {
+            return match membership.controller.delete_topic(name, now) {
+                Ok(()) => Ok(()),
+                Err(_) => Err(unknown_topic(name)),
+            };
+        }
+        self.delete_own_topic(name, now)
+    }
+
+    fn delete_own_topic(&self, name: &str, now: Now) -> Result<(), TopicError> {
         {
             let mut topics = self.topics.write();
             let topic = topics.remove(name).ok_or_else(|| unknown_topic(name))?;
@@ -337,17 +438,18 @@ impl Core {
         &self,
         topic: &Topic,
         indexes: std::ops::Range<i32>,
-    ) -> Result<Vec<Arc<Mutex<Log>>>, BrokerError> {
+    ) -> Result<Vec<Arc<Mutex<Replica>>>, BrokerError> {
         let config = self.settings.log_config(&topic.values);
         let open = |index| {
-            Ok(Arc::new(Mutex::new(match &self.folder {
+            let log = match &self.folder {
                 Some(folder) => Log::open(
                     &folder.partition(&topic.name, topic.id, index)?,
                     config,
                     &self.events,
                 )?,
                 None => Log::in_memory(config),
-            })))
+            };
+            Ok(Arc::new(Mutex::new(Replica::new(self.node, log))))
         };
         indexes.map(open).collect()
     }
@@ -362,11 +464,24 @@ impl Core {
             .map_err(|cause| TopicError::storage(&cause))
     }
 
+    /// An id that nobody else has.
+    pub(crate) fn new_uuid(&self) -> Uuid {
+        self.ids.lock().uuid()
+    }
+
     // Producers.
 
     /// A producer id nobody else has, nor will have after a restart.
     pub(crate) fn new_producer_id(&self) -> Result<i64, ErrorCode> {
         let mut ids = self.producer_ids.lock();
+        if let Some(membership) = self
+            .membership
+            .as_ref()
+            .filter(|_| ids.next >= ids.reserved_below)
+        {
+            let block = membership.controller.producer_ids();
+            (ids.next, ids.reserved_below) = (block.start, block.end);
+        }
         if ids.next >= ids.reserved_below {
             let Some(reserved_below) = ids.next.checked_add(PRODUCER_ID_BLOCK) else {
                 self.events.say(format_args!("no producer id is left"));
@@ -391,10 +506,7 @@ impl Core {
     // Groups.
 
     /// Runs `act` on the group coordinator, then hands out the answers that became due and has the timer looked at.
-    pub(crate) fn with_groups<R>(
-        &self,
-        act: impl FnOnce(&mut Groups<oneshot::Sender<Reply>>) -> R,
-    ) -> R {
+    pub(crate) fn with_groups<R>(&self, act: impl FnOnce(&mut Groups<Ticket>) -> R) -> R {
         let mut groups = self.groups.lock();
         let before = groups.next_timeout();
         let result = act(&mut groups);
@@ -402,11 +514,10 @@ impl Core {
         let is_sooner = groups.next_timeout() != before;
         drop(groups);
         if is_sooner {
-            self.groups_changed.notify_one();
+            self.timer.wake_by_ref();
         }
         for (ticket, reply) in replies {
-            // Whoever asked may be gone.
-            let _ = ticket.send(reply);
+            ticket.put(reply);
         }
         result
     }
@@ -421,15 +532,10 @@ impl Core {
         self.with_groups(|groups| groups.handle_timeout(now.instant));
     }
 
-    /// Completes when [`Core::next_timeout`] has changed.
-    pub(crate) async fn timeout_changed(&self) {
-        self.groups_changed.notified().await;
-    }
-
     /// Commits or forgets offsets: first in the offsets topic, then in the groups.
     pub(crate) fn store(
         &self,
-        groups: &mut Groups<oneshot::Sender<Reply>>,
+        groups: &mut Groups<Ticket>,
         stored: Vec<Stored>,
         now: Now,
     ) -> Result<(), ErrorCode> {
@@ -449,12 +555,19 @@ impl Core {
         let topic = self
             .offsets_topic()
             .map_err(|error| failed(&error.message))?;
-        let batch = batch::of_records(&records, now.unix_ms).map_err(|cause| failed(&cause))?;
-        topic
-            .partition(0)?
-            .lock()
-            .append(&batch)
-            .map_err(|refusal| failed(&refusal.message))?;
+        let mut by_partition: BTreeMap<i32, Vec<(Bytes, Option<Bytes>)>> = BTreeMap::new();
+        for (stored, record) in stored.iter().zip(records) {
+            let partition = offsets_partition(&stored.group, topic.partitions.len());
+            by_partition.entry(partition).or_default().push(record);
+        }
+        for (partition, records) in by_partition {
+            let batch = batch::of_records(&records, now.unix_ms).map_err(|cause| failed(&cause))?;
+            let appended = topic.partition(partition)?.lock().append(&batch, None);
+            appended.map_err(|refusal| match refusal.code {
+                ErrorCode::NOT_LEADER_OR_FOLLOWER => ErrorCode::NOT_COORDINATOR,
+                _ => failed(&refusal.message),
+            })?;
+        }
         for Stored {
             group,
             topic,
@@ -482,7 +595,8 @@ impl Core {
                     .map_err(|what| TopicError::new(ErrorCode::INVALID_CONFIG, what))?;
             }
         }
-        match self.create_topic(OFFSETS_TOPIC, 1, values, false) {
+        let layout = Layout::of(self.offsets_partitions());
+        match self.create_topic(OFFSETS_TOPIC, &layout, values, false) {
             Err(error) if error.code == ErrorCode::TOPIC_ALREADY_EXISTS => self
                 .topic(OFFSETS_TOPIC)
                 .map_err(|code| TopicError::new(code, "it was there a moment ago")),
@@ -491,14 +605,11 @@ impl Core {
     }
 }
 
-fn recover_offsets(
-    log: &mut Log,
-    groups: &mut Groups<oneshot::Sender<Reply>>,
-) -> Result<(), String> {
+fn recover_offsets(log: &mut Log, groups: &mut Groups<Ticket>) -> Result<(), String> {
     const STEP: usize = 1 << 20;
     let mut offset = log.bounds().start;
     while let Some(span) = log
-        .read(offset, STEP, true)
+        .read(offset, STEP, true, None)
         .map_err(|cause| cause.to_string())?
         .and_then(|read| read.span)
     {
@@ -524,6 +635,16 @@ fn recover_offsets(
         })?;
     }
     Ok(())
+}
+
+/// The partition of the offsets topic that keeps a group's offsets, and whose leader coordinates it. As in Kafka: by the
+/// hash that Java has of a text.
+fn offsets_partition(group: &str, partitions: usize) -> i32 {
+    let hash = group.encode_utf16().fold(0_i32, |hash, unit| {
+        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+    });
+    let partitions = u32::try_from(partitions).unwrap_or(1).max(1);
+    (hash.checked_abs().unwrap_or(0) as u32 % partitions) as i32
 }
 
 fn check_partitions(count: i32) -> Result<(), TopicError> {

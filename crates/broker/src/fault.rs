@@ -23,6 +23,14 @@ pub enum Fault {
     Silence,
     /// The broker applies the request, and closes the connection after this number of bytes of the response's frame.
     CutAfter(usize),
+    /// The broker neither applies nor answers the request, nor what comes after it; the connection stays open.
+    Hang,
+    /// The broker keeps the client away for this time, and says so where the response has a place for it.
+    Throttle(Duration),
+    /// The broker sends the response twice.
+    Twice,
+    /// The broker sends the response under the correlation id of another request.
+    WrongCorrelationId,
 }
 
 /// The pending faults per API, in the order of the calls.

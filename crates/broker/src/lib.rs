@@ -1,27 +1,45 @@
-//! The embedded broker: one node that speaks Kafka's protocol, and keeps its logs in memory or in a folder.
+//! The embedded broker: one node or several that speak Kafka's protocol, and keep their logs in memory or, one node, in a
+//! folder.
 //!
 //! * [`Broker`] is the shell: a tokio listener and a task per [`connection`], which are the only users of sockets and of
-//!   the [`clock`].
-//! * [`core`] is the broker without them; [`api`] has one file per API.
+//!   the [`clock`]. [`node`] is the same broker without them, for simulations.
+//! * [`core`] is what both share; [`conversation`] one connection as a state machine; [`api`] has one file per API.
+//! * [`cluster`] is what several nodes share, as Kafka's metadata log is: leaders, who is in sync, who copies from whom.
+//! * [`security`] decides who may connect, and what they may do: TLS, SASL, ACLs, quotas.
 //! * [`group`] is the group coordinator, a state machine; [`storage`] the partitions' logs, in Kafka's segment format.
-//! * [`fault`] injects faults for tests.
+//! * [`fault`] injects faults for tests; [`telemetry`] keeps the metrics that clients push.
 //!
-//! It has no replicas, transactions, compaction, retention by time, TLS, SASL or ACLs, and ApiVersions does not advertise them.
+//! It has no transactions, compaction or retention by time, and ApiVersions does not advertise them.
 
 mod api;
+mod bell;
 mod clock;
+mod cluster;
 mod config;
 mod connection;
+mod conversation;
 mod core;
+mod door;
 mod error;
 mod fault;
 mod group;
+mod handshake;
 mod ids;
+pub mod node;
+mod now;
+mod security;
 mod server;
 mod storage;
+mod telemetry;
 mod topics;
 
 pub use config::{BROKER_KEYS, BrokerConfig, EventSink, Key, TOPIC_KEYS, ValueType};
 pub use error::BrokerError;
 pub use fault::Fault;
-pub use server::Broker;
+pub use security::certificates::{Authority, Issued};
+pub use security::listener::{ClientAuth, ListenerConfig, SecurityProtocol};
+pub use security::sasl::Mechanism;
+pub use security::secret::Secret;
+pub use security::settings::{SecuritySettings, TlsFiles, TokenKeys};
+pub use server::{Broker, OpenListener};
+pub use telemetry::Push;

@@ -1,4 +1,4 @@
-//! The topics of the broker and their partitions' logs.
+//! The topics of a node and its replicas of their partitions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::config::Values;
-use crate::storage::log::Log;
+use crate::storage::replica::Replica;
 
 /// The topic that committed offsets are written to.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
@@ -19,7 +19,7 @@ pub(crate) struct Topic {
     pub(crate) name: Str,
     pub(crate) id: Uuid,
     pub(crate) values: Values,
-    pub(crate) partitions: Vec<Arc<Mutex<Log>>>,
+    pub(crate) partitions: Vec<Arc<Mutex<Replica>>>,
 }
 
 impl Topic {
@@ -27,8 +27,8 @@ impl Topic {
         &*self.name == OFFSETS_TOPIC
     }
 
-    /// The log of a partition.
-    pub(crate) fn partition(&self, index: i32) -> Result<&Mutex<Log>, ErrorCode> {
+    /// The node's replica of a partition.
+    pub(crate) fn partition(&self, index: i32) -> Result<&Mutex<Replica>, ErrorCode> {
         let found = usize::try_from(index)
             .ok()
             .and_then(|index| self.partitions.get(index));

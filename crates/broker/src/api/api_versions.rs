@@ -4,9 +4,9 @@
 
 use ottla_protocol::messages::api_versions_response::ApiVersion;
 use ottla_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
-use ottla_protocol::{ErrorCode, Frame, Versions, header};
+use ottla_protocol::{ApiKey, ErrorCode, Versions};
 
-use super::{ADVERTISED, Api, Cx, Outcome};
+use super::{ADVERTISED, Answered, Api, Cx, Outcome};
 
 impl Api for ApiVersionsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 4 };
@@ -19,33 +19,41 @@ impl Api for ApiVersionsRequest {
         {
             return Outcome::Answer(self.refuse(cx.version, ErrorCode::INVALID_REQUEST));
         }
+        cx.client.session.lock().versions_told();
         Outcome::Answer(ApiVersionsResponse {
-            api_keys: keys(),
+            api_keys: keys(cx.core.settings.telemetry.is_on()),
             ..Default::default()
         })
     }
 
-    fn answer_unknown_version(_version: i16, correlation_id: i32) -> Outcome<Frame> {
+    fn answer_unknown_version(_version: i16, correlation_id: i32) -> Outcome<Answered> {
         let answer = ApiVersionsResponse {
             error_code: ErrorCode::UNSUPPORTED_VERSION.0,
-            api_keys: keys(),
+            // A client asks again, and then gets all.
+            api_keys: keys(false),
             ..Default::default()
         };
-        match header::encode_response(&answer, 0, correlation_id) {
-            Ok(frame) => Outcome::Answer(frame),
-            Err(error) => Outcome::Close(error.to_string()),
-        }
+        Outcome::Answer(Answered::new(answer, 0, correlation_id))
     }
 }
 
-fn keys() -> Vec<ApiVersion> {
-    let key = |(api, versions): &(ottla_protocol::ApiKey, Versions)| ApiVersion {
+/// The APIs of telemetry are named only where it is wanted, as in Kafka.
+fn keys(telemetry: bool) -> Vec<ApiVersion> {
+    let is_named = |api: ApiKey| {
+        telemetry
+            || !matches!(
+                api,
+                ApiKey::GetTelemetrySubscriptions | ApiKey::PushTelemetry
+            )
+    };
+    let key = |(api, versions): &(ApiKey, Versions)| ApiVersion {
         api_key: api.as_i16(),
         min_version: versions.min,
         max_version: versions.max,
         ..Default::default()
     };
-    ADVERTISED.iter().map(key).collect()
+    let named = ADVERTISED.iter().filter(|(api, _)| is_named(*api));
+    named.map(key).collect()
 }
 
 /// Letters and digits with dots and dashes between them.

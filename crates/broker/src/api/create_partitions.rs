@@ -5,26 +5,42 @@ use ottla_protocol::messages::create_partitions_response::CreatePartitionsTopicR
 use ottla_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
+use super::create_topics::wrong_replicas;
 use super::{Api, Cx, Outcome};
+use crate::cluster::image::Layout;
 use crate::core::TopicError;
+use crate::security::acl::{Operation, Resource};
 
 impl Api for CreatePartitionsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 3 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<CreatePartitionsResponse> {
+        let nodes: Vec<i32> = cx.core.hosts().into_iter().map(|(id, _)| id).collect();
         let results = self.topics.iter().map(|topic| {
-            let node = cx.core.node.id;
-            let added = check_assignments(
-                topic,
-                node,
-                cx.core
-                    .topic(&topic.name)
-                    .map_or(0, |topic| topic.partitions.len()),
-            )
-            .and_then(|()| {
-                cx.core
-                    .add_partitions(&topic.name, topic.count, self.validate_only)
-            });
+            let allowed = cx.check(Operation::Alter, Resource::topic(&topic.name));
+            let allowed = allowed.map_err(|code| TopicError::new(code, "Authorization failed."));
+            let added = allowed
+                .and_then(|()| {
+                    check_assignments(
+                        topic,
+                        &nodes,
+                        cx.core
+                            .topic(&topic.name)
+                            .map_or(0, |topic| topic.partitions.len()),
+                    )
+                })
+                .and_then(|()| {
+                    let assignments = topic.assignments.as_ref().map(|assignments| {
+                        let replicas = assignments.iter().map(|it| it.broker_ids.to_vec());
+                        replicas.collect()
+                    });
+                    let layout = Layout {
+                        assignments,
+                        ..Layout::of(topic.count)
+                    };
+                    cx.core
+                        .add_partitions(&topic.name, &layout, self.validate_only)
+                });
             result(topic, added)
         });
         Outcome::Answer(CreatePartitionsResponse {
@@ -36,7 +52,7 @@ impl Api for CreatePartitionsRequest {
 
 fn check_assignments(
     asked: &CreatePartitionsTopic,
-    node: i32,
+    nodes: &[i32],
     present: usize,
 ) -> Result<(), TopicError> {
     let Some(assignments) = &asked.assignments else {
@@ -55,16 +71,11 @@ fn check_assignments(
             message,
         ));
     }
-    if assignments
-        .iter()
-        .any(|assigned| *assigned.broker_ids != [node])
-    {
-        let message = format!(
-            "each partition must be assigned to broker {node} alone, the only one there is"
-        );
+    let mut replicas = assignments.iter().map(|assigned| &*assigned.broker_ids);
+    if let Some(wrong) = replicas.find_map(|replicas| wrong_replicas(replicas, nodes)) {
         return Err(TopicError::new(
             ErrorCode::INVALID_REPLICA_ASSIGNMENT,
-            message,
+            wrong,
         ));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! CreateTopics, versions 2 to 7: names, counts and settings are checked as Kafka does; there is one node to put replicas on.
+//! CreateTopics, versions 2 to 7: names, counts and settings are checked as Kafka does.
 
 use std::sync::Arc;
 
@@ -11,8 +11,10 @@ use ottla_protocol::{ErrorCode, Str, Versions};
 use rustc_hash::FxHashMap;
 
 use super::{Api, Cx, Outcome};
+use crate::cluster::image::Layout;
 use crate::config::{TOPIC_KEYS, Values};
 use crate::core::TopicError;
+use crate::security::acl::{Operation, Resource};
 use crate::topics::Topic;
 
 /// From here on counts may be left to the broker (KIP-464).
@@ -35,6 +37,9 @@ impl Api for CreateTopicsRequest {
                     ErrorCode::INVALID_REQUEST,
                     format!("topic \"{}\" is asked for twice", topic.name),
                 ))
+            } else if !may_create(cx, &topic.name) {
+                let code = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
+                Err(TopicError::new(code, "Authorization failed."))
             } else {
                 create(cx, topic, self.validate_only)
             };
@@ -50,12 +55,18 @@ impl Api for CreateTopicsRequest {
     }
 }
 
+/// Topics may be created by who may create any, or these.
+pub(super) fn may_create(cx: &Cx<'_>, topic: &str) -> bool {
+    cx.may(Operation::Create, Resource::CLUSTER)
+        || cx.may(Operation::Create, Resource::topic(topic))
+}
+
 fn create(
     cx: &Cx<'_>,
     asked: &CreatableTopic,
     validate_only: bool,
 ) -> Result<Arc<Topic>, TopicError> {
-    let partitions = partitions(cx, asked)?;
+    let layout = layout(cx, asked)?;
     let mut values = Values::default();
     for config in &asked.configs {
         let invalid = |what| TopicError::new(ErrorCode::INVALID_CONFIG, what);
@@ -68,60 +79,97 @@ fn create(
             .map_err(invalid)?;
     }
     cx.core
-        .create_topic(&asked.name, partitions, values, validate_only)
+        .create_topic(&asked.name, &layout, values, validate_only)
 }
 
-/// How many partitions are asked for, by number or by assignment.
-fn partitions(cx: &Cx<'_>, asked: &CreatableTopic) -> Result<i32, TopicError> {
-    let node = cx.core.node.id;
+/// How many partitions and replicas are asked for, by number or by assignment.
+fn layout(cx: &Cx<'_>, asked: &CreatableTopic) -> Result<Layout, TopicError> {
+    let nodes: Vec<i32> = cx.core.hosts().into_iter().map(|(id, _)| id).collect();
     if !asked.assignments.is_empty() {
         if asked.num_partitions != -1 || asked.replication_factor != -1 {
             let message = "with an assignment neither a partition count nor a replication factor can be given";
             return Err(TopicError::new(ErrorCode::INVALID_REQUEST, message));
         }
-        check_assignments(&asked.assignments, node)?;
-        return Ok(asked.assignments.len() as i32);
+        check_assignments(&asked.assignments, &nodes)?;
+        let mut assignments: Vec<_> = asked.assignments.iter().collect();
+        assignments.sort_unstable_by_key(|assigned| assigned.partition_index);
+        let assignments = assignments
+            .iter()
+            .map(|assigned| assigned.broker_ids.to_vec());
+        return Ok(Layout {
+            partitions: asked.assignments.len() as i32,
+            replication: None,
+            assignments: Some(assignments.collect()),
+        });
     }
     let has_defaults = cx.version >= FIRST_WITH_DEFAULTS;
-    if asked.replication_factor != 1 && !(has_defaults && asked.replication_factor == -1) {
+    let replication = match i32::from(asked.replication_factor) {
+        -1 if has_defaults => None,
+        factor => Some(factor),
+    };
+    let most = nodes.len() as i32;
+    if let Some(factor) = replication.filter(|factor| !(1..=most).contains(factor)) {
         let message = format!(
-            "replication factor {} is not possible with 1 broker",
-            asked.replication_factor
+            "replication factor {factor} is not possible with {most} broker{}",
+            if most == 1 { "" } else { "s" }
         );
         return Err(TopicError::new(
             ErrorCode::INVALID_REPLICATION_FACTOR,
             message,
         ));
     }
-    match asked.num_partitions {
-        -1 if has_defaults => Ok(cx.core.settings.default_partitions),
-        count => Ok(count),
-    }
+    let partitions = match asked.num_partitions {
+        -1 if has_defaults => cx.core.settings.default_partitions,
+        count => count,
+    };
+    Ok(Layout {
+        replication,
+        ..Layout::of(partitions)
+    })
 }
 
 fn check_assignments(
     assignments: &[CreatableReplicaAssignment],
-    node: i32,
+    nodes: &[i32],
 ) -> Result<(), TopicError> {
     let mut indexes: Vec<i32> = assignments
         .iter()
         .map(|assigned| assigned.partition_index)
         .collect();
     indexes.sort_unstable();
-    let wrong = if !indexes.iter().copied().eq(0..assignments.len() as i32) {
-        "partitions must be numbered from 0 without gaps".to_owned()
-    } else if assignments
-        .iter()
-        .any(|assigned| *assigned.broker_ids != [node])
-    {
-        format!("each partition must be assigned to broker {node} alone, the only one there is")
+    let wrong = if indexes.iter().copied().eq(0..assignments.len() as i32) {
+        let mut assigned = assignments.iter().map(|assigned| &*assigned.broker_ids);
+        assigned.find_map(|replicas| wrong_replicas(replicas, nodes))
     } else {
-        return Ok(());
+        Some("partitions must be numbered from 0 without gaps".to_owned())
     };
-    Err(TopicError::new(
-        ErrorCode::INVALID_REPLICA_ASSIGNMENT,
-        wrong,
-    ))
+    match wrong {
+        None => Ok(()),
+        Some(wrong) => Err(TopicError::new(
+            ErrorCode::INVALID_REPLICA_ASSIGNMENT,
+            wrong,
+        )),
+    }
+}
+
+/// What is wrong with the replicas of a partition.
+pub(super) fn wrong_replicas(replicas: &[i32], nodes: &[i32]) -> Option<String> {
+    if let [node] = nodes {
+        return (*replicas != [*node]).then(|| {
+            format!("each partition must be assigned to broker {node} alone, the only one there is")
+        });
+    }
+    let is_twice =
+        |(index, node): (usize, &i32)| replicas.iter().skip(index + 1).any(|it| it == node);
+    if replicas.is_empty() {
+        Some("each partition must be assigned to a broker".to_owned())
+    } else if let Some(unknown) = replicas.iter().find(|node| !nodes.contains(node)) {
+        Some(format!("there is no broker {unknown}"))
+    } else if replicas.iter().enumerate().any(is_twice) {
+        Some("a partition is assigned to a broker twice".to_owned())
+    } else {
+        None
+    }
 }
 
 fn found(
@@ -135,13 +183,17 @@ fn found(
         topic_id: topic.id,
         ..Default::default()
     };
-    if cx.version >= FIRST_DESCRIBING {
+    if !cx.may(Operation::DescribeConfigs, Resource::topic(&asked.name)) {
+        answer.topic_config_error_code = ErrorCode::TOPIC_AUTHORIZATION_FAILED.0;
+    } else if cx.version >= FIRST_DESCRIBING {
         answer.num_partitions = if validate_only {
-            partitions(cx, asked).unwrap_or(-1)
+            layout(cx, asked).map_or(-1, |layout| layout.partitions)
         } else {
             topic.partitions.len() as i32
         };
-        answer.replication_factor = 1;
+        let replicas = topic.partitions.first();
+        let replicas = replicas.map_or(1, |it| it.lock().standing().replicas.len());
+        answer.replication_factor = i16::try_from(replicas).unwrap_or(i16::MAX);
         let rows = cx.core.settings.topic_rows(&topic.values);
         let rows = rows.map(|(key, value, source)| CreatableTopicConfigs {
             name: Str::from_static(key.name),

@@ -6,6 +6,7 @@ use ottla_protocol::{ErrorCode, Str, Versions};
 
 use super::{Api, Cx, Outcome};
 use crate::group::Stored;
+use crate::security::acl::Operation;
 
 impl Api for DeleteGroupsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 3 };
@@ -27,6 +28,7 @@ impl Api for DeleteGroupsRequest {
 }
 
 fn delete(cx: &Cx<'_>, group: &str) -> Result<(), ErrorCode> {
+    cx.check_group(Operation::Delete, group)?;
     cx.core.with_groups(|groups| {
         let offsets = groups.delete(group)?;
         let forgotten = offsets.topics().flat_map(|(topic, partitions)| {

@@ -7,6 +7,7 @@ use ottla_protocol::{ErrorCode, Uuid, Versions};
 
 use super::{Api, Cx, Outcome};
 use crate::core::TopicError;
+use crate::security::acl::{Operation, Resource};
 
 const FIRST_BY_ID: i16 = 6;
 
@@ -50,14 +51,24 @@ fn respond(
 
 /// Deletes what is asked for, and fills in whichever of name and id was left out.
 fn delete(cx: &Cx<'_>, asked: &mut DeleteTopicState) -> Result<(), TopicError> {
+    let refused = |code: ErrorCode| TopicError::new(code, code.name());
+    if let Some(name) = &asked.name {
+        // Before anything is said about whether there is such a topic.
+        cx.check(Operation::Delete, Resource::topic(name))
+            .map_err(refused)?;
+    }
     let topic = match (&asked.name, asked.topic_id) {
         (Some(name), Uuid::ZERO) => cx.core.topic(name),
         (None, id) if id != Uuid::ZERO => cx.core.topic_by_id(id),
         _ => Err(ErrorCode::INVALID_REQUEST),
     };
-    let topic = topic.map_err(|code| TopicError::new(code, code.name()))?;
+    let topic = topic.map_err(refused)?;
+    let deletes = cx.check(Operation::Delete, Resource::topic(&topic.name));
+    if deletes.is_ok() || cx.may(Operation::Describe, Resource::topic(&topic.name)) {
+        asked.name = Some(topic.name.clone());
+    }
+    deletes.map_err(refused)?;
     cx.core.delete_topic(&topic.name, cx.now)?;
-    asked.name = Some(topic.name.clone());
     asked.topic_id = topic.id;
     Ok(())
 }

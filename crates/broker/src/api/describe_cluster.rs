@@ -1,10 +1,11 @@
-//! DescribeCluster, versions 0 to 2 (KIP-700): this node. From version 1 a client says that it talks to a broker.
+//! DescribeCluster, versions 0 to 2 (KIP-700): the nodes that are up. From version 1 a client says that it talks to a broker.
 
 use ottla_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use ottla_protocol::messages::{DescribeClusterRequest, DescribeClusterResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
 use super::{Api, Cx, Outcome, operations};
+use crate::security::acl::{Operation, Resource};
 
 const BROKERS: i8 = 1;
 
@@ -15,23 +16,31 @@ impl Api for DescribeClusterRequest {
         if self.endpoint_type != BROKERS {
             return Outcome::Answer(self.refuse(cx.version, ErrorCode::MISMATCHED_ENDPOINT_TYPE));
         }
-        let node = &cx.core.node;
+        let brokers = cx.nodes().into_iter();
+        let brokers = brokers.map(|(broker_id, address)| DescribeClusterBroker {
+            broker_id,
+            host: address.host,
+            port: address.port,
+            ..Default::default()
+        });
         let is_asked = self.include_cluster_authorized_operations;
         Outcome::Answer(DescribeClusterResponse {
             cluster_id: cx.core.cluster_id.clone(),
-            controller_id: node.id,
-            brokers: vec![DescribeClusterBroker {
-                broker_id: node.id,
-                host: node.host.clone(),
-                port: node.port,
-                ..Default::default()
-            }],
-            cluster_authorized_operations: if is_asked {
-                operations::CLUSTER
-            } else {
-                operations::UNKNOWN
-            },
+            controller_id: cx.core.controller_node(),
+            brokers: brokers.collect(),
+            cluster_authorized_operations: cluster_operations(cx, is_asked),
             ..Default::default()
         })
+    }
+}
+
+/// What the client may do to the cluster, if it asks; one that may not describe it is told nothing.
+pub(super) fn cluster_operations(cx: &Cx<'_>, is_asked: bool) -> i32 {
+    if !is_asked {
+        operations::UNKNOWN
+    } else if cx.may(Operation::Describe, Resource::CLUSTER) {
+        cx.operations(Resource::CLUSTER, operations::CLUSTER)
+    } else {
+        0
     }
 }

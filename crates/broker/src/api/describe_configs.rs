@@ -9,6 +9,7 @@ use ottla_protocol::{ErrorCode, Str, Versions};
 
 use super::{Api, Cx, Outcome};
 use crate::config::{ConfigSource, Key, ValueType};
+use crate::security::acl::{Operation, Resource};
 
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
@@ -46,6 +47,11 @@ fn describe(
         let keys = resource.configuration_keys.as_ref();
         keys.is_none_or(|keys| keys.is_empty() || keys.iter().any(|wanted| **wanted == *key.name))
     };
+    let allowed = match resource.resource_type {
+        TOPIC => cx.check(Operation::DescribeConfigs, Resource::topic(name)),
+        _ => cx.check(Operation::DescribeConfigs, Resource::CLUSTER),
+    };
+    allowed.map_err(|code| (code, code.name().to_owned()))?;
     match resource.resource_type {
         TOPIC => {
             let missing = |code| (code, format!("there is no topic \"{name}\""));
@@ -58,14 +64,14 @@ fn describe(
         }
         // No name: the defaults of all brokers, of which none were changed.
         BROKER if name.is_empty() => Ok(Vec::new()),
-        BROKER if name == cx.core.node.id.to_string() => Ok(settings
+        BROKER if name == cx.core.node.to_string() => Ok(settings
             .broker_rows()
             .filter(|(key, ..)| wanted(key))
             .map(row)
             .collect()),
         BROKER => Err((
             ErrorCode::INVALID_REQUEST,
-            format!("this is broker {}, not \"{name}\"", cx.core.node.id),
+            format!("this is broker {}, not \"{name}\"", cx.core.node),
         )),
         other => Err((
             ErrorCode::INVALID_REQUEST,

@@ -6,6 +6,7 @@ use ottla_protocol::{ErrorCode, Str, Versions};
 
 use super::{Api, Cx, Outcome, operations};
 use crate::group::Description;
+use crate::security::acl::{Operation, Resource};
 
 const FIRST_WITH_NOT_FOUND: i16 = 6;
 
@@ -14,13 +15,17 @@ impl Api for DescribeGroupsRequest {
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<DescribeGroupsResponse> {
         let describe = |group: &Str| {
+            if let Err(code) = cx.check_group(Operation::Describe, group) {
+                return refused(cx.version, group, code);
+            }
             let described = cx.core.with_groups(|groups| groups.describe(group));
             let mut answer = match described {
                 Some(description) => found(group, description),
                 None => missing(cx.version, group),
             };
             if self.include_authorized_operations {
-                answer.authorized_operations = operations::GROUP;
+                answer.authorized_operations =
+                    cx.operations(Resource::group(group), operations::GROUP);
             }
             answer
         };
@@ -50,6 +55,15 @@ fn found(group: &Str, description: Description) -> DescribedGroup {
         protocol_type: description.protocol_type.into(),
         protocol_data: description.protocol.into(),
         members: members.collect(),
+        ..Default::default()
+    }
+}
+
+fn refused(version: i16, group: &Str, code: ErrorCode) -> DescribedGroup {
+    DescribedGroup {
+        error_code: code.0,
+        error_message: (version >= FIRST_WITH_NOT_FOUND).then(|| Str::from_static(code.name())),
+        group_id: group.clone(),
         ..Default::default()
     }
 }

@@ -1,4 +1,4 @@
-//! FindCoordinator, versions 0 to 6: this node, for groups and for transactional ids (which InitProducerId then refuses).
+//! FindCoordinator, versions 0 to 6: the node that leads the partition of a group's offsets, for groups and for transactional ids (which InitProducerId then refuses).
 //!
 //! From version 4 many keys are asked for at once (KIP-699). Share groups' state (key type 2, version 6) is not kept here.
 
@@ -7,7 +7,8 @@ use ottla_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 use ottla_protocol::{ErrorCode, Str, Versions};
 
 use super::{Api, Cx, Outcome};
-use crate::core::Node;
+use crate::cluster::image::Address;
+use crate::security::acl::{Operation, Resource};
 
 const FIRST_BATCHED: i16 = 4;
 const GROUP: i8 = 0;
@@ -20,21 +21,33 @@ impl Api for FindCoordinatorRequest {
         if !matches!(self.key_type, GROUP | TRANSACTION) {
             return Outcome::Answer(self.refuse(cx.version, ErrorCode::INVALID_REQUEST));
         }
-        let Node { id, host, port } = cx.core.node.clone();
         if cx.version < FIRST_BATCHED {
-            return Outcome::Answer(FindCoordinatorResponse {
-                node_id: id,
+            return Outcome::Answer(match find(cx, self.key_type, &self.key) {
+                Ok((node_id, Address { host, port })) => FindCoordinatorResponse {
+                    node_id,
+                    host,
+                    port,
+                    ..Default::default()
+                },
+                Err(code) => self.refuse(cx.version, code),
+            });
+        }
+        let coordinator = |key: &Str| match find(cx, self.key_type, key) {
+            Ok((node_id, Address { host, port })) => Coordinator {
+                key: key.clone(),
+                node_id,
                 host,
                 port,
                 ..Default::default()
-            });
-        }
-        let coordinator = |key: &Str| Coordinator {
-            key: key.clone(),
-            node_id: id,
-            host: host.clone(),
-            port,
-            ..Default::default()
+            },
+            Err(code) => Coordinator {
+                key: key.clone(),
+                node_id: -1,
+                port: -1,
+                error_code: code.0,
+                error_message: Some(Str::from_static(code.name())),
+                ..Default::default()
+            },
         };
         let coordinators = self.coordinator_keys.iter().map(coordinator).collect();
         Outcome::Answer(FindCoordinatorResponse {
@@ -42,4 +55,18 @@ impl Api for FindCoordinatorRequest {
             ..Default::default()
         })
     }
+}
+
+/// The coordinator, for whom it may be told.
+fn find(cx: &Cx<'_>, key_type: i8, key: &str) -> Result<(i32, Address), ErrorCode> {
+    let resource = match key_type {
+        GROUP => Resource::group(key),
+        _ => Resource::transactional_id(key),
+    };
+    cx.check(Operation::Describe, resource)?;
+    let coordinator = cx.core.coordinator(key)?;
+    let mut nodes = cx.nodes().into_iter();
+    nodes
+        .find(|(id, _)| *id == coordinator)
+        .ok_or(ErrorCode::COORDINATOR_NOT_AVAILABLE)
 }

@@ -5,11 +5,15 @@ use ottla_protocol::{ErrorCode, Versions};
 
 use super::{Api, Cx, Outcome};
 use crate::group::AsMember;
+use crate::security::acl::Operation;
 
 impl Api for HeartbeatRequest {
     const HANDLED: Versions = Versions { min: 0, max: 4 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<HeartbeatResponse> {
+        if let Err(code) = cx.check_group(Operation::Read, &self.group_id) {
+            return Outcome::Answer(self.refuse(cx.version, code));
+        }
         let as_member = AsMember {
             id: self.member_id.to_string(),
             instance: self.group_instance_id.as_ref().map(ToString::to_string),

@@ -3,16 +3,17 @@
 //! Version 1 tells the rebalance timeout apart from the session's, 4 gives out ids first (KIP-394), 5 knows static members
 //! (KIP-345), 9 lets a returning leader skip the assignment (KIP-814).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use ottla_protocol::messages::join_group_response::JoinGroupResponseMember;
 use ottla_protocol::messages::{JoinGroupRequest, JoinGroupResponse};
 use ottla_protocol::{Str, Versions};
-use tokio::sync::oneshot;
 
-use super::{Api, Cx, Outcome};
+use super::{Api, Cx, Outcome, from_coordinator};
 use crate::group::{Join, Joined, NotJoined, Protocol, Reply};
+use crate::security::acl::Operation;
 
 const FIRST_WITH_NULL_PROTOCOL: i16 = 7;
 
@@ -21,19 +22,18 @@ impl Api for JoinGroupRequest {
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<JoinGroupResponse> {
         let version = cx.version;
+        if let Err(code) = cx.check_group(Operation::Read, &self.group_id) {
+            return Outcome::Answer(self.refuse(version, code));
+        }
         let join = self.to_join(cx);
-        let (ticket, reply) = oneshot::channel();
+        let ticket = cx.ticket();
         cx.core
-            .with_groups(|groups| groups.join(join, ticket, cx.now.instant));
-        Outcome::Later(Box::pin(async move {
-            match reply.await {
-                Ok(Reply::Join(Ok(joined))) => Outcome::Answer(respond(version, joined)),
-                Ok(Reply::Join(Err(not_joined))) => Outcome::Answer(refused(version, not_joined)),
-                Ok(Reply::Sync(_)) | Err(_) => {
-                    Outcome::Close("the group coordinator stopped".to_owned())
-                }
-            }
-        }))
+            .with_groups(|groups| groups.join(join, Arc::clone(&ticket), cx.now.instant));
+        from_coordinator(ticket, move |reply| match reply {
+            Reply::Join(Ok(joined)) => Some(respond(version, joined)),
+            Reply::Join(Err(not_joined)) => Some(refused(version, not_joined)),
+            Reply::Sync(_) => None,
+        })
     }
 }
 
@@ -54,7 +54,7 @@ impl ToJoin for JoinGroupRequest {
             member: self.member_id.to_string(),
             instance: self.group_instance_id.as_ref().map(ToString::to_string),
             client_id: cx.client_id.as_deref().unwrap_or_default().to_owned(),
-            client_host: format!("/{}", cx.client_host),
+            client_host: format!("/{}", cx.client.host),
             session_timeout: session,
             rebalance_timeout: if cx.version == 0 {
                 session

@@ -6,6 +6,7 @@ use ottla_protocol::messages::{LeaveGroupRequest, LeaveGroupResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
 use super::{Api, Cx, Outcome};
+use crate::security::acl::Operation;
 
 const FIRST_OF_MANY: i16 = 3;
 
@@ -16,6 +17,9 @@ impl Api for LeaveGroupRequest {
         let now = cx.now.instant;
         if self.group_id.is_empty() {
             return Outcome::Answer(self.refuse(cx.version, ErrorCode::INVALID_GROUP_ID));
+        }
+        if let Err(code) = cx.check_group(Operation::Read, &self.group_id) {
+            return Outcome::Answer(self.refuse(cx.version, code));
         }
         if cx.version < FIRST_OF_MANY {
             let left = cx

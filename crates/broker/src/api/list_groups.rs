@@ -5,6 +5,7 @@ use ottla_protocol::messages::{ListGroupsRequest, ListGroupsResponse};
 use ottla_protocol::{Str, Versions};
 
 use super::{Api, Cx, Outcome};
+use crate::security::acl::{Operation, Resource};
 
 /// The type of every group here.
 const TYPE: &str = "classic";
@@ -19,9 +20,13 @@ impl Api for ListGroupsRequest {
                     .iter()
                     .any(|wanted| wanted.eq_ignore_ascii_case(value))
         };
+        let sees_all = cx.may(Operation::Describe, Resource::CLUSTER);
+        let sees = |group: &str| sees_all || cx.may(Operation::Describe, Resource::group(group));
         let groups = cx.core.with_groups(|groups| {
             let listed = groups.list().filter(|group| {
-                wanted(&self.states_filter, group.state) && wanted(&self.types_filter, TYPE)
+                wanted(&self.states_filter, group.state)
+                    && wanted(&self.types_filter, TYPE)
+                    && sees(&group.group)
             });
             let listed = listed.map(|group| ListedGroup {
                 group_id: group.group.into(),

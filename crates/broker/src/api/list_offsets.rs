@@ -11,12 +11,13 @@ use ottla_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 use ottla_protocol::{ErrorCode, Versions};
 use parking_lot::Mutex;
 
-use super::fetch::check_epoch;
 use super::{Api, Cx, Outcome};
+use crate::security::acl::{Operation, Resource};
 use crate::storage::batch;
-use crate::storage::log::{LEADER_EPOCH, Log};
+use crate::storage::replica::Replica;
 
 const FIRST_WITH_EPOCH: i16 = 4;
+const FIRST_WITH_NOT_AVAILABLE: i16 = 5;
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
 const MAX_TIMESTAMP: i64 = -3;
@@ -34,8 +35,10 @@ impl Api for ListOffsetsRequest {
     }
 }
 
-/// A timestamp and the offset found for it; -1 and -1 where there is none.
-type Found = (i64, i64);
+/// A timestamp, the offset found for it, and the leader epoch of that; all -1 where there is none.
+type Found = (i64, i64, i32);
+
+const NOTHING: Found = (-1, -1, -1);
 
 fn respond(
     request: &ListOffsetsRequest,
@@ -48,11 +51,11 @@ fn respond(
             ..Default::default()
         };
         match look_up(topic, asked) {
-            Ok((timestamp, offset)) => {
+            Ok((timestamp, offset, epoch)) => {
                 answer.timestamp = timestamp;
                 answer.offset = offset;
-                answer.leader_epoch = if version >= FIRST_WITH_EPOCH && offset >= 0 {
-                    LEADER_EPOCH
+                answer.leader_epoch = if version >= FIRST_WITH_EPOCH {
+                    epoch
                 } else {
                     -1
                 };
@@ -81,9 +84,10 @@ fn look_up(
     topic: &ListOffsetsTopic,
     asked: &ListOffsetsPartition,
 ) -> Result<Found, ErrorCode> {
-    check_epoch(asked.current_leader_epoch)?;
+    cx.check(Operation::Describe, Resource::topic(&topic.name))?;
     let found = cx.core.topic(&topic.name)?;
-    let log = found.partition(asked.partition_index)?;
+    let replica = found.partition(asked.partition_index)?;
+    replica.lock().check(asked.current_leader_epoch)?;
     let lowest = match cx.version {
         ..7 => EARLIEST,
         7 => MAX_TIMESTAMP,
@@ -93,33 +97,49 @@ fn look_up(
     };
     match asked.timestamp {
         timestamp if timestamp < lowest => Err(ErrorCode::UNSUPPORTED_VERSION),
-        LATEST => Ok((-1, log.lock().bounds().end)),
-        EARLIEST | EARLIEST_LOCAL => Ok((-1, log.lock().bounds().start)),
-        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok((-1, -1)),
-        MAX_TIMESTAMP => {
-            let newest = log.lock().newest_timestamp();
-            newest.map_or(Ok((-1, -1)), |timestamp| at_time(cx, log, timestamp))
+        LATEST => {
+            let replica = replica.lock();
+            // A new leader does not know yet how far its predecessor had come.
+            let end = replica.end().ok_or(match cx.version {
+                ..FIRST_WITH_NOT_AVAILABLE => ErrorCode::LEADER_NOT_AVAILABLE,
+                _ => ErrorCode::OFFSET_NOT_AVAILABLE,
+            })?;
+            Ok((-1, end, replica.standing().epoch))
         }
-        timestamp => at_time(cx, log, timestamp),
+        EARLIEST | EARLIEST_LOCAL => {
+            let replica = replica.lock();
+            let start = replica.visible().start;
+            Ok((-1, start, replica.epoch_at(start)))
+        }
+        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOTHING),
+        MAX_TIMESTAMP => {
+            let newest = replica.lock().log().newest_timestamp();
+            newest.map_or(Ok(NOTHING), |timestamp| at_time(cx, replica, timestamp))
+        }
+        timestamp => at_time(cx, replica, timestamp),
     }
 }
 
-fn at_time(cx: &Cx<'_>, log: &Mutex<Log>, timestamp: i64) -> Result<Found, ErrorCode> {
+fn at_time(cx: &Cx<'_>, replica: &Mutex<Replica>, timestamp: i64) -> Result<Found, ErrorCode> {
     let failed = |cause: String| {
         cx.core
             .events
             .say(format_args!("no offset could be found for a time: {cause}"));
         ErrorCode::KAFKA_STORAGE_ERROR
     };
-    let batch = log
+    let batch = replica
         .lock()
+        .log()
         .batch_at_time(timestamp)
         .map_err(|cause| failed(cause.to_string()))?;
     let Some(batch) = batch else {
-        return Ok((-1, -1));
+        return Ok(NOTHING);
     };
     let bytes = batch.load().map_err(|cause| failed(cause.to_string()))?;
-    Ok(batch::record_at_time(bytes, timestamp)
-        .map_err(failed)?
-        .unwrap_or((-1, -1)))
+    let found = batch::record_at_time(bytes, timestamp).map_err(failed)?;
+    let replica = replica.lock();
+    let visible = found.filter(|(_, offset)| *offset < replica.visible().high_watermark);
+    Ok(visible.map_or(NOTHING, |(timestamp, offset)| {
+        (timestamp, offset, replica.epoch_at(offset))
+    }))
 }

@@ -11,11 +11,15 @@ use ottla_protocol::messages::metadata_response::{
 };
 use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
 use ottla_protocol::{ErrorCode, Ints, Uuid, Versions};
+use parking_lot::Mutex;
 
+use super::create_topics::may_create;
+use super::describe_cluster::cluster_operations;
 use super::{Api, Cx, Outcome, operations};
+use crate::cluster::image::Layout;
 use crate::config::Values;
-use crate::core::Core;
-use crate::storage::log::LEADER_EPOCH;
+use crate::security::acl::{Operation, Resource};
+use crate::storage::replica::{NO_LEADER, Replica};
 use crate::topics::{OFFSETS_TOPIC, Topic, check_name};
 
 const FIRST_BY_ID: i16 = 12;
@@ -24,10 +28,14 @@ impl Api for MetadataRequest {
     const HANDLED: Versions = Versions { min: 0, max: 13 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<MetadataResponse> {
-        let operations = if self.include_topic_authorized_operations {
-            operations::TOPIC
-        } else {
-            operations::UNKNOWN
+        let nodes = cx.nodes();
+        let up: Vec<i32> = nodes.iter().map(|(id, _)| *id).collect();
+        let operations = |topic: &Topic| {
+            if self.include_topic_authorized_operations {
+                cx.operations(Resource::topic(&topic.name), operations::TOPIC)
+            } else {
+                operations::UNKNOWN
+            }
         };
         let wants_all = self
             .topics
@@ -37,32 +45,33 @@ impl Api for MetadataRequest {
             cx.core
                 .topics()
                 .iter()
-                .map(|topic| found(cx.core, topic, operations))
+                .filter(|topic| cx.may(Operation::Describe, Resource::topic(&topic.name)))
+                .map(|topic| found(topic, &up, operations(topic)))
                 .collect()
         } else {
             let may_make = cx.core.settings.auto_create_topics
                 && (cx.version < 4 || self.allow_auto_topic_creation);
             let asked = self.topics.iter().flatten();
             asked
-                .map(|topic| look_up(cx, topic, may_make, operations))
+                .map(|topic| look_up(cx, topic, may_make, &up, &operations))
                 .collect()
         };
-        let core = cx.core;
+        let brokers = nodes.into_iter();
+        let brokers = brokers.map(|(node_id, address)| MetadataResponseBroker {
+            node_id,
+            host: address.host,
+            port: address.port,
+            ..Default::default()
+        });
         Outcome::Answer(MetadataResponse {
-            brokers: vec![MetadataResponseBroker {
-                node_id: core.node.id,
-                host: core.node.host.clone(),
-                port: core.node.port,
-                ..Default::default()
-            }],
-            cluster_id: Some(core.cluster_id.clone()),
-            controller_id: core.node.id,
+            brokers: brokers.collect(),
+            cluster_id: Some(cx.core.cluster_id.clone()),
+            controller_id: cx.core.controller_node(),
             topics,
-            cluster_authorized_operations: if self.include_cluster_authorized_operations {
-                operations::CLUSTER
-            } else {
-                operations::UNKNOWN
-            },
+            cluster_authorized_operations: cluster_operations(
+                cx,
+                self.include_cluster_authorized_operations,
+            ),
             ..Default::default()
         })
     }
@@ -72,22 +81,29 @@ fn look_up(
     cx: &Cx<'_>,
     asked: &MetadataRequestTopic,
     may_make: bool,
-    operations: i32,
+    up: &[i32],
+    operations: &impl Fn(&Topic) -> i32,
 ) -> MetadataResponseTopic {
     let looked_up = match &asked.name {
-        Some(name) => by_name(cx.core, name, may_make),
+        Some(name) => by_name(cx, name, may_make),
         None if cx.version < FIRST_BY_ID || asked.topic_id == Uuid::ZERO => {
             Err(ErrorCode::INVALID_REQUEST)
         }
-        None => cx.core.topic_by_id(asked.topic_id),
+        None => cx.core.topic_by_id(asked.topic_id).and_then(|topic| {
+            cx.check(Operation::Describe, Resource::topic(&topic.name))?;
+            Ok(topic)
+        }),
     };
     match looked_up {
-        Ok(topic) => found(cx.core, &topic, operations),
+        Ok(topic) => found(&topic, up, operations(&topic)),
         Err(code) => refused(cx.version, asked, code),
     }
 }
 
-fn by_name(core: &Core, name: &str, may_make: bool) -> Result<Arc<Topic>, ErrorCode> {
+fn by_name(cx: &Cx<'_>, name: &str, may_make: bool) -> Result<Arc<Topic>, ErrorCode> {
+    let core = cx.core;
+    // Whoever may not see a topic is not told whether there is one.
+    cx.check(Operation::Describe, Resource::topic(name))?;
     match core.topic(name) {
         Err(code) if check_name(name).is_err() || !may_make || name == OFFSETS_TOPIC => {
             Err(if check_name(name).is_err() {
@@ -96,9 +112,10 @@ fn by_name(core: &Core, name: &str, may_make: bool) -> Result<Arc<Topic>, ErrorC
                 code
             })
         }
+        Err(_) if !may_create(cx, name) => Err(ErrorCode::TOPIC_AUTHORIZATION_FAILED),
         Err(_) => match core.create_topic(
             name,
-            core.settings.default_partitions,
+            &Layout::of(core.settings.default_partitions),
             Values::default(),
             false,
         ) {
@@ -109,20 +126,32 @@ fn by_name(core: &Core, name: &str, may_make: bool) -> Result<Arc<Topic>, ErrorC
     }
 }
 
-fn found(core: &Core, topic: &Topic, topic_authorized_operations: i32) -> MetadataResponseTopic {
-    let partition = |partition_index| MetadataResponsePartition {
-        partition_index,
-        leader_id: core.node.id,
-        leader_epoch: LEADER_EPOCH,
-        replica_nodes: Ints::from_slice(&[core.node.id]),
-        isr_nodes: Ints::from_slice(&[core.node.id]),
-        ..Default::default()
+fn found(topic: &Topic, up: &[i32], topic_authorized_operations: i32) -> MetadataResponseTopic {
+    let partition = |(index, replica): (usize, &Arc<Mutex<Replica>>)| {
+        let replica = replica.lock();
+        let standing = replica.standing();
+        let offline = standing.replicas.iter().filter(|node| !up.contains(node));
+        let offline: Vec<i32> = offline.copied().collect();
+        MetadataResponsePartition {
+            error_code: if standing.leader == NO_LEADER {
+                ErrorCode::LEADER_NOT_AVAILABLE.0
+            } else {
+                0
+            },
+            partition_index: index as i32,
+            leader_id: standing.leader,
+            leader_epoch: standing.epoch,
+            replica_nodes: Ints::from_slice(&standing.replicas),
+            isr_nodes: Ints::from_slice(&standing.in_sync),
+            offline_replicas: Ints::from_slice(&offline),
+            ..Default::default()
+        }
     };
     MetadataResponseTopic {
         name: Some(topic.name.clone()),
         topic_id: topic.id,
         is_internal: topic.is_internal(),
-        partitions: (0..topic.partitions.len() as i32).map(partition).collect(),
+        partitions: topic.partitions.iter().enumerate().map(partition).collect(),
         topic_authorized_operations,
         ..Default::default()
     }

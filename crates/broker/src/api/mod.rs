@@ -3,16 +3,29 @@
 //! [`handle`] reads the header of a frame and finds the API in the table at the end. An API outside the table is not
 //! advertised, and a request for it closes the connection, as in Kafka.
 
+mod acls;
+mod alter_client_quotas;
+mod alter_user_scram_credentials;
 mod api_versions;
+mod create_acls;
+mod create_delegation_token;
 mod create_partitions;
 mod create_topics;
+mod delete_acls;
 mod delete_groups;
+mod delete_records;
 mod delete_topics;
+mod describe_acls;
+mod describe_client_quotas;
 mod describe_cluster;
 mod describe_configs;
+mod describe_delegation_token;
 mod describe_groups;
+mod describe_user_scram_credentials;
+mod expire_delegation_token;
 mod fetch;
 mod find_coordinator;
+mod get_telemetry_subscriptions;
 mod heartbeat;
 mod init_producer_id;
 mod join_group;
@@ -24,39 +37,139 @@ mod offset_commit;
 mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
+mod push_telemetry;
+mod renew_delegation_token;
+mod sasl_authenticate;
+mod sasl_handshake;
 mod sync_group;
 #[cfg(test)]
 mod tests;
+mod throttled;
 
-use std::future::Future;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Instant;
 
 use bytes::Bytes;
 use ottla_protocol::header::{self, RequestHeader};
 use ottla_protocol::messages::{
-    ApiVersionsRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest,
-    DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest,
-    FetchRequest, FindCoordinatorRequest, HeartbeatRequest, InitProducerIdRequest,
-    JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListOffsetsRequest, MetadataRequest,
-    OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
-    SyncGroupRequest,
+    AlterClientQuotasRequest, AlterUserScramCredentialsRequest, ApiVersionsRequest,
+    CreateAclsRequest, CreateDelegationTokenRequest, CreatePartitionsRequest, CreateTopicsRequest,
+    DeleteAclsRequest, DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeAclsRequest, DescribeClientQuotasRequest, DescribeClusterRequest,
+    DescribeConfigsRequest, DescribeDelegationTokenRequest, DescribeGroupsRequest,
+    DescribeUserScramCredentialsRequest, ExpireDelegationTokenRequest, FetchRequest,
+    FindCoordinatorRequest, GetTelemetrySubscriptionsRequest, HeartbeatRequest,
+    InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest,
+    ListOffsetsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest,
+    OffsetForLeaderEpochRequest, ProduceRequest, PushTelemetryRequest, RenewDelegationTokenRequest,
+    SaslAuthenticateRequest, SaslHandshakeRequest, SyncGroupRequest,
 };
 use ottla_protocol::refusal::{Refusal, Refuse};
-use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Str, Versions};
+use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Response, Str, Versions};
+use parking_lot::Mutex;
 
-use crate::core::{Core, Now};
-use crate::storage::log::Watcher;
+use self::throttled::Throttled;
+use crate::bell::{Awaited, Slot};
+use crate::cluster::image::Address;
+use crate::core::{Core, Ticket};
+use crate::group::Reply;
+use crate::now::Now;
+use crate::security::Throttle;
+use crate::security::acl::{Operation, Resource, ResourceType};
+use crate::security::session::{Session, Who};
+
+/// One connection's client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) host: IpAddr,
+    /// The index of its listener.
+    pub(crate) listener: usize,
+    pub(crate) session: Mutex<Session>,
+    /// Wakes whoever drives its connection.
+    pub(crate) waker: Waker,
+}
 
 /// The context of a request.
 pub(crate) struct Cx<'a> {
     pub(crate) core: &'a Arc<Core>,
+    pub(crate) client: &'a Client,
+    pub(crate) who: Who,
     pub(crate) now: Now,
     pub(crate) version: i16,
     pub(crate) client_id: Option<Str>,
-    pub(crate) client_host: IpAddr,
+}
+
+impl Cx<'_> {
+    /// Where the group coordinator puts an answer for this client.
+    pub(crate) fn ticket(&self) -> Ticket {
+        Arc::new(Slot::new(self.client.waker.clone()))
+    }
+
+    /// May the client do this?
+    pub(crate) fn may(&self, operation: Operation, resource: Resource<'_>) -> bool {
+        self.core
+            .security
+            .authorizes(&self.who, operation, resource)
+    }
+
+    /// As [`Cx::may`].
+    ///
+    /// # Errors
+    /// The code that clients get if not.
+    pub(crate) fn check(
+        &self,
+        operation: Operation,
+        resource: Resource<'_>,
+    ) -> Result<(), ErrorCode> {
+        if self.may(operation, resource) {
+            Ok(())
+        } else {
+            Err(unauthorized(resource.kind))
+        }
+    }
+
+    /// As [`Cx::check`] of a group, which this node must coordinate too.
+    pub(crate) fn check_group(&self, operation: Operation, group: &str) -> Result<(), ErrorCode> {
+        self.check(operation, Resource::group(group))?;
+        self.core.coordinates(group)
+    }
+
+    /// Where clients of this listener reach the nodes that are up.
+    pub(crate) fn nodes(&self) -> Vec<(i32, Address)> {
+        nodes(self.core, self.client.listener)
+    }
+
+    /// The operations, among `all`, that the client may do, as bits (KIP-430).
+    pub(crate) fn operations(&self, resource: Resource<'_>, all: i32) -> i32 {
+        if self.core.security.acls.is_none() {
+            return all;
+        }
+        let allowed = Operation::ALL.iter().filter(|operation| {
+            let bit = 1 << **operation as i8;
+            all & bit != 0 && self.may(**operation, resource)
+        });
+        allowed.fold(0, |bits, operation| bits | 1 << *operation as i8)
+    }
+}
+
+/// Where clients of a listener reach the nodes that are up.
+fn nodes(core: &Core, listener: usize) -> Vec<(i32, Address)> {
+    let hosts = core.hosts().into_iter();
+    let addresses = hosts.filter_map(|(id, host)| Some((id, host.get(listener)?.clone())));
+    addresses.collect()
+}
+
+/// The code for what may not be done to a resource.
+pub(crate) fn unauthorized(kind: ResourceType) -> ErrorCode {
+    match kind {
+        ResourceType::Topic => ErrorCode::TOPIC_AUTHORIZATION_FAILED,
+        ResourceType::Group => ErrorCode::GROUP_AUTHORIZATION_FAILED,
+        ResourceType::TransactionalId => ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ResourceType::DelegationToken => ErrorCode::DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+        ResourceType::Cluster | ResourceType::User => ErrorCode::CLUSTER_AUTHORIZATION_FAILED,
+    }
 }
 
 /// The outcome of a request.
@@ -67,16 +180,42 @@ pub(crate) enum Outcome<R> {
     Silent,
     /// The broker closes the connection for this reason.
     Close(String),
-    /// The response comes after another event.
-    Later(Pin<Box<dyn Future<Output = Outcome<R>> + Send>>),
-    /// The response is built when more records arrive, or at the deadline.
+    /// The response is built when what it waits for has come, or at the deadline.
     Wait(Wait<R>),
 }
 
-/// A long poll.
+/// A response that waits for what quotas say.
+pub(crate) struct Answered {
+    /// Bytes of records in it.
+    pub(crate) fetched: usize,
+    /// Makes the frame.
+    pub(crate) encode: Box<dyn FnOnce(Throttle) -> Result<Frame, String> + Send>,
+}
+
+impl Answered {
+    fn new<R: Response + Throttled + Send + 'static>(
+        mut response: R,
+        version: i16,
+        correlation_id: i32,
+    ) -> Self {
+        Self {
+            fetched: response.record_bytes(),
+            encode: Box::new(move |throttle| {
+                if throttle != Throttle::default() {
+                    response.throttle(throttle);
+                }
+                header::encode_response(&response, version, correlation_id)
+                    .map_err(|error| error.to_string())
+            }),
+        }
+    }
+}
+
+/// A parked response.
 pub(crate) struct Wait<R> {
-    pub(crate) watcher: Arc<Watcher>,
-    pub(crate) deadline: Instant,
+    pub(crate) awaited: Arc<dyn Awaited>,
+    /// `None`: the event comes for certain.
+    pub(crate) deadline: Option<Instant>,
     pub(crate) resume: Box<dyn FnOnce(Now) -> Outcome<R> + Send>,
 }
 
@@ -89,13 +228,12 @@ impl<R: Send + 'static> Outcome<R> {
             Outcome::Answer(answer) => then(answer),
             Outcome::Silent => Outcome::Silent,
             Outcome::Close(reason) => Outcome::Close(reason),
-            Outcome::Later(answer) => Outcome::Later(Box::pin(async { answer.await.map(then) })),
             Outcome::Wait(Wait {
-                watcher,
+                awaited,
                 deadline,
                 resume,
             }) => Outcome::Wait(Wait {
-                watcher,
+                awaited,
                 deadline,
                 resume: Box::new(|now| resume(now).map(then)),
             }),
@@ -103,8 +241,25 @@ impl<R: Send + 'static> Outcome<R> {
     }
 }
 
+/// An answer of the group coordinator that comes to `ticket`, made a response by `respond`.
+fn from_coordinator<R: Send + 'static>(
+    ticket: Ticket,
+    respond: impl FnOnce(Reply) -> Option<R> + Send + 'static,
+) -> Outcome<R> {
+    let awaited: Ticket = Arc::clone(&ticket);
+    let resume = move |_: Now| match ticket.take().and_then(respond) {
+        Some(response) => Outcome::Answer(response),
+        None => Outcome::Close("the group coordinator stopped".to_owned()),
+    };
+    Outcome::Wait(Wait {
+        awaited,
+        deadline: None,
+        resume: Box::new(resume),
+    })
+}
+
 /// One API: a file beside this one.
-pub(crate) trait Api: Refuse {
+pub(crate) trait Api: Refuse<Response: Throttled> {
     /// The versions that are fully handled.
     const HANDLED: Versions;
 
@@ -120,7 +275,7 @@ pub(crate) trait Api: Refuse {
     }
 
     /// Answers a version that is not in [`Self::HANDLED`]: the connection ends.
-    fn answer_unknown_version(version: i16, _correlation_id: i32) -> Outcome<Frame> {
+    fn answer_unknown_version(version: i16, _correlation_id: i32) -> Outcome<Answered> {
         let name = Self::KEY.name();
         Outcome::Close(format!("{name} version {version} is not handled"))
     }
@@ -146,8 +301,17 @@ pub(crate) enum Ask {
 /// A frame with a decoded header.
 pub(crate) struct Opened {
     pub(crate) api: ApiKey,
+    /// Its length.
+    pub(crate) bytes: usize,
     header: RequestHeader,
     body: Reader,
+}
+
+impl Opened {
+    /// What the client calls itself; empty if it does not.
+    pub(crate) fn client_id(&self) -> Str {
+        self.header.client_id.clone().unwrap_or_default()
+    }
 }
 
 /// Reads the header of a frame.
@@ -155,10 +319,16 @@ pub(crate) struct Opened {
 /// # Errors
 /// Why the connection must be closed.
 pub(crate) fn open(frame: Bytes) -> Result<Opened, String> {
+    let bytes = frame.len();
     let (header, body) = header::decode_request_header(frame)
         .map_err(|error| format!("it sent no request header: {error}"))?;
     match ApiKey::from_i16(header.api_key) {
-        Some(api) => Ok(Opened { api, header, body }),
+        Some(api) => Ok(Opened {
+            api,
+            bytes,
+            header,
+            body,
+        }),
         None => Err(format!("there is no API {}", header.api_key)),
     }
 }
@@ -167,22 +337,28 @@ pub(crate) fn open(frame: Bytes) -> Result<Opened, String> {
 pub(crate) fn handle(
     core: &Arc<Core>,
     opened: Opened,
-    client_host: IpAddr,
+    client: &Client,
     now: Now,
     ask: Ask,
-) -> Outcome<Frame> {
-    let Opened { api, header, body } = opened;
+) -> Outcome<Answered> {
+    let Opened {
+        api, header, body, ..
+    } = opened;
     let cx = Cx {
         core,
+        client,
+        who: Who {
+            principal: client.session.lock().principal().clone(),
+            host: client.host,
+        },
         now,
         version: header.api_version,
         client_id: header.client_id,
-        client_host,
     };
     dispatch(api, &cx, body, header.correlation_id, ask)
 }
 
-fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> Outcome<Frame> {
+fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> Outcome<Answered> {
     let version = cx.version;
     if !A::HANDLED.contains(version) {
         return A::answer_unknown_version(version, correlation_id);
@@ -199,17 +375,12 @@ fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> 
         // The end of the connection is all that its sender can be told, as with Kafka.
         Ask::Refuse(code) => Outcome::Close(format!("{code}, and nobody waits for an answer")),
     };
-    outcome.map(
-        move |answer| match header::encode_response(&answer, version, correlation_id) {
-            Ok(frame) => Outcome::Answer(frame),
-            Err(error) => Outcome::Close(error.to_string()),
-        },
-    )
+    outcome.map(move |response| Outcome::Answer(Answered::new(response, version, correlation_id)))
 }
 
 macro_rules! apis {
     ($($key:ident => $request:ty,)*) => {
-        fn dispatch(api: ApiKey, cx: &Cx<'_>, body: Reader, correlation_id: i32, ask: Ask) -> Outcome<Frame> {
+        fn dispatch(api: ApiKey, cx: &Cx<'_>, body: Reader, correlation_id: i32, ask: Ask) -> Outcome<Answered> {
             match api {
                 $(ApiKey::$key => run::<$request>(cx, body, correlation_id, ask),)*
                 other => Outcome::Close(format!("{} is not served here", other.name())),
@@ -235,18 +406,34 @@ apis! {
     SyncGroup => SyncGroupRequest,
     DescribeGroups => DescribeGroupsRequest,
     ListGroups => ListGroupsRequest,
+    SaslHandshake => SaslHandshakeRequest,
     ApiVersions => ApiVersionsRequest,
     CreateTopics => CreateTopicsRequest,
     DeleteTopics => DeleteTopicsRequest,
+    DeleteRecords => DeleteRecordsRequest,
     InitProducerId => InitProducerIdRequest,
     OffsetForLeaderEpoch => OffsetForLeaderEpochRequest,
+    DescribeAcls => DescribeAclsRequest,
+    CreateAcls => CreateAclsRequest,
+    DeleteAcls => DeleteAclsRequest,
     DescribeConfigs => DescribeConfigsRequest,
+    SaslAuthenticate => SaslAuthenticateRequest,
     CreatePartitions => CreatePartitionsRequest,
+    CreateDelegationToken => CreateDelegationTokenRequest,
+    RenewDelegationToken => RenewDelegationTokenRequest,
+    ExpireDelegationToken => ExpireDelegationTokenRequest,
+    DescribeDelegationToken => DescribeDelegationTokenRequest,
     DeleteGroups => DeleteGroupsRequest,
+    DescribeClientQuotas => DescribeClientQuotasRequest,
+    AlterClientQuotas => AlterClientQuotasRequest,
+    DescribeUserScramCredentials => DescribeUserScramCredentialsRequest,
+    AlterUserScramCredentials => AlterUserScramCredentialsRequest,
     DescribeCluster => DescribeClusterRequest,
+    GetTelemetrySubscriptions => GetTelemetrySubscriptionsRequest,
+    PushTelemetry => PushTelemetryRequest,
 }
 
-/// Operations on a resource that a client is told it may do: all of them, as there is no authorizer (KIP-430).
+/// The operations that there are on a resource, as bits (KIP-430).
 pub(crate) mod operations {
     const fn bits(codes: &[i32]) -> i32 {
         let mut bits = 0;

@@ -11,6 +11,7 @@ use ottla_protocol::{ErrorCode, Versions};
 
 use super::{Api, Cx, Outcome};
 use crate::group::{AsMember, Committed, Stored};
+use crate::security::acl::{Operation, Resource};
 
 const FIRST_BY_ID: i16 = 10;
 
@@ -18,6 +19,9 @@ impl Api for OffsetCommitRequest {
     const HANDLED: Versions = Versions { min: 2, max: 10 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<OffsetCommitResponse> {
+        if let Err(code) = cx.check_group(Operation::Read, &self.group_id) {
+            return Outcome::Answer(self.refuse(cx.version, code));
+        }
         let as_member = AsMember {
             id: self.member_id.to_string(),
             instance: self.group_instance_id.as_ref().map(ToString::to_string),
@@ -49,9 +53,12 @@ fn check(
     asked: &OffsetCommitRequestPartition,
 ) -> Result<Stored, ErrorCode> {
     let found = if cx.version < FIRST_BY_ID {
+        cx.check(Operation::Read, Resource::topic(&topic.name))?;
         cx.core.topic(&topic.name)?
     } else {
-        cx.core.topic_by_id(topic.topic_id)?
+        let found = cx.core.topic_by_id(topic.topic_id)?;
+        cx.check(Operation::Read, Resource::topic(&found.name))?;
+        found
     };
     found.partition(asked.partition_index)?;
     let metadata = asked.committed_metadata.as_deref().unwrap_or_default();

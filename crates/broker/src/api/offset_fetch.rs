@@ -11,8 +11,8 @@ use ottla_protocol::messages::{OffsetFetchRequest, OffsetFetchResponse};
 use ottla_protocol::{ErrorCode, Ints, Str, Uuid, Versions};
 
 use super::{Api, Cx, Outcome};
-use crate::core::Core;
 use crate::group::{Committed, Offsets};
+use crate::security::acl::{Operation, Resource};
 
 const FIRST_BATCHED: i16 = 8;
 const FIRST_BY_ID: i16 = 10;
@@ -21,8 +21,11 @@ impl Api for OffsetFetchRequest {
     const HANDLED: Versions = Versions { min: 1, max: 10 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<OffsetFetchResponse> {
-        let core = cx.core;
+        let describes = |group: &str| cx.check_group(Operation::Describe, group);
         Outcome::Answer(if cx.version < FIRST_BATCHED {
+            if let Err(code) = describes(&self.group_id) {
+                return Outcome::Answer(self.refuse(cx.version, code));
+            }
             let asked = self.topics.as_ref().map(|topics| {
                 let asked = topics.iter().map(|topic| {
                     (
@@ -32,7 +35,7 @@ impl Api for OffsetFetchRequest {
                 });
                 asked.collect()
             });
-            let topics = fetch(core, &self.group_id, asked, false)
+            let topics = fetch(cx, &self.group_id, asked, false)
                 .into_iter()
                 .map(Found::into_single)
                 .collect();
@@ -43,6 +46,13 @@ impl Api for OffsetFetchRequest {
         } else {
             let by_id = cx.version >= FIRST_BY_ID;
             let group = |group: &OffsetFetchRequestGroup| {
+                if let Err(code) = describes(&group.group_id) {
+                    return OffsetFetchResponseGroup {
+                        group_id: group.group_id.clone(),
+                        error_code: code.0,
+                        ..Default::default()
+                    };
+                }
                 let asked = group.topics.as_ref().map(|topics| {
                     let named = |name: &Str, id| {
                         if by_id {
@@ -59,7 +69,7 @@ impl Api for OffsetFetchRequest {
                     });
                     asked.collect()
                 });
-                let found = fetch(core, &group.group_id, asked, by_id);
+                let found = fetch(cx, &group.group_id, asked, by_id);
                 OffsetFetchResponseGroup {
                     group_id: group.group_id.clone(),
                     topics: found.into_iter().map(Found::into_batched).collect(),
@@ -88,17 +98,21 @@ struct Found {
 }
 
 /// The offsets `group` has committed: of what is asked for, or all.
-fn fetch(core: &Core, group: &str, asked: Option<Vec<(Named, Ints)>>, by_id: bool) -> Vec<Found> {
+fn fetch(cx: &Cx<'_>, group: &str, asked: Option<Vec<(Named, Ints)>>, by_id: bool) -> Vec<Found> {
+    let core = cx.core;
     let offsets = core
         .with_groups(|groups| groups.offsets(group).cloned())
         .unwrap_or_default();
     match asked {
         Some(asked) => asked
             .into_iter()
-            .map(|(named, indexes)| of_topic(core, &offsets, named, &indexes))
+            .map(|(named, indexes)| of_topic(cx, &offsets, named, &indexes))
             .collect(),
         None => {
-            let all = offsets.topics().map(|(name, partitions)| Found {
+            let seen = offsets
+                .topics()
+                .filter(|(name, _)| cx.may(Operation::Describe, Resource::topic(name)));
+            let all = seen.map(|(name, partitions)| Found {
                 name: name.to_owned().into(),
                 // A deleted topic's offsets are gone, so every topic here has an id.
                 id: if by_id {
@@ -117,18 +131,23 @@ fn fetch(core: &Core, group: &str, asked: Option<Vec<(Named, Ints)>>, by_id: boo
     }
 }
 
-fn of_topic(core: &Core, offsets: &Offsets, named: Named, indexes: &[i32]) -> Found {
+fn of_topic(cx: &Cx<'_>, offsets: &Offsets, named: Named, indexes: &[i32]) -> Found {
     let (name, id, code) = match named {
         Named::Name(name) => (name, Uuid::ZERO, ErrorCode::NONE),
-        Named::Id(id) => match core.topic_by_id(id) {
+        Named::Id(id) => match cx.core.topic_by_id(id) {
             Ok(topic) => (topic.name.clone(), id, ErrorCode::NONE),
             Err(code) => (Str::default(), id, code),
         },
     };
-    let partitions = indexes
-        .iter()
-        .map(|index| (*index, offsets.committed(&name, *index).cloned()))
-        .collect();
+    let code = match cx.check(Operation::Describe, Resource::topic(&name)) {
+        Err(denied) if code == ErrorCode::NONE => denied,
+        _ => code,
+    };
+    let committed = |index: &i32| {
+        let committed = offsets.committed(&name, *index).cloned();
+        (*index, committed.filter(|_| code == ErrorCode::NONE))
+    };
+    let partitions = indexes.iter().map(committed).collect();
     Found {
         name,
         id,

@@ -1,4 +1,4 @@
-//! OffsetForLeaderEpoch, versions 2 to 4 (KIP-101, KIP-320): with one leader and one epoch, all of the log is in it.
+//! OffsetForLeaderEpoch, versions 2 to 4 (KIP-101, KIP-320): where what a leader wrote ends.
 
 use ottla_protocol::messages::offset_for_leader_epoch_request::{
     OffsetForLeaderPartition, OffsetForLeaderTopic,
@@ -9,23 +9,19 @@ use ottla_protocol::messages::offset_for_leader_epoch_response::{
 use ottla_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
-use super::fetch::check_epoch;
 use super::{Api, Cx, Outcome};
-use crate::storage::log::LEADER_EPOCH;
+use crate::security::acl::{Operation, Resource};
 
 impl Api for OffsetForLeaderEpochRequest {
     const HANDLED: Versions = Versions { min: 2, max: 4 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<OffsetForLeaderEpochResponse> {
         Outcome::Answer(respond(&self, |topic, asked| {
-            check_epoch(asked.current_leader_epoch)?;
+            cx.check(Operation::Describe, Resource::topic(&topic.topic))?;
             let found = cx.core.topic(&topic.topic)?;
-            let end = found.partition(asked.partition)?.lock().bounds().end;
-            Ok(if asked.leader_epoch == LEADER_EPOCH {
-                (LEADER_EPOCH, end)
-            } else {
-                (-1, -1)
-            })
+            let replica = found.partition(asked.partition)?.lock();
+            replica.check(asked.current_leader_epoch)?;
+            Ok(replica.end_of_epoch(asked.leader_epoch).unwrap_or((-1, -1)))
         }))
     }
 }

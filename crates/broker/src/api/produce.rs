@@ -1,51 +1,144 @@
 //! Produce, versions 3 to 13: one record batch (magic 2) per partition; from version 13 topics go by id.
 //!
+//! With acks=all the answer comes when all replicas in sync have the records. From version 10 it says who leads instead
+//! (KIP-951).
+//!
 //! Version 0 is advertised, as Kafka 4 does (KAFKA-18659): librdkafka takes the lower bound for a sign of which features
 //! the broker has. Versions 0 to 2 still end the connection.
 
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
 use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use ottla_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use ottla_protocol::messages::produce_response::{
+    LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, TopicProduceResponse,
+};
 use ottla_protocol::messages::{ProduceRequest, ProduceResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
-use super::{Api, Cx, Outcome};
+use super::{Api, Cx, Outcome, Wait};
+use crate::cluster::image::Address;
+use crate::now::Now;
+use crate::security::acl::{Operation, Resource};
 use crate::storage::batch::{self, Rejected};
 use crate::storage::log::Appended;
+use crate::storage::replica::{Standing, Watcher};
 use crate::topics::Topic;
 
 const FIRST_BY_ID: i16 = 13;
 /// From here on zstd is allowed (KIP-110).
 const FIRST_WITH_ZSTD: i16 = 7;
+const FIRST_WITH_LEADERS: i16 = 10;
+const ALL: i16 = -1;
 
 impl Api for ProduceRequest {
     const HANDLED: Versions = Versions { min: 3, max: 13 };
     const ADVERTISED: Versions = Versions { min: 0, max: 13 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<ProduceResponse> {
+        let mut pending = Vec::new();
         let answer = if self.transactional_id.is_some() {
             self.refuse(cx.version, ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         } else if !(-1..=1).contains(&self.acks) {
             self.refuse(cx.version, ErrorCode::INVALID_REQUIRED_ACKS)
         } else {
-            let responses = self
-                .topic_data
-                .iter()
-                .map(|topic| append_to_topic(cx, topic))
-                .collect();
+            let mut responses = Vec::with_capacity(self.topic_data.len());
+            for topic in &self.topic_data {
+                let place = responses.len();
+                responses.push(append_to_topic(cx, topic, self.acks, place, &mut pending));
+            }
             ProduceResponse {
                 responses,
                 ..Default::default()
             }
         };
-        if self.is_answered() {
-            Outcome::Answer(answer)
-        } else {
-            without_answer(&answer)
+        if !self.is_answered() {
+            return without_answer(&answer);
         }
+        let answer = with_leaders(cx, answer);
+        if pending.is_empty() {
+            return Outcome::Answer(answer);
+        }
+        let timeout = Duration::from_millis(u64::try_from(self.timeout_ms).unwrap_or(0));
+        let waiting = Waiting {
+            answer,
+            pending,
+            deadline: cx
+                .now
+                .instant
+                .checked_add(timeout)
+                .unwrap_or(cx.now.instant),
+            waker: cx.client.waker.clone(),
+        };
+        waiting.look(cx.now)
     }
 
     fn is_answered(&self) -> bool {
         self.acks != 0
+    }
+}
+
+/// An answer that waits for replicas.
+struct Waiting {
+    answer: ProduceResponse,
+    pending: Vec<Pending>,
+    deadline: Instant,
+    waker: Waker,
+}
+
+/// A partition whose replicas do not have all of it yet.
+struct Pending {
+    /// Of its topic and its own, in the answer.
+    place: (usize, usize),
+    topic: Arc<Topic>,
+    index: i32,
+    epoch: i32,
+    end: i64,
+    least_in_sync: usize,
+}
+
+impl Pending {
+    fn look(&self, watcher: &Arc<Watcher>) -> Option<Result<(), ErrorCode>> {
+        match self.topic.partition(self.index) {
+            Ok(replica) => {
+                let mut replica = replica.lock();
+                replica.committed(self.epoch, self.end, self.least_in_sync, watcher)
+            }
+            Err(code) => Some(Err(code)),
+        }
+    }
+}
+
+impl Waiting {
+    /// Answers if nothing is waited for any more, or the time is over.
+    fn look(mut self, now: Now) -> Outcome<ProduceResponse> {
+        let watcher = Watcher::new(1, self.waker.clone());
+        let is_late = now.instant >= self.deadline;
+        let answer = &mut self.answer;
+        self.pending.retain(|pending| {
+            let code = match pending.look(&watcher) {
+                Some(Ok(())) => return false,
+                Some(Err(code)) => code,
+                None if is_late => ErrorCode::REQUEST_TIMED_OUT,
+                None => return true,
+            };
+            let (topic, partition) = pending.place;
+            let topic = answer.responses.get_mut(topic);
+            let place = topic.and_then(|it| it.partition_responses.get_mut(partition));
+            if let Some(place) = place {
+                *place = partition_response(pending.index, Err(Rejected::new(code, code.name())));
+            }
+            false
+        });
+        if self.pending.is_empty() {
+            return Outcome::Answer(self.answer);
+        }
+        Outcome::Wait(Wait {
+            awaited: watcher,
+            deadline: Some(self.deadline),
+            resume: Box::new(move |now| self.look(now)),
+        })
     }
 }
 
@@ -67,28 +160,122 @@ fn without_answer(answer: &ProduceResponse) -> Outcome<ProduceResponse> {
     }
 }
 
-fn append_to_topic(cx: &Cx<'_>, data: &TopicProduceData) -> TopicProduceResponse {
+/// Says where to find the leaders that the answer names.
+fn with_leaders(cx: &Cx<'_>, mut answer: ProduceResponse) -> ProduceResponse {
+    let partitions = answer
+        .responses
+        .iter()
+        .flat_map(|topic| &topic.partition_responses);
+    let mut leaders = partitions
+        .map(|partition| partition.current_leader.leader_id)
+        .filter(|leader| *leader >= 0)
+        .peekable();
+    if leaders.peek().is_some() {
+        let leaders: Vec<i32> = leaders.collect();
+        let nodes = cx.nodes().into_iter();
+        let named = nodes.filter(|(id, _)| leaders.contains(id));
+        let named = named.map(|(node_id, Address { host, port })| NodeEndpoint {
+            node_id,
+            host,
+            port,
+            ..Default::default()
+        });
+        answer.node_endpoints = named.collect();
+    }
+    answer
+}
+
+fn append_to_topic(
+    cx: &Cx<'_>,
+    data: &TopicProduceData,
+    acks: i16,
+    place: usize,
+    pending: &mut Vec<Pending>,
+) -> TopicProduceResponse {
     let topic = if cx.version < FIRST_BY_ID {
         cx.core.topic(&data.name)
     } else {
         cx.core.topic_by_id(data.topic_id)
     };
-    let partitions = data.partition_data.iter().map(|partition| {
-        let appended = match &topic {
-            Ok(topic) => append(cx, topic, partition),
-            Err(code) => Err(Rejected::new(*code, "there is no such topic")),
+    let name = topic.as_ref().map_or(&data.name, |topic| &topic.name);
+    let allowed = match topic {
+        Err(_) if name.is_empty() => Ok(()),
+        _ => cx.check(Operation::Write, Resource::topic(name)),
+    };
+    let mut responses = Vec::with_capacity(data.partition_data.len());
+    for partition in &data.partition_data {
+        let place = (place, responses.len());
+        let response = match (&topic, allowed) {
+            (_, Err(code)) => {
+                partition_response(partition.index, Err(Rejected::new(code, code.name())))
+            }
+            (Err(code), _) => {
+                let rejected = Rejected::new(*code, "there is no such topic");
+                partition_response(partition.index, Err(rejected))
+            }
+            (Ok(topic), _) => append(cx, topic, partition, acks, place, pending),
         };
-        partition_response(partition.index, appended)
-    });
-    topic_response(data, partitions.collect())
+        responses.push(response);
+    }
+    topic_response(data, responses)
 }
 
-fn append(cx: &Cx<'_>, topic: &Topic, data: &PartitionProduceData) -> Result<Appended, Rejected> {
+fn append(
+    cx: &Cx<'_>,
+    topic: &Arc<Topic>,
+    data: &PartitionProduceData,
+    acks: i16,
+    place: (usize, usize),
+    pending: &mut Vec<Pending>,
+) -> PartitionProduceResponse {
+    match try_append(cx, topic, data, acks) {
+        Ok((appended, epoch)) => {
+            if let Some((epoch, least_in_sync)) = epoch {
+                pending.push(Pending {
+                    place,
+                    topic: Arc::clone(topic),
+                    index: data.index,
+                    epoch,
+                    end: appended.next_offset,
+                    least_in_sync,
+                });
+            }
+            partition_response(data.index, Ok(appended))
+        }
+        Err(rejected) => {
+            let code = rejected.code;
+            let mut response = partition_response(data.index, Err(rejected));
+            let knows_leaders = cx.version >= FIRST_WITH_LEADERS;
+            if knows_leaders && code == ErrorCode::NOT_LEADER_OR_FOLLOWER {
+                if let Ok(replica) = topic.partition(data.index) {
+                    response.current_leader = leader(replica.lock().standing());
+                }
+            }
+            response
+        }
+    }
+}
+
+fn leader(standing: &Standing) -> LeaderIdAndEpoch {
+    LeaderIdAndEpoch {
+        leader_id: standing.leader,
+        leader_epoch: standing.epoch,
+        ..Default::default()
+    }
+}
+
+/// Gives the place in the log; and if replicas must have it first, the leader epoch and how many must be in sync.
+fn try_append(
+    cx: &Cx<'_>,
+    topic: &Topic,
+    data: &PartitionProduceData,
+    acks: i16,
+) -> Result<(Appended, Option<(i32, usize)>), Rejected> {
     if topic.is_internal() {
         let message = format!("{} is written by the broker only", topic.name);
         return Err(Rejected::new(ErrorCode::INVALID_TOPIC_EXCEPTION, message));
     }
-    let log = topic
+    let replica = topic
         .partition(data.index)
         .map_err(|code| Rejected::new(code, "there is no such partition"))?;
     let config = cx.core.settings.log_config(&topic.values);
@@ -99,7 +286,13 @@ fn append(cx: &Cx<'_>, topic: &Topic, data: &PartitionProduceData) -> Result<App
         cx.version >= FIRST_WITH_ZSTD,
         cx.now.unix_ms,
     )?;
-    log.lock().append(&batch)
+    let least_in_sync = (acks == ALL).then_some(config.least_in_sync);
+    let mut replica = replica.lock();
+    let appended = replica.append(&batch, least_in_sync)?;
+    let is_committed = replica.visible().high_watermark >= appended.next_offset;
+    let epoch = replica.standing().epoch;
+    let waits = least_in_sync.filter(|_| !is_committed);
+    Ok((appended, waits.map(|least| (epoch, least))))
 }
 
 fn topic_response(
@@ -123,6 +316,7 @@ fn partition_response(
             base_offset,
             append_time,
             log_start,
+            ..
         }) => PartitionProduceResponse {
             index,
             base_offset,

@@ -1,17 +1,22 @@
 //! SyncGroup, versions 0 to 5: the answer comes when the leader has sent the assignments.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use ottla_protocol::messages::{SyncGroupRequest, SyncGroupResponse};
 use ottla_protocol::{ErrorCode, Str, Versions};
-use tokio::sync::oneshot;
 
-use super::{Api, Cx, Outcome};
+use super::{Api, Cx, Outcome, from_coordinator};
 use crate::group::{AsMember, Reply, Sync, Synced};
+use crate::security::acl::Operation;
 
 impl Api for SyncGroupRequest {
     const HANDLED: Versions = Versions { min: 0, max: 5 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<SyncGroupResponse> {
+        if let Err(code) = cx.check_group(Operation::Read, &self.group_id) {
+            return Outcome::Answer(self.refuse(cx.version, code));
+        }
         // From version 5 both must be said (KIP-559).
         if cx.version >= 5 && (self.protocol_type.is_none() || self.protocol_name.is_none()) {
             return Outcome::Answer(
@@ -35,18 +40,14 @@ impl Api for SyncGroupRequest {
             protocol: self.protocol_name.as_ref().map(ToString::to_string),
             assignments: assignments.collect(),
         };
-        let (ticket, reply) = oneshot::channel();
+        let ticket = cx.ticket();
         cx.core
-            .with_groups(|groups| groups.sync(sync, ticket, cx.now.instant));
-        Outcome::Later(Box::pin(async move {
-            match reply.await {
-                Ok(Reply::Sync(Ok(synced))) => Outcome::Answer(respond(synced)),
-                Ok(Reply::Sync(Err(code))) => Outcome::Answer(refused(code)),
-                Ok(Reply::Join(_)) | Err(_) => {
-                    Outcome::Close("the group coordinator stopped".to_owned())
-                }
-            }
-        }))
+            .with_groups(|groups| groups.sync(sync, Arc::clone(&ticket), cx.now.instant));
+        from_coordinator(ticket, |reply| match reply {
+            Reply::Sync(Ok(synced)) => Some(respond(synced)),
+            Reply::Sync(Err(code)) => Some(refused(code)),
+            Reply::Join(_) => None,
+        })
     }
 }
 

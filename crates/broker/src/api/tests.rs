@@ -1,5 +1,7 @@
 //! Every API at every version through the door, and what single ones mean; no sockets, and time stands still.
 
+mod security;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,36 +15,70 @@ use ottla_protocol::records::{BatchBuilder, ProducerState};
 use ottla_protocol::{Request, Uuid, header};
 
 use super::*;
+use crate::cluster::image::Address;
 use crate::config::{BrokerConfig, Settings};
-use crate::core::Node;
+use crate::core::Shared;
+use crate::security::Security;
+use crate::security::session::{Principal, Session};
+use crate::security::settings::SecuritySettings;
 
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const NOW_MS: i64 = 1_700_000_000_000;
 
 struct Bench {
     core: Arc<Core>,
+    client: Client,
     now: Now,
 }
 
 impl Bench {
     fn new(properties: &[(&str, &str)]) -> Self {
+        Self::secured(properties, SecuritySettings::default())
+    }
+
+    fn secured(properties: &[(&str, &str)], security: SecuritySettings) -> Self {
         let config = BrokerConfig {
             topics: vec![("t".to_owned(), 2)],
             properties: properties
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
+            security,
             ..BrokerConfig::default()
         };
         let settings = Settings::new(&config).unwrap();
-        let node = Node {
-            id: 1,
+        let address = Address {
             host: "h".into(),
             port: 9,
         };
-        let core = Arc::new(Core::open(&config, settings, node, 7).unwrap());
+        let security = Security::new(
+            &config.security,
+            settings.acl_settings(),
+            settings.token_rules(),
+            settings.token_lifetimes(),
+            settings.quota_windows(),
+            [5; 32],
+        );
+        let timer = Waker::noop().clone();
+        let core = Core::open(
+            &config,
+            settings,
+            vec![address],
+            Shared {
+                security: Arc::new(security.unwrap()),
+                faults: Arc::default(),
+                cluster_id: None,
+            },
+            7,
+            timer,
+            None,
+        )
+        .unwrap();
+        core.make_topics(&config).unwrap();
+        let core = Arc::new(core);
         Self {
             core,
+            client: client(Principal::anonymous()),
             now: Now {
                 instant: Instant::now(),
                 unix_ms: NOW_MS,
@@ -50,10 +86,10 @@ impl Bench {
         }
     }
 
-    fn outcome<R: Request>(&self, request: &R, version: i16, ask: Ask) -> Outcome<Frame> {
+    fn outcome<R: Request>(&self, request: &R, version: i16, ask: Ask) -> Outcome<Answered> {
         let frame = header::encode_request(request, version, 5, Some("me")).unwrap();
         let opened = open(frame.into_bytes().slice(4..)).unwrap();
-        handle(&self.core, opened, HOST, self.now, ask)
+        handle(&self.core, opened, &self.client, self.now, ask)
     }
 
     /// The answer, however long it waits.
@@ -63,7 +99,6 @@ impl Bench {
             outcome = match outcome {
                 Outcome::Answer(frame) => return answer::<R>(version, frame),
                 Outcome::Wait(wait) => (wait.resume)(self.now),
-                Outcome::Later(later) => block_on(later),
                 Outcome::Silent => panic!("no answer"),
                 Outcome::Close(reason) => panic!("closed: {reason}"),
             }
@@ -141,18 +176,21 @@ impl Bench {
     }
 }
 
-fn answer<R: Request>(version: i16, frame: Frame) -> R::Response {
+fn client(principal: Principal) -> Client {
+    Client {
+        host: HOST,
+        listener: 0,
+        session: Mutex::new(Session::open(principal)),
+        waker: Waker::noop().clone(),
+    }
+}
+
+fn answer<R: Request>(version: i16, answered: Answered) -> R::Response {
+    let frame = (answered.encode)(Throttle::default()).unwrap();
     let (correlation_id, answer) =
         header::decode_response(version, frame.into_bytes().slice(4..)).unwrap();
     assert_eq!(correlation_id, 5);
     answer
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap()
-        .block_on(future)
 }
 
 fn batch(records: usize, state: ProducerState) -> Bytes {
@@ -198,7 +236,7 @@ fn at_every_version<R: Api>(bench: &Bench) {
                     assert!(reason.contains("nobody waits"), "{reason}");
                 }
                 Outcome::Close(reason) => panic!("{} {version} {ask:?}: {reason}", R::NAME),
-                Outcome::Wait(_) | Outcome::Later(_) => {}
+                Outcome::Wait(_) => {}
             }
         }
     }
@@ -210,7 +248,7 @@ fn at_every_version<R: Api>(bench: &Bench) {
         let outcome = handle(
             &bench.core,
             open(frame.into()).unwrap(),
-            HOST,
+            &bench.client,
             bench.now,
             Ask::Answer,
         );
@@ -271,6 +309,7 @@ fn every_api_answers_every_version_it_advertises_and_no_other() {
     at_every_version::<DescribeGroupsRequest>(&bench);
     at_every_version::<FetchRequest>(&bench);
     at_every_version::<FindCoordinatorRequest>(&bench);
+    at_every_version::<GetTelemetrySubscriptionsRequest>(&bench);
     at_every_version::<HeartbeatRequest>(&bench);
     at_every_version::<InitProducerIdRequest>(&bench);
     at_every_version::<JoinGroupRequest>(&bench);
@@ -282,8 +321,132 @@ fn every_api_answers_every_version_it_advertises_and_no_other() {
     at_every_version::<OffsetFetchRequest>(&bench);
     at_every_version::<OffsetForLeaderEpochRequest>(&bench);
     at_every_version::<ProduceRequest>(&bench);
+    at_every_version::<PushTelemetryRequest>(&bench);
     at_every_version::<SyncGroupRequest>(&bench);
-    assert_eq!(ADVERTISED.len(), 22, "an API is missing above");
+    at_every_version::<AlterClientQuotasRequest>(&bench);
+    at_every_version::<AlterUserScramCredentialsRequest>(&bench);
+    at_every_version::<CreateAclsRequest>(&bench);
+    at_every_version::<DeleteAclsRequest>(&bench);
+    at_every_version::<DescribeAclsRequest>(&bench);
+    at_every_version::<DescribeClientQuotasRequest>(&bench);
+    at_every_version::<DescribeUserScramCredentialsRequest>(&bench);
+    at_every_version::<SaslAuthenticateRequest>(&bench);
+    at_every_version::<SaslHandshakeRequest>(&bench);
+    at_every_version::<CreateDelegationTokenRequest>(&bench);
+    at_every_version::<RenewDelegationTokenRequest>(&bench);
+    at_every_version::<ExpireDelegationTokenRequest>(&bench);
+    at_every_version::<DescribeDelegationTokenRequest>(&bench);
+    at_every_version::<DeleteRecordsRequest>(&bench);
+    assert_eq!(ADVERTISED.len(), 38, "an API is missing above");
+}
+
+#[test]
+fn metrics_are_asked_for_only_where_a_setting_says_so() {
+    let named = |bench: &Bench| {
+        let answer = bench.ask(&ApiVersionsRequest::default(), 0);
+        let keys = answer.api_keys.iter().map(|row| row.api_key);
+        keys.filter(|key| [71, 72].contains(key)).count()
+    };
+    let plain = Bench::new(&[]);
+    assert_eq!(named(&plain), 0);
+    let refused = plain.ask(&GetTelemetrySubscriptionsRequest::default(), 0);
+    assert_eq!(refused.error_code, ErrorCode::UNSUPPORTED_VERSION.0);
+    let asking = Bench::new(&[("telemetry.metrics", "org.apache.kafka.a., *")]);
+    assert_eq!(named(&asking), 2);
+    let answer = asking.ask(&GetTelemetrySubscriptionsRequest::default(), 0);
+    assert_eq!(answer.requested_metrics, ["org.apache.kafka.a.", ""]);
+    assert_ne!(answer.client_instance_id, Uuid::ZERO);
+    assert_eq!(answer.accepted_compression_types, [4, 3, 2, 1]);
+    assert_eq!(
+        (answer.push_interval_ms, answer.delta_temporality),
+        (300_000, false)
+    );
+    let again = GetTelemetrySubscriptionsRequest {
+        client_instance_id: answer.client_instance_id,
+        ..Default::default()
+    };
+    let again = asking.ask(&again, 0);
+    assert_eq!(again.client_instance_id, answer.client_instance_id);
+}
+
+#[test]
+fn pushes_are_refused_as_kafka_refuses_them_and_kept_otherwise() {
+    let mut bench = Bench::new(&[
+        ("telemetry.metrics", "*"),
+        ("telemetry.interval.ms", "1000"),
+        ("telemetry.max.bytes", "10"),
+    ]);
+    let welcome = bench.ask(&GetTelemetrySubscriptionsRequest::default(), 0);
+    let good = PushTelemetryRequest {
+        client_instance_id: welcome.client_instance_id,
+        subscription_id: welcome.subscription_id,
+        metrics: Bytes::from_static(b"metrics"),
+        ..Default::default()
+    };
+    let code =
+        |bench: &Bench, push: &PushTelemetryRequest| ErrorCode(bench.ask(push, 0).error_code);
+    let wrong = [
+        (
+            ErrorCode::INVALID_REQUEST,
+            PushTelemetryRequest {
+                client_instance_id: Uuid::ZERO,
+                ..good.clone()
+            },
+        ),
+        (
+            ErrorCode::UNKNOWN_SUBSCRIPTION_ID,
+            PushTelemetryRequest {
+                subscription_id: 0,
+                ..good.clone()
+            },
+        ),
+        (
+            ErrorCode::UNSUPPORTED_COMPRESSION_TYPE,
+            PushTelemetryRequest {
+                compression_type: 9,
+                ..good.clone()
+            },
+        ),
+        (
+            ErrorCode::TELEMETRY_TOO_LARGE,
+            PushTelemetryRequest {
+                metrics: Bytes::from_static(b"more than ten"),
+                ..good.clone()
+            },
+        ),
+    ];
+    for (wanted, push) in &wrong {
+        assert_eq!(code(&bench, push), *wanted);
+    }
+    assert_eq!(code(&bench, &good), ErrorCode::NONE);
+    assert_eq!(code(&bench, &good), ErrorCode::THROTTLING_QUOTA_EXCEEDED);
+    bench.now.instant += Duration::from_secs(1);
+    let damaged = PushTelemetryRequest {
+        compression_type: 4,
+        ..good.clone()
+    };
+    assert_eq!(code(&bench, &damaged), ErrorCode::INVALID_RECORD);
+    let last = PushTelemetryRequest {
+        terminating: true,
+        ..good.clone()
+    };
+    assert_eq!(
+        code(&bench, &last),
+        ErrorCode::NONE,
+        "the last one may come early"
+    );
+    assert_eq!(
+        code(&bench, &last),
+        ErrorCode::INVALID_REQUEST,
+        "it was the last"
+    );
+    let kept = bench.core.pushes.lock().all();
+    let ends: Vec<_> = kept.iter().map(|push| push.terminating).collect();
+    assert_eq!(ends, [false, true]);
+    assert_eq!(
+        (&kept[0].metrics[..], kept[0].client_id.as_deref()),
+        (&b"metrics"[..], Some("me"))
+    );
 }
 
 #[test]
@@ -291,7 +454,7 @@ fn an_unknown_api_or_a_broken_body_closes_with_a_reason() {
     let bench = Bench::new(&[]);
     let close = |frame: &'static [u8]| match open(Bytes::from_static(frame)) {
         Err(reason) => reason,
-        Ok(opened) => match handle(&bench.core, opened, HOST, bench.now, Ask::Answer) {
+        Ok(opened) => match handle(&bench.core, opened, &bench.client, bench.now, Ask::Answer) {
             Outcome::Close(reason) => reason,
             _ => panic!("it was answered"),
         },
@@ -378,22 +541,9 @@ fn a_fetch_waits_for_its_bytes() {
     let Outcome::Wait(wait) = bench.outcome(&request, 12, Ask::Answer) else {
         panic!("it does not wait")
     };
-    assert_eq!(
-        wait.deadline,
-        bench.now.instant + Duration::from_millis(500)
-    );
-    let is_woken = || {
-        let woken = async {
-            tokio::time::timeout(Duration::ZERO, wait.watcher.woken())
-                .await
-                .is_ok()
-        };
-        tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap()
-            .block_on(woken)
-    };
+    let deadline = bench.now.instant + Duration::from_millis(500);
+    assert_eq!(wait.deadline, Some(deadline));
+    let is_woken = || wait.awaited.bell().is_rung();
     assert!(!is_woken());
     bench.produce(9, &[(1, records.clone())]);
     assert!(!is_woken(), "another partition grew");
@@ -417,7 +567,7 @@ fn a_waiting_fetch_learns_that_its_topic_is_gone() {
         ..Default::default()
     };
     assert_eq!(bench.ask(&request, 5).responses[0].error_code, 0);
-    block_on(wait.watcher.woken());
+    assert!(wait.awaited.bell().is_rung());
     let Outcome::Answer(frame) = (wait.resume)(bench.now) else {
         panic!()
     };

@@ -226,6 +226,20 @@ impl<T> Groups<T> {
         Ok(entry.offsets)
     }
 
+    /// Forgets groups that another node coordinates from here on; who waits in them is told.
+    pub(crate) fn unload(&mut self, is_gone: impl Fn(&str) -> bool) {
+        let names = self.groups.keys().filter(|name| is_gone(name));
+        for name in names.cloned().collect::<Vec<_>>() {
+            let Some(mut entry) = self.groups.remove(&name) else {
+                continue;
+            };
+            entry.group.abandon(&mut self.replies);
+            if let Some(deadline) = entry.deadline {
+                self.deadlines.remove(&(deadline, name));
+            }
+        }
+    }
+
     /// When [`Groups::handle_timeout`] has something to do next.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)

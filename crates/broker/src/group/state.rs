@@ -213,6 +213,18 @@ impl<T> Group<T> {
         self.state == State::Empty
     }
 
+    /// Answers all who wait: another coordinates the group from here on.
+    pub(super) fn abandon(&mut self, out: &mut Replies<T>) {
+        for member in &mut self.members {
+            if let Some(ticket) = member.joining.take() {
+                refuse(ticket, ErrorCode::NOT_COORDINATOR, member.id.clone(), out);
+            }
+            if let Some(ticket) = member.syncing.take() {
+                out.push((ticket, Reply::Sync(Err(ErrorCode::NOT_COORDINATOR))));
+            }
+        }
+    }
+
     pub(super) fn state_name(&self) -> &'static str {
         match self.state {
             State::Empty => "Empty",

@@ -1,6 +1,8 @@
 //! What the broker looks at in a record batch: its header and its records on the way in, its place in the log, and single
 //! records again where a time is looked for.
 
+use std::io;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use ottla_protocol::ErrorCode;
 use ottla_protocol::compression::Compression;
@@ -22,6 +24,7 @@ pub(crate) type RawHeader = [u8; BatchHeader::SIZE];
 pub(crate) struct Meta {
     pub(crate) base_offset: i64,
     pub(crate) last_offset: i64,
+    pub(crate) leader_epoch: i32,
     /// Bytes, header included.
     pub(crate) size: u64,
     pub(crate) max_timestamp: i64,
@@ -48,16 +51,18 @@ impl Meta {
         Self {
             base_offset: header.base_offset,
             last_offset: header.last_offset(),
+            leader_epoch: header.partition_leader_epoch,
             size: header.size() as u64,
             max_timestamp: header.max_timestamp,
             sequenced,
         }
     }
 
-    /// The same batch, placed at `base_offset`.
-    pub(crate) fn at(&self, base_offset: i64) -> Self {
+    /// The same batch, placed at `base_offset` by the leader of this epoch.
+    pub(crate) fn at(&self, base_offset: i64, leader_epoch: i32) -> Self {
         Self {
             base_offset,
+            leader_epoch,
             last_offset: base_offset + (self.last_offset - self.base_offset),
             ..*self
         }
@@ -235,6 +240,23 @@ fn validate(records: &Bytes) -> Result<Batch, Rejected> {
 
 fn corrupt(error: &RecordsError) -> Rejected {
     Rejected::new(ErrorCode::CORRUPT_MESSAGE, error.to_string())
+}
+
+/// Calls `visit` with each of some stored batches, and its bytes.
+pub(crate) fn each_batch(
+    stored: Bytes,
+    mut visit: impl FnMut(&Meta, Bytes) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut rest = stored;
+    while !rest.is_empty() {
+        let meta = Meta::parse(&rest).map_err(io::Error::other)?;
+        let size = usize::try_from(meta.size).unwrap_or(usize::MAX);
+        if size > rest.len() {
+            return Err(io::Error::other("a stored batch is cut short"));
+        }
+        visit(&meta, rest.split_to(size))?;
+    }
+    Ok(())
 }
 
 /// Checks a batch found at the end of a file.

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use ottla_protocol::Uuid;
 use rustix::fs::{FlockOperation, flock};
 
-use super::log::LEADER_EPOCH;
 use crate::config::{TOPIC_KEYS, Values};
 use crate::error::BrokerError;
 
@@ -151,10 +150,7 @@ impl Folder {
         fs::create_dir_all(&dir).map_err(BrokerError::io(&dir))?;
         let metadata = dir.join(PARTITION_METADATA);
         if read_if_there(&metadata)?.is_none() {
-            replace(
-                &dir.join("leader-epoch-checkpoint"),
-                &format!("0\n1\n{LEADER_EPOCH} 0\n"),
-            )?;
+            replace(&dir.join("leader-epoch-checkpoint"), "0\n1\n0 0\n")?;
             replace(&metadata, &format!("version: 0\ntopic_id: {id}\n"))?;
         }
         Ok(dir)

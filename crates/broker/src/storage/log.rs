@@ -1,22 +1,18 @@
-//! The log of one partition: segments, the offsets they cover, the producers that wrote them, and who waits for more.
+//! The log of one partition: segments, the offsets they cover, the producers and the leaders that wrote them.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Weak};
 
+use bytes::Bytes;
 use ottla_protocol::ErrorCode;
-use tokio::sync::Notify;
 
-use super::batch::{Checked, Meta, Rejected};
+use super::batch::{self, Checked, Meta, Rejected};
+use super::epochs::Epochs;
 use super::producers::{Producers, Sequenced, Verdict};
 use super::segment::{Segment, Span, Trust};
 use crate::config::{EventSink, LogConfig};
 use crate::error::BrokerError;
-
-/// The one epoch of every partition's only leader.
-pub(crate) const LEADER_EPOCH: i32 = 0;
 
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -26,62 +22,34 @@ pub(crate) struct Log {
     sealed: Vec<Segment>,
     active: Segment,
     next_offset: i64,
+    /// Records before this offset are deleted, even where their segment is still there.
+    start: i64,
     producers: Producers,
-    watchers: Vec<Weak<Watcher>>,
-    deleted: bool,
+    epochs: Epochs,
 }
 
 /// Where a batch ended up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Appended {
     pub(crate) base_offset: i64,
+    /// The offset after its last record.
+    pub(crate) next_offset: i64,
     /// The broker's time where that is what the topic keeps, else -1.
     pub(crate) append_time: i64,
     pub(crate) log_start: i64,
 }
 
-/// What was read, and the bounds of the log then.
+/// What was read from within a log: nothing at its end.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) span: Option<Span>,
-    pub(crate) bounds: Bounds,
 }
 
-/// The first offset of a log, and the one the next record will get, which for a log without replicas is the high
-/// watermark, and without transactions the last stable offset too.
+/// The first offset of a log, and the one the next record will get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) start: i64,
     pub(crate) end: i64,
-}
-
-/// A reader waiting until partitions together have grown by so many bytes.
-#[derive(Debug)]
-pub(crate) struct Watcher {
-    missing: AtomicI64,
-    woken: Notify,
-}
-
-impl Watcher {
-    pub(crate) fn new(missing: usize) -> Arc<Self> {
-        let missing = i64::try_from(missing).unwrap_or(i64::MAX);
-        Arc::new(Self {
-            missing: AtomicI64::new(missing),
-            woken: Notify::new(),
-        })
-    }
-
-    /// Completes when the bytes are there; at once if they came before.
-    pub(crate) async fn woken(&self) {
-        self.woken.notified().await;
-    }
-
-    fn grown(&self, bytes: u64) {
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        if self.missing.fetch_sub(bytes, Ordering::Relaxed) <= bytes {
-            self.woken.notify_one();
-        }
-    }
 }
 
 impl Log {
@@ -101,9 +69,11 @@ impl Log {
         let mut found = segment_files(dir)?;
         let last = found.pop();
         let mut producers = Producers::default();
+        let mut epochs = Epochs::default();
         let mut next_offset = 0;
         let mut visit = |meta: &Meta| {
             next_offset = meta.last_offset + 1;
+            epochs.wrote(meta.leader_epoch, meta.base_offset);
             if let Some(sequenced) = meta.sequenced {
                 producers.appended(sequenced, meta.base_offset, -1);
             }
@@ -131,6 +101,7 @@ impl Log {
         let mut log = Self::over(config, Some(dir.to_owned()), sealed, active);
         log.next_offset = next_offset;
         log.producers = producers;
+        log.epochs = epochs;
         Ok(log)
     }
 
@@ -146,16 +117,16 @@ impl Log {
             sealed,
             active,
             next_offset: 0,
+            start: 0,
             producers: Producers::default(),
-            watchers: Vec::new(),
-            deleted: false,
+            epochs: Epochs::default(),
         }
     }
 
     pub(crate) fn bounds(&self) -> Bounds {
-        let start = self.sealed.first().unwrap_or(&self.active).base_offset();
+        let first = self.sealed.first().unwrap_or(&self.active).base_offset();
         Bounds {
-            start,
+            start: first.max(self.start),
             end: self.next_offset,
         }
     }
@@ -164,21 +135,32 @@ impl Log {
         self.producers.highest_id()
     }
 
-    /// Appends a checked batch, unless its producer sent it before: then its first place is the answer.
-    pub(crate) fn append(&mut self, batch: &Checked) -> Result<Appended, Rejected> {
-        if self.deleted {
-            return Err(Rejected::new(
-                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                "the topic was deleted",
-            ));
-        }
+    /// Who wrote what.
+    pub(crate) fn epochs(&self) -> &Epochs {
+        &self.epochs
+    }
+
+    /// A leader of this epoch writes from here on.
+    pub(crate) fn begin_epoch(&mut self, epoch: i32) {
+        self.epochs.wrote(epoch, self.next_offset);
+    }
+
+    /// After how many records they are synced (`flush.messages`).
+    pub(crate) fn flush_messages(&self) -> i64 {
+        self.config.flush_messages
+    }
+
+    /// Appends a checked batch as the leader of `epoch`, unless its producer sent it before: then its first place is the
+    /// answer.
+    pub(crate) fn append(&mut self, batch: &Checked, epoch: i32) -> Result<Appended, Rejected> {
         let sequenced = batch.meta.sequenced;
         if let Some(duplicate) = sequenced.map_or(Ok(None), |batch| self.known(batch))? {
             return Ok(duplicate);
         }
         let base_offset = self.next_offset;
-        let meta = batch.meta.at(base_offset);
-        self.write(&meta, batch).map_err(|cause| {
+        let meta = batch.meta.at(base_offset, epoch);
+        let (head, body) = batch.placed(base_offset, epoch);
+        self.write(&meta, &head, body).map_err(|cause| {
             Rejected::new(
                 ErrorCode::KAFKA_STORAGE_ERROR,
                 format!("the log could not be written: {cause}"),
@@ -188,12 +170,9 @@ impl Log {
             self.producers
                 .appended(sequenced, base_offset, batch.append_time);
         }
-        self.next_offset = meta.last_offset + 1;
-        for watcher in self.watchers.iter().filter_map(Weak::upgrade) {
-            watcher.grown(meta.size);
-        }
         Ok(Appended {
             base_offset,
+            next_offset: self.next_offset,
             append_time: batch.append_time,
             log_start: self.bounds().start,
         })
@@ -207,6 +186,7 @@ impl Log {
                 append_time,
             } => Ok(Some(Appended {
                 base_offset,
+                next_offset: base_offset + i64::from(batch.count),
                 append_time,
                 log_start: self.bounds().start,
             })),
@@ -227,23 +207,102 @@ impl Log {
         }
     }
 
-    fn write(&mut self, meta: &Meta, batch: &Checked) -> io::Result<()> {
+    fn write(&mut self, meta: &Meta, head: &[u8], body: &[u8]) -> io::Result<()> {
         let size = self.active.size();
         let is_full = size > 0 && size + meta.size > self.config.segment_bytes;
         let is_too_long = meta.last_offset - self.active.base_offset() > i64::from(i32::MAX);
         if is_full || is_too_long {
             self.roll()?;
         }
-        let (head, body) = batch.placed(meta.base_offset, LEADER_EPOCH);
-        self.active.append(meta, &head, body)
+        self.active.append(meta, head, body)?;
+        self.next_offset = meta.last_offset + 1;
+        self.epochs.wrote(meta.leader_epoch, meta.base_offset);
+        Ok(())
+    }
+
+    /// Appends what a leader has at the end of this log, as it is there.
+    pub(crate) fn copy(&mut self, batches: Bytes) -> io::Result<()> {
+        batch::each_batch(batches, |meta, bytes| {
+            if meta.base_offset < self.next_offset {
+                return Err(io::Error::other("a copied batch begins inside the log"));
+            }
+            self.write(meta, &bytes, &[])?;
+            if let Some(sequenced) = meta.sequenced {
+                self.producers.appended(sequenced, meta.base_offset, -1);
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes away all batches that reach `end` or come after it. What is left is written anew, so that producers and
+    /// epochs are those of what is left.
+    pub(crate) fn truncate(&mut self, end: i64) -> io::Result<()> {
+        const STEP: usize = 1 << 20;
+        // A leader that wrote nothing has an epoch without a part of the log.
+        self.epochs.cut(end);
+        if end >= self.next_offset {
+            return Ok(());
+        }
+        let first = self.sealed.first().unwrap_or(&self.active).base_offset();
+        let start = std::mem::replace(&mut self.start, first);
+        let (mut kept, mut offset) = (Vec::new(), first);
+        while let Some(span) = self
+            .read(offset, STEP, true, Some(end))?
+            .and_then(|it| it.span)
+        {
+            if span.len() == 0 {
+                break;
+            }
+            let bytes = span.load()?;
+            batch::each_batch(bytes.clone(), |meta, _| {
+                offset = meta.last_offset + 1;
+                Ok(())
+            })?;
+            kept.push(bytes);
+        }
+        for segment in self.sealed.drain(..) {
+            segment.delete()?;
+        }
+        self.active = self.segment(first)?;
+        self.next_offset = first;
+        self.producers = Producers::default();
+        self.epochs = Epochs::default();
+        kept.into_iter().try_for_each(|bytes| self.copy(bytes))?;
+        self.next_offset = self.next_offset.max(start.min(end));
+        self.start = start.min(self.next_offset);
+        Ok(())
+    }
+
+    /// Deletes what is before `offset`, segments that lie before it too. A log that ends before it goes on there.
+    pub(crate) fn delete_before(&mut self, offset: i64) -> io::Result<()> {
+        self.start = self.start.max(offset);
+        if offset > self.next_offset {
+            let next = self.segment(offset)?;
+            std::mem::replace(&mut self.active, next).delete()?;
+            self.next_offset = offset;
+            return self.sealed.drain(..).try_for_each(Segment::delete);
+        }
+        if offset >= self.next_offset && self.active.size() > 0 {
+            self.roll()?;
+        }
+        let next_bases = self.sealed.iter().skip(1).map(Segment::base_offset);
+        let ends = next_bases.chain([self.active.base_offset()]);
+        let ends = ends.take(self.sealed.len());
+        let gone = ends.take_while(|end| *end <= offset).count();
+        self.sealed.drain(..gone).try_for_each(Segment::delete)
+    }
+
+    /// An empty segment.
+    fn segment(&self, base_offset: i64) -> io::Result<Segment> {
+        let interval = self.config.index_interval_bytes;
+        match &self.dir {
+            Some(dir) => Segment::create(dir, base_offset, interval),
+            None => Ok(Segment::in_memory(base_offset, interval)),
+        }
     }
 
     fn roll(&mut self) -> io::Result<()> {
-        let interval = self.config.index_interval_bytes;
-        let next = match &self.dir {
-            Some(dir) => Segment::create(dir, self.next_offset, interval)?,
-            None => Segment::in_memory(self.next_offset, interval),
-        };
+        let next = self.segment(self.next_offset)?;
         let full = std::mem::replace(&mut self.active, next);
         full.seal()?;
         self.sealed.push(full);
@@ -274,13 +333,14 @@ impl Log {
         offset: i64,
         limit: usize,
         at_least_one: bool,
+        below: Option<i64>,
     ) -> io::Result<Option<Read>> {
         let bounds = self.bounds();
         if offset < bounds.start || offset > bounds.end {
             return Ok(None);
         }
-        if offset == bounds.end {
-            return Ok(Some(Read { span: None, bounds }));
+        if offset == bounds.end || below.is_some_and(|below| offset >= below) {
+            return Ok(Some(Read { span: None }));
         }
         let first = self
             .sealed
@@ -288,14 +348,11 @@ impl Log {
             .saturating_sub(1);
         let segments = self.sealed.iter_mut().skip(first).chain([&mut self.active]);
         for segment in segments {
-            if let Some(span) = segment.read(offset, limit, at_least_one)? {
-                return Ok(Some(Read {
-                    span: Some(span),
-                    bounds,
-                }));
+            if let Some(span) = segment.read(offset, limit, at_least_one, below)? {
+                return Ok(Some(Read { span: Some(span) }));
             }
         }
-        Ok(Some(Read { span: None, bounds }))
+        Ok(Some(Read { span: None }))
     }
 
     /// The first batch with a record of `timestamp` or later.
@@ -325,17 +382,6 @@ impl Log {
             .max()
     }
 
-    /// Has `watcher` told of growth, counting at once what came after the log ended at `seen`.
-    pub(crate) fn watch(&mut self, watcher: &Arc<Watcher>, seen: i64) {
-        self.watchers.retain(|watcher| watcher.strong_count() > 0);
-        if self.deleted || self.next_offset != seen {
-            // How much came in between is not worth working out: the reader looks again.
-            watcher.grown(u64::MAX);
-        } else {
-            self.watchers.push(Arc::downgrade(watcher));
-        }
-    }
-
     /// Makes all that was appended last. As in Kafka, nothing does so before: a batch is answered once the operating system
     /// has it.
     pub(crate) fn flush(&self) -> Result<(), BrokerError> {
@@ -345,18 +391,6 @@ impl Log {
             .try_for_each(Segment::sync)
             .and_then(|()| self.active.seal());
         flushed.map_err(BrokerError::io(dir))
-    }
-
-    /// Ends the log: appends are refused and waiting readers look again.
-    pub(crate) fn close_deleted(&mut self) {
-        self.deleted = true;
-        for watcher in self
-            .watchers
-            .drain(..)
-            .filter_map(|watcher| watcher.upgrade())
-        {
-            watcher.grown(u64::MAX);
-        }
     }
 }
 

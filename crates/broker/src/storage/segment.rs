@@ -153,12 +153,14 @@ impl Segment {
     }
 
     /// Whole batches from the one that holds `offset` on, `limit` bytes at most; if already the first is larger, it alone
-    /// where `at_least_one`, else nothing. `None` if the segment ends before `offset`.
+    /// where `at_least_one`, else nothing. Batches that reach `below`, if that is said, are left out. `None` if the segment
+    /// ends before `offset`.
     pub(crate) fn read(
         &mut self,
         offset: i64,
         limit: usize,
         at_least_one: bool,
+        below: Option<i64>,
     ) -> io::Result<Option<Span>> {
         let start = self.find(self.index.before_offset(offset), |meta| {
             meta.last_offset >= offset
@@ -174,7 +176,19 @@ impl Segment {
         } else {
             start
         };
+        let end = match below {
+            Some(below) => end.min(self.position_of(below)?.max(start)),
+            None => end,
+        };
         Ok(Some(self.span(start, end)))
+    }
+
+    /// Where the batch begins that holds `offset`; the end of the segment if none does.
+    fn position_of(&self, offset: i64) -> io::Result<u64> {
+        let found = self.find(self.index.before_offset(offset), |meta| {
+            meta.last_offset >= offset
+        })?;
+        Ok(found.map_or(self.size(), |(position, _)| position))
     }
 
     /// The first batch that reaches `timestamp`.

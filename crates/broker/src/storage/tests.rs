@@ -43,6 +43,9 @@ fn config(segment_bytes: u64) -> LogConfig {
         timestamp_type: TimestampType::CreateTime,
         timestamp_after_max_ms: i64::MAX,
         needs_keys: false,
+        flush_messages: i64::MAX,
+        least_in_sync: 1,
+        unclean_elections: false,
     }
 }
 
@@ -121,7 +124,7 @@ fn plain(records: usize) -> Checked {
 fn offsets(log: &mut Log, step: usize) -> Vec<i64> {
     let mut found = Vec::new();
     let mut offset = log.bounds().start;
-    while let Some(span) = log.read(offset, step, true).unwrap().unwrap().span {
+    while let Some(span) = log.read(offset, step, true, None).unwrap().unwrap().span {
         let bytes = span.load().unwrap();
         let mut batches = records::batches(bytes);
         for batch in &mut batches {
@@ -161,7 +164,7 @@ proptest! {
         let mut next = 0;
         for (count, size) in sizes {
             for log in &mut logs {
-                let appended = log.append(&checked(count, size, ProducerState::NONE)).unwrap();
+                let appended = log.append(&checked(count, size, ProducerState::NONE), 0).unwrap();
                 prop_assert_eq!(appended.base_offset, next);
             }
             expected.push(next);
@@ -181,7 +184,7 @@ fn a_torn_tail_is_cut_and_writing_goes_on_after_the_last_whole_batch() {
     let dir = TempDir::new("torn");
     let mut log = open(&dir.0, config(1000));
     for _ in 0..30 {
-        log.append(&plain(3)).unwrap();
+        log.append(&plain(3), 0).unwrap();
     }
     drop(log);
     let last = dir.0.join(segments(&dir.0).pop().unwrap());
@@ -209,7 +212,7 @@ fn a_torn_tail_is_cut_and_writing_goes_on_after_the_last_whole_batch() {
         }
     }
     let mut log = open(&dir.0, config(1000));
-    assert_eq!(log.append(&plain(1)).unwrap().base_offset, 87);
+    assert_eq!(log.append(&plain(1), 0).unwrap().base_offset, 87);
 }
 
 /// Bytes of the last batch of a segment of equal ones.
@@ -223,7 +226,7 @@ fn damage_before_the_last_segment_is_an_error_that_says_where() {
     let dir = TempDir::new("damage");
     let mut log = open(&dir.0, config(1000));
     for _ in 0..30 {
-        log.append(&plain(3)).unwrap();
+        log.append(&plain(3), 0).unwrap();
     }
     drop(log);
     let first = dir.0.join(&segments(&dir.0)[0]);
@@ -249,21 +252,25 @@ fn producers_are_known_again_after_a_restart() {
     };
     let mut log = open(&dir.0, config(300));
     for i in 0..10 {
-        log.append(&checked(2, 10, state(2 * i))).unwrap();
+        log.append(&checked(2, 10, state(2 * i)), 0).unwrap();
     }
     drop(log);
     let mut log = open(&dir.0, config(300));
     assert_eq!(log.highest_producer_id(), Some(9));
     assert_eq!(
-        log.append(&checked(2, 10, state(18))).unwrap().base_offset,
+        log.append(&checked(2, 10, state(18)), 0)
+            .unwrap()
+            .base_offset,
         18
     );
     assert_eq!(
-        log.append(&checked(2, 10, state(30))).unwrap_err().code,
+        log.append(&checked(2, 10, state(30)), 0).unwrap_err().code,
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER
     );
     assert_eq!(
-        log.append(&checked(2, 10, state(20))).unwrap().base_offset,
+        log.append(&checked(2, 10, state(20)), 0)
+            .unwrap()
+            .base_offset,
         20
     );
 }
@@ -278,14 +285,14 @@ fn old_segments_go_when_the_log_is_large_enough_without_them() {
     let mut on_disk = open(&dir.0, limited);
     let mut in_memory = Log::in_memory(limited);
     for _ in 0..100 {
-        on_disk.append(&plain(3)).unwrap();
-        in_memory.append(&plain(3)).unwrap();
+        on_disk.append(&plain(3), 0).unwrap();
+        in_memory.append(&plain(3), 0).unwrap();
     }
     assert_eq!(on_disk.bounds(), in_memory.bounds());
     let start = on_disk.bounds().start;
     assert!(start > 200, "{start}");
     assert_eq!(segments(&dir.0)[0], format!("{start:020}.log"));
-    assert!(on_disk.read(start - 1, 1, true).unwrap().is_none());
+    assert!(on_disk.read(start - 1, 1, true, None).unwrap().is_none());
     assert_eq!(offsets(&mut on_disk, 100), offsets(&mut in_memory, 100));
     let reopened = open(&dir.0, limited);
     assert_eq!(reopened.bounds(), on_disk.bounds());
@@ -296,7 +303,7 @@ fn a_full_segment_has_its_index_files() {
     let dir = TempDir::new("index-files");
     let mut log = open(&dir.0, config(1000));
     for _ in 0..20 {
-        log.append(&plain(3)).unwrap();
+        log.append(&plain(3), 0).unwrap();
     }
     let first = dir.0.join("00000000000000000000.log");
     assert!(!fs::read(first.with_extension("index")).unwrap().is_empty());

@@ -1,0 +1,32 @@
+//! SaslAuthenticate, versions 0 to 2: one token of the mechanism; from version 1 the last answer says how long the session
+//! lasts (KIP-368).
+
+use ottla_protocol::Versions;
+use ottla_protocol::messages::{SaslAuthenticateRequest, SaslAuthenticateResponse};
+
+use super::{Api, Cx, Outcome};
+
+impl Api for SaslAuthenticateRequest {
+    const HANDLED: Versions = Versions { min: 0, max: 2 };
+
+    fn answer(self, cx: &Cx<'_>) -> Outcome<SaslAuthenticateResponse> {
+        let verifiers = &cx.core.security.verifiers;
+        let reply = cx
+            .client
+            .session
+            .lock()
+            .token(&self.auth_bytes, verifiers, cx.now);
+        Outcome::Answer(match reply {
+            Ok(reply) => SaslAuthenticateResponse {
+                auth_bytes: reply.token.into(),
+                session_lifetime_ms: reply.lifetime_ms,
+                ..Default::default()
+            },
+            Err((code, why)) => SaslAuthenticateResponse {
+                error_code: code.0,
+                error_message: Some(why.into()),
+                ..Default::default()
+            },
+        })
+    }
+}

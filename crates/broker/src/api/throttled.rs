@@ -1,0 +1,106 @@
+//! What quotas change in a response: its throttle time, and for Fetch the records.
+
+use bytes::Bytes;
+use ottla_protocol::messages::{
+    AlterClientQuotasResponse, AlterUserScramCredentialsResponse, ApiVersionsResponse,
+    CreateAclsResponse, CreateDelegationTokenResponse, CreatePartitionsResponse,
+    CreateTopicsResponse, DeleteAclsResponse, DeleteGroupsResponse, DeleteRecordsResponse,
+    DeleteTopicsResponse, DescribeAclsResponse, DescribeClientQuotasResponse,
+    DescribeClusterResponse, DescribeConfigsResponse, DescribeDelegationTokenResponse,
+    DescribeGroupsResponse, DescribeUserScramCredentialsResponse, ExpireDelegationTokenResponse,
+    FetchResponse, FindCoordinatorResponse, GetTelemetrySubscriptionsResponse, HeartbeatResponse,
+    InitProducerIdResponse, JoinGroupResponse, LeaveGroupResponse, ListGroupsResponse,
+    ListOffsetsResponse, MetadataResponse, OffsetCommitResponse, OffsetFetchResponse,
+    OffsetForLeaderEpochResponse, ProduceResponse, PushTelemetryResponse,
+    RenewDelegationTokenResponse, SaslAuthenticateResponse, SaslHandshakeResponse,
+    SyncGroupResponse,
+};
+
+use crate::security::Throttle;
+
+/// A response that can be throttled; some have no place to say so.
+pub(crate) trait Throttled {
+    /// Bytes of records in it.
+    fn record_bytes(&self) -> usize {
+        0
+    }
+
+    fn throttle(&mut self, throttle: Throttle);
+}
+
+fn milliseconds(throttle: Throttle) -> i32 {
+    // At least 1: a client that is kept away is told so.
+    i32::try_from(throttle.time.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
+}
+
+macro_rules! throttled {
+    ($($response:ty,)*) => {
+        $(impl Throttled for $response {
+            fn throttle(&mut self, throttle: Throttle) {
+                self.throttle_time_ms = milliseconds(throttle);
+            }
+        })*
+    };
+}
+
+throttled! {
+    CreateDelegationTokenResponse,
+    RenewDelegationTokenResponse,
+    ExpireDelegationTokenResponse,
+    DescribeDelegationTokenResponse,
+    AlterClientQuotasResponse,
+    AlterUserScramCredentialsResponse,
+    ApiVersionsResponse,
+    CreateAclsResponse,
+    CreatePartitionsResponse,
+    CreateTopicsResponse,
+    DeleteAclsResponse,
+    DeleteGroupsResponse,
+    DeleteRecordsResponse,
+    DeleteTopicsResponse,
+    DescribeAclsResponse,
+    DescribeClientQuotasResponse,
+    DescribeClusterResponse,
+    DescribeConfigsResponse,
+    DescribeGroupsResponse,
+    DescribeUserScramCredentialsResponse,
+    FindCoordinatorResponse,
+    GetTelemetrySubscriptionsResponse,
+    HeartbeatResponse,
+    InitProducerIdResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    ListGroupsResponse,
+    ListOffsetsResponse,
+    MetadataResponse,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    OffsetForLeaderEpochResponse,
+    ProduceResponse,
+    PushTelemetryResponse,
+    SyncGroupResponse,
+}
+
+impl Throttled for FetchResponse {
+    fn record_bytes(&self) -> usize {
+        let partitions = self.responses.iter().flat_map(|topic| &topic.partitions);
+        let records = partitions.filter_map(|partition| partition.records.as_ref());
+        records.map(Bytes::len).sum()
+    }
+
+    /// A client that is over its quota gets no partitions, and asks again later (KIP-219).
+    fn throttle(&mut self, throttle: Throttle) {
+        self.throttle_time_ms = milliseconds(throttle);
+        if throttle.withholds {
+            self.responses.clear();
+        }
+    }
+}
+
+impl Throttled for SaslHandshakeResponse {
+    fn throttle(&mut self, _: Throttle) {}
+}
+
+impl Throttled for SaslAuthenticateResponse {
+    fn throttle(&mut self, _: Throttle) {}
+}

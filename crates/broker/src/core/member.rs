@@ -1,0 +1,191 @@
+//! A node as a member of its cluster: what the controller tells it, and what it tells of the cluster.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ottla_protocol::{ErrorCode, Uuid};
+use parking_lot::Mutex;
+
+use super::{Core, ONLY_NODE, offsets_partition, recover_offsets};
+use crate::cluster::controller::Member;
+use crate::cluster::image::{Host, Image, PartitionId};
+use crate::now::Now;
+use crate::storage::replica::{Growth, NO_LEADER, Replica};
+use crate::topics::{OFFSETS_TOPIC, Topic};
+
+impl Core {
+    /// The nodes that are up, and where clients reach them.
+    pub(crate) fn hosts(&self) -> Vec<(i32, Host)> {
+        match &self.membership {
+            Some(membership) => membership.controller.hosts(),
+            None => vec![(self.node, self.addresses.clone())],
+        }
+    }
+
+    /// The node that controls.
+    pub(crate) fn controller_node(&self) -> i32 {
+        let membership = self.membership.as_ref();
+        membership.map_or(ONLY_NODE, |it| it.controller.controller())
+    }
+
+    /// How many partitions the offsets topic gets: each node shall coordinate groups.
+    pub(super) fn offsets_partitions(&self) -> i32 {
+        let membership = self.membership.as_ref();
+        membership.map_or(1, |it| it.controller.size())
+    }
+
+    /// The node that coordinates a group.
+    pub(crate) fn coordinator(&self, group: &str) -> Result<i32, ErrorCode> {
+        if self.membership.is_none() {
+            return Ok(self.node);
+        }
+        let topic = self
+            .offsets_topic()
+            .map_err(|_| ErrorCode::COORDINATOR_NOT_AVAILABLE)?;
+        let partition = offsets_partition(group, topic.partitions.len());
+        match topic.partition(partition)?.lock().standing().leader {
+            NO_LEADER => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
+            leader => Ok(leader),
+        }
+    }
+
+    /// The partition that keeps a group's offsets.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn offsets_of(&self, group: &str) -> Result<(String, i32), String> {
+        let topic = self.offsets_topic().map_err(|error| error.message)?;
+        let index = offsets_partition(group, topic.partitions.len());
+        Ok((topic.name.to_string(), index))
+    }
+
+    /// Does this node coordinate the group?
+    ///
+    /// # Errors
+    /// What to tell a client that thinks so, if not.
+    pub(crate) fn coordinates(&self, group: &str) -> Result<(), ErrorCode> {
+        if self.membership.is_none() || self.coordinator(group) == Ok(self.node) {
+            Ok(())
+        } else {
+            Err(ErrorCode::NOT_COORDINATOR)
+        }
+    }
+
+    fn growth(&self, partition: PartitionId) -> Option<Growth> {
+        let membership = self.membership.as_ref()?;
+        let (grown, waker) = (Arc::clone(&self.grown), membership.replication.clone());
+        Some(Growth(Arc::new(move || {
+            if grown.lock().insert(partition.clone()) {
+                waker.wake_by_ref();
+            }
+        })))
+    }
+
+    /// Takes over groups, or lets them go, when the leader of their offsets has changed.
+    fn coordinate(&self, topic: &Topic, changed: &[(i32, bool)]) {
+        let count = topic.partitions.len();
+        for (partition, leads) in changed {
+            self.with_groups(|groups| {
+                groups.unload(|group| offsets_partition(group, count) == *partition);
+                let replica = topic.partition(*partition);
+                if let Some(replica) = replica.ok().filter(|_| *leads) {
+                    if let Err(what) = recover_offsets(replica.lock().log(), groups) {
+                        self.events.say(format_args!(
+                            "committed offsets cannot be read back: {what}"
+                        ));
+                    }
+                }
+            });
+        }
+    }
+}
+
+impl Member for Core {
+    fn apply(&self, image: &Image) {
+        let mut changed = Vec::new();
+        let mut topics = self.topics.write();
+        let present = topics.by_name(&image.name).cloned();
+        if let Some(other) = present.as_ref().filter(|topic| topic.id != image.id) {
+            topics.remove(&other.name);
+            close(other);
+        }
+        let present = present.filter(|topic| topic.id == image.id);
+        let mut topic = Topic {
+            name: image.name.clone(),
+            id: image.id,
+            values: image.values.clone(),
+            partitions: Vec::new(),
+        };
+        if let Some(present) = &present {
+            topic.partitions.clone_from(&present.partitions);
+        }
+        let missing = topic.partitions.len() as i32..image.partitions.len() as i32;
+        match self.new_logs(&topic, missing) {
+            Ok(logs) => topic.partitions.extend(logs),
+            Err(cause) => {
+                self.events
+                    .say(format_args!("{} could not be made: {cause}", image.name));
+                return;
+            }
+        }
+        let known = present.as_ref().map_or(0, |topic| topic.partitions.len());
+        for (index, (replica, standing)) in
+            topic.partitions.iter().zip(&image.partitions).enumerate()
+        {
+            let mut replica = replica.lock();
+            let led = index < known && replica.leads();
+            if index >= known || replica.standing() != standing {
+                let growth = self.growth((image.name.clone(), index as i32));
+                replica.stand(standing.clone(), growth);
+            }
+            if led != replica.leads() {
+                changed.push((index as i32, replica.leads()));
+            }
+        }
+        let topic = topics.insert(topic);
+        drop(topics);
+        if &*topic.name == OFFSETS_TOPIC {
+            self.coordinate(&topic, &changed);
+        }
+    }
+
+    fn forget(&self, topic: &str, now: Now) {
+        if let Err(error) = self.delete_own_topic(topic, now) {
+            self.events.say(format_args!(
+                "{topic} could not be deleted: {}",
+                error.message
+            ));
+        }
+    }
+
+    fn missing(&self, known: &BTreeSet<&str>) -> Vec<String> {
+        let topics = self.topics();
+        let gone = topics.iter().filter(|topic| !known.contains(&*topic.name));
+        gone.map(|topic| topic.name.to_string()).collect()
+    }
+
+    fn replica(&self, topic: &str, id: Uuid, index: i32) -> Option<Arc<Mutex<Replica>>> {
+        let topic = self.topic(topic).ok().filter(|topic| topic.id == id)?;
+        topic.partitions.get(usize::try_from(index).ok()?).cloned()
+    }
+
+    fn take_grown(&self) -> BTreeSet<PartitionId> {
+        std::mem::take(&mut *self.grown.lock())
+    }
+
+    fn forget_volatile(&self) {
+        self.with_groups(|groups| groups.unload(|_| true));
+        // Nobody but the controller deals with a node that is down; what waits here ends with its connection.
+        for topic in self.topics() {
+            for replica in &topic.partitions {
+                replica.lock().leave();
+            }
+        }
+    }
+}
+
+fn close(topic: &Topic) {
+    for replica in &topic.partitions {
+        replica.lock().close_deleted();
+    }
+}

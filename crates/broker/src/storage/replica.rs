@@ -1,0 +1,518 @@
+//! What one node has of a partition: its log, its part as leader or follower, and who waits for more.
+//!
+//! A leader appends, and its high watermark follows the slowest replica in sync; a follower takes what the leader gives it,
+//! after it has cut off what the leader never had (KIP-101). A partition with one replica is always in sync with itself.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use bytes::Bytes;
+use ottla_protocol::ErrorCode;
+
+use super::batch::{Checked, Rejected};
+use super::log::{Appended, Log, Read};
+use super::segment::Span;
+use crate::bell::{Awaited, Bell};
+use crate::error::BrokerError;
+
+/// Nobody leads.
+pub(crate) const NO_LEADER: i32 = -1;
+
+/// Who leads a partition, and who follows, as the controller decided it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) leader: i32,
+    pub(crate) epoch: i32,
+    pub(crate) replicas: Vec<i32>,
+    pub(crate) in_sync: Vec<i32>,
+}
+
+impl Standing {
+    /// Of a partition with one replica.
+    pub(crate) fn alone(node: i32) -> Self {
+        Self {
+            leader: node,
+            epoch: 0,
+            replicas: vec![node],
+            in_sync: vec![node],
+        }
+    }
+}
+
+/// What a node has of a partition.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    node: i32,
+    log: Log,
+    standing: Standing,
+    high_watermark: i64,
+    /// Where the log ended when this node became the leader.
+    epoch_start: i64,
+    /// The batches above the high watermark of a leader: where each ends, and its bytes.
+    uncommitted: VecDeque<(i64, u64)>,
+    /// How far the followers of a leader have come.
+    followers: BTreeMap<i32, i64>,
+    /// Whether a follower still has to compare its log with the leader's.
+    may_diverge: bool,
+    /// Where a loss of power would cut the log.
+    synced: i64,
+    growth: Option<Growth>,
+    watchers: Vec<Weak<Watcher>>,
+    deleted: bool,
+}
+
+/// Called when a leader has something for its followers.
+#[derive(Clone)]
+pub(crate) struct Growth(pub(crate) Arc<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Growth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Growth")
+    }
+}
+
+/// The offsets of a partition that clients may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Visible {
+    pub(crate) start: i64,
+    pub(crate) high_watermark: i64,
+}
+
+/// What a fetch of a client finds.
+#[derive(Debug)]
+pub(crate) enum Fetched {
+    Read(Visible, Option<Span>),
+    OutOfRange(Visible),
+    /// The client's log parts from this one where this epoch ends.
+    Diverging(Visible, i32, i64),
+}
+
+/// What a leader gives a follower.
+#[derive(Debug)]
+pub(crate) struct Copied {
+    pub(crate) cut: Option<Cut>,
+    pub(crate) span: Option<Span>,
+    pub(crate) visible: Visible,
+}
+
+/// Where a follower's log must be cut first: where the leader's part of `epoch` ends, or its own if that ends before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cut {
+    epoch: Option<i32>,
+    agreed: i64,
+}
+
+/// A reader waiting until partitions together have grown by so many bytes.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    missing: AtomicI64,
+    bell: Bell,
+}
+
+impl Watcher {
+    pub(crate) fn new(missing: usize, waker: Waker) -> Arc<Self> {
+        let missing = i64::try_from(missing).unwrap_or(i64::MAX);
+        Arc::new(Self {
+            missing: AtomicI64::new(missing),
+            bell: Bell::new(waker),
+        })
+    }
+
+    fn grown(&self, bytes: u64) {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        if self.missing.fetch_sub(bytes, Ordering::Relaxed) <= bytes {
+            self.bell.ring();
+        }
+    }
+}
+
+impl Awaited for Watcher {
+    fn bell(&self) -> &Bell {
+        &self.bell
+    }
+}
+
+impl Replica {
+    /// The replica of `node`, as the only one there is.
+    pub(crate) fn new(node: i32, log: Log) -> Self {
+        let end = log.bounds().end;
+        let mut replica = Self {
+            node,
+            log,
+            standing: Standing::alone(node),
+            high_watermark: end,
+            epoch_start: end,
+            uncommitted: VecDeque::new(),
+            followers: BTreeMap::new(),
+            may_diverge: false,
+            synced: end,
+            growth: None,
+            watchers: Vec::new(),
+            deleted: false,
+        };
+        replica.standing.epoch = replica.log.epochs().last().unwrap_or(0);
+        replica
+    }
+
+    pub(crate) fn log(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
+    pub(crate) fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    pub(crate) fn leads(&self) -> bool {
+        self.standing.leader == self.node
+    }
+
+    fn is_alone(&self) -> bool {
+        self.standing.replicas.len() == 1
+    }
+
+    pub(crate) fn visible(&self) -> Visible {
+        let start = self.log.bounds().start;
+        Visible {
+            start,
+            high_watermark: self.high_watermark.max(start),
+        }
+    }
+
+    /// The offset after the last record that clients may see; `None` before a new leader knows what its predecessor had
+    /// committed (KIP-207).
+    pub(crate) fn end(&self) -> Option<i64> {
+        let end = self.visible().high_watermark;
+        (end >= self.epoch_start).then_some(end)
+    }
+
+    /// The leader epoch of a record, or the present one where nothing was written.
+    pub(crate) fn epoch_at(&self, offset: i64) -> i32 {
+        self.log.epochs().at(offset).unwrap_or(self.standing.epoch)
+    }
+
+    /// May a client that knows this leader epoch (below 0: none) deal with this node?
+    pub(crate) fn check(&self, epoch: i32) -> Result<(), ErrorCode> {
+        if self.deleted {
+            Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
+        } else if epoch >= 0 && epoch < self.standing.epoch {
+            Err(ErrorCode::FENCED_LEADER_EPOCH)
+        } else if epoch >= 0 && epoch > self.standing.epoch {
+            Err(ErrorCode::UNKNOWN_LEADER_EPOCH)
+        } else if self.leads() {
+            Ok(())
+        } else {
+            Err(ErrorCode::NOT_LEADER_OR_FOLLOWER)
+        }
+    }
+
+    /// Appends as the leader. `least_in_sync` is how many replicas must be in sync, if the producer cares.
+    pub(crate) fn append(
+        &mut self,
+        batch: &Checked,
+        least_in_sync: Option<usize>,
+    ) -> Result<Appended, Rejected> {
+        self.check(-1)
+            .map_err(|code| Rejected::new(code, "this node does not lead the partition"))?;
+        let in_sync = self.standing.in_sync.len();
+        if least_in_sync.is_some_and(|least| in_sync < least) {
+            return Err(Rejected::new(
+                ErrorCode::NOT_ENOUGH_REPLICAS,
+                format!("{in_sync} replicas are in sync, min.insync.replicas says more"),
+            ));
+        }
+        let before = self.log.bounds().end;
+        let appended = self.log.append(batch, self.standing.epoch)?;
+        let end = self.log.bounds().end;
+        if end > before {
+            self.uncommitted.push_back((end, batch.meta.size));
+            self.advance();
+            if !self.is_alone() {
+                self.tell_growth();
+            }
+        }
+        Ok(appended)
+    }
+
+    /// Whether what was appended in `epoch` up to `end` is on all replicas in sync, and these are enough. `None`: not yet,
+    /// and `watcher` is told of progress.
+    pub(crate) fn committed(
+        &mut self,
+        epoch: i32,
+        end: i64,
+        least_in_sync: usize,
+        watcher: &Arc<Watcher>,
+    ) -> Option<Result<(), ErrorCode>> {
+        if self.deleted {
+            Some(Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION))
+        } else if !self.leads() || self.standing.epoch != epoch {
+            Some(Err(ErrorCode::NOT_LEADER_OR_FOLLOWER))
+        } else if self.high_watermark < end {
+            self.register(watcher);
+            None
+        } else if self.standing.in_sync.len() < least_in_sync {
+            Some(Err(ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+        } else {
+            Some(Ok(()))
+        }
+    }
+
+    /// Reads what a client may see from `offset` on. `last_epoch` is that of the record before, if the client says it.
+    pub(crate) fn fetch(
+        &mut self,
+        offset: i64,
+        last_epoch: i32,
+        limit: usize,
+        at_least_one: bool,
+    ) -> io::Result<Fetched> {
+        let visible = self.visible();
+        if last_epoch >= 0 {
+            let end = self.log.bounds().end;
+            match self.log.epochs().end_of(last_epoch, end) {
+                Some((epoch, end)) if epoch < last_epoch || end < offset => {
+                    return Ok(Fetched::Diverging(visible, epoch, end));
+                }
+                _ => {}
+            }
+        }
+        let below = (self.high_watermark < self.log.bounds().end).then_some(self.high_watermark);
+        Ok(match self.log.read(offset, limit, at_least_one, below)? {
+            Some(Read { span, .. }) => Fetched::Read(visible, span),
+            None => Fetched::OutOfRange(visible),
+        })
+    }
+
+    /// The largest epoch up to `asked` and its end (KIP-320).
+    pub(crate) fn end_of_epoch(&self, asked: i32) -> Option<(i32, i64)> {
+        let end = self.log.bounds().end;
+        if asked == self.standing.epoch {
+            return Some((asked, end));
+        }
+        self.log.epochs().end_of(asked, end)
+    }
+
+    /// Deletes the records before `offset`; -1 means all that clients may see.
+    pub(crate) fn delete_before(&mut self, offset: i64) -> Result<i64, ErrorCode> {
+        let visible = self.visible();
+        let offset = if offset == -1 {
+            visible.high_watermark
+        } else {
+            offset
+        };
+        if !(0..=visible.high_watermark).contains(&offset) {
+            return Err(ErrorCode::OFFSET_OUT_OF_RANGE);
+        }
+        self.log
+            .delete_before(offset)
+            .map_err(|_| ErrorCode::KAFKA_STORAGE_ERROR)?;
+        self.tell_growth();
+        Ok(self.visible().start)
+    }
+
+    // Replication.
+
+    /// Takes its part in the cluster.
+    pub(crate) fn stand(&mut self, standing: Standing, growth: Option<Growth>) {
+        let is_new_epoch =
+            standing.epoch != self.standing.epoch || standing.leader != self.standing.leader;
+        self.standing = standing;
+        self.growth = growth;
+        if is_new_epoch {
+            self.followers.clear();
+            self.uncommitted.clear();
+            let end = self.log.bounds().end;
+            if self.leads() {
+                self.log.begin_epoch(self.standing.epoch);
+                self.epoch_start = end;
+                if end > self.high_watermark {
+                    self.uncommitted
+                        .push_back((end, end.abs_diff(self.high_watermark)));
+                }
+            } else {
+                self.may_diverge = true;
+            }
+            self.wake_all();
+        }
+        self.advance();
+        self.tell_growth();
+    }
+
+    /// What the leader has for a follower whose log ends at `end`, written by leaders up to `last_epoch`.
+    pub(crate) fn give(
+        &mut self,
+        end: i64,
+        last_epoch: Option<i32>,
+        may_diverge: bool,
+        limit: usize,
+    ) -> io::Result<Copied> {
+        let bounds = self.log.bounds();
+        let mut copied = Copied {
+            cut: None,
+            span: None,
+            visible: self.visible(),
+        };
+        if let Some(last) = last_epoch.filter(|_| may_diverge) {
+            let (epoch, agreed) = self.end_of_epoch(last).unwrap_or((last, bounds.end));
+            if epoch < last || agreed < end {
+                copied.cut = Some(Cut {
+                    epoch: Some(epoch),
+                    agreed,
+                });
+                return Ok(copied);
+            }
+        }
+        match self.log.read(end.max(bounds.start), limit, true, None)? {
+            Some(read) => copied.span = read.span,
+            None => {
+                copied.cut = Some(Cut {
+                    epoch: None,
+                    agreed: bounds.end,
+                });
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Takes what the leader gave, which clients of the leader see so much of.
+    pub(crate) fn take(
+        &mut self,
+        cut: Option<Cut>,
+        leader: Visible,
+        records: Bytes,
+    ) -> io::Result<()> {
+        if let Some(Cut { epoch, agreed }) = cut {
+            let end = self.log.bounds().end;
+            let own = epoch.and_then(|epoch| self.log.epochs().end_of(epoch, end));
+            let cut = own.map_or(agreed, |(_, end)| end.min(agreed));
+            let before = self.tail();
+            self.log.truncate(cut)?;
+            // Each step leaves less to compare, or it is the last.
+            self.may_diverge = self.tail() != before;
+            self.synced = self.synced.min(cut);
+        } else {
+            self.may_diverge = false;
+            self.log.copy(records)?;
+            if self.log.bounds().start < leader.start {
+                self.log.delete_before(leader.start)?;
+            }
+        }
+        self.high_watermark = leader.high_watermark.min(self.log.bounds().end);
+        self.sync_if_due();
+        Ok(())
+    }
+
+    /// Where this log ends, the last epoch in it, and whether it may differ from the leader's.
+    pub(crate) fn tail(&self) -> (i64, Option<i32>, bool) {
+        let end = self.log.bounds().end;
+        (end, self.log.epochs().last(), self.may_diverge)
+    }
+
+    /// A follower of this leader has come to `end`. Says whether it has all that is committed.
+    pub(crate) fn followed(&mut self, follower: i32, end: i64) -> bool {
+        self.followers.insert(follower, end);
+        self.advance();
+        end >= self.high_watermark
+    }
+
+    /// Its node is down: it leads nothing, and is to compare its log when it follows again.
+    pub(crate) fn leave(&mut self) {
+        self.standing.leader = NO_LEADER;
+        self.may_diverge = true;
+        self.wake_all();
+    }
+
+    /// Makes all that was appended survive a loss of power.
+    pub(crate) fn sync(&mut self) {
+        self.synced = self.log.bounds().end;
+    }
+
+    /// Loses what was not synced.
+    pub(crate) fn lose_unsynced(&mut self) -> io::Result<()> {
+        self.log.truncate(self.synced)?;
+        let end = self.log.bounds().end;
+        self.high_watermark = self.high_watermark.min(end);
+        self.may_diverge = true;
+        Ok(())
+    }
+
+    /// Moves the high watermark of a leader to what all replicas in sync have, and tells who waits for it.
+    fn advance(&mut self) {
+        if !self.leads() {
+            return;
+        }
+        let end = self.log.bounds().end;
+        let others = self
+            .standing
+            .in_sync
+            .iter()
+            .filter(|node| **node != self.node);
+        let slowest = others.map(|node| self.followers.get(node).copied().unwrap_or(0));
+        let committed = slowest.min().map_or(end, |slowest| slowest.min(end));
+        if committed <= self.high_watermark {
+            return;
+        }
+        self.high_watermark = committed;
+        let mut bytes = 0;
+        while let Some((_, size)) = self
+            .uncommitted
+            .front()
+            .filter(|(end, _)| *end <= committed)
+        {
+            bytes += size;
+            self.uncommitted.pop_front();
+        }
+        for watcher in self.watchers.iter().filter_map(Weak::upgrade) {
+            watcher.grown(bytes.max(1));
+        }
+        self.sync_if_due();
+    }
+
+    fn sync_if_due(&mut self) {
+        let end = self.log.bounds().end;
+        if end.saturating_sub(self.synced) >= self.log.flush_messages() {
+            self.synced = end;
+        }
+    }
+
+    fn tell_growth(&self) {
+        if let Some(Growth(tell)) = &self.growth {
+            tell();
+        }
+    }
+
+    // Who waits.
+
+    /// Has `watcher` told of growth, counting at once what came after clients could see up to `seen`.
+    pub(crate) fn watch(&mut self, watcher: &Arc<Watcher>, seen: i64) {
+        if self.deleted || self.visible().high_watermark != seen {
+            // How much came in between is not worth working out: the reader looks again.
+            watcher.grown(u64::MAX);
+        } else {
+            self.register(watcher);
+        }
+    }
+
+    fn register(&mut self, watcher: &Arc<Watcher>) {
+        self.watchers.retain(|watcher| watcher.strong_count() > 0);
+        self.watchers.push(Arc::downgrade(watcher));
+    }
+
+    fn wake_all(&mut self) {
+        for watcher in self.watchers.drain(..).filter_map(|it| it.upgrade()) {
+            watcher.grown(u64::MAX);
+        }
+    }
+
+    /// Makes all that was appended last, on disk.
+    pub(crate) fn flush(&self) -> Result<(), BrokerError> {
+        self.log.flush()
+    }
+
+    /// Ends the replica: appends are refused and waiting readers look again.
+    pub(crate) fn close_deleted(&mut self) {
+        self.deleted = true;
+        self.wake_all();
+    }
+}

@@ -1,0 +1,577 @@
+//! Nodes that share topics: leaders and followers, what is lost when, and what clients are told. Simulated time.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, Instant};
+
+use bytes::{Buf, BytesMut};
+use ottla_broker::BrokerConfig;
+use ottla_broker::node::{Cluster, Now, Output, Partition, Stop};
+use ottla_protocol::compression::Compression;
+use ottla_protocol::messages::delete_records_request::{
+    DeleteRecordsPartition, DeleteRecordsTopic,
+};
+use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use ottla_protocol::messages::fetch_response::PartitionData;
+use ottla_protocol::messages::offset_for_leader_epoch_request::{
+    OffsetForLeaderPartition, OffsetForLeaderTopic,
+};
+use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use ottla_protocol::messages::produce_response::PartitionProduceResponse;
+use ottla_protocol::messages::{
+    DeleteRecordsRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest, MetadataRequest,
+    OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
+    ProduceResponse, offset_commit_request, offset_fetch_request,
+};
+use ottla_protocol::records::{BatchBuilder, ProducerState};
+use ottla_protocol::{ErrorCode, Request, header};
+
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const DELAY: Duration = Duration::from_millis(50);
+
+struct World {
+    cluster: Cluster,
+    now: Now,
+    connections: u64,
+    received: BTreeMap<u64, BytesMut>,
+    trace: Vec<(i32, Output)>,
+}
+
+impl World {
+    fn new(properties: &[(&str, &str)]) -> Self {
+        Self::seeded(properties, 1)
+    }
+
+    fn seeded(properties: &[(&str, &str)], seed: u64) -> Self {
+        let config = BrokerConfig {
+            topics: vec![("t".to_owned(), 3)],
+            properties: properties
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..Default::default()
+        };
+        let addresses: Vec<_> = (1..=3).map(|port| vec![("h".to_owned(), port)]).collect();
+        Self {
+            cluster: Cluster::new(&config, &addresses, seed).unwrap(),
+            now: Now {
+                instant: Instant::now(),
+                unix_ms: 1_700_000_000_000,
+            },
+            connections: 0,
+            received: BTreeMap::new(),
+            trace: Vec::new(),
+        }
+    }
+
+    /// Sends a request on a connection of its own.
+    fn send<R: Request>(&mut self, node: i32, request: &R, version: i16) -> u64 {
+        self.connections += 1;
+        let frame = header::encode_request(request, version, 1, Some("me")).unwrap();
+        let (connection, now) = (self.connections, self.now);
+        let to = self.cluster.node(node).unwrap();
+        to.connect(connection, 0, PEER, now);
+        to.handle(connection, &frame.into_bytes(), now);
+        self.drain();
+        connection
+    }
+
+    fn drain(&mut self) {
+        while let Some((node, output)) = self.cluster.poll() {
+            self.trace.push((node, output.clone()));
+            if let Output::Send { connection, bytes } = output {
+                let all = self.received.entry(connection).or_default();
+                all.extend_from_slice(&bytes);
+            }
+        }
+    }
+
+    fn answer<R: Request>(&mut self, connection: u64, version: i16) -> Option<R::Response> {
+        let mut bytes = self.received.remove(&connection)?;
+        bytes.advance(4);
+        Some(header::decode_response(version, bytes.freeze()).unwrap().1)
+    }
+
+    fn ask<R: Request>(&mut self, node: i32, request: &R, version: i16) -> R::Response {
+        let connection = self.send(node, request, version);
+        self.answer::<R>(connection, version).expect("no answer")
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let end = self.now.instant + time;
+        while let Some(next) = self.cluster.next_timeout().filter(|next| *next <= end) {
+            self.at(next);
+            self.cluster.handle_timeout(self.now);
+            self.drain();
+        }
+        self.at(end);
+    }
+
+    fn at(&mut self, instant: Instant) {
+        let step = instant.saturating_duration_since(self.now.instant);
+        self.now.instant += step;
+        self.now.unix_ms += step.as_millis() as i64;
+    }
+
+    fn partition(&self, topic: &str) -> Partition {
+        self.cluster.partition(topic, 0).unwrap()
+    }
+
+    fn leader(&self) -> i32 {
+        self.partition("t").leader
+    }
+
+    fn other(&self) -> i32 {
+        let leader = self.leader();
+        self.cluster.ids().find(|id| *id != leader).unwrap()
+    }
+
+    fn produce(&mut self, node: i32, acks: i16, value: &str) -> PartitionProduceResponse {
+        let answer = self.ask(node, &produce(acks, value), 10);
+        one(answer)
+    }
+
+    fn fetch(&mut self, node: i32, offset: i64, epochs: (i32, i32)) -> PartitionData {
+        let answer = self.ask(node, &fetch(offset, epochs), 12);
+        answer.responses[0].partitions[0].clone()
+    }
+
+    /// The values that the leader shows.
+    fn values(&mut self) -> Vec<String> {
+        let records = self.fetch(self.leader(), 0, (-1, -1)).records.unwrap();
+        let mut values = Vec::new();
+        for batch in ottla_protocol::records::batches(records) {
+            let batch = batch.unwrap();
+            let payload = batch.payload(1 << 20).unwrap();
+            for record in batch.records(&payload).unwrap() {
+                let value = record.unwrap().value.unwrap();
+                values.push(String::from_utf8(value.to_vec()).unwrap());
+            }
+        }
+        values
+    }
+
+    fn stop(&mut self, node: i32, how: Stop) {
+        self.cluster.stop(node, how, self.now);
+        self.drain();
+    }
+
+    fn start(&mut self, node: i32) {
+        self.cluster.start(node, self.now);
+        self.drain();
+    }
+
+    fn follow(&mut self, node: i32, follows: bool) {
+        self.cluster.set_following(node, follows, self.now);
+        self.drain();
+    }
+}
+
+fn one(answer: ProduceResponse) -> PartitionProduceResponse {
+    answer.responses[0].partition_responses[0].clone()
+}
+
+fn produce(acks: i16, value: &str) -> ProduceRequest {
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    let none = std::iter::empty();
+    builder
+        .append(1, None, Some(value.as_bytes()), none)
+        .unwrap();
+    ProduceRequest {
+        acks,
+        timeout_ms: 1000,
+        topic_data: vec![TopicProduceData {
+            name: "t".into(),
+            partition_data: vec![PartitionProduceData {
+                records: Some(builder.finish(ProducerState::NONE).unwrap()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+fn fetch(fetch_offset: i64, (current, last): (i32, i32)) -> FetchRequest {
+    FetchRequest {
+        max_bytes: 1 << 20,
+        topics: vec![FetchTopic {
+            topic: "t".into(),
+            partitions: vec![FetchPartition {
+                fetch_offset,
+                current_leader_epoch: current,
+                last_fetched_epoch: last,
+                partition_max_bytes: 1 << 20,
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+#[test]
+fn leaders_are_spread_and_every_node_tells_the_same() {
+    let mut world = World::new(&[]);
+    let answers: Vec<_> = (1..=3)
+        .map(|node| world.ask(node, &MetadataRequest::default(), 8))
+        .collect();
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+    assert_eq!(answers[0].brokers.len(), 3);
+    let metadata = MetadataRequest {
+        topics: None,
+        ..Default::default()
+    };
+    let topic = world.ask(2, &metadata, 8).topics.remove(0);
+    let mut leaders: Vec<i32> = topic.partitions.iter().map(|it| it.leader_id).collect();
+    leaders.sort_unstable();
+    assert_eq!(leaders, [1, 2, 3]);
+    assert!(topic.partitions.iter().all(|it| it.isr_nodes.len() == 3));
+}
+
+#[test]
+fn acks_all_waits_for_followers_and_so_do_consumers() {
+    let mut world = World::new(&[]);
+    world.cluster.set_replication_delay(DELAY);
+    let leader = world.leader();
+    assert_eq!(world.produce(leader, 1, "one").base_offset, 0);
+    assert_eq!(world.fetch(leader, 0, (-1, -1)).high_watermark, 0);
+    let waiting = world.send(leader, &produce(-1, "two"), 10);
+    world.pass(DELAY - Duration::from_millis(1));
+    assert!(world.answer::<ProduceRequest>(waiting, 10).is_none());
+    world.pass(Duration::from_millis(1));
+    let answer = one(world.answer::<ProduceRequest>(waiting, 10).unwrap());
+    assert_eq!((answer.error_code, answer.base_offset), (0, 1));
+    assert_eq!(world.values(), ["one", "two"]);
+}
+
+#[test]
+fn acks_all_times_out_when_a_follower_in_sync_takes_nothing() {
+    let mut world = World::new(&[]);
+    let other = world.other();
+    world.follow(other, false);
+    let leader = world.leader();
+    let waiting = world.send(leader, &produce(-1, "late"), 10);
+    world.pass(Duration::from_millis(1000));
+    let answer = one(world.answer::<ProduceRequest>(waiting, 10).unwrap());
+    assert_eq!(answer.error_code, ErrorCode::REQUEST_TIMED_OUT.0);
+    // Out of sync after replica.lag.time.max.ms, it holds nothing back any more.
+    world.pass(Duration::from_secs(30));
+    assert!(!world.partition("t").in_sync.contains(&other));
+    assert_eq!(world.values(), ["late"]);
+    world.follow(other, true);
+    assert!(world.partition("t").in_sync.contains(&other));
+}
+
+#[test]
+fn too_few_in_sync_refuse_acks_all_and_nothing_else() {
+    let mut world = World::new(&[("min.insync.replicas", "2")]);
+    let leader = world.leader();
+    for node in [1, 2, 3] {
+        if node != leader {
+            world.stop(node, Stop::Kill);
+        }
+    }
+    let refused = world.produce(leader, -1, "no");
+    assert_eq!(refused.error_code, ErrorCode::NOT_ENOUGH_REPLICAS.0);
+    assert_eq!(world.produce(leader, 1, "yes").error_code, 0);
+    assert_eq!(world.values(), ["yes"]);
+}
+
+#[test]
+fn who_asks_another_than_the_leader_is_told_who_leads() {
+    let mut world = World::new(&[]);
+    let (leader, other) = (world.leader(), world.other());
+    let answer = world.ask(other, &produce(-1, "x"), 10);
+    let endpoint = &answer.node_endpoints[0];
+    assert_eq!((endpoint.node_id, endpoint.port), (leader, leader));
+    let refused = one(answer);
+    assert_eq!(refused.error_code, ErrorCode::NOT_LEADER_OR_FOLLOWER.0);
+    assert_eq!(refused.current_leader.leader_id, leader);
+    let fetched = world.fetch(other, 0, (-1, -1));
+    assert_eq!(fetched.error_code, ErrorCode::NOT_LEADER_OR_FOLLOWER.0);
+    assert_eq!(fetched.current_leader.leader_id, leader);
+    assert_eq!(one(world.ask(other, &produce(-1, "x"), 9)).error_code, 6);
+}
+
+#[test]
+fn a_killed_leader_is_followed_by_another_with_a_new_epoch_and_nothing_is_lost() {
+    let mut world = World::new(&[]);
+    let old = world.leader();
+    world.produce(old, -1, "one");
+    let waiting = world.send(old, &fetch(1, (0, -1)), 12);
+    world.stop(old, Stop::Kill);
+    assert!(
+        world.trace.contains(&(
+            old,
+            Output::Close {
+                connection: waiting,
+                reason: "the node went down".to_owned()
+            }
+        )) || world.answer::<FetchRequest>(waiting, 12).is_some()
+    );
+    let new = world.partition("t");
+    assert!(new.leader != old && new.epoch == 1 && !new.in_sync.contains(&old));
+    assert_eq!(
+        world.fetch(new.leader, 0, (0, -1)).error_code,
+        ErrorCode::FENCED_LEADER_EPOCH.0
+    );
+    assert_eq!(
+        world.fetch(new.leader, 0, (2, -1)).error_code,
+        ErrorCode::UNKNOWN_LEADER_EPOCH.0
+    );
+    world.produce(new.leader, -1, "two");
+    world.start(old);
+    assert_eq!(world.partition("t").in_sync, [1, 2, 3]);
+    world.cluster.move_leader("t", 0, old).unwrap();
+    world.drain();
+    assert_eq!(world.values(), ["one", "two"]);
+}
+
+#[test]
+fn an_unclean_leader_cuts_off_what_it_never_had_and_clients_can_tell() {
+    let mut world = World::new(&[]);
+    let old = world.leader();
+    world.produce(old, -1, "kept");
+    for node in [1, 2, 3] {
+        world.follow(node, false);
+    }
+    world.produce(old, 1, "lost");
+    world.produce(old, 1, "lost too");
+    let new = world.other();
+    world.cluster.elect_unclean("t", 0, new).unwrap();
+    world.produce(new, 1, "instead");
+    for node in [1, 2, 3] {
+        world.follow(node, true);
+    }
+    assert_eq!(world.partition("t").in_sync, [1, 2, 3]);
+    let fetched = world.fetch(new, 3, (1, 0));
+    assert_eq!(
+        (
+            fetched.diverging_epoch.epoch,
+            fetched.diverging_epoch.end_offset
+        ),
+        (0, 1)
+    );
+    let asked = OffsetForLeaderEpochRequest {
+        replica_id: -1,
+        topics: vec![OffsetForLeaderTopic {
+            topic: "t".into(),
+            partitions: vec![OffsetForLeaderPartition {
+                current_leader_epoch: 1,
+                leader_epoch: 0,
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let end = world.ask(new, &asked, 4).topics[0].partitions[0].clone();
+    assert_eq!((end.leader_epoch, end.end_offset), (0, 1));
+    // The old leader has cut its log too.
+    world.cluster.move_leader("t", 0, old).unwrap();
+    world.drain();
+    assert_eq!(world.values(), ["kept", "instead"]);
+}
+
+#[test]
+fn leaders_that_wrote_nothing_follow_again() {
+    let mut world = World::new(&[]);
+    for (step, to) in [2, 3, 1, 3, 2, 1].into_iter().enumerate() {
+        world.cluster.move_leader("t", 0, to).unwrap();
+        world.drain();
+        if step % 2 == 1 {
+            assert_eq!(world.produce(to, -1, "x").error_code, 0);
+        }
+        assert_eq!(world.partition("t").in_sync, [1, 2, 3]);
+    }
+    assert_eq!(world.values(), ["x", "x", "x"]);
+}
+
+#[test]
+fn a_loss_of_power_takes_what_was_not_synced() {
+    let mut world = World::new(&[("default.replication.factor", "1")]);
+    let leader = world.leader();
+    world.produce(leader, -1, "synced");
+    world.cluster.sync(leader);
+    world.produce(leader, -1, "written");
+    world.stop(leader, Stop::Kill);
+    assert_eq!(world.leader(), -1);
+    world.start(leader);
+    assert_eq!(world.values(), ["synced", "written"]);
+    world.stop(leader, Stop::PowerLoss);
+    world.start(leader);
+    assert_eq!(world.values(), ["synced"]);
+}
+
+#[test]
+fn only_an_unclean_election_replaces_the_last_in_sync() {
+    for (unclean, expected) in [("false", -1), ("true", 3)] {
+        let mut world = World::new(&[
+            ("unclean.leader.election.enable", unclean),
+            ("replica.lag.time.max.ms", "100"),
+        ]);
+        let leader = world.leader();
+        assert_eq!(leader, 1);
+        world.stop(2, Stop::Kill);
+        world.follow(3, false);
+        world.produce(leader, 1, "only here");
+        world.pass(Duration::from_millis(100));
+        assert_eq!(world.partition("t").in_sync, [1]);
+        world.stop(1, Stop::Kill);
+        assert_eq!(world.leader(), expected);
+        world.start(1);
+        assert_eq!(world.leader(), if expected == -1 { 1 } else { expected });
+    }
+}
+
+#[test]
+fn a_clean_stop_loses_nothing_even_with_acks_1() {
+    let mut world = World::new(&[]);
+    world.cluster.set_replication_delay(DELAY);
+    let leader = world.leader();
+    world.produce(leader, 1, "handed over");
+    world.stop(leader, Stop::Clean);
+    world.pass(DELAY);
+    assert_eq!(world.values(), ["handed over"]);
+}
+
+#[test]
+fn committed_offsets_move_with_their_coordinator() {
+    let mut world = World::new(&[]);
+    let find = FindCoordinatorRequest {
+        coordinator_keys: vec!["g".into()],
+        ..Default::default()
+    };
+    let found: Vec<i32> = (1..=3)
+        .map(|node| world.ask(node, &find, 4).coordinators[0].node_id)
+        .collect();
+    let old = found[0];
+    assert!(found.iter().all(|node| *node == old));
+    let commit = OffsetCommitRequest {
+        group_id: "g".into(),
+        generation_id_or_member_epoch: -1,
+        topics: vec![offset_commit_request::OffsetCommitRequestTopic {
+            name: "t".into(),
+            partitions: vec![offset_commit_request::OffsetCommitRequestPartition {
+                committed_offset: 7,
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let wrong = found[0] % 3 + 1;
+    let code = |answer: ottla_protocol::messages::OffsetCommitResponse| {
+        answer.topics[0].partitions[0].error_code
+    };
+    assert_eq!(
+        code(world.ask(wrong, &commit, 8)),
+        ErrorCode::NOT_COORDINATOR.0
+    );
+    assert_eq!(code(world.ask(old, &commit, 8)), 0);
+    world.stop(old, Stop::Kill);
+    let new = world.ask(wrong, &find, 4).coordinators[0].node_id;
+    assert_ne!(new, old);
+    let fetch = OffsetFetchRequest {
+        group_id: "g".into(),
+        topics: Some(vec![offset_fetch_request::OffsetFetchRequestTopic {
+            name: "t".into(),
+            partition_indexes: ottla_protocol::Ints::from_slice(&[0]),
+            ..Default::default()
+        }]),
+        ..Default::default()
+    };
+    let fetched = world.ask(new, &fetch, 7);
+    assert_eq!(fetched.topics[0].partitions[0].committed_offset, 7);
+    let beat = HeartbeatRequest {
+        group_id: "g".into(),
+        ..Default::default()
+    };
+    world.start(old);
+    assert_eq!(
+        world.ask(old, &beat, 4).error_code,
+        ErrorCode::NOT_COORDINATOR.0
+    );
+}
+
+#[test]
+fn deleted_records_are_gone_on_every_replica() {
+    let mut world = World::new(&[]);
+    let leader = world.leader();
+    for value in ["one", "two", "three"] {
+        world.produce(leader, -1, value);
+    }
+    let delete = |offset| DeleteRecordsRequest {
+        topics: vec![DeleteRecordsTopic {
+            name: "t".into(),
+            partitions: vec![DeleteRecordsPartition {
+                offset,
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let ask = |world: &mut World, node, offset| {
+        let answer = world.ask(node, &delete(offset), 2);
+        let partition = &answer.topics[0].partitions[0];
+        (partition.error_code, partition.low_watermark)
+    };
+    let other = world.other();
+    let not_leader = ErrorCode::NOT_LEADER_OR_FOLLOWER.0;
+    assert_eq!(ask(&mut world, other, 2), (not_leader, -1));
+    let out_of_range = ErrorCode::OFFSET_OUT_OF_RANGE.0;
+    assert_eq!(ask(&mut world, leader, 4), (out_of_range, -1));
+    assert_eq!(ask(&mut world, leader, 2), (0, 2));
+    let code = world.fetch(leader, 1, (-1, -1)).error_code;
+    assert_eq!(code, out_of_range);
+    world.cluster.move_leader("t", 0, other).unwrap();
+    world.drain();
+    assert_eq!(world.fetch(other, 2, (-1, -1)).log_start_offset, 2);
+    assert_eq!(ask(&mut world, other, -1), (0, 3));
+    assert_eq!(world.produce(other, -1, "four").base_offset, 3);
+    world.drain();
+    let fetched = world.fetch(other, 3, (-1, -1));
+    assert_eq!((fetched.error_code, fetched.high_watermark), (0, 4));
+}
+
+/// A little of everything.
+fn run(seed: u64) -> Vec<(i32, Output)> {
+    let mut world = World::seeded(&[], seed);
+    world.cluster.set_replication_delay(DELAY);
+    let metadata = MetadataRequest {
+        topics: None,
+        ..Default::default()
+    };
+    for node in [1, 2, 3] {
+        let leader = world.leader();
+        world.produce(leader, 1, "x");
+        world.pass(DELAY);
+        world.stop(node, Stop::PowerLoss);
+        let up = world.cluster.ids().find(|id| *id != node).unwrap();
+        world.ask(up, &metadata, 12);
+        world.values();
+        world.start(node);
+        world.pass(DELAY);
+    }
+    world.trace
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_and_another_seed_others() {
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7), run(8));
+}
+
+#[test]
+fn a_cluster_keeps_nothing_in_a_folder() {
+    let config = BrokerConfig {
+        data_dir: Some("nowhere".into()),
+        ..Default::default()
+    };
+    let error = Cluster::new(&config, &[vec![("h".to_owned(), 1)]], 1).unwrap_err();
+    assert!(error.to_string().contains("in memory"));
+}

@@ -1,0 +1,360 @@
+//! The broker without sockets: bytes in, bytes out, simulated time.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, Instant};
+
+use bytes::{Buf, Bytes, BytesMut};
+use ottla_broker::node::{Node, Now, Output};
+use ottla_broker::{BrokerConfig, Fault, Secret, SecuritySettings};
+use ottla_protocol::compression::Compression;
+use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use ottla_protocol::messages::join_group_request::JoinGroupRequestProtocol;
+use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use ottla_protocol::messages::{
+    ApiVersionsRequest, FetchRequest, InitProducerIdRequest, JoinGroupRequest, MetadataRequest,
+    ProduceRequest, SaslAuthenticateRequest, SaslHandshakeRequest,
+};
+use ottla_protocol::records::{BatchBuilder, ProducerState};
+use ottla_protocol::{ApiKey, Request, header};
+
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A node, the time it is told, and what came out of it.
+struct World {
+    node: Node,
+    now: Now,
+    received: Vec<(u64, BytesMut)>,
+    closed: Vec<(u64, String)>,
+    /// All that came out, in order.
+    trace: Vec<Output>,
+}
+
+impl World {
+    fn new(config: BrokerConfig, seed: u64) -> Self {
+        let config = BrokerConfig {
+            topics: vec![("t".to_owned(), 1)],
+            ..config
+        };
+        Self {
+            node: Node::new(&config, &[("h".to_owned(), 9)], seed).unwrap(),
+            now: Now {
+                instant: Instant::now(),
+                unix_ms: 1_700_000_000_000,
+            },
+            received: Vec::new(),
+            closed: Vec::new(),
+            trace: Vec::new(),
+        }
+    }
+
+    fn connect(&mut self, connection: u64) {
+        self.node.connect(connection, 0, PEER, self.now);
+        self.drain();
+    }
+
+    fn send<R: Request>(&mut self, connection: u64, request: &R, version: i16) {
+        let frame = header::encode_request(request, version, 1, Some("me")).unwrap();
+        self.send_bytes(connection, &frame.into_bytes());
+    }
+
+    fn send_bytes(&mut self, connection: u64, bytes: &[u8]) {
+        self.node.handle(connection, bytes, self.now);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.node.poll() {
+            self.trace.push(output.clone());
+            match output {
+                Output::Send { connection, bytes } => {
+                    match self.received.iter_mut().find(|(of, _)| *of == connection) {
+                        Some((_, all)) => all.extend_from_slice(&bytes),
+                        None => self.received.push((connection, bytes[..].into())),
+                    }
+                }
+                Output::Close { connection, reason } => self.closed.push((connection, reason)),
+            }
+        }
+    }
+
+    fn frame(&mut self, connection: u64) -> Option<Bytes> {
+        let (_, bytes) = self.received.iter_mut().find(|(of, _)| *of == connection)?;
+        let length = u32::from_be_bytes(*bytes.first_chunk()?) as usize;
+        if bytes.len() < 4 + length {
+            return None;
+        }
+        bytes.advance(4);
+        Some(bytes.split_to(length).freeze())
+    }
+
+    fn answer<R: Request>(&mut self, connection: u64, version: i16) -> Option<R::Response> {
+        let frame = self.frame(connection)?;
+        Some(header::decode_response(version, frame).unwrap().1)
+    }
+
+    fn ask<R: Request>(&mut self, connection: u64, request: &R, version: i16) -> R::Response {
+        self.send(connection, request, version);
+        self.answer::<R>(connection, version).expect("no answer")
+    }
+
+    /// Lets time pass, step by step.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now.instant + time;
+        while let Some(next) = self.node.next_timeout().filter(|next| *next <= end) {
+            self.at(next);
+            self.node.handle_timeout(self.now);
+            self.drain();
+        }
+        self.at(end);
+    }
+
+    fn at(&mut self, instant: Instant) {
+        let step = instant.saturating_duration_since(self.now.instant);
+        self.now.instant += step;
+        self.now.unix_ms += step.as_millis() as i64;
+    }
+}
+
+fn produce(value: &[u8]) -> ProduceRequest {
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    let none = std::iter::empty();
+    builder.append(1, None, Some(value), none).unwrap();
+    ProduceRequest {
+        acks: -1,
+        topic_data: vec![TopicProduceData {
+            name: "t".into(),
+            partition_data: vec![PartitionProduceData {
+                records: Some(builder.finish(ProducerState::NONE).unwrap()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+fn fetch(fetch_offset: i64) -> FetchRequest {
+    FetchRequest {
+        max_wait_ms: 500,
+        min_bytes: 1,
+        max_bytes: 1 << 20,
+        topics: vec![FetchTopic {
+            topic: "t".into(),
+            partitions: vec![FetchPartition {
+                fetch_offset,
+                partition_max_bytes: 1 << 20,
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+fn join(session_timeout_ms: i32) -> JoinGroupRequest {
+    JoinGroupRequest {
+        group_id: "g".into(),
+        session_timeout_ms,
+        rebalance_timeout_ms: session_timeout_ms,
+        protocol_type: "consumer".into(),
+        protocols: vec![JoinGroupRequestProtocol {
+            name: "range".into(),
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+#[test]
+fn bytes_may_come_in_any_pieces_and_answers_keep_their_order() {
+    let mut world = World::new(BrokerConfig::default(), 1);
+    world.connect(1);
+    let mut bytes = BytesMut::new();
+    for id in 0..3 {
+        let frame = header::encode_request(&MetadataRequest::default(), 12, id, None).unwrap();
+        bytes.extend_from_slice(&frame.into_bytes());
+    }
+    for byte in bytes {
+        world.send_bytes(1, &[byte]);
+    }
+    for id in 0..3 {
+        let frame = world.frame(1).unwrap();
+        assert_eq!(i32::from_be_bytes(*frame.first_chunk().unwrap()), id);
+    }
+    assert_eq!(world.frame(1), None);
+}
+
+#[test]
+fn a_long_poll_ends_with_a_record_or_with_its_time() {
+    let mut world = World::new(BrokerConfig::default(), 1);
+    world.connect(1);
+    world.connect(2);
+    world.send(1, &fetch(0), 12);
+    assert!(world.answer::<FetchRequest>(1, 12).is_none());
+    world.pass(Duration::from_millis(499));
+    assert!(world.answer::<FetchRequest>(1, 12).is_none());
+    let produced = world.ask(2, &produce(b"one"), 9);
+    assert_eq!(produced.responses[0].partition_responses[0].base_offset, 0);
+    let fetched = world.answer::<FetchRequest>(1, 12).unwrap();
+    assert_ne!(
+        fetched.responses[0].partitions[0].records,
+        Some(Bytes::new())
+    );
+    world.send(1, &fetch(1), 12);
+    world.pass(Duration::from_millis(499));
+    assert!(world.answer::<FetchRequest>(1, 12).is_none());
+    world.pass(Duration::from_millis(1));
+    let fetched = world.answer::<FetchRequest>(1, 12).unwrap();
+    assert_eq!(
+        fetched.responses[0].partitions[0].records,
+        Some(Bytes::new())
+    );
+}
+
+#[test]
+fn a_member_that_went_away_is_thrown_out_when_its_session_ends() {
+    let mut world = World::new(BrokerConfig::default(), 1);
+    world.connect(1);
+    world.connect(2);
+    assert_eq!(world.ask(1, &join(6_000), 3).generation_id, 1);
+    world.node.disconnect(1);
+    world.send(2, &join(60_000), 3);
+    assert!(world.answer::<JoinGroupRequest>(2, 3).is_none());
+    world.pass(Duration::from_secs(6));
+    let joined = world.answer::<JoinGroupRequest>(2, 3).unwrap();
+    assert_eq!((joined.generation_id, joined.members.len()), (2, 1));
+}
+
+#[test]
+fn an_idle_connection_is_closed_and_a_closed_one_stays_so() {
+    let config = BrokerConfig {
+        properties: vec![("connections.max.idle.ms".to_owned(), "1000".to_owned())],
+        ..Default::default()
+    };
+    let mut world = World::new(config, 1);
+    world.connect(1);
+    world.pass(Duration::from_millis(900));
+    world.ask(1, &ApiVersionsRequest::default(), 0);
+    world.pass(Duration::from_millis(999));
+    assert!(world.closed.is_empty());
+    world.pass(Duration::from_millis(1));
+    assert!(world.closed[0].1.contains("connections.max.idle.ms"));
+    world.send(1, &ApiVersionsRequest::default(), 0);
+    assert!(world.frame(1).is_none());
+    assert_eq!(world.node.next_timeout(), None);
+}
+
+#[test]
+fn faults_strike_without_sockets() {
+    let mut world = World::new(BrokerConfig::default(), 1);
+    world.connect(1);
+    let delay = Duration::from_secs(3);
+    world.node.inject(ApiKey::Produce, Fault::Delay(delay), 1);
+    world
+        .node
+        .inject(ApiKey::Produce, Fault::CloseAfterApply, 1);
+    world.send(1, &produce(b"late"), 9);
+    world.pass(delay - Duration::from_millis(1));
+    assert!(world.answer::<ProduceRequest>(1, 9).is_none());
+    world.pass(Duration::from_millis(1));
+    assert!(world.answer::<ProduceRequest>(1, 9).is_some());
+    world.send(1, &produce(b"applied"), 9);
+    assert!(world.closed[0].1.contains("after the request was applied"));
+    world.connect(2);
+    let fetched = world.ask(2, &fetch(1), 12);
+    assert_eq!(fetched.responses[0].partitions[0].high_watermark, 2);
+}
+
+#[test]
+fn answers_come_twice_or_under_a_wrong_number_or_throttled_or_never() {
+    let mut world = World::new(BrokerConfig::default(), 1);
+    world.connect(1);
+    for fault in [Fault::Twice, Fault::WrongCorrelationId] {
+        world.node.inject(ApiKey::Metadata, fault, 1);
+    }
+    world.send(1, &MetadataRequest::default(), 12);
+    let first = world.frame(1).unwrap();
+    assert_eq!(world.frame(1), Some(first.clone()));
+    world.send(1, &MetadataRequest::default(), 12);
+    let other = world.frame(1).unwrap();
+    assert_ne!(first[..4], other[..4]);
+    assert_eq!(first[4..], other[4..]);
+    let time = Duration::from_secs(3);
+    world
+        .node
+        .inject(ApiKey::Metadata, Fault::Throttle(time), 1);
+    world.node.inject(ApiKey::Metadata, Fault::Hang, 1);
+    let throttled = world.ask(1, &MetadataRequest::default(), 12);
+    assert_eq!(throttled.throttle_time_ms, 3000);
+    world.send(1, &MetadataRequest::default(), 12);
+    world.send(1, &ApiVersionsRequest::default(), 0);
+    world.pass(Duration::from_secs(3600));
+    assert!(world.frame(1).is_none() && world.closed.is_empty());
+}
+
+#[test]
+fn authentication_has_its_stages_and_a_wrong_password_its_delay() {
+    let config = BrokerConfig {
+        security: SecuritySettings {
+            users: vec![("alice".to_owned(), Secret::new("right".to_owned()))],
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let mut world = World::new(config, 1);
+    let handshake = SaslHandshakeRequest {
+        mechanism: "PLAIN".into(),
+    };
+    let token = |password: &str| SaslAuthenticateRequest {
+        auth_bytes: Bytes::from(format!("\0alice\0{password}")),
+        ..Default::default()
+    };
+    world.connect(1);
+    world.ask(1, &ApiVersionsRequest::default(), 0);
+    assert_eq!(world.ask(1, &handshake, 1).error_code, 0);
+    assert_eq!(world.ask(1, &token("right"), 1).error_code, 0);
+    assert_eq!(
+        world.ask(1, &MetadataRequest::default(), 12).topics.len(),
+        0
+    );
+    world.connect(2);
+    world.ask(2, &handshake, 1);
+    world.send(2, &token("wrong"), 1);
+    assert!(world.frame(2).is_none());
+    world.pass(Duration::from_millis(100));
+    assert!(
+        world
+            .answer::<SaslAuthenticateRequest>(2, 1)
+            .unwrap()
+            .error_code
+            != 0
+    );
+    assert!(world.closed.is_empty());
+    world.pass(Duration::from_millis(200));
+    assert_eq!(world.closed[0].0, 2);
+    world.connect(3);
+    world.send(3, &MetadataRequest::default(), 12);
+    assert_eq!(world.closed[1].0, 3);
+}
+
+/// What a little of everything gives.
+fn run(seed: u64) -> VecDeque<Output> {
+    let mut world = World::new(BrokerConfig::default(), seed);
+    world.connect(1);
+    world.connect(2);
+    world.ask(1, &MetadataRequest::default(), 12);
+    world.ask(1, &InitProducerIdRequest::default(), 4);
+    world.send(2, &join(6_000), 3);
+    world.send(1, &fetch(0), 12);
+    world.pass(Duration::from_secs(60));
+    world.trace.into()
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_and_another_seed_others() {
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7), run(8));
+}
