@@ -1,0 +1,84 @@
+//! What a run writes down while it goes on, and what time it is.
+
+use std::time::{Duration, Instant};
+
+use ottla_engine::observe::Observed;
+
+use crate::history::History;
+use crate::tally::Tally;
+use crate::trace::Trace;
+
+/// The time, and all that is written down.
+#[derive(Debug)]
+pub struct Book {
+    /// When the run began. Only differences from it are ever shown.
+    base: Instant,
+    /// Now.
+    pub now: Instant,
+    /// What the checker reads.
+    pub history: History,
+    /// What a person reads.
+    pub trace: Trace,
+    /// What was met.
+    pub tally: Tally,
+}
+
+impl Book {
+    /// A run that begins now. An `Instant` comes from nowhere but the clock; which one it is makes no difference.
+    #[allow(clippy::disallowed_methods, reason = "it only has to be some time")]
+    pub fn new(trace: bool) -> Book {
+        let base = Instant::now();
+        Book {
+            base,
+            now: base,
+            history: History::default(),
+            trace: Trace::new(trace),
+            tally: Tally::default(),
+        }
+    }
+
+    /// How long the run has been going on.
+    pub fn at(&self) -> Duration {
+        self.now.saturating_duration_since(self.base)
+    }
+
+    /// The moment that lies so far behind the beginning.
+    pub fn moment(&self, at: Duration) -> Instant {
+        self.base + at
+    }
+
+    /// How far a moment lies behind the beginning.
+    pub fn since(&self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.base)
+    }
+
+    /// Writes a line of the trace.
+    pub fn say(&mut self, who: impl std::fmt::Display, what: impl std::fmt::Display) {
+        self.trace.say(self.at(), who, what);
+    }
+
+    /// Writes down what a client observed.
+    pub fn observe(&mut self, who: &str, event: &Observed) {
+        let state = match event {
+            Observed::Connected { .. } => "client: connected",
+            Observed::ConnectFailed { .. } => "client: could not connect",
+            Observed::Disconnected { .. } => "client: disconnected",
+            Observed::Throttled { .. } => "client: throttled",
+            Observed::Retried { .. } => "client: retried",
+            Observed::Rebootstrapped { .. } => "client: began again at the bootstrap servers",
+            Observed::LeaderMoved { .. } => "client: saw a leader move",
+            Observed::PartitionsAdded { .. } => "client: saw partitions added",
+            Observed::TopicRecreated { .. } => "client: saw a topic made anew",
+            Observed::TopicMissing { .. } => "client: missed a topic",
+            Observed::OffsetReset { .. } => "client: reset an offset",
+            Observed::PartitionStuck { .. } => "client: could not read on without a seek",
+            Observed::BatchFailed { .. } => "client: gave a batch up",
+            Observed::IdempotenceOff { .. } => "client: did without idempotence",
+            Observed::ProducerIdentified { .. } => "client: got a producer id",
+            Observed::VersionsAssumed { .. } => "client: assumed a release",
+            _ => "client: observed something else",
+        };
+        self.tally.meet(state);
+        self.say(who, event);
+    }
+}

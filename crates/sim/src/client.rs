@@ -1,0 +1,102 @@
+//! A client of any kind, as the world sees it.
+
+use std::time::Instant;
+
+use ottla_engine::{Error, LinkId};
+
+use crate::book::Book;
+use crate::consumer::Consumer;
+use crate::host::{Ending, Out};
+use crate::producer::Producer;
+
+/// A client of any kind.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a handful in a run")]
+pub enum Client {
+    /// It sends.
+    Producer(Producer),
+    /// It reads.
+    Consumer(Consumer),
+}
+
+macro_rules! each {
+    ($client:expr, $one:ident => $do:expr) => {
+        match $client {
+            Client::Producer($one) => $do,
+            Client::Consumer($one) => $do,
+        }
+    };
+}
+
+impl Client {
+    /// Its name in traces.
+    pub fn name(&self) -> &str {
+        each!(self, one => one.name())
+    }
+
+    /// The producer that it is.
+    pub fn producer(&mut self) -> Option<&mut Producer> {
+        match self {
+            Client::Producer(producer) => Some(producer),
+            Client::Consumer(_) => None,
+        }
+    }
+
+    /// The consumer that it is.
+    pub fn consumer(&mut self) -> Option<&mut Consumer> {
+        match self {
+            Client::Consumer(consumer) => Some(consumer),
+            Client::Producer(_) => None,
+        }
+    }
+
+    /// A dial was successful, or not.
+    pub fn dialled(&mut self, now: Instant, link: LinkId, outcome: Result<(), Error>) {
+        each!(self, one => one.host.dialled(now, link, outcome));
+    }
+
+    /// Whether it still wants this link.
+    pub fn has_link(&self, link: LinkId) -> bool {
+        each!(self, one => one.host.has_link(link))
+    }
+
+    /// Bytes came in.
+    pub fn received(&mut self, now: Instant, link: LinkId, bytes: &[u8]) {
+        each!(self, one => one.host.received(now, link, bytes));
+    }
+
+    /// A connection ended.
+    pub fn ended(&mut self, now: Instant, link: LinkId, ending: Ending) {
+        each!(self, one => one.host.ended(now, link, ending));
+    }
+
+    /// The next thing to do for it.
+    pub fn poll_out(&mut self) -> Option<Out> {
+        each!(self, one => one.host.poll_out())
+    }
+
+    /// When [`Client::alarm`] is due.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        each!(self, one => one.next_timeout())
+    }
+
+    /// Looks at the clock.
+    pub fn alarm(&mut self, book: &mut Book) {
+        each!(self, one => one.alarm(book));
+    }
+
+    /// Takes in what its engine has to say.
+    pub fn settle(&mut self, book: &mut Book) {
+        each!(self, one => one.settle(book));
+    }
+
+    /// Whether it was closed to its end.
+    pub fn is_closed(&self) -> bool {
+        each!(self, one => one.is_closed())
+    }
+
+    /// How many links it has.
+    pub fn links(&self) -> usize {
+        each!(self, one => one.host.links())
+    }
+}

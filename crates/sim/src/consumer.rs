@@ -1,0 +1,427 @@
+//! A consumer as an application uses it: it assigns, seeks, pauses and polls, as `ottla-client` does it above the engine, and
+//! writes down what it gets.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ottla_engine::consumer::{Consumer as Work, Generation, Start};
+use ottla_engine::fetched::Fetched;
+use ottla_engine::observe::Observed;
+use ottla_engine::{Config, Engine, Error};
+use ottla_protocol::records::{RecordsError, entries};
+
+use crate::book::Book;
+use crate::chance::Chance;
+use crate::history::{Origin, Place, Seen, Value, parse};
+use crate::host::Host;
+use crate::plant::Plant;
+
+/// The most bytes that records may have after decompression.
+const MOST: usize = 16 << 20;
+
+/// An application that got an error does not poll again at once.
+const AFTER_ERROR: Duration = Duration::from_millis(100);
+
+/// Decoded records of one partition that were not given out.
+#[derive(Debug)]
+struct Chunk {
+    place: Place,
+    generation: Generation,
+    records: VecDeque<(i64, Value)>,
+    next_offset: i64,
+}
+
+/// A consumer and the application around it.
+#[derive(Debug)]
+pub struct Consumer {
+    /// The client.
+    pub host: Host<Work>,
+    name: String,
+    number: usize,
+    plant: Option<Plant>,
+    decoded: VecDeque<Chunk>,
+    /// How long it rests between two polls, and the most records of one.
+    rest: Duration,
+    most: usize,
+    next_poll: Option<Instant>,
+    /// How far each partition was given out.
+    positions: BTreeMap<Place, i64>,
+    /// Topics that are followed, and where they are read from.
+    followed: Option<(Vec<Arc<str>>, Origin)>,
+    /// Where it is written down already from where they are read.
+    begun: BTreeSet<Place>,
+    /// Nothing is polled while this is set.
+    closed: bool,
+}
+
+impl Consumer {
+    /// A consumer that has done nothing. Its number is its place in [`crate::history::History::seen`].
+    pub fn new(
+        book: &mut Book,
+        config: Config,
+        chance: &mut Chance,
+        plant: Option<Plant>,
+        rest: Duration,
+        most: usize,
+    ) -> Consumer {
+        let number = book.history.seen.len();
+        book.history.seen.push(Vec::new());
+        let name = config.client_id.clone();
+        let engine = Engine::consumer(Arc::new(config), chance.number());
+        Consumer {
+            host: Host::new(engine, chance.fork(), plant),
+            name,
+            number,
+            plant,
+            decoded: VecDeque::new(),
+            rest,
+            most,
+            next_poll: None,
+            positions: BTreeMap::new(),
+            followed: None,
+            begun: BTreeSet::new(),
+            closed: false,
+        }
+    }
+
+    /// Its name in traces.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn note(&self, book: &mut Book, seen: Seen) {
+        if let Some(list) = book.history.seen.get_mut(self.number) {
+            list.push(seen);
+        }
+    }
+
+    fn begin(&mut self, book: &mut Book, place: Place, start: Start) {
+        let from = match start {
+            Start::Offset(offset) => Origin::Offset(offset),
+            Start::Beginning => Origin::Beginning,
+            Start::End | Start::Reset => Origin::Anywhere,
+        };
+        self.positions.remove(&place);
+        self.begun.insert(place.clone());
+        self.note(book, Seen::Begin(place, from));
+    }
+
+    /// Reads these partitions and no others.
+    pub fn assign(&mut self, book: &mut Book, wanted: Vec<(Arc<str>, i32, Start)>) {
+        book.say(&self.name, format_args!("assign {wanted:?}"));
+        let now = book.now;
+        let places: Vec<Place> = self.assignment();
+        let rows = wanted.clone();
+        self.followed = None;
+        if self
+            .host
+            .work(now, |engine| engine.assign(now, rows))
+            .is_ok()
+        {
+            for place in places {
+                if !wanted
+                    .iter()
+                    .any(|(topic, partition, _)| (topic, *partition) == (&place.0, place.1))
+                {
+                    self.positions.remove(&place);
+                    self.note(book, Seen::Left(place));
+                }
+            }
+            for (topic, partition, start) in wanted {
+                let place = (topic, partition);
+                self.begin(book, place.clone(), start);
+                let paused = self.host.engine.is_paused(&place.0, partition);
+                self.note(book, Seen::Paused(place, paused));
+            }
+        }
+        self.ready(book);
+    }
+
+    /// Reads all partitions of these topics.
+    pub fn follow(&mut self, book: &mut Book, topics: Vec<Arc<str>>, start: Start) {
+        book.say(&self.name, format_args!("follow {topics:?} from {start:?}"));
+        let now = book.now;
+        let from = match start {
+            Start::Beginning => Origin::Beginning,
+            _ => Origin::Anywhere,
+        };
+        self.followed = Some((topics.clone(), from));
+        self.begun.clear();
+        let _ = self.host.work(now, |engine| {
+            engine.follow(now, topics)?;
+            engine.seek_all(now, start)
+        });
+        self.ready(book);
+    }
+
+    /// Reads a partition from elsewhere.
+    pub fn seek(&mut self, book: &mut Book, place: &Place, to: Start) {
+        book.say(&self.name, format_args!("seek {place:?} to {to:?}"));
+        let now = book.now;
+        let known = self.assignment().contains(place);
+        let sought = match self.plant {
+            Some(Plant::SeekIgnored) => Ok(()),
+            _ => self
+                .host
+                .work(now, |engine| engine.seek(now, &place.0, place.1, to)),
+        };
+        if sought.is_ok() && known {
+            self.begin(book, place.clone(), to);
+        }
+        self.ready(book);
+    }
+
+    /// Stops or resumes a partition.
+    pub fn pause(&mut self, book: &mut Book, place: &Place, paused: bool) {
+        book.say(&self.name, format_args!("pause {place:?}: {paused}"));
+        let now = book.now;
+        let done = match self.plant {
+            Some(Plant::PauseIgnored) => self.assignment().contains(place),
+            _ => {
+                let pausing =
+                    |engine: &mut Engine<Work>| engine.set_paused(now, &place.0, place.1, paused);
+                self.host.work(now, pausing).is_ok()
+            }
+        };
+        if done {
+            self.note(book, Seen::Paused(place.clone(), paused));
+        }
+        self.ready(book);
+    }
+
+    /// From now on it polls as fast as it can.
+    pub fn hurry(&mut self) {
+        self.rest = Duration::from_millis(1);
+        self.most = self.most.max(100);
+    }
+
+    /// What is assigned.
+    pub fn assignment(&self) -> Vec<Place> {
+        let each = self.host.engine.assignment();
+        each.map(|(topic, partition, _)| (Arc::clone(topic), partition))
+            .collect()
+    }
+
+    /// How far each partition was given out, as the engine says.
+    pub fn positions(&self) -> Vec<(Place, Option<i64>)> {
+        let each = self.host.engine.positions();
+        each.map(|(topic, partition, next)| ((Arc::clone(topic), partition), next))
+            .collect()
+    }
+
+    /// Closes it.
+    pub fn close(&mut self, book: &mut Book) {
+        let now = book.now;
+        self.closed = true;
+        self.next_poll = None;
+        if self.plant != Some(Plant::CloseHangs) {
+            self.host.work(now, |engine| {
+                engine.close(now, &ottla_engine::engine::closed_error());
+            });
+        }
+        self.settle(book);
+    }
+
+    /// Whether it was closed to its end.
+    pub fn is_closed(&self) -> bool {
+        self.host.engine.closed().is_some()
+    }
+
+    /// When [`Consumer::alarm`] is due.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.next_poll
+            .into_iter()
+            .chain(self.host.next_timeout())
+            .min()
+    }
+
+    /// Looks at the clock.
+    pub fn alarm(&mut self, book: &mut Book) {
+        self.host.alarm(book.now);
+        if self.next_poll.is_some_and(|at| at <= book.now) {
+            self.next_poll = None;
+            self.poll(book);
+        }
+        self.settle(book);
+    }
+
+    /// Takes in what the engine has to say.
+    pub fn settle(&mut self, book: &mut Book) {
+        while let Some(event) = self.host.poll_observed() {
+            if let Observed::OffsetReset {
+                topic,
+                partition,
+                from,
+                to,
+                ..
+            } = &event
+            {
+                let place = (Arc::clone(topic), *partition);
+                self.note(book, Seen::Reset(place, *from, *to));
+            }
+            book.observe(&self.name, &event);
+        }
+        if !self.host.take_changes().is_empty() {
+            self.ready(book);
+        }
+    }
+
+    /// There may be something to poll.
+    fn ready(&mut self, book: &Book) {
+        if !self.closed && self.next_poll.is_none() {
+            self.next_poll = Some(book.now + self.rest);
+        }
+    }
+
+    /// What one poll gives out, as the client's `gather` does it.
+    fn poll(&mut self, book: &mut Book) {
+        if let Some(error) = self.host.engine.stuck().cloned() {
+            return self.help(book, &error);
+        }
+        self.note(book, Seen::Polled);
+        let mut left = self.most;
+        while left > 0 {
+            let Some(chunk) = self.decoded.pop_front() else {
+                if !self.decode(book) {
+                    break;
+                }
+                continue;
+            };
+            left -= self.give_out(book, chunk, left);
+        }
+        if left == 0 {
+            book.tally.meet("consumer: a poll was full");
+            self.ready(book);
+        }
+    }
+
+    /// The first records of a partition that a followed topic brought.
+    fn begin_followed(&mut self, book: &mut Book, place: &Place) {
+        let Some((topics, from)) = self.followed.clone() else {
+            return;
+        };
+        if topics.contains(&place.0) && self.begun.insert(place.clone()) {
+            let paused = self.host.engine.is_paused(&place.0, place.1);
+            self.note(book, Seen::Paused(place.clone(), paused));
+            self.note(book, Seen::Begin(place.clone(), from));
+        }
+    }
+
+    /// An error that a poll raises; an application would seek past it.
+    fn help(&mut self, book: &mut Book, error: &Error) {
+        book.say(&self.name, format_args!("poll raised {error}"));
+        book.tally.meet("consumer: a poll raised an error");
+        let place = error.topic().zip(error.partition());
+        if let Some((topic, partition)) = place {
+            let place = (Arc::from(topic), partition);
+            self.seek(book, &place, Start::Beginning);
+        }
+        self.next_poll = Some(book.now + self.rest.max(AFTER_ERROR));
+    }
+
+    /// Decodes what comes next; false if there is nothing.
+    fn decode(&mut self, book: &mut Book) -> bool {
+        let now = book.now;
+        let Some(taken) = self.host.work(now, |engine| engine.take(now)) else {
+            return false;
+        };
+        let fetched = &taken.fetched;
+        let place = (Arc::clone(&fetched.topic), fetched.partition);
+        match self.decode_all(fetched) {
+            Ok(records) => self.decoded.push_back(Chunk {
+                place,
+                generation: taken.generation,
+                records,
+                next_offset: fetched.next_offset,
+            }),
+            Err(cause) => {
+                let text = format!("{place:?} from {}: {cause}", fetched.fetch_offset);
+                book.history.complain("R7", "corrupt", text);
+                let (offset, error) = (fetched.fetch_offset, fetched.corrupt(&cause));
+                self.host
+                    .engine
+                    .reject(&place.0, place.1, taken.generation, offset, error);
+            }
+        }
+        true
+    }
+
+    fn decode_all(&self, fetched: &Fetched) -> Result<VecDeque<(i64, Value)>, RecordsError> {
+        let mut records = VecDeque::new();
+        for entry in entries(fetched.records.clone()) {
+            let entry = entry?;
+            entry.verify_crc()?;
+            let payload = entry.payload(MOST)?;
+            for record in entry.records(&payload)? {
+                let record = record?;
+                let wanted =
+                    record.offset >= fetched.fetch_offset || self.plant == Some(Plant::StepsBack);
+                if !wanted {
+                    continue;
+                }
+                let mut value = record.value.unwrap_or_default().to_vec();
+                if self.plant == Some(Plant::BufferReused) && records.len() % 4 == 3 {
+                    let middle = value.len() / 2;
+                    value.truncate(middle);
+                    value.extend_from_slice(record.value.unwrap_or_default());
+                }
+                let read = parse(&value).unwrap_or(Value {
+                    id: usize::MAX,
+                    topic: String::new(),
+                    sound: false,
+                });
+                records.push_back((record.offset, read));
+            }
+        }
+        Ok(records)
+    }
+
+    /// Gives out at most `most` records of a chunk, and keeps the rest; says how many.
+    fn give_out(&mut self, book: &mut Book, mut chunk: Chunk, most: usize) -> usize {
+        let count = chunk.records.len().min(most);
+        let rest = chunk.records.split_off(count);
+        let next_offset = match rest.front() {
+            Some((offset, _)) => *offset,
+            None => chunk.next_offset,
+        };
+        let (topic, partition) = (&chunk.place.0, chunk.place.1);
+        let engine = &mut self.host.engine;
+        let current = engine.advance(topic, partition, chunk.generation, next_offset);
+        if !current {
+            book.tally
+                .meet("consumer: dropped records that a seek or reset made stale");
+            if self.plant != Some(Plant::StaleAfterSeek) {
+                return 0;
+            }
+        }
+        let cut = !rest.is_empty();
+        if cut {
+            book.tally.meet("consumer: a poll cut a batch");
+        }
+        let mut given: Vec<_> = chunk.records.drain(..).collect();
+        match self.plant {
+            Some(Plant::SplitLoses) if cut => drop(given.pop()),
+            Some(Plant::SplitRepeats) if cut => given.extend(given.last().cloned()),
+            _ => {}
+        }
+        self.begin_followed(book, &chunk.place);
+        for (offset, value) in given {
+            let place = chunk.place.clone();
+            self.positions.insert(place.clone(), offset + 1);
+            book.trace.say(
+                book.at(),
+                &self.name,
+                format_args!("{}-{} {offset}: record {}", place.0, place.1, value.id),
+            );
+            self.note(book, Seen::Record(place, offset, value));
+        }
+        if cut {
+            self.decoded.push_front(Chunk {
+                records: rest,
+                ..chunk
+            });
+        }
+        count
+    }
+}

@@ -1,0 +1,554 @@
+//! What stands between the network and a broker: it knows where requests and answers begin and end, and so can strike at each
+//! stage of an exchange. It also plays the planted defects of brokers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use ottla_protocol::header::{
+    RequestHeader, correlation_id, decode_request_header, decode_response, encode_request,
+    encode_response,
+};
+use ottla_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use ottla_protocol::messages::{
+    ApiVersionsResponse, FetchResponse, MetadataResponse, ProduceRequest, ProduceResponse,
+};
+use ottla_protocol::refusal::{Refusal, error_frame};
+use ottla_protocol::{ApiKey, ErrorCode, Message, Response};
+
+use crate::plant::{self, Plant};
+use crate::release::Release;
+use crate::tally::Tally;
+
+/// What happens to one exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The request is not applied, and refused with this code.
+    Refused(ErrorCode),
+    /// The request is applied, and the answer says this code.
+    AppliedYet(ErrorCode),
+    /// The answer comes later.
+    Late(Duration),
+    /// The connection is closed after so many bytes of the answer.
+    CutAfter(usize),
+    /// The request is applied, and the connection closed instead of an answer.
+    Lost,
+    /// The connection is closed, and the request is not applied.
+    ClosedBefore,
+    /// The connection is closed after the answer.
+    ClosedAfter,
+    /// The request is applied and never answered.
+    Silence,
+    /// The request is neither applied nor answered.
+    Swallowed,
+    /// The answer comes twice.
+    Twice,
+    /// The answer has another correlation id.
+    OutOfStep,
+    /// The answer comes in single bytes.
+    Bytewise,
+    /// The answer asks for a pause.
+    Throttled(i32),
+}
+
+impl Trouble {
+    /// Its name in the summary.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trouble::Refused(_) => "answer: refused",
+            Trouble::AppliedYet(_) => "answer: applied, yet refused",
+            Trouble::Late(_) => "answer: late",
+            Trouble::CutAfter(_) => "answer: cut",
+            Trouble::Lost => "answer: lost, connection closed",
+            Trouble::ClosedBefore => "request: closed before",
+            Trouble::ClosedAfter => "answer: closed after",
+            Trouble::Silence => "answer: never",
+            Trouble::Swallowed => "request: lost",
+            Trouble::Twice => "answer: twice",
+            Trouble::OutOfStep => "answer: wrong correlation id",
+            Trouble::Bytewise => "answer: byte by byte",
+            Trouble::Throttled(_) => "answer: throttled",
+        }
+    }
+
+    /// Whether the broker sees the request.
+    fn applies(self) -> bool {
+        !matches!(
+            self,
+            Trouble::Refused(_) | Trouble::ClosedBefore | Trouble::Swallowed
+        )
+    }
+}
+
+/// Troubles that wait for a request at one node.
+#[derive(Clone, Debug, Default)]
+pub struct Armed(Vec<(ApiKey, Trouble, u32)>);
+
+impl Armed {
+    /// The next `count` requests of this API get into trouble.
+    pub fn arm(&mut self, api: ApiKey, trouble: Trouble, count: u32) {
+        self.0.push((api, trouble, count));
+    }
+
+    /// No trouble any more.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn take(&mut self, key: ApiKey) -> Option<Trouble> {
+        let at = self.0.iter().position(|(api, _, _)| *api == key)?;
+        let (_, trouble, left) = self.0.get_mut(at)?;
+        let trouble = *trouble;
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            self.0.remove(at);
+        }
+        Some(trouble)
+    }
+}
+
+/// What goes on to the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToClient {
+    /// Bytes, after a delay.
+    Bytes(Bytes, Duration),
+    /// Each byte by itself.
+    Bytewise(Bytes),
+    /// The end of the connection.
+    Close,
+}
+
+#[derive(Debug)]
+struct Owed {
+    header: RequestHeader,
+    answer: Option<Bytes>,
+    trouble: Option<Trouble>,
+    /// Nobody asked for it.
+    is_extra: bool,
+}
+
+/// One connection, as its broker's side sees it.
+#[derive(Debug)]
+pub struct Gate {
+    node: i32,
+    input: BytesMut,
+    output: BytesMut,
+    owed: VecDeque<Owed>,
+    ready: VecDeque<ToClient>,
+    /// Nothing comes out any more.
+    is_mute: bool,
+}
+
+/// What all gates of a run share.
+#[derive(Debug, Default)]
+pub struct Keeper {
+    /// By node.
+    pub armed: BTreeMap<i32, Armed>,
+    /// What each node says it is, where it does not tell all that it speaks.
+    pub releases: BTreeMap<i32, Release>,
+    /// What a planted defect does.
+    pub plant: Option<Plant>,
+    count: u32,
+    /// The next offset of each partition, as answers to Produce told it.
+    ends: BTreeMap<(String, i32), i64>,
+}
+
+impl Keeper {
+    /// No trouble, and perhaps a planted defect.
+    pub fn new(plant: Option<Plant>) -> Keeper {
+        Keeper {
+            plant,
+            ..Keeper::default()
+        }
+    }
+
+    fn every(&mut self, n: u32) -> bool {
+        self.count = self.count.wrapping_add(1);
+        self.count % n == 0
+    }
+}
+
+/// Takes a whole frame, with its length, off the bytes.
+fn frame(bytes: &mut BytesMut) -> Option<Bytes> {
+    let length = bytes
+        .first_chunk()
+        .map(|start| i32::from_be_bytes(*start))?;
+    let whole = usize::try_from(length).ok()? + 4;
+    (bytes.len() >= whole).then(|| bytes.split_to(whole).freeze())
+}
+
+fn api_of(header: &RequestHeader) -> Option<ApiKey> {
+    ApiKey::from_i16(header.api_key)
+}
+
+impl Gate {
+    /// A new connection's, at this node.
+    pub fn new(node: i32) -> Gate {
+        Gate {
+            node,
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+            owed: VecDeque::new(),
+            ready: VecDeque::new(),
+            is_mute: false,
+        }
+    }
+
+    /// Bytes came from the client: what of them the broker sees, as whole frames.
+    pub fn hear_client(
+        &mut self,
+        bytes: &[u8],
+        keeper: &mut Keeper,
+        tally: &mut Tally,
+    ) -> Vec<Bytes> {
+        self.input.extend_from_slice(bytes);
+        let mut seen = Vec::new();
+        while let Some(whole) = frame(&mut self.input) {
+            self.request(whole, keeper, tally, &mut seen);
+        }
+        seen
+    }
+
+    fn request(
+        &mut self,
+        whole: Bytes,
+        keeper: &mut Keeper,
+        tally: &mut Tally,
+        seen: &mut Vec<Bytes>,
+    ) {
+        let body = whole.slice(4..);
+        let Ok((header, mut rest)) = decode_request_header(body.clone()) else {
+            seen.push(whole);
+            return;
+        };
+        let Some(api) = api_of(&header) else {
+            seen.push(whole);
+            return;
+        };
+        if self.is_mute {
+            return;
+        }
+        let mut produce = None;
+        if api == ApiKey::Produce {
+            produce = ProduceRequest::decode(header.api_version, &mut rest).ok();
+            if produce.as_ref().is_some_and(|request| request.acks == 0) {
+                // Nothing answers it.
+                seen.push(whole);
+                return;
+            }
+        }
+        if let Some(request) = &produce {
+            if self.planted(&header, request, keeper, seen) {
+                return;
+            }
+        }
+        // A leader that waits for no follower appends and answers in one step.
+        let awaits_followers = produce.as_ref().is_none_or(|request| request.acks == -1);
+        let may_strike =
+            |trouble: &Trouble| awaits_followers || !matches!(trouble, Trouble::AppliedYet(_));
+        let trouble = keeper
+            .armed
+            .get_mut(&self.node)
+            .and_then(|armed| armed.take(api))
+            .filter(may_strike);
+        if let Some(trouble) = trouble {
+            tally.strike(trouble.name());
+        }
+        let mut answer = None;
+        match trouble {
+            Some(Trouble::Refused(code)) => {
+                answer = error_frame(body, &Refusal::from(code)).ok();
+            }
+            Some(Trouble::ClosedBefore) => {
+                self.is_mute = true;
+                self.ready.push_back(ToClient::Close);
+                return;
+            }
+            _ => {}
+        }
+        self.owed.push_back(Owed {
+            header,
+            answer: answer.map(|frame| frame.into_bytes()),
+            trouble,
+            is_extra: false,
+        });
+        if trouble.is_none_or(Trouble::applies) {
+            seen.push(whole);
+        }
+        self.release(keeper);
+    }
+
+    /// Plays what a defective broker does to a Produce request; true if the broker does not see it.
+    fn planted(
+        &mut self,
+        header: &RequestHeader,
+        request: &ProduceRequest,
+        keeper: &mut Keeper,
+        seen: &mut Vec<Bytes>,
+    ) -> bool {
+        let plant = keeper.plant;
+        match plant {
+            Some(Plant::AckedNotWritten) if keeper.every(6) => {
+                let Some(answer) = success(header, request, keeper) else {
+                    return false;
+                };
+                self.owed.push_back(Owed {
+                    header: header.clone(),
+                    answer: Some(answer),
+                    trouble: None,
+                    is_extra: false,
+                });
+                self.release(keeper);
+                true
+            }
+            Some(Plant::ProduceUnanswered) => {
+                keeper.count += 1;
+                if keeper.count > 10 {
+                    self.is_mute = true;
+                }
+                keeper.count > 10
+            }
+            Some(Plant::WrittenTwice) if keeper.every(5) => {
+                let mut copy = request.clone();
+                plant::strip_identity(&mut copy);
+                let mut header = header.clone();
+                header.correlation_id = i32::MAX - header.correlation_id;
+                let client = header.client_id.clone();
+                let again = encode_request(
+                    &copy,
+                    header.api_version,
+                    header.correlation_id,
+                    client.as_deref(),
+                );
+                if let Ok(again) = again {
+                    seen.push(again.into_bytes());
+                    self.owed.push_back(Owed {
+                        header,
+                        answer: None,
+                        trouble: None,
+                        is_extra: true,
+                    });
+                }
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Bytes came from the broker.
+    pub fn hear_broker(&mut self, bytes: &[u8], keeper: &mut Keeper) {
+        self.output.extend_from_slice(bytes);
+        while let Some(whole) = frame(&mut self.output) {
+            let Ok(id) = correlation_id(&whole.slice(4..)) else {
+                continue;
+            };
+            let owed = self.owed.iter_mut();
+            let mut asked = owed.filter(|owed| owed.header.correlation_id == id);
+            if let Some(owed) = asked.find(|owed| owed.answer.is_none()) {
+                owed.answer = Some(whole);
+            }
+        }
+        self.release(keeper);
+    }
+
+    /// The broker closes the connection.
+    pub fn broker_closed(&mut self) {
+        if !self.is_mute {
+            self.ready.push_back(ToClient::Close);
+        }
+    }
+
+    /// What goes on to the client next.
+    pub fn poll(&mut self) -> Option<ToClient> {
+        self.ready.pop_front()
+    }
+
+    /// Hands out answers in the order of their requests.
+    fn release(&mut self, keeper: &mut Keeper) {
+        while !self.is_mute && self.owed.front().is_some_and(|owed| owed.answer.is_some()) {
+            let Some(Owed {
+                header,
+                answer: Some(answer),
+                trouble,
+                is_extra,
+            }) = self.owed.pop_front()
+            else {
+                return;
+            };
+            if is_extra {
+                continue;
+            }
+            let answer = self.as_released(&header, answer, keeper);
+            let answer = spoiled(&header, answer, keeper);
+            self.send(&header, answer, trouble);
+        }
+    }
+
+    /// What the node tells of itself.
+    fn as_released(&self, header: &RequestHeader, answer: Bytes, keeper: &Keeper) -> Bytes {
+        match keeper.releases.get(&self.node) {
+            Some(release) if api_of(header) == Some(ApiKey::ApiVersions) => {
+                changed(header, &answer, |answer: &mut ApiVersionsResponse| {
+                    release.limit(answer);
+                })
+            }
+            _ => answer,
+        }
+    }
+
+    fn send(&mut self, header: &RequestHeader, answer: Bytes, trouble: Option<Trouble>) {
+        let now = Duration::ZERO;
+        let ready = &mut self.ready;
+        match trouble {
+            None | Some(Trouble::Refused(_)) => ready.push_back(ToClient::Bytes(answer, now)),
+            Some(Trouble::Late(delay)) => ready.push_back(ToClient::Bytes(answer, delay)),
+            Some(Trouble::CutAfter(count)) => {
+                let part = answer.slice(..count.min(answer.len().saturating_sub(1)));
+                ready.push_back(ToClient::Bytes(part, now));
+                ready.push_back(ToClient::Close);
+                self.is_mute = true;
+            }
+            Some(Trouble::Lost) => {
+                ready.push_back(ToClient::Close);
+                self.is_mute = true;
+            }
+            Some(Trouble::ClosedAfter) => {
+                ready.push_back(ToClient::Bytes(answer, now));
+                ready.push_back(ToClient::Close);
+                self.is_mute = true;
+            }
+            Some(Trouble::Twice) => {
+                ready.push_back(ToClient::Bytes(answer.clone(), now));
+                ready.push_back(ToClient::Bytes(answer, now));
+            }
+            Some(Trouble::OutOfStep) => {
+                let mut changed = BytesMut::from(&answer[..]);
+                if let Some(id) = changed.get_mut(4) {
+                    *id ^= 0x40;
+                }
+                ready.push_back(ToClient::Bytes(changed.freeze(), now));
+            }
+            Some(Trouble::Bytewise) => ready.push_back(ToClient::Bytewise(answer)),
+            Some(Trouble::Throttled(pause)) => {
+                ready.push_back(ToClient::Bytes(throttled(header, answer, pause), now));
+            }
+            Some(Trouble::AppliedYet(code)) => {
+                let answer = changed(header, &answer, |answer: &mut ProduceResponse| {
+                    for row in answer
+                        .responses
+                        .iter_mut()
+                        .flat_map(|topic| &mut topic.partition_responses)
+                    {
+                        if row.error_code == 0 {
+                            row.error_code = code.0;
+                            row.base_offset = -1;
+                        }
+                    }
+                });
+                ready.push_back(ToClient::Bytes(answer, now));
+            }
+            Some(Trouble::Silence | Trouble::Swallowed | Trouble::ClosedBefore) => {
+                self.is_mute = true;
+            }
+        }
+    }
+}
+
+/// An answer, changed; itself if it is not one of that type.
+fn changed<R: Response>(
+    header: &RequestHeader,
+    answer: &Bytes,
+    change: impl FnOnce(&mut R),
+) -> Bytes {
+    let version = header.api_version;
+    let decoded = decode_response::<R>(version, answer.slice(4..));
+    let encoded = decoded.ok().and_then(|(id, mut body)| {
+        change(&mut body);
+        encode_response(&body, version, id).ok()
+    });
+    encoded.map_or_else(|| answer.clone(), |frame| frame.into_bytes())
+}
+
+fn throttled(header: &RequestHeader, answer: Bytes, pause: i32) -> Bytes {
+    match api_of(header) {
+        Some(ApiKey::Produce) => changed(header, &answer, |answer: &mut ProduceResponse| {
+            answer.throttle_time_ms = pause;
+        }),
+        Some(ApiKey::Fetch) => changed(header, &answer, |answer: &mut FetchResponse| {
+            answer.throttle_time_ms = pause;
+        }),
+        _ => answer,
+    }
+}
+
+/// What an answer becomes under a planted defect.
+fn spoiled(header: &RequestHeader, answer: Bytes, keeper: &mut Keeper) -> Bytes {
+    let Some(plant) = keeper.plant else {
+        return answer;
+    };
+    match api_of(header) {
+        Some(ApiKey::Produce) => changed(
+            header,
+            &answer,
+            |answer: &mut ProduceResponse| match plant {
+                Plant::WrongBaseOffset if keeper.every(5) => plant::shift_bases(answer, -1),
+                Plant::WrittenThoughRefused if keeper.every(5) => plant::refuse(answer),
+                Plant::AckedNotWritten => remember(answer, keeper),
+                _ => {}
+            },
+        ),
+        Some(ApiKey::Fetch) => changed(header, &answer, |answer: &mut FetchResponse| match plant {
+            Plant::BatchSkipped => plant::drop_first(answer),
+            Plant::OtherPartitionServed => plant::swap_records(answer),
+            Plant::StoredDamaged if keeper.every(5) => plant::damage(answer),
+            Plant::OffsetsReused => plant::shift_records(answer, -2, 10),
+            _ => {}
+        }),
+        Some(ApiKey::Metadata) if plant == Plant::LeaderHidden => {
+            changed(header, &answer, |answer: &mut MetadataResponse| {
+                plant::hide_leader(answer)
+            })
+        }
+        _ => answer,
+    }
+}
+
+fn remember(answer: &ProduceResponse, keeper: &mut Keeper) {
+    for topic in &answer.responses {
+        let name = format!("{}{}", &*topic.name, topic.topic_id);
+        for row in topic
+            .partition_responses
+            .iter()
+            .filter(|row| row.base_offset >= 0)
+        {
+            keeper
+                .ends
+                .insert((name.clone(), row.index), row.base_offset);
+        }
+    }
+}
+
+/// The answer of a broker that wrote nothing.
+fn success(header: &RequestHeader, request: &ProduceRequest, keeper: &Keeper) -> Option<Bytes> {
+    let mut response = ProduceResponse::default();
+    for topic in &request.topic_data {
+        let name = format!("{}{}", &*topic.name, topic.topic_id);
+        let mut row = TopicProduceResponse {
+            name: topic.name.clone(),
+            topic_id: topic.topic_id,
+            ..Default::default()
+        };
+        for partition in &topic.partition_data {
+            let end = keeper.ends.get(&(name.clone(), partition.index))?;
+            row.partition_responses.push(PartitionProduceResponse {
+                index: partition.index,
+                base_offset: end + 1,
+                log_append_time_ms: -1,
+                ..Default::default()
+            });
+        }
+        response.responses.push(row);
+    }
+    let frame = encode_response(&response, header.api_version, header.correlation_id);
+    frame.ok().map(|frame| frame.into_bytes())
+}

@@ -1,0 +1,164 @@
+//! What a run did, as the checker reads it: each record's place, its fate as its producer was told, and what each consumer got.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A partition of a topic.
+pub type Place = (Arc<str>, i32);
+
+/// A record's number: no other record of the run has it.
+pub type RecordId = usize;
+
+/// What a producer was told of a record, as an application would understand it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was written, at this offset where the broker said so.
+    Written(Option<i64>),
+    /// It was surely not written.
+    NotWritten(String),
+    /// It may have been written.
+    Unknown(String),
+}
+
+/// A record that a producer was asked to send.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// The producer's number.
+    pub producer: usize,
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The partition that was asked for.
+    pub asked: Option<i32>,
+    /// Where it was put in its producer's batches; `None` if it never was.
+    pub placed: Option<(i32, u64)>,
+    /// When it had to have its fate.
+    pub due: Option<Duration>,
+    /// Each fate that was told, and when.
+    pub fates: Vec<(Duration, Fate)>,
+}
+
+/// What a producer promised by its settings, and what happened to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Promise {
+    /// A record is never written twice.
+    pub idempotent: bool,
+    /// The offsets of records that were acknowledged grow in the order of their sends.
+    pub ordered: bool,
+    /// `acks`.
+    pub acks: i16,
+    /// Something was sent again.
+    pub retried: bool,
+}
+
+/// What was read of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// The record's number, as its value says.
+    pub id: RecordId,
+    /// The topic that its value names.
+    pub topic: String,
+    /// Whether the checksum in it is right.
+    pub sound: bool,
+}
+
+/// Where a consumer was told to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// At this offset, which was in the log, or where `auto.offset.reset` says if it was not.
+    Offset(i64),
+    /// At the beginning.
+    Beginning,
+    /// At the end, or anywhere that the checker does not know.
+    #[default]
+    Anywhere,
+}
+
+/// What happened to a consumer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// It was told to read a partition from here.
+    Begin(Place, Origin),
+    /// It went on elsewhere by itself.
+    Reset(Place, i64, i64),
+    /// A partition was paused, or resumed.
+    Paused(Place, bool),
+    /// A partition is not read any more.
+    Left(Place),
+    /// A poll returned. The records before this, up to the last poll, are its.
+    Polled,
+    /// A poll gave out a record.
+    Record(Place, i64, Value),
+}
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Anomaly {
+    /// The invariant.
+    pub invariant: &'static str,
+    /// Jepsen's name, where it has one.
+    pub name: &'static str,
+    /// What was seen.
+    pub text: String,
+}
+
+impl std::fmt::Display for Anomaly {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}: {}", self.invariant, self.name, self.text)
+    }
+}
+
+/// All that a run did.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// By number.
+    pub sends: Vec<Sent>,
+    /// By the producers' numbers.
+    pub promises: Vec<Promise>,
+    /// By the consumers' numbers.
+    pub seen: Vec<Vec<Seen>>,
+    /// What is in each partition after the end, as a consumer reads it in good weather.
+    pub log: BTreeMap<Place, Vec<(i64, Value)>>,
+    /// Topics that were deleted: only what a record says of itself holds for them.
+    pub mortal: Vec<Arc<str>>,
+    /// Leaders were lost, and with them what only they had acknowledged.
+    pub leaders_lost: bool,
+    /// What was seen to be wrong while the run was under way.
+    pub complaints: Vec<Anomaly>,
+}
+
+impl History {
+    /// Notes something wrong.
+    pub fn complain(&mut self, invariant: &'static str, name: &'static str, text: String) {
+        self.complaints.push(Anomaly {
+            invariant,
+            name,
+            text,
+        });
+    }
+
+    /// Whether the topic lives from the beginning to the end.
+    pub fn lives(&self, topic: &str) -> bool {
+        !self.mortal.iter().any(|mortal| **mortal == *topic)
+    }
+}
+
+/// The bytes of a record's value: who it is, where it belongs, and a checksum over both.
+pub fn value(id: RecordId, topic: &str, padding: usize) -> Vec<u8> {
+    let mut text = format!("{id} {topic} ").into_bytes();
+    text.resize(text.len() + padding, b'.');
+    let sum = crc32c::crc32c(&text);
+    text.extend_from_slice(format!(" {sum:08x}").as_bytes());
+    text
+}
+
+/// Reads [`value`] back; `None` for bytes that it never made.
+pub fn parse(bytes: &[u8]) -> Option<Value> {
+    let (body, sum) = bytes.split_at_checked(bytes.len().checked_sub(9)?)?;
+    let sound = format!(" {:08x}", crc32c::crc32c(body)).as_bytes() == sum;
+    let text = String::from_utf8_lossy(body);
+    let mut words = text.split(' ');
+    let id = words.next()?.parse().ok()?;
+    let topic = words.next()?.to_owned();
+    Some(Value { id, topic, sound })
+}

@@ -1,0 +1,33 @@
+//! Simulation by seeds: clients and brokers as one program. What engines and their connections say to brokers goes as bytes over
+//! a simulated network, under simulated time; a seed decides everything, and so repeats it.
+//!
+//! * [`plan`]: what a seed stands for. [`run`]: one run, and the shortest prefix of it that fails.
+//! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door; [`release`]: what it says it is; [`servers`]: the brokers.
+//! * [`host`]: an engine and its connections. [`producer`], [`consumer`]: applications around one; [`client`]: either.
+//! * [`history`]: what was done and seen. [`check`]: which invariants did not hold.
+//! * [`plant`]: defects made on purpose, which the checker must see.
+//! * [`summary`]: many seeds, and what they met.
+//! * [`tally`], [`trace`], [`book`]: what was met, what happened, and where both are written down. [`chance`]: the generator.
+//!
+//! Nothing here ships, and nothing depends on it.
+
+pub mod book;
+pub mod brokers;
+pub mod chance;
+pub mod check;
+pub mod client;
+pub mod consumer;
+pub mod gate;
+pub mod history;
+pub mod host;
+pub mod plan;
+pub mod plant;
+pub mod producer;
+pub mod release;
+pub mod run;
+pub mod servers;
+pub mod standin;
+pub mod summary;
+pub mod tally;
+pub mod trace;
+pub mod world;

@@ -1,0 +1,95 @@
+//! `simulate`: many seeds, with a line of progress and a summary; or one, with its trace.
+//!
+//! ```text
+//! simulate COUNT [FIRST]     so many seeds from FIRST on (0)
+//! simulate seed SEED         one seed: its trace and its anomalies
+//! simulate plants            the planted defects, by name
+//! ```
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use ottla_sim::plant::Plant;
+use ottla_sim::run::{Options, run};
+use ottla_sim::summary::{Summary, explain};
+
+/// Seeds between two lines of progress.
+const OFTEN: u64 = 250;
+
+/// Failures that are explained; of the others only the seeds are told.
+const EXPLAINED: usize = 3;
+
+fn main() -> io::Result<ExitCode> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+    match (words.first().map(String::as_str), number(0), number(1)) {
+        (Some("seed"), _, Some(seed)) => one(seed),
+        (Some("plants"), ..) => plants(),
+        (_, Some(count), first) => many(count, first.unwrap_or(0)),
+        _ => {
+            writeln!(io::stderr(), "simulate COUNT [FIRST] | seed SEED | plants")?;
+            Ok(ExitCode::from(2))
+        }
+    }
+}
+
+fn plants() -> io::Result<ExitCode> {
+    for plant in Plant::ALL {
+        writeln!(io::stdout(), "{plant}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one(seed: u64) -> io::Result<ExitCode> {
+    let options = Options {
+        trace: true,
+        ..Options::default()
+    };
+    let report = run(seed, options);
+    let mut out = io::stdout().lock();
+    for line in &report.trace {
+        writeln!(out, "{line}")?;
+    }
+    for anomaly in &report.anomalies {
+        writeln!(out, "{anomaly}")?;
+    }
+    Ok(status(report.anomalies.is_empty()))
+}
+
+fn many(count: u64, first: u64) -> io::Result<ExitCode> {
+    let mut failed = Ok(());
+    let summary = Summary::of(first..first.saturating_add(count), |summary, report| {
+        let mut err = io::stderr().lock();
+        let written = if summary.failed.len() > EXPLAINED {
+            Ok(())
+        } else if !report.anomalies.is_empty() {
+            let text = explain(report.seed, Options::default());
+            writeln!(err, "\n{text}")
+        } else if summary.seeds % OFTEN == 0 {
+            let hours = summary.time.as_secs_f64() / 3600.0;
+            let bad = summary.failed.len();
+            writeln!(
+                err,
+                "{} of {count} seeds, {hours:.1} simulated hours, {bad} failed",
+                summary.seeds
+            )
+        } else {
+            Ok(())
+        };
+        if written.is_err() {
+            failed = written;
+        }
+    });
+    failed?;
+    writeln!(io::stdout(), "{summary}")?;
+    Ok(status(
+        summary.failed.is_empty() && summary.missing().is_empty(),
+    ))
+}
+
+fn status(fine: bool) -> ExitCode {
+    match fine {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,617 @@
+//! What happens in a run, decided from its seed before it begins: who takes part, with which settings, what they do, and what
+//! befalls them. A shorter run of the same seed is a prefix of the same steps.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ottla_protocol::{ApiKey, ErrorCode};
+
+use crate::chance::Chance;
+use crate::gate::Trouble;
+use crate::release::RELEASES;
+
+/// A topic.
+#[derive(Clone, Debug)]
+pub struct Topic {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its partitions at the beginning.
+    pub partitions: i32,
+    /// It is deleted and made anew at times.
+    pub mortal: bool,
+}
+
+/// A client and its settings.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Kafka's names and values.
+    pub pairs: Vec<(&'static str, String)>,
+    /// Between two polls, and the most records of one.
+    pub rest: Duration,
+    /// The most records of one poll.
+    pub most: usize,
+}
+
+/// How the network is when nothing is wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Weather {
+    /// The least and the most time that bytes take.
+    pub delay: (Duration, Duration),
+    /// In how many of a hundred cases bytes arrive in pieces.
+    pub pieces: u32,
+}
+
+/// Something that happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// A producer sends so many records to a topic.
+    Send {
+        /// Which.
+        producer: usize,
+        /// The topic's number.
+        topic: usize,
+        /// The partition; `None` leaves it to a key.
+        partition: Option<i32>,
+        /// How many records.
+        count: usize,
+        /// Bytes that make values longer.
+        padding: usize,
+    },
+    /// A producer flushes.
+    Flush(usize),
+    /// A consumer reads other partitions: a number that chooses which.
+    Assign(usize, u64),
+    /// A consumer follows topics.
+    Follow(usize, u64),
+    /// A consumer seeks in one of its partitions: which, and where to.
+    Seek(usize, u64, Aim),
+    /// A consumer pauses or resumes one of its partitions.
+    Pause(usize, u64, bool),
+    /// Something goes wrong.
+    Strike(Fault),
+}
+
+/// Where a seek goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// To an offset near the beginning, which there may be.
+    Offset(i64),
+    /// To the beginning.
+    Beginning,
+    /// To the end.
+    End,
+    /// Beyond any end.
+    Beyond,
+}
+
+/// Something that goes wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// A node dies, and comes back after a time.
+    Dies(i32, Duration),
+    /// A node does nothing for a time.
+    Pauses(i32, Duration),
+    /// Packets to and from a node do not pass for a time; TCP delivers them afterwards.
+    Unreachable(i32, Duration),
+    /// A node's connections are half open from now on, and dials to it are not answered for a time.
+    Vanishes(i32, Duration),
+    /// A node resets its connections.
+    Resets(i32),
+    /// A node closes its connections, as one that finds them idle.
+    Closes(i32),
+    /// A node takes no connections for a time.
+    Refuses(i32, Duration),
+    /// Everything takes longer, for a time.
+    Slow(Duration, Duration),
+    /// Requests of an API at a node get into trouble.
+    Answers(i32, ApiKey, Trouble, u32),
+    /// A partition gets another leader.
+    LeaderMoves(usize, i32),
+    /// A node becomes another release, and its connections end.
+    Upgraded(i32, usize),
+    /// A topic gets another partition.
+    Grows(usize),
+    /// A topic is deleted, and made anew after a time.
+    Deleted(usize, Duration),
+}
+
+impl Fault {
+    /// Its name in the summary.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Fault::Dies(..) => "node: died and came back",
+            Fault::Pauses(..) => "node: paused",
+            Fault::Unreachable(..) => "network: packets held up",
+            Fault::Vanishes(..) => "network: half open",
+            Fault::Resets(_) => "network: reset",
+            Fault::Closes(_) => "node: closed idle connections",
+            Fault::Refuses(..) => "node: refused connections",
+            Fault::Slow(..) => "network: slow",
+            Fault::Answers(_, _, trouble, _) => trouble.name(),
+            Fault::LeaderMoves(..) => "cluster: a leader moved",
+            Fault::Upgraded(..) => "node: became another release",
+            Fault::Grows(_) => "cluster: a topic grew",
+            Fault::Deleted(..) => "cluster: a topic was deleted and made anew",
+        }
+    }
+}
+
+/// Something that happens, and when.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// When.
+    pub at: Duration,
+    /// What.
+    pub what: What,
+}
+
+/// A run, before it begins.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Nodes, from 1 on.
+    pub nodes: i32,
+    /// Topics.
+    pub topics: Vec<Topic>,
+    /// Producers.
+    pub producers: Vec<Member>,
+    /// Consumers.
+    pub consumers: Vec<Member>,
+    /// The network.
+    pub weather: Weather,
+    /// What happens, by time.
+    pub steps: Vec<Step>,
+    /// When everything is healed.
+    pub end: Duration,
+    /// What each node says it is, an index of [`RELEASES`].
+    pub releases: Vec<usize>,
+    /// Whether clients authenticate.
+    pub authenticated: bool,
+    /// What the network and the clients draw from.
+    pub chance: Chance,
+}
+
+/// Every fault that some seed must meet.
+pub const FAULTS: &[&str] = &[
+    "answer: applied, yet refused",
+    "answer: byte by byte",
+    "answer: closed after",
+    "answer: cut",
+    "answer: late",
+    "answer: lost, connection closed",
+    "answer: never",
+    "answer: refused",
+    "answer: throttled",
+    "answer: twice",
+    "answer: wrong correlation id",
+    "cluster: a leader moved",
+    "cluster: a topic grew",
+    "cluster: a topic was deleted and made anew",
+    "dial: a bootstrap address is silent",
+    "dial: a bootstrap address refuses",
+    "dial: a bootstrap name is unknown",
+    "dial: hangs",
+    "dial: refused",
+    "network: a stream cut in pieces",
+    "network: bytes held up",
+    "network: bytes lost on a half-open connection",
+    "network: half open",
+    "network: packets held up",
+    "network: reset",
+    "network: slow",
+    "node: became another release",
+    "node: bytes waited for a paused node",
+    "node: closed idle connections",
+    "node: died and came back",
+    "node: paused",
+    "node: refused connections",
+    "request: closed before",
+    "request: lost",
+];
+
+/// Every state that some seed must enter.
+pub const STATES: &[&str] = &[
+    "client: began again at the bootstrap servers",
+    "client: connected",
+    "client: could not connect",
+    "client: disconnected",
+    "client: gave a batch up",
+    "client: got a producer id",
+    "client: missed a topic",
+    "client: reset an offset",
+    "client: retried",
+    "client: saw a leader move",
+    "client: saw a topic made anew",
+    "client: saw partitions added",
+    "client: throttled",
+    "consumer: a poll cut a batch",
+    "consumer: a poll raised an error",
+    "consumer: a poll was full",
+    "consumer: dropped records that a seek or reset made stale",
+    "producer: a record was surely not written",
+    "producer: a record's fate stayed unknown",
+    "producer: gave up waiting",
+    "producer: waited for a topic",
+    "producer: waited for room",
+    "world: healed in the middle of a fault",
+];
+
+const SECOND: Duration = Duration::from_secs(1);
+
+impl Plan {
+    /// The run of a seed.
+    pub fn of(seed: u64) -> Plan {
+        let mut chance = Chance::new(seed);
+        let nodes = chance.pick(&[1, 2, 3, 3]).unwrap_or(1);
+        let topics = topics(&mut chance);
+        let authenticated = chance.percent(20);
+        let producers = (0..1 + chance.below(3))
+            .map(|number| producer(&mut chance, nodes, number, authenticated))
+            .collect();
+        let consumers = (0..1 + chance.below(3))
+            .map(|number| consumer(&mut chance, nodes, number, authenticated))
+            .collect();
+        let slow = chance.millis(0, 4);
+        let weather = Weather {
+            delay: (Duration::from_micros(50), Duration::from_micros(500) + slow),
+            pieces: chance.pick(&[0, 5, 30]).unwrap_or(0),
+        };
+        let newest = RELEASES.len() - 1;
+        let any = |chance: &mut Chance| chance.below(RELEASES.len());
+        let releases = match chance.below(10) {
+            0..=5 => vec![newest; nodes as usize],
+            6..=7 => vec![any(&mut chance); nodes as usize],
+            _ => (0..nodes).map(|_| any(&mut chance)).collect(),
+        };
+        let end = chance.time(SECOND * 20, SECOND * 60);
+        let mut plan = Plan {
+            nodes,
+            topics,
+            producers,
+            consumers,
+            weather,
+            steps: Vec::new(),
+            end,
+            releases,
+            authenticated,
+            chance: chance.fork(),
+        };
+        plan.begin(&mut chance);
+        plan.work(&mut chance);
+        plan.trouble(&mut chance, authenticated);
+        plan.steps.sort_by_key(|step| step.at);
+        plan
+    }
+
+    /// Consumers begin to read at once, so that every prefix has readers.
+    fn begin(&mut self, chance: &mut Chance) {
+        for consumer in 0..self.consumers.len() {
+            let which = chance.number();
+            let what = if chance.percent(40) {
+                What::Follow(consumer, which)
+            } else {
+                What::Assign(consumer, which)
+            };
+            self.steps.push(Step {
+                at: chance.millis(0, 50),
+                what,
+            });
+        }
+    }
+
+    /// What applications do.
+    fn work(&mut self, chance: &mut Chance) {
+        for _ in 0..60 + chance.below(140) {
+            let at = chance.time(Duration::ZERO, self.end);
+            let consumer = chance.below(self.consumers.len());
+            let producer = chance.below(self.producers.len());
+            let which = chance.number();
+            let what = match chance.below(100) {
+                0..=74 => self.send(chance, producer),
+                75..=79 => What::Flush(producer),
+                80..=81 => What::Assign(consumer, which),
+                82 => What::Follow(consumer, which),
+                83..=89 => What::Seek(consumer, which, aim(chance)),
+                90..=94 => What::Pause(consumer, which, true),
+                _ => What::Pause(consumer, which, false),
+            };
+            self.steps.push(Step { at, what });
+        }
+    }
+
+    fn send(&self, chance: &mut Chance, producer: usize) -> What {
+        let topic = chance.below(self.topics.len());
+        let partitions = self.topics.get(topic).map_or(1, |topic| topic.partitions);
+        let partition = chance
+            .percent(70)
+            .then(|| chance.from_to(0, partitions - 1));
+        What::Send {
+            producer,
+            topic,
+            partition,
+            count: 1 + chance.below(12),
+            padding: chance.pick(&[0, 0, 10, 200, 3000]).unwrap_or(0),
+        }
+    }
+
+    /// What goes wrong: something every one to fifteen seconds.
+    fn trouble(&mut self, chance: &mut Chance, authenticated: bool) {
+        // Some runs are calm, so that what must never happen in good weather is seen there.
+        if chance.percent(8) {
+            return;
+        }
+        let pause = chance.time(SECOND, SECOND * 15);
+        let mut at = chance.time(Duration::ZERO, pause);
+        while at < self.end {
+            if let Some(fault) = self.fault(chance, authenticated) {
+                self.steps.push(Step {
+                    at,
+                    what: What::Strike(fault),
+                });
+            }
+            at += chance.time(pause / 2, pause * 2);
+        }
+    }
+
+    fn fault(&self, chance: &mut Chance, authenticated: bool) -> Option<Fault> {
+        let node = chance.from_to(1, self.nodes);
+        let short = chance.time(SECOND / 10, SECOND * 5);
+        let long = chance.time(SECOND, SECOND * 20);
+        let topic = chance.below(self.topics.len());
+        let lasting = if chance.percent(30) { long } else { short };
+        let fault = match chance.below(100) {
+            0..=7 => Fault::Dies(node, lasting),
+            8..=12 => Fault::Pauses(node, lasting),
+            13..=17 => Fault::Unreachable(node, lasting),
+            18..=22 => Fault::Vanishes(node, lasting),
+            23..=27 => Fault::Resets(node),
+            28..=30 => Fault::Closes(node),
+            31..=33 => Fault::Refuses(node, lasting),
+            34..=36 => Fault::Slow(chance.millis(20, 800), lasting),
+            37..=46 => Fault::LeaderMoves(topic, chance.from_to(0, 7)),
+            47..=48 => Fault::Upgraded(node, chance.below(RELEASES.len())),
+            49..=51 => Fault::Grows(topic),
+            52..=54 => {
+                let mortal = self.topics.iter().position(|topic| topic.mortal)?;
+                Fault::Deleted(mortal, chance.millis(0, 3000))
+            }
+            55..=57 if authenticated => {
+                let refused = Trouble::Refused(ErrorCode::SASL_AUTHENTICATION_FAILED);
+                Fault::Answers(node, ApiKey::SaslAuthenticate, refused, 1)
+            }
+            _ => {
+                let (api, trouble) = exchange(chance)?;
+                Fault::Answers(node, api, trouble, 1 + chance.below(3) as u32)
+            }
+        };
+        Some(fault)
+    }
+}
+
+fn topics(chance: &mut Chance) -> Vec<Topic> {
+    let count = 1 + chance.below(3);
+    let mut topics = Vec::new();
+    for number in 0..count {
+        topics.push(Topic {
+            name: format!("t{number}").into(),
+            partitions: chance.pick(&[1, 1, 2, 2, 3, 4, 8]).unwrap_or(1),
+            mortal: number == 2 && chance.percent(60),
+        });
+    }
+    topics
+}
+
+/// Some of the nodes' addresses in any order, and at times some where no broker is.
+fn bootstrap(chance: &mut Chance, nodes: i32) -> String {
+    let mut addresses: Vec<String> = (1..=nodes).map(|node| format!("n{node}:9092")).collect();
+    for _ in 0..chance.below(addresses.len()) {
+        let at = chance.below(addresses.len());
+        addresses.remove(at);
+    }
+    for absent in ["refused:9092", "silent:9092", "nowhere:9092"] {
+        if chance.percent(15) {
+            let at = chance.below(addresses.len() + 1);
+            addresses.insert(at, absent.to_owned());
+        }
+    }
+    addresses.join(",")
+}
+
+fn common(
+    chance: &mut Chance,
+    nodes: i32,
+    name: String,
+    authenticated: bool,
+) -> Vec<(&'static str, String)> {
+    let mut pairs = vec![
+        ("bootstrap.servers", bootstrap(chance, nodes)),
+        ("client.id", name),
+        ("request.timeout.ms", millis(chance, &[2000, 5000, 8000])),
+        ("retry.backoff.ms", millis(chance, &[10, 100])),
+        ("reconnect.backoff.ms", millis(chance, &[10, 50])),
+        (
+            "socket.connection.setup.timeout.ms",
+            millis(chance, &[500, 2000]),
+        ),
+        ("socket.connection.setup.timeout.max.ms", "4000".to_owned()),
+        (
+            "metadata.max.age.ms",
+            millis(chance, &[3000, 30_000, 300_000]),
+        ),
+        ("connections.max.idle.ms", millis(chance, &[4000, 540_000])),
+        ("enable.metrics.push", "false".to_owned()),
+    ];
+    if chance.percent(30) {
+        pairs.push((
+            "metadata.recovery.rebootstrap.trigger.ms",
+            "3000".to_owned(),
+        ));
+    }
+    if authenticated {
+        pairs.extend(login());
+    }
+    pairs
+}
+
+/// The settings of a client that authenticates.
+pub fn login() -> [(&'static str, String); 5] {
+    [
+        ("security.protocol", "SASL_PLAINTEXT"),
+        ("sasl.allow.plaintext", "true"),
+        ("sasl.mechanism", "PLAIN"),
+        ("sasl.username", "user"),
+        ("sasl.password", "password"),
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
+}
+
+fn millis(chance: &mut Chance, of: &[u32]) -> String {
+    chance.pick(of).unwrap_or(1000).to_string()
+}
+
+fn producer(chance: &mut Chance, nodes: i32, number: usize, authenticated: bool) -> Member {
+    let mut pairs = common(chance, nodes, format!("producer-{number}"), authenticated);
+    let idempotent = chance.percent(60);
+    let acks = match idempotent {
+        true => "all",
+        false => chance.pick(&["all", "all", "1", "0"]).unwrap_or("all"),
+    };
+    pairs.extend([
+        ("enable.idempotence", idempotent.to_string()),
+        ("acks", acks.to_owned()),
+        ("linger.ms", millis(chance, &[0, 1, 20, 200])),
+        ("batch.size", millis(chance, &[200, 2000, 100_000])),
+        (
+            "delivery.timeout.ms",
+            millis(chance, &[9000, 15_000, 30_000]),
+        ),
+        ("max.block.ms", millis(chance, &[1000, 5000])),
+        (
+            "max.in.flight.requests.per.connection",
+            millis(chance, &[1, 2, 5]),
+        ),
+        (
+            "compression.type",
+            chance
+                .pick(&["none", "none", "none", "lz4"])
+                .unwrap_or("none")
+                .to_owned(),
+        ),
+    ]);
+    if chance.percent(15) {
+        pairs.retain(|(name, _)| *name != "batch.size");
+        pairs.push(("batch.size", "2000".to_owned()));
+        pairs.push(("buffer.memory", "20000".to_owned()));
+    }
+    if chance.percent(10) {
+        pairs.push(("retries", "2".to_owned()));
+    }
+    Member {
+        pairs,
+        rest: Duration::ZERO,
+        most: 0,
+    }
+}
+
+fn consumer(chance: &mut Chance, nodes: i32, number: usize, authenticated: bool) -> Member {
+    let mut pairs = common(chance, nodes, format!("consumer-{number}"), authenticated);
+    pairs.extend([
+        (
+            "auto.offset.reset",
+            chance
+                .pick(&["earliest", "latest", "none"])
+                .unwrap_or("latest")
+                .to_owned(),
+        ),
+        ("fetch.max.wait.ms", millis(chance, &[100, 500, 1000])),
+        (
+            "max.partition.fetch.bytes",
+            millis(chance, &[300, 4000, 1_000_000]),
+        ),
+    ]);
+    if chance.percent(20) {
+        pairs.push(("prefetch.max.bytes", "4000".to_owned()));
+    }
+    Member {
+        pairs,
+        rest: chance.millis(1, 200),
+        most: chance.pick(&[1, 3, 10, 500]).unwrap_or(500),
+    }
+}
+
+fn aim(chance: &mut Chance) -> Aim {
+    match chance.below(10) {
+        0..=5 => Aim::Offset(i64::from(chance.from_to(0, 60))),
+        6..=7 => Aim::Beginning,
+        8 => Aim::End,
+        _ => Aim::Beyond,
+    }
+}
+
+/// What befalls an exchange, and which.
+fn exchange(chance: &mut Chance) -> Option<(ApiKey, Trouble)> {
+    let api = chance.pick(&[
+        ApiKey::Produce,
+        ApiKey::Produce,
+        ApiKey::Produce,
+        ApiKey::Fetch,
+        ApiKey::Fetch,
+        ApiKey::Metadata,
+        ApiKey::ListOffsets,
+        ApiKey::InitProducerId,
+        ApiKey::ApiVersions,
+    ])?;
+    let trouble = match chance.below(14) {
+        0..=2 => Trouble::Refused(refusal(chance, api)?),
+        3 if api == ApiKey::Produce => Trouble::AppliedYet(chance.pick(&[
+            ErrorCode::REQUEST_TIMED_OUT,
+            ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+            ErrorCode::NOT_LEADER_OR_FOLLOWER,
+        ])?),
+        3 => Trouble::Bytewise,
+        4 => Trouble::Late(chance.millis(10, 12_000)),
+        5 => Trouble::CutAfter(chance.below(60)),
+        6 => Trouble::Lost,
+        7 => Trouble::ClosedBefore,
+        8 => Trouble::ClosedAfter,
+        9 => Trouble::Silence,
+        10 => Trouble::Swallowed,
+        11 => Trouble::Twice,
+        12 => Trouble::OutOfStep,
+        _ => Trouble::Throttled(chance.from_to(1, 3000)),
+    };
+    Some((api, trouble))
+}
+
+/// A code that a sound broker may refuse a request of this API with.
+fn refusal(chance: &mut Chance, api: ApiKey) -> Option<ErrorCode> {
+    chance.pick(match api {
+        ApiKey::Produce => &[
+            ErrorCode::NOT_LEADER_OR_FOLLOWER,
+            ErrorCode::NOT_ENOUGH_REPLICAS,
+            ErrorCode::KAFKA_STORAGE_ERROR,
+            ErrorCode::MESSAGE_TOO_LARGE,
+            ErrorCode::UNKNOWN_PRODUCER_ID,
+            ErrorCode::INVALID_RECORD,
+            ErrorCode::CORRUPT_MESSAGE,
+        ],
+        ApiKey::Fetch => &[
+            ErrorCode::NOT_LEADER_OR_FOLLOWER,
+            ErrorCode::FENCED_LEADER_EPOCH,
+            ErrorCode::UNKNOWN_LEADER_EPOCH,
+            ErrorCode::KAFKA_STORAGE_ERROR,
+            ErrorCode::OFFSET_NOT_AVAILABLE,
+        ],
+        ApiKey::Metadata => &[ErrorCode::LEADER_NOT_AVAILABLE],
+        ApiKey::ListOffsets => &[
+            ErrorCode::NOT_LEADER_OR_FOLLOWER,
+            ErrorCode::LEADER_NOT_AVAILABLE,
+            ErrorCode::OFFSET_NOT_AVAILABLE,
+        ],
+        ApiKey::InitProducerId => &[
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            ErrorCode::CONCURRENT_TRANSACTIONS,
+        ],
+        _ => &[],
+    })
+}

@@ -1,0 +1,340 @@
+//! Planted defects: mistakes that a client or a broker could make, made on purpose, so that the checker can be shown to see each.
+//!
+//! A plant spoils what passes between two parts that are themselves left alone: between a connection and its engine
+//! ([`ClientSpoil`]), between an engine and its caller (the roles look at [`Plant`] themselves), and between the network and a
+//! broker (`gate`).
+
+use bytes::{Bytes, BytesMut};
+use ottla_engine::api::{Request, Response};
+use ottla_engine::dispatch::Outgoing;
+use ottla_protocol::ErrorCode;
+use ottla_protocol::messages::{
+    FetchResponse, ListOffsetsResponse, MetadataResponse, ProduceRequest, ProduceResponse,
+};
+use ottla_protocol::records::{
+    BatchHeader, Entry, ProducerState, assign_offsets, entries, set_producer_state,
+};
+
+/// Declares the plants: variant, name, and the invariants of which one must see it.
+macro_rules! plants {
+    ($($variant:ident $name:literal $($invariant:literal)+;)*) => {
+        /// A mistake made on purpose.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[allow(missing_docs, reason = "each has a name that says it")]
+        pub enum Plant {
+            $($variant,)*
+        }
+
+        impl Plant {
+            /// All of them.
+            pub const ALL: &[Plant] = &[$(Plant::$variant,)*];
+
+            /// What the mistake is.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Plant::$variant => $name,)*
+                }
+            }
+
+            /// The invariants that it breaks.
+            pub fn breaks(self) -> &'static [&'static str] {
+                match self {
+                    $(Plant::$variant => &[$($invariant,)+],)*
+                }
+            }
+        }
+    };
+}
+
+plants! {
+    // Between connection and engine.
+    AnswersSwallowed "client: every third answer to Produce is lost on its way to the engine" "R6" "R14";
+    EndsNotTold "client: the engine does not hear that a connection broke" "R6" "R14";
+    AlarmsSilent "client: the engine's alarm does not ring" "R6" "R14";
+    WakesIgnored "client: a link that has something to send is not looked at" "R6" "R14";
+    ClosesIgnored "client: connections that are not wanted any more stay open" "R14";
+    OffsetsTooHigh "client: the base offset of an answer to Produce is read one too high" "R3";
+    OffsetsSwapped "client: the offsets of two partitions in one answer to Produce are mixed up" "R3";
+    RefusalsOverlooked "client: an error code in an answer to Produce is overlooked" "R1" "R3";
+    SuccessMistaken "client: a success of Produce is taken for a final refusal" "R5";
+    PartitionsMixedUp "client: the records of two partitions in one answer to Fetch are mixed up" "R7" "R3" "R8";
+    FirstBatchDropped "client: the first of several fetched batches is dropped" "R8";
+    BatchReadTwice "client: a fetched batch is read twice" "R8";
+    BeginningTooHigh "client: the offset that ListOffsets found is read one too high" "R8";
+    FetchedAhead "client: Fetch asks for the offset after the next" "R8";
+    SentElsewhere "client: Produce names the wrong partition" "R7" "R14";
+    IdentityLost "client: batches of an idempotent producer go out without its identity" "R2";
+    ValuesDamaged "client: a byte of a fetched record changes, and the checksum with it" "R7";
+    FetchedShifted "client: fetched records are taken for those of the next offset" "R3" "R8";
+    // Between engine and caller.
+    FatesTwice "client: the fate of a batch is told twice" "R6";
+    FatesDropped "client: the fate of a batch is not told" "R6";
+    UnknownTakenForFailed "client: a record whose fate is unknown is reported as surely not written" "R5";
+    FailureTakenForSuccess "client: a record that failed is reported as written" "R1";
+    FatesReversed "client: the offsets of a batch are told in the reverse order" "R3" "R4";
+    SplitLoses "client: a poll that cuts a batch loses a record" "R8";
+    SplitRepeats "client: a poll that cuts a batch gives a record twice" "R8";
+    StaleAfterSeek "client: records that were fetched before a seek are given out after it" "R8";
+    PauseIgnored "client: a paused partition gives out records" "R8";
+    SeekIgnored "client: a seek changes nothing" "R8";
+    StepsBack "client: records before the position are given out, if their batch holds it" "R8";
+    BufferReused "client: a record's value is overwritten by the next one's" "R7";
+    AppendedTwice "client: a record is put into its batch twice" "R2";
+    OrderSwapped "client: two records of one partition change places" "R4";
+    CloseHangs "client: close() waits for ever" "R14";
+    Panics "client: it panics when a connection breaks" "R15";
+    // Between network and broker.
+    AckedNotWritten "broker: a batch is acknowledged and not written" "R1" "R3";
+    WrongBaseOffset "broker: a batch is acknowledged under another's offset" "R3";
+    WrittenThoughRefused "broker: a batch is written and refused" "R5";
+    WrittenTwice "broker: a batch is written twice" "R2";
+    BatchSkipped "broker: an answer to Fetch leaves out its first batch" "R8";
+    OtherPartitionServed "broker: Fetch is answered with another partition's records" "R7" "R3" "R8";
+    StoredDamaged "broker: a byte of a stored record changes, and the checksum with it" "R7";
+    OffsetsReused "broker: later records are served under earlier offsets" "R3" "R8";
+    ProduceUnanswered "broker: Produce is not answered after the tenth time" "R14" "R6";
+    LeaderHidden "broker: Metadata never tells the leader of partition 0" "R14" "R6";
+}
+
+impl std::fmt::Display for Plant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Spoils what passes between a client's connections and its engine.
+#[derive(Debug)]
+pub struct ClientSpoil {
+    plant: Option<Plant>,
+    count: u32,
+}
+
+impl ClientSpoil {
+    /// Spoils nothing without a plant, and nothing if the plant belongs elsewhere.
+    pub fn new(plant: Option<Plant>) -> ClientSpoil {
+        ClientSpoil { plant, count: 0 }
+    }
+
+    fn is(&self, plant: Plant) -> bool {
+        self.plant == Some(plant)
+    }
+
+    /// Every `n`th time.
+    fn every(&mut self, n: u32) -> bool {
+        self.count = self.count.wrapping_add(1);
+        self.count % n == 0
+    }
+
+    /// Whether the engine's alarm rings.
+    pub fn rings(&self) -> bool {
+        !self.is(Plant::AlarmsSilent)
+    }
+
+    /// Whether the engine hears of this connection's end.
+    pub fn tells_end(&mut self) -> bool {
+        !self.is(Plant::EndsNotTold)
+    }
+
+    /// Whether this link is looked at.
+    pub fn wakes(&mut self) -> bool {
+        !self.is(Plant::WakesIgnored) || !self.every(4)
+    }
+
+    /// Whether this connection is closed.
+    pub fn closes(&self) -> bool {
+        !self.is(Plant::ClosesIgnored)
+    }
+
+    /// Spoils a request.
+    pub fn request(&mut self, outgoing: &mut Outgoing) {
+        match (self.plant, &mut outgoing.request) {
+            (Some(Plant::FetchedAhead), Request::Fetch(request)) => {
+                let topics = request.topics.iter_mut();
+                for partition in topics.flat_map(|topic| &mut topic.partitions) {
+                    partition.fetch_offset += 1;
+                }
+            }
+            (Some(Plant::SentElsewhere), Request::Produce(request)) if self.every(5) => {
+                let topics = request.topic_data.iter_mut();
+                for partition in topics.flat_map(|topic| &mut topic.partition_data) {
+                    partition.index ^= 1;
+                }
+            }
+            (Some(Plant::IdentityLost), Request::Produce(request)) => strip_identity(request),
+            _ => {}
+        }
+    }
+
+    /// Spoils an answer on its way to the engine; `None` swallows it.
+    pub fn answer(&mut self, mut response: Response) -> Option<Response> {
+        let Some(plant) = self.plant else {
+            return Some(response);
+        };
+        match (plant, &mut response) {
+            (Plant::AnswersSwallowed, Response::Produce(_)) if self.every(3) => return None,
+            (Plant::OffsetsTooHigh, Response::Produce(answer)) => shift_bases(answer, 1),
+            (Plant::OffsetsSwapped, Response::Produce(answer)) => swap_bases(answer),
+            (Plant::RefusalsOverlooked, Response::Produce(answer)) => {
+                for row in rows(answer) {
+                    row.error_code = 0;
+                }
+            }
+            (Plant::SuccessMistaken, Response::Produce(answer)) if self.every(4) => refuse(answer),
+            (Plant::PartitionsMixedUp, Response::Fetch(answer)) => swap_records(answer),
+            (Plant::FirstBatchDropped, Response::Fetch(answer)) => drop_first(answer),
+            (Plant::BatchReadTwice, Response::Fetch(answer)) => repeat_last(answer),
+            (Plant::BeginningTooHigh, Response::ListOffsets(answer)) => shift_found(answer),
+            (Plant::ValuesDamaged, Response::Fetch(answer)) if self.every(5) => damage(answer),
+            (Plant::FetchedShifted, Response::Fetch(answer)) if self.every(5) => {
+                shift_records(answer, 1, 0);
+            }
+            _ => {}
+        }
+        Some(response)
+    }
+}
+
+fn rows(
+    answer: &mut ProduceResponse,
+) -> impl Iterator<Item = &mut ottla_protocol::messages::produce_response::PartitionProduceResponse>
+{
+    let topics = answer.responses.iter_mut();
+    topics.flat_map(|topic| &mut topic.partition_responses)
+}
+
+/// Adds to every base offset that is told.
+pub(crate) fn shift_bases(answer: &mut ProduceResponse, by: i64) {
+    for row in rows(answer) {
+        if row.error_code == 0 && row.base_offset >= 0 && row.base_offset + by >= 0 {
+            row.base_offset += by;
+        }
+    }
+}
+
+fn swap_bases(answer: &mut ProduceResponse) {
+    let mut found: Vec<_> = rows(answer).collect();
+    if let [first, second, ..] = &mut found[..] {
+        std::mem::swap(&mut first.base_offset, &mut second.base_offset);
+    }
+}
+
+/// Turns every success into a refusal for good.
+pub(crate) fn refuse(answer: &mut ProduceResponse) {
+    for row in rows(answer) {
+        if row.error_code == 0 {
+            row.error_code = ErrorCode::INVALID_RECORD.0;
+            row.base_offset = -1;
+        }
+    }
+}
+
+/// Takes producer id, epoch and sequence out of all batches.
+pub(crate) fn strip_identity(request: &mut ProduceRequest) {
+    let topics = request.topic_data.iter_mut();
+    for partition in topics.flat_map(|topic| &mut topic.partition_data) {
+        let Some(records) = &mut partition.records else {
+            continue;
+        };
+        let mut bytes = BytesMut::from(&records[..]);
+        if set_producer_state(&mut bytes, ProducerState::NONE).is_ok() {
+            *records = bytes.freeze();
+        }
+    }
+}
+
+/// The records of each partition that has some.
+fn with_records(answer: &mut FetchResponse) -> Vec<&mut Bytes> {
+    let topics = answer.responses.iter_mut();
+    let partitions = topics.flat_map(|topic| &mut topic.partitions);
+    let records = partitions.filter_map(|partition| partition.records.as_mut());
+    records.filter(|records| !records.is_empty()).collect()
+}
+
+/// Exchanges the records of two partitions.
+pub(crate) fn swap_records(answer: &mut FetchResponse) {
+    if let [first, second, ..] = &mut with_records(answer)[..] {
+        std::mem::swap(*first, *second);
+    }
+}
+
+/// Takes the first batch away where there are several.
+pub(crate) fn drop_first(answer: &mut FetchResponse) {
+    for records in with_records(answer) {
+        let all: Vec<Entry> = entries(records.clone()).map_while(Result::ok).collect();
+        if let [first, _, ..] = &all[..] {
+            *records = records.slice(first.size()..);
+        }
+    }
+}
+
+fn repeat_last(answer: &mut FetchResponse) {
+    for records in with_records(answer) {
+        let last = entries(records.clone()).map_while(Result::ok).last();
+        if let Some(last) = last {
+            let mut bytes = BytesMut::from(&records[..]);
+            bytes.extend_from_slice(last.bytes());
+            *records = bytes.freeze();
+        }
+    }
+}
+
+fn shift_found(answer: &mut ListOffsetsResponse) {
+    let topics = answer.topics.iter_mut();
+    for partition in topics.flat_map(|topic| &mut topic.partitions) {
+        if partition.offset >= 0 {
+            partition.offset += 1;
+        }
+        for offset in &mut partition.old_style_offsets {
+            *offset += 1;
+        }
+    }
+}
+
+/// Changes the last byte of a value in each partition's first batch, and makes its checksum right again.
+pub(crate) fn damage(answer: &mut FetchResponse) {
+    for records in with_records(answer) {
+        let Some(Ok(first)) = entries(records.clone()).next() else {
+            continue;
+        };
+        let mut bytes = BytesMut::from(&records[..]);
+        let (batch, _) = bytes.split_at_mut(first.size());
+        // The last byte of a batch is the last record's count of headers, and the byte before it ends the value.
+        let at = batch.len().saturating_sub(2);
+        let Some(byte) = batch.get_mut(at) else {
+            continue;
+        };
+        *byte ^= 1;
+        let sealed = BatchHeader::parse(batch).and_then(|mut header| header.seal(batch));
+        if sealed.is_ok() {
+            *records = bytes.freeze();
+        }
+    }
+}
+
+/// Adds to the offsets of all fetched batches from an offset on.
+pub(crate) fn shift_records(answer: &mut FetchResponse, by: i64, from: i64) {
+    for records in with_records(answer) {
+        let mut bytes = BytesMut::new();
+        for entry in entries(records.clone()).map_while(Result::ok) {
+            let mut copy = BytesMut::from(&entry.bytes()[..]);
+            let base = entry.base_offset();
+            if base >= from && base + by >= 0 && entry.magic() == 2 {
+                // A batch is at least a header long, or it would not have been found.
+                let _ = assign_offsets(&mut copy, base + by, entry.leader_epoch());
+            }
+            bytes.extend_from_slice(&copy);
+        }
+        *records = bytes.freeze();
+    }
+}
+
+/// Says that partition 0 of every topic has no leader.
+pub(crate) fn hide_leader(answer: &mut MetadataResponse) {
+    let topics = answer.topics.iter_mut();
+    for partition in topics.flat_map(|topic| &mut topic.partitions) {
+        if partition.partition_index == 0 {
+            partition.leader_id = -1;
+            partition.error_code = ErrorCode::LEADER_NOT_AVAILABLE.0;
+        }
+    }
+}

@@ -1,0 +1,559 @@
+//! One run of one seed, from its first event to the checker's verdict.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ottla_engine::consumer::Start;
+use ottla_engine::{Config, Role};
+
+use crate::book::Book;
+use crate::brokers::Brokers;
+use crate::chance::Chance;
+use crate::check::check;
+use crate::client::Client;
+use crate::consumer::Consumer;
+use crate::history::{Anomaly, Fate, History, Place, RecordId, Seen, Value};
+use crate::plan::{Aim, Member, Plan, What, login};
+use crate::plant::Plant;
+use crate::producer::{Producer, Wish};
+use crate::servers::Servers;
+use crate::standin::StandIn;
+use crate::tally::Tally;
+use crate::world::World;
+
+/// When, after everything healed, every client must have got over it.
+const RECOVERY: Duration = Duration::from_secs(45);
+/// How long consumers may take to read what is there, and producers to deliver it.
+const CATCH_UP: Duration = Duration::from_secs(60);
+/// What close() is given, and how much longer it may take.
+const CLOSE: Duration = Duration::from_secs(5);
+const MARGIN: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_millis(500);
+
+/// What a run is to be like.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// A mistake made on purpose.
+    pub plant: Option<Plant>,
+    /// How many of the plan's steps happen; all if `None`.
+    pub steps: Option<usize>,
+    /// Whether the trace is kept.
+    pub trace: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// Invariants that did not hold.
+    pub anomalies: Vec<Anomaly>,
+    /// What was met.
+    pub tally: Tally,
+    /// How long it took, in simulated time.
+    pub time: Duration,
+    /// Steps of the whole plan.
+    pub steps: usize,
+    /// Records that were to be sent, and records that were read.
+    pub records: (usize, usize),
+    /// Events that happened.
+    pub events: u64,
+    /// What happened, where it was kept.
+    pub trace: Vec<String>,
+}
+
+/// Runs a seed. What panics is an anomaly like any other.
+pub fn run(seed: u64, options: Options) -> Report {
+    let ran = catch_unwind(AssertUnwindSafe(|| Run::new(seed, options).finish()));
+    ran.unwrap_or_else(|cause| {
+        let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| cause.downcast_ref::<String>().cloned());
+        Report {
+            seed,
+            anomalies: vec![Anomaly {
+                invariant: "R15",
+                name: "panic",
+                text: text.unwrap_or_default(),
+            }],
+            steps: Plan::of(seed).steps.len(),
+            ..Report::default()
+        }
+    })
+}
+
+/// The shortest prefix of a failing seed's steps that still fails, with its trace.
+pub fn shorten(seed: u64, options: Options) -> Report {
+    let most = Plan::of(seed).steps.len();
+    let failing = |steps: usize, trace: bool| {
+        let report = run(
+            seed,
+            Options {
+                steps: Some(steps),
+                trace,
+                ..options
+            },
+        );
+        (!report.anomalies.is_empty()).then_some(report)
+    };
+    let shortest = (0..=most).find(|steps| failing(*steps, false).is_some());
+    let steps = shortest.unwrap_or(most);
+    failing(steps, true).map_or_else(Report::default, |report| Report { steps, ..report })
+}
+
+struct Run {
+    seed: u64,
+    plan: Plan,
+    world: World,
+    producers: Vec<usize>,
+    consumers: Vec<usize>,
+    probes: Vec<RecordId>,
+}
+
+impl Run {
+    fn new(seed: u64, options: Options) -> Run {
+        let mut plan = Plan::of(seed);
+        let mut chance = plan.chance.clone();
+        let mut book = Book::new(options.trace);
+        let mortal = plan.topics.iter().filter(|topic| topic.mortal);
+        book.history.mortal = mortal.map(|topic| Arc::clone(&topic.name)).collect();
+        let servers = servers(seed, &plan, &book);
+        let network = chance.fork();
+        let mut world = World::new(book, servers, network, plan.weather, options.plant);
+        for topic in &plan.topics {
+            let now = world.book.now;
+            world.servers.create(now, &topic.name, topic.partitions);
+            world
+                .topics
+                .push((Arc::clone(&topic.name), topic.partitions));
+        }
+        for (node, release) in (1..).zip(&plan.releases) {
+            world.release(node, *release);
+        }
+        let mut producers = Vec::new();
+        for member in &plan.producers {
+            if let Some(config) = config(&mut world.book, Role::Producer, member) {
+                let client = Producer::new(&mut world.book, config, &mut chance, options.plant);
+                producers.push(world.join(Client::Producer(client)));
+            }
+        }
+        let mut consumers = Vec::new();
+        for member in &plan.consumers {
+            if let Some(client) = consumer(&mut world.book, member, &mut chance, options.plant) {
+                consumers.push(world.join(Client::Consumer(client)));
+            }
+        }
+        let kept = options.steps.unwrap_or(plan.steps.len());
+        plan.steps.truncate(kept);
+        Run {
+            seed,
+            plan,
+            world,
+            producers,
+            consumers,
+            probes: Vec::new(),
+        }
+    }
+
+    fn finish(mut self) -> Report {
+        let all = Plan::of(self.seed).steps.len();
+        for step in std::mem::take(&mut self.plan.steps) {
+            let at = self.world.book.moment(step.at);
+            self.world.run_until(at);
+            self.act(&step.what);
+        }
+        let end = self.world.book.moment(self.plan.end);
+        self.world.run_until(end);
+        self.world.heal_all();
+        self.pass(RECOVERY);
+        self.probe();
+        self.catch_up();
+        self.close();
+        self.referee();
+        self.judge(all)
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let until = self.world.book.now + time;
+        self.world.run_until(until);
+    }
+
+    fn act(&mut self, what: &What) {
+        match what {
+            What::Send {
+                producer,
+                topic,
+                partition,
+                count,
+                padding,
+            } => {
+                for _ in 0..*count {
+                    self.send(*producer, *topic, *partition, *padding);
+                }
+            }
+            What::Flush(producer) => {
+                self.with_producer(*producer, |producer, book| {
+                    book.say(producer.name().to_owned(), "flush");
+                    producer.flush(book);
+                });
+            }
+            What::Assign(consumer, which) => self.assign(*consumer, *which),
+            What::Follow(consumer, which) => {
+                let topics = self.world.topics.iter().enumerate();
+                let chosen = topics.filter(|(number, _)| which >> number & 1 == 0);
+                let chosen: Vec<_> = chosen.map(|(_, (name, _))| Arc::clone(name)).collect();
+                self.with_consumer(*consumer, |consumer, book| {
+                    consumer.follow(book, chosen, Start::Beginning);
+                });
+            }
+            What::Seek(consumer, which, aim) => {
+                let to = match aim {
+                    Aim::Offset(offset) => Start::Offset(*offset),
+                    Aim::Beginning => Start::Beginning,
+                    Aim::End => Start::End,
+                    Aim::Beyond => Start::Offset(1 << 40),
+                };
+                self.with_place(*consumer, *which, |consumer, book, place| {
+                    consumer.seek(book, place, to);
+                });
+            }
+            What::Pause(consumer, which, paused) => {
+                self.with_place(*consumer, *which, |consumer, book, place| {
+                    consumer.pause(book, place, *paused);
+                });
+            }
+            What::Strike(fault) => self.world.strike(fault),
+        }
+    }
+
+    fn send(
+        &mut self,
+        producer: usize,
+        topic: usize,
+        partition: Option<i32>,
+        padding: usize,
+    ) -> Option<RecordId> {
+        let (name, _) = self.world.topics.get(topic)?;
+        let key = partition
+            .is_none()
+            .then(|| padding.to_string().into_bytes());
+        let wish = Wish {
+            topic: Arc::clone(name),
+            partition,
+            key,
+            padding,
+        };
+        self.with_producer(producer, |producer, book| producer.send(book, wish))
+    }
+
+    fn assign(&mut self, consumer: usize, which: u64) {
+        let mut chance = Chance::new(which);
+        let mut wanted = Vec::new();
+        for (name, partitions) in &self.world.topics {
+            for partition in 0..*partitions {
+                let start =
+                    chance.pick(&[Start::Beginning, Start::Beginning, Start::Reset, Start::End]);
+                if chance.percent(60) {
+                    wanted.push((
+                        Arc::clone(name),
+                        partition,
+                        start.unwrap_or(Start::Beginning),
+                    ));
+                }
+            }
+        }
+        self.with_consumer(consumer, |consumer, book| {
+            // A partition that goes on keeps its position, which the checker need not learn anew.
+            let before = consumer.assignment();
+            for (topic, partition, start) in &mut wanted {
+                if *start == Start::Reset && before.contains(&(Arc::clone(topic), *partition)) {
+                    *start = Start::Beginning;
+                }
+            }
+            consumer.assign(book, wanted);
+        });
+    }
+
+    fn with_producer<R>(
+        &mut self,
+        number: usize,
+        f: impl FnOnce(&mut Producer, &mut Book) -> R,
+    ) -> Option<R> {
+        let client = *self.producers.get(number)?;
+        self.world
+            .with(client, |client, book| Some(f(client.producer()?, book)))?
+    }
+
+    fn with_consumer<R>(
+        &mut self,
+        number: usize,
+        f: impl FnOnce(&mut Consumer, &mut Book) -> R,
+    ) -> Option<R> {
+        let client = *self.consumers.get(number)?;
+        self.world
+            .with(client, |client, book| Some(f(client.consumer()?, book)))?
+    }
+
+    fn with_place(
+        &mut self,
+        consumer: usize,
+        which: u64,
+        f: impl FnOnce(&mut Consumer, &mut Book, &Place),
+    ) {
+        self.with_consumer(consumer, |consumer, book| {
+            let places = consumer.assignment();
+            let at = Chance::new(which).below(places.len());
+            if let Some(place) = places.get(at) {
+                f(consumer, book, place);
+            }
+        });
+    }
+
+    /// Everything is well again, and has been for a while: each producer must be able to write to each partition.
+    fn probe(&mut self) {
+        for producer in 0..self.producers.len() {
+            for topic in 0..self.plan.topics.len() {
+                let Some((name, count)) = self.world.topics.get(topic).cloned() else {
+                    continue;
+                };
+                if !self.world.book.history.lives(&name) {
+                    continue;
+                }
+                for partition in 0..count.min(
+                    self.plan
+                        .topics
+                        .get(topic)
+                        .map_or(0, |topic| topic.partitions),
+                ) {
+                    let probe = self.send(producer, topic, Some(partition), 0);
+                    self.probes.extend(probe);
+                }
+            }
+            self.with_producer(producer, Producer::flush);
+        }
+    }
+
+    /// Producers deliver, and consumers read to the end.
+    fn catch_up(&mut self) {
+        for consumer in 0..self.consumers.len() {
+            self.with_consumer(consumer, |consumer, book| {
+                consumer.hurry();
+                for place in consumer.assignment() {
+                    consumer.pause(book, &place, false);
+                }
+            });
+        }
+        let until = self.world.book.now + CATCH_UP;
+        loop {
+            let late = self.behind();
+            if late.is_empty() {
+                break;
+            }
+            if self.world.book.now >= until {
+                for text in late {
+                    self.world.book.history.complain("R14", "stuck", text);
+                }
+                break;
+            }
+            self.pass(STEP);
+        }
+        let probes = std::mem::take(&mut self.probes);
+        for id in probes {
+            let history = &mut self.world.book.history;
+            let Some(sent) = history.sends.get(id) else {
+                continue;
+            };
+            let is_written = matches!(&sent.fates[..], [(_, Fate::Written(_)), ..]);
+            if !is_written && !sent.fates.is_empty() {
+                let text = format!("record {id}, sent in good weather: {:?}", sent.fates);
+                history.complain("R14", "no-progress", text);
+            }
+        }
+    }
+
+    /// Who has not done what was asked.
+    fn behind(&mut self) -> Vec<String> {
+        let mut behind = Vec::new();
+        for producer in 0..self.producers.len() {
+            let done = self.with_producer(producer, |producer, _| producer.is_done());
+            if done == Some(false) {
+                behind.push(format!("producer {producer} has records without a fate"));
+            }
+        }
+        let ends = ends(&self.world.book.history);
+        for number in 0..self.consumers.len() {
+            let positions = self.with_consumer(number, |consumer, _| consumer.positions());
+            for (place, position) in positions.unwrap_or_default() {
+                let end = ends.get(&place).copied().unwrap_or(0);
+                if self.world.book.history.lives(&place.0) && position.is_none_or(|at| at < end) {
+                    behind.push(format!(
+                        "consumer {number} is at {position:?} of {}-{}, which ends at {end}",
+                        place.0, place.1
+                    ));
+                }
+            }
+        }
+        behind
+    }
+
+    fn close(&mut self) {
+        for producer in 0..self.producers.len() {
+            self.with_producer(producer, |producer, book| producer.close(book, CLOSE));
+        }
+        for consumer in 0..self.consumers.len() {
+            self.with_consumer(consumer, Consumer::close);
+        }
+        self.pass(CLOSE + MARGIN);
+        for client in &self.world.clients {
+            if !client.is_closed() {
+                let text = format!("{} was not closed in time", client.name());
+                self.world.book.history.complain("R14", "stuck", text);
+            }
+        }
+        let links: usize = self.world.clients.iter().map(Client::links).sum();
+        let wires = self.world.open_wires();
+        if links + wires > 0 {
+            let text =
+                format!("{links} links and {wires} connections are open after all was closed");
+            self.world.book.history.complain("R14", "leak", text);
+        }
+    }
+
+    /// A consumer that nothing befalls reads all there is.
+    fn referee(&mut self) {
+        self.world.calm();
+        let addresses: Vec<String> = (1..=self.plan.nodes)
+            .map(|node| format!("n{node}:9092"))
+            .collect();
+        let mut pairs = vec![
+            ("bootstrap.servers", addresses.join(",")),
+            ("client.id", "referee".to_owned()),
+            ("auto.offset.reset", "earliest".to_owned()),
+            ("fetch.max.wait.ms", "100".to_owned()),
+            ("enable.metrics.push", "false".to_owned()),
+        ];
+        if self.plan.authenticated {
+            pairs.extend(login());
+        }
+        let member = Member {
+            pairs,
+            rest: Duration::from_millis(1),
+            most: 100_000,
+        };
+        let mut chance = Chance::new(self.seed);
+        let Some(referee) = consumer(&mut self.world.book, &member, &mut chance, None) else {
+            return;
+        };
+        let number = self.world.book.history.seen.len() - 1;
+        let client = self.world.join(Client::Consumer(referee));
+        let topics: Vec<_> = self
+            .world
+            .topics
+            .iter()
+            .map(|(name, _)| Arc::clone(name))
+            .collect();
+        self.world.with(client, |client, book| {
+            if let Some(consumer) = client.consumer() {
+                consumer.follow(book, topics, Start::Beginning);
+            }
+        });
+        let mut read = 0;
+        for _ in 0..20 {
+            self.pass(STEP);
+            let seen = self.world.book.history.seen.get(number).map_or(0, Vec::len);
+            if seen == read && read > 0 {
+                break;
+            }
+            read = seen;
+        }
+        self.world.with(client, |client, book| {
+            if let Some(consumer) = client.consumer() {
+                consumer.close(book);
+            }
+        });
+        let history = &mut self.world.book.history;
+        let mut log: BTreeMap<Place, Vec<(i64, Value)>> = BTreeMap::new();
+        for seen in history.seen.pop().unwrap_or_default() {
+            if let Seen::Record(place, offset, value) = seen {
+                log.entry(place).or_default().push((offset, value));
+            }
+        }
+        history.log = log;
+    }
+
+    fn judge(self, steps: usize) -> Report {
+        let book = self.world.book;
+        let anomalies = check(&book.history);
+        let read = book.history.seen.iter().flatten();
+        let read = read.filter(|seen| matches!(seen, Seen::Record(..))).count();
+        Report {
+            seed: self.seed,
+            anomalies,
+            time: book.at(),
+            steps,
+            records: (book.history.sends.len(), read),
+            events: self.world.events,
+            tally: book.tally,
+            trace: book.trace.into_lines(),
+        }
+    }
+}
+
+/// The embedded broker's node where one is enough.
+fn servers(seed: u64, plan: &Plan, book: &Book) -> Box<dyn Servers> {
+    if plan.nodes == 1 {
+        if let Ok(brokers) = Brokers::new(book.now, seed, plan.authenticated) {
+            return Box::new(brokers);
+        }
+    }
+    Box::new(StandIn::new(plan.nodes))
+}
+
+/// One past the highest offset that was acknowledged in each partition.
+fn ends(history: &History) -> BTreeMap<Place, i64> {
+    let mut ends = BTreeMap::new();
+    for sent in &history.sends {
+        if let (Some((partition, _)), [(_, Fate::Written(Some(offset)))]) =
+            (sent.placed, &sent.fates[..])
+        {
+            let end: &mut i64 = ends
+                .entry((Arc::clone(&sent.topic), partition))
+                .or_default();
+            *end = (*end).max(offset + 1);
+        }
+    }
+    ends
+}
+
+fn config(book: &mut Book, role: Role, member: &Member) -> Option<Config> {
+    let pairs = member
+        .pairs
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()));
+    match Config::parse(role, pairs) {
+        Ok(config) => Some(config),
+        Err(error) => {
+            book.history
+                .complain("R15", "panic", format!("a plan's settings: {error}"));
+            None
+        }
+    }
+}
+
+fn consumer(
+    book: &mut Book,
+    member: &Member,
+    chance: &mut Chance,
+    plant: Option<Plant>,
+) -> Option<Consumer> {
+    let config = config(book, Role::Consumer, member)?;
+    Some(Consumer::new(
+        book,
+        config,
+        chance,
+        plant,
+        member.rest,
+        member.most,
+    ))
+}

@@ -1,0 +1,37 @@
+//! Each planted defect is seen within 200 seeds, by an invariant that it breaks.
+
+#![allow(clippy::print_stdout)]
+
+use ottla_sim::plant::Plant;
+use ottla_sim::run::{Options, run};
+
+const SEEDS: u64 = 200;
+
+#[test]
+fn every_planted_defect_is_seen() {
+    assert!(Plant::ALL.len() >= 30);
+    let mut unseen = Vec::new();
+    for plant in Plant::ALL {
+        let options = Options {
+            plant: Some(*plant),
+            ..Options::default()
+        };
+        let found = (0..SEEDS).find_map(|seed| {
+            let anomalies = run(seed, options).anomalies;
+            let fitting = anomalies
+                .into_iter()
+                .find(|anomaly| plant.breaks().contains(&anomaly.invariant));
+            fitting.map(|anomaly| (seed + 1, anomaly))
+        });
+        match found {
+            Some((seeds, anomaly)) => {
+                println!(
+                    "{seeds:>4} seeds  {plant}: {} {}",
+                    anomaly.invariant, anomaly.name
+                );
+            }
+            None => unseen.push(plant.name()),
+        }
+    }
+    assert!(unseen.is_empty(), "{unseen:#?}");
+}

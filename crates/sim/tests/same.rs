@@ -1,0 +1,56 @@
+//! The same seed is the same run, byte for byte; another seed, another network or another step is another run.
+
+#![allow(clippy::unwrap_used)]
+
+use ottla_sim::plan::Plan;
+use ottla_sim::run::{Options, run};
+
+fn trace(seed: u64, steps: Option<usize>) -> Vec<String> {
+    let options = Options {
+        trace: true,
+        steps,
+        ..Options::default()
+    };
+    run(seed, options).trace
+}
+
+#[test]
+fn a_seed_repeats_itself_and_no_other_seed_does() {
+    for seed in [1, 2, 3, 17, 99, 1234] {
+        let first = trace(seed, None);
+        assert!(first.len() > 100, "{} lines", first.len());
+        assert_eq!(first, trace(seed, None), "seed {seed}");
+        assert_ne!(first, trace(seed + 1, None), "seed {seed}");
+    }
+}
+
+#[test]
+fn one_step_less_is_another_run_with_the_same_beginning() {
+    let all = Plan::of(5).steps;
+    let whole = trace(5, None);
+    assert_eq!(whole, trace(5, Some(all.len())));
+    let shorter = trace(5, Some(all.len() - 1));
+    assert_ne!(whole, shorter);
+    let common = whole.iter().zip(&shorter).take_while(|(a, b)| a == b);
+    assert!(common.count() > whole.len() / 4);
+}
+
+#[test]
+fn a_prefix_of_steps_is_found_by_which_a_defect_shows() {
+    let options = Options {
+        plant: Some(ottla_sim::plant::Plant::OffsetsTooHigh),
+        ..Options::default()
+    };
+    let seed = (0..200).find(|seed| !run(*seed, options).anomalies.is_empty());
+    let report = ottla_sim::run::shorten(seed.unwrap(), options);
+    assert!(!report.anomalies.is_empty());
+    assert!(!report.trace.is_empty());
+    let fewer = report.steps.checked_sub(1).map(|steps| {
+        let options = Options {
+            steps: Some(steps),
+            ..options
+        };
+        run(seed.unwrap(), options).anomalies
+    });
+    assert_eq!(fewer.unwrap_or_default(), []);
+}
