@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING
 from ottla import errors
 from ottla._admin import Admin
 from ottla._consumer import Consumer
+from ottla._metrics import MetricName, Metrics
 from ottla._ottla import DEBUG_BUILD, Batch, Deliveries, Delivery, Record, __version__, close_at_exit
 from ottla._producer import Producer
 from ottla._types import (
+    DelegationToken,
     NewTopic,
     OffsetAndTimestamp,
     PartitionInfo,
@@ -46,9 +48,12 @@ __all__ = [
     "Admin",
     "Batch",
     "Consumer",
+    "DelegationToken",
     "Deliveries",
     "Delivery",
     "KafkaError",
+    "MetricName",
+    "Metrics",
     "NewTopic",
     "OffsetAndTimestamp",
     "PartitionInfo",

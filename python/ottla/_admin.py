@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ottla import _ottla
+from ottla import _ottla, _reporting
 from ottla._habits import missing
+from ottla._metrics import check_callback
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
+    from uuid import UUID
 
     from typing_extensions import Self, Unpack
 
+    from ottla._metrics import Metrics
     from ottla._ottla import Partition, Servers
     from ottla._properties import AdminProperties, ConfigValue
-    from ottla._types import NewTopic, ProducerState, TopicDescription, TopicPartition
+    from ottla._types import DelegationToken, NewTopic, ProducerState, TopicDescription, TopicPartition
 
 
 class Admin:
@@ -24,6 +27,8 @@ class Admin:
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         config: Properties by Kafka's names, such as `{"request.timeout.ms": 5000}`.
+        on_metrics: A function that is called with `metrics()` every `metrics.interval.ms`, and once more by `close`. It
+            runs on a thread of ottla's, which all clients share; the last call runs on the thread that closes.
         **properties: The same properties as keywords, such as `request_timeout_ms=5000`. `ottla config admin` lists
             them all.
 
@@ -47,9 +52,13 @@ class Admin:
         bootstrap_servers: Servers | None = None,
         *,
         config: Mapping[str, ConfigValue] | None = None,
+        on_metrics: Callable[[Metrics], object] | None = None,
         **properties: Unpack[AdminProperties],
     ) -> None:
+        check_callback(on_metrics)
         self._core = _ottla.AdminCore(bootstrap_servers, config=config, **properties)
+        if on_metrics is not None:
+            _reporting.start(self._core, on_metrics)
 
     def create_topics(
         self,
@@ -144,6 +153,124 @@ class Admin:
         described: dict[TopicPartition, list[ProducerState]] = self._core.describe_producers(partitions, timeout).wait()
         return described
 
+    def create_delegation_token(
+        self,
+        *,
+        owner: tuple[str, str] | None = None,
+        renewers: Iterable[tuple[str, str]] = (),
+        max_lifetime: float | None = None,
+        timeout: float | None = None,
+    ) -> DelegationToken:
+        """Creates a delegation token (KIP-48, KIP-373).
+
+        Args:
+            owner: Type and name of whom it stands for, such as `("User", "alice")`; None for this client itself. For
+                another, this client needs the permission to create tokens for it, and brokers of Kafka 3.3 or later.
+            renewers: Types and names of who may renew it, beside its owner.
+            max_lifetime: Seconds that it lives at most; None for as long as the broker allows.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The token, with its secret.
+
+        Raises:
+            UnsupportedError: The broker is older than Kafka 1.1.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        lifetime = -1 if max_lifetime is None else int(max_lifetime * 1000)
+        made: DelegationToken = self._core.create_delegation_token(owner, list(renewers), lifetime, timeout).wait()
+        return made
+
+    def renew_delegation_token(
+        self, token: DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
+    ) -> int:
+        """Makes a delegation token live longer.
+
+        Args:
+            token: The token, or its HMAC.
+            period: Seconds from now; None for as long as the broker allows.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            When it ends, in milliseconds since 1970 UTC.
+
+        Raises:
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        hmac = token if isinstance(token, bytes) else token.hmac
+        millis = -1 if period is None else int(period * 1000)
+        expires: int = self._core.renew_delegation_token(hmac, millis, timeout).wait()
+        return expires
+
+    def expire_delegation_token(
+        self, token: DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
+    ) -> int:
+        """Makes a delegation token end.
+
+        Args:
+            token: The token, or its HMAC.
+            period: Seconds from now; None for at once.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            When it ends, in milliseconds since 1970 UTC.
+
+        Raises:
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        hmac = token if isinstance(token, bytes) else token.hmac
+        millis = -1 if period is None else int(period * 1000)
+        expires: int = self._core.expire_delegation_token(hmac, millis, timeout).wait()
+        return expires
+
+    def describe_delegation_tokens(
+        self, owners: Iterable[tuple[str, str]] | None = None, *, timeout: float | None = None
+    ) -> list[DelegationToken]:
+        """Describes the delegation tokens that this client may see, with their secrets.
+
+        Args:
+            owners: Types and names of owners; None for all.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        wanted = None if owners is None else list(owners)
+        found: list[DelegationToken] = self._core.describe_delegation_tokens(wanted, timeout).wait()
+        return found
+
+    def metrics(self) -> Metrics:
+        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+
+        Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
+        totals count from the beginning. docs/metrics.md lists all metrics.
+
+        Returns:
+            Values by `MetricName`.
+
+        Raises:
+            ClosedError: The client is closed.
+        """
+        return self._core.metrics()
+
+    def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            ClosedError: The client is closed.
+            KafkaError: No broker answered in time.
+        """
+        found: UUID = self._core.client_instance_id(timeout).wait()
+        return found
+
     def close(self, timeout: float | None = None) -> None:
         """Disconnects. Closing twice does no harm.
 
@@ -153,7 +280,10 @@ class Admin:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The client is closed anyway.
         """
-        self._core.close(timeout).wait()
+        try:
+            self._core.close(timeout).wait()
+        finally:
+            _reporting.finish(self._core)
 
     def __enter__(self) -> Self:
         self._core.check()

@@ -21,7 +21,7 @@ from ottla.errors import KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ottla._ottla import Deliveries, Delivery
+    from ottla._ottla import Deliveries, Delivery, Watched
 
 
 class _Caller:
@@ -33,7 +33,7 @@ class _Caller:
         self._thread = threading.Thread(target=self._run, name="ottla-callbacks", daemon=True)
         self._thread.start()
 
-    def add(self, delivery: Delivery | Deliveries, callback: Callable[[Any], object]) -> None:
+    def add(self, delivery: Delivery | Deliveries | Watched, callback: Callable[[Any], object]) -> None:
         token = next(self._tokens)
         self._waiting[token] = (delivery, callback)
         delivery._notify(self._queue, token)  # noqa: SLF001 it is there for this
@@ -98,7 +98,7 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def call_when_done(delivery: Delivery | Deliveries, callback: Callable[[Any], object]) -> None:
+def call_when_done(delivery: Delivery | Deliveries | Watched, callback: Callable[[Any], object]) -> None:
     """Call `callback(delivery)` when it is done: at once if it is, else on a thread of ottla's."""
     global _caller  # noqa: PLW0603 one thread for all
     if delivery.done():

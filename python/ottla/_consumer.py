@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ottla import _ottla
+from ottla import _ottla, _reporting
 from ottla._habits import missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
+    from uuid import UUID
 
     from typing_extensions import Self
 
+    from ottla._metrics import Metrics
     from ottla._ottla import Partition
     from ottla._types import OffsetAndTimestamp, TopicPartition
 
@@ -26,6 +28,8 @@ class Consumer(_ottla.SyncConsumer):
         topics: A topic, or several. All their partitions are read, also partitions that are added later. The first poll
             finds them; they start where `auto.offset.reset` says, added ones at their beginning.
         config: Properties by Kafka's names, such as `{"auto.offset.reset": "earliest"}`.
+        on_metrics: A function that is called with `metrics()` every `metrics.interval.ms`, and once more by `close`. It
+            runs on a thread of ottla's, which all clients share; the last call runs on the thread that closes.
         **properties: The same properties as keywords, such as `auto_offset_reset="earliest"`. `ottla config consumer`
             lists them all.
 
@@ -194,7 +198,9 @@ class Consumer(_ottla.SyncConsumer):
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Returns:
-            Offset and timestamp by partition; None if the partition has no record at or after the time.
+            Offset and timestamp by partition; None if the partition has no record at or after the time. Brokers
+            before 0.10.1 know only the times of the log's files (ListOffsets 0): the offset is then the first of a
+            file, at or before the record, and the timestamp is -1.
 
         Raises:
             ArgumentError: A time is negative, or a datetime without a time zone.
@@ -232,6 +238,34 @@ class Consumer(_ottla.SyncConsumer):
         lag: dict[TopicPartition, int] = self._core.lag(timeout).wait()
         return lag
 
+    def metrics(self) -> Metrics:
+        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+
+        Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
+        totals count from the beginning. docs/metrics.md lists all metrics.
+
+        Returns:
+            Values by `MetricName`.
+
+        Raises:
+            ClosedError: The client is closed.
+        """
+        return self._core.metrics()
+
+    def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            ClosedError: The client is closed.
+            KafkaError: No broker answered in time.
+        """
+        found: UUID = self._core.client_instance_id(timeout).wait()
+        return found
+
     def close(self, timeout: float | None = None) -> None:
         """Disconnects. Closing twice does no harm.
 
@@ -241,7 +275,10 @@ class Consumer(_ottla.SyncConsumer):
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
         """
-        self._core.close(timeout).wait()
+        try:
+            self._core.close(timeout).wait()
+        finally:
+            _reporting.finish(self._core)
 
     def __enter__(self) -> Self:
         self._core.check()

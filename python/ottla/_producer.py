@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from ottla import _ottla
+from ottla import _ottla, _reporting
 from ottla._callbacks import settling
 from ottla._habits import mark
 
@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
     from types import TracebackType
+    from uuid import UUID
 
     from typing_extensions import Self
 
+    from ottla._metrics import Metrics
     from ottla._ottla import ArrowArray, ArrowStream, Data, Deliveries, Headers
 
 
@@ -24,6 +26,8 @@ class Producer(_ottla.SyncProducer):
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         config: Properties by Kafka's names, such as `{"linger.ms": 5}`.
+        on_metrics: A function that is called with `metrics()` every `metrics.interval.ms`, and once more by `close`. It
+            runs on a thread of ottla's, which all clients share; the last call runs on the thread that closes.
         **properties: The same properties as keywords, such as `linger_ms=5`. `ottla config producer` lists them all.
 
     Raises:
@@ -113,6 +117,34 @@ class Producer(_ottla.SyncProducer):
         with settling(timeout):
             self._core.flush(timeout).wait()
 
+    def metrics(self) -> Metrics:
+        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+
+        Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
+        totals count from the beginning. docs/metrics.md lists all metrics.
+
+        Returns:
+            Values by `MetricName`.
+
+        Raises:
+            ClosedError: The client is closed.
+        """
+        return self._core.metrics()
+
+    def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            ClosedError: The client is closed.
+            KafkaError: No broker answered in time.
+        """
+        found: UUID = self._core.client_instance_id(timeout).wait()
+        return found
+
     def close(self, timeout: float | None = None) -> None:
         """Flushes, then disconnects. Records undelivered when the time is up fail. Closing twice does no harm.
 
@@ -122,8 +154,11 @@ class Producer(_ottla.SyncProducer):
         Raises:
             KafkaError: Some records were undecided in time, or as with `flush`. The producer is closed anyway.
         """
-        with settling(timeout):
-            self._core.close(timeout).wait()
+        try:
+            with settling(timeout):
+                self._core.close(timeout).wait()
+        finally:
+            _reporting.finish(self._core)
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
         """Lists the numbers of a topic's partitions, in order.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -94,7 +95,7 @@ class RecordMetadata(NamedTuple):
         partition: The partition's number.
         offset: The record's offset; -1 if the broker did not say, as with `acks=0`.
         timestamp: Milliseconds since 1970 UTC: the record's own, or the broker's where the topic's
-            `message.timestamp.type` is LogAppendTime.
+            `message.timestamp.type` is LogAppendTime; -1 from brokers before 0.10, which keep none.
     """
 
     topic: str
@@ -149,6 +150,39 @@ class ProducerState(NamedTuple):
     last_timestamp: int
     coordinator_epoch: int
     current_transaction_start_offset: int | None
+
+
+@dataclass(frozen=True)
+class DelegationToken:
+    """A delegation token (KIP-48): a name and a password for SCRAM that stand for its owner.
+
+    A client that authenticates with it has `sasl_mechanism="SCRAM-SHA-256"` (or 512) and
+    `sasl_jaas_config=token.login()`.
+
+    Attributes:
+        id: Its id: the user name of who authenticates with it.
+        hmac: Its HMAC, a secret, which no repr shows.
+        owner: Type and name of whom it stands for, such as `("User", "alice")`.
+        requester: Type and name of who asked for it; None where brokers do not tell (before Kafka 3.3).
+        renewers: Types and names of who may renew it, beside its owner.
+        issued: When it was made, in milliseconds since 1970 UTC.
+        expires: When it ends unless it is renewed, in milliseconds since 1970 UTC.
+        ends: When it ends at the latest, in milliseconds since 1970 UTC.
+    """
+
+    id: str
+    hmac: bytes = field(repr=False)
+    owner: tuple[str, str]
+    requester: tuple[str, str] | None
+    renewers: list[tuple[str, str]]
+    issued: int
+    expires: int
+    ends: int
+
+    def login(self) -> str:
+        """Get the `sasl.jaas.config` of a client that authenticates with this token; it holds the secret."""
+        password = base64.b64encode(self.hmac).decode()
+        return f'ScramLoginModule required username="{self.id}" password="{password}" tokenauth="true";'
 
 
 class TopicDescription(NamedTuple):

@@ -8,7 +8,7 @@ KafkaError                      anything ottla raises about Kafka
 ├── UnreachableError            check the address, or wait     (a ConnectionError too)
 │   └── NotKafkaError           something else listens there
 ├── KafkaTimeoutError           wait longer, or try again      (a TimeoutError too)
-├── AuthenticationError         correct the credentials
+├── AuthenticationError         correct the credentials, or the certificates
 ├── AuthorizationError          ask for permission
 ├── NotFoundError               create it, or correct the name
 ├── AlreadyExistsError          go on, or choose another name
@@ -124,7 +124,7 @@ class UnreachableError(KafkaError, ConnectionError):
 
 
 class NotKafkaError(UnreachableError):
-    """Something listens at the address, but it does not speak Kafka's protocol in plaintext."""
+    """Something listens at the address, but not a Kafka broker that speaks the security.protocol chosen."""
 
     kind = "not_kafka"
 
@@ -136,7 +136,9 @@ class KafkaTimeoutError(KafkaError, TimeoutError):
 
 
 class AuthenticationError(KafkaError):
-    """The broker rejected the client's credentials."""
+    """The broker refuses the client's credentials or certificate, or the client refuses the broker's certificate."""
+
+    kind = "authentication"
 
 
 class AuthorizationError(KafkaError):
@@ -203,6 +205,7 @@ _BY_KIND: dict[str, type[KafkaError]] = {
         TooLargeError,
         UnreachableError,
         NotKafkaError,
+        AuthenticationError,
         KafkaTimeoutError,
         UnsupportedError,
         BrokerError,

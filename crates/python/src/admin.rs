@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use ottla_client::admin::{Each, NewTopic, ProducerState, TopicDescription, TopicListing};
+use bytes::Bytes;
+use ottla_client::admin::{
+    DelegationToken, Each, NewTopic, Principal, ProducerState, TopicDescription, TopicListing,
+};
 use ottla_client::{Admin as Client, Role};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyMapping, PyString};
+use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
 use crate::open::{self, Opened};
 use crate::operation::Operation;
 use crate::partitions::{Partition, pairs, topic_partitions};
 use crate::values::{names, seconds};
-use crate::{errors, events, options, runtime};
+use crate::{errors, events, metrics, options, runtime, values};
 
 /// The core of both facades of an admin client. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -113,7 +116,7 @@ fn described(py: Python<'_>, each: Each<String, TopicDescription>) -> PyResult<P
                 ))
             })
             .collect::<PyResult<Vec<_>>>()?;
-        let id = uuid(py, found.listing.id)?;
+        let id = topic_id(py, found.listing.id)?;
         described.set_item(
             &name,
             topic.call1((&name, id, found.listing.internal, partitions))?,
@@ -147,18 +150,32 @@ fn producing(py: Python<'_>, each: Each<Partition, Vec<ProducerState>>) -> PyRes
     Ok(described.into_any().unbind())
 }
 
-/// A topic's id; None for that of brokers that have none.
-fn uuid(py: Python<'_>, id: [u8; 16]) -> PyResult<Option<Bound<'_, PyAny>>> {
-    if id == [0; 16] {
-        return Ok(None);
-    }
+fn principal((kind, name): (String, String)) -> Principal {
+    Principal { kind, name }
+}
+
+fn pair(principal: &Principal) -> (&str, &str) {
+    (&principal.kind, &principal.name)
+}
+
+fn token<'py>(py: Python<'py>, token: &DelegationToken) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let keywords = PyDict::new(py);
-    keywords.set_item("int", u128::from_be_bytes(id))?;
-    CLASS
-        .import(py, "uuid", "UUID")?
-        .call((), Some(&keywords))
-        .map(Some)
+    let renewers: Vec<_> = token.renewers.iter().map(pair).collect();
+    CLASS.import(py, "ottla._types", "DelegationToken")?.call1((
+        &token.id,
+        PyBytes::new(py, &token.hmac),
+        pair(&token.owner),
+        token.requester.as_ref().map(pair),
+        renewers,
+        token.issued_ms,
+        token.expires_ms,
+        token.ends_ms,
+    ))
+}
+
+/// A topic's id; None for that of brokers that have none.
+fn topic_id(py: Python<'_>, id: [u8; 16]) -> PyResult<Option<Py<PyAny>>> {
+    (id != [0; 16]).then(|| values::uuid(py, id)).transpose()
 }
 
 #[pymethods]
@@ -245,11 +262,113 @@ impl AdminCore {
         ))
     }
 
+    #[pyo3(signature = (owner, renewers, max_lifetime_ms, timeout))]
+    fn create_delegation_token(
+        &self,
+        owner: Option<(String, String)>,
+        renewers: Vec<(String, String)>,
+        max_lifetime_ms: i64,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let (owner, renewers) = (
+            owner.map(principal),
+            renewers.into_iter().map(principal).collect(),
+        );
+        Ok(Operation::new(
+            async move {
+                client
+                    .create_delegation_token(owner, renewers, max_lifetime_ms, timeout)
+                    .await
+            },
+            |py, made| token(py, &made).map(Bound::unbind),
+        ))
+    }
+
+    #[pyo3(signature = (hmac, period_ms, timeout))]
+    fn renew_delegation_token(
+        &self,
+        hmac: &[u8],
+        period_ms: i64,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let hmac = Bytes::copy_from_slice(hmac);
+        Ok(Operation::new(
+            async move {
+                client
+                    .renew_delegation_token(hmac, period_ms, timeout)
+                    .await
+            },
+            |py, expires| Ok(expires.into_pyobject(py)?.into_any().unbind()),
+        ))
+    }
+
+    #[pyo3(signature = (hmac, period_ms, timeout))]
+    fn expire_delegation_token(
+        &self,
+        hmac: &[u8],
+        period_ms: i64,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let hmac = Bytes::copy_from_slice(hmac);
+        Ok(Operation::new(
+            async move {
+                client
+                    .expire_delegation_token(hmac, period_ms, timeout)
+                    .await
+            },
+            |py, expires| Ok(expires.into_pyobject(py)?.into_any().unbind()),
+        ))
+    }
+
+    #[pyo3(signature = (owners, timeout))]
+    fn describe_delegation_tokens(
+        &self,
+        owners: Option<Vec<(String, String)>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let owners = owners.map(|owners| owners.into_iter().map(principal).collect());
+        Ok(Operation::new(
+            async move { client.describe_delegation_tokens(owners, timeout).await },
+            |py, found| {
+                let found = found.iter().map(|made| token(py, made));
+                let found = found.collect::<PyResult<Vec<_>>>()?;
+                Ok(found.into_pyobject(py)?.into_any().unbind())
+            },
+        ))
+    }
+
     #[pyo3(signature = (timeout))]
     fn close(&self, timeout: Option<f64>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.even_closed()?.clone(), seconds(timeout)?);
         let close = async move { client.close(timeout).await };
         Ok(open::closing(self.client.closed(), close, open::closed))
+    }
+
+    /// All metrics at this moment. `even_closed` is for whoever reports the last ones.
+    #[pyo3(signature = (*, even_closed = false))]
+    fn metrics(&self, py: Python<'_>, even_closed: bool) -> PyResult<Py<PyAny>> {
+        let client = self.client.get_or_closed(even_closed)?;
+        metrics::to_python(py, &py.detach(|| client.metrics()))
+    }
+
+    /// The id that brokers know this client by.
+    #[pyo3(signature = (timeout))]
+    fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.instance_id(timeout).await },
+            values::uuid,
+        ))
+    }
+
+    /// Seconds between two calls of `on_metrics`.
+    fn metrics_interval(&self) -> PyResult<f64> {
+        let client = self.client.even_closed()?;
+        Ok(client.config().metrics_interval.as_secs_f64())
     }
 
     /// Raises if the client can no longer be used.

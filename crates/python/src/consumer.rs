@@ -15,7 +15,7 @@ use crate::partitions::{
     Named, Partition, all_named, numbers, offsets, pairs, times, timestamped, topic_partitions,
 };
 use crate::values::{names, seconds};
-use crate::{errors, events, options, runtime, wait};
+use crate::{errors, events, metrics, options, runtime, values, wait};
 
 /// The core of both facades of a consumer. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -236,6 +236,29 @@ impl ConsumerCore {
         Ok(open::closing(self.client.closed(), close, open::closed))
     }
 
+    /// All metrics at this moment. `even_closed` is for whoever reports the last ones.
+    #[pyo3(signature = (*, even_closed = false))]
+    fn metrics(&self, py: Python<'_>, even_closed: bool) -> PyResult<Py<PyAny>> {
+        let client = self.client.get_or_closed(even_closed)?;
+        metrics::to_python(py, &py.detach(|| client.metrics()))
+    }
+
+    /// The id that brokers know this client by.
+    #[pyo3(signature = (timeout))]
+    fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.instance_id(timeout).await },
+            values::uuid,
+        ))
+    }
+
+    /// Seconds between two calls of `on_metrics`.
+    fn metrics_interval(&self) -> PyResult<f64> {
+        let client = self.client.even_closed()?;
+        Ok(client.config().metrics_interval.as_secs_f64())
+    }
+
     /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
         self.client.get().map(|_| ())
@@ -260,17 +283,21 @@ pub(crate) struct SyncConsumer {
 #[pymethods]
 impl SyncConsumer {
     #[new]
-    #[pyo3(signature = (bootstrap_servers = None, *, topics = None, config = None, **properties))]
-    fn new(
-        py: Python<'_>,
-        bootstrap_servers: Option<&Bound<'_, PyAny>>,
-        topics: Option<&Bound<'_, PyAny>>,
-        config: Option<&Bound<'_, PyMapping>>,
-        properties: Option<&Bound<'_, PyDict>>,
+    #[pyo3(signature = (bootstrap_servers = None, *, topics = None, config = None, on_metrics = None, **properties))]
+    fn new<'py>(
+        py: Python<'py>,
+        bootstrap_servers: Option<&Bound<'py, PyAny>>,
+        topics: Option<&Bound<'py, PyAny>>,
+        config: Option<&Bound<'py, PyMapping>>,
+        on_metrics: Option<&Bound<'py, PyAny>>,
+        properties: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
+        metrics::check_callback(py, on_metrics)?;
         let core = ConsumerCore::new(py, bootstrap_servers, topics, config, properties)?;
+        let core = Bound::new(py, core)?;
+        metrics::report(&core, on_metrics)?;
         Ok(SyncConsumer {
-            core: Py::new(py, core)?,
+            core: core.unbind(),
         })
     }
 
@@ -290,6 +317,7 @@ impl SyncConsumer {
     ///
     /// Raises:
     ///     UnreachableError: No broker could be reached in time.
+    ///     AuthenticationError: A broker does not accept the client: the leader of a partition, if not all of them.
     ///     OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`.
     ///     NotFoundError: A topic does not exist.
     ///     CorruptRecordError: Records do not decode; every poll raises this until a seek goes past them.

@@ -79,6 +79,63 @@ fn untracked<T: PyClass>(
     Ok(object)
 }
 
+/// A view of a delivery's fate. Nobody asks by looking: a failure is still reported by the next flush, if nobody else asks.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct Watched {
+    watching: Native<Watching>,
+}
+
+enum Watching {
+    One(Fate),
+    Many(Runs),
+}
+
+impl Watched {
+    fn new(watching: Watching) -> Self {
+        Watched {
+            watching: Native::new("Delivery", watching),
+        }
+    }
+}
+
+#[pymethods]
+impl Watched {
+    /// Whether every fate is known.
+    fn done(&self) -> PyResult<bool> {
+        Ok(match self.watching.get()? {
+            Watching::One(fate) => fate.is_done(),
+            Watching::Many(runs) => runs.is_done(),
+        })
+    }
+
+    /// Puts `token` into `queue` when every fate is known.
+    fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
+        let push = queue.pusher(token)?;
+        match self.watching.get()? {
+            Watching::One(fate) => fate.on_done(push),
+            Watching::Many(runs) => runs.on_done(push),
+        }
+        Ok(())
+    }
+
+    /// Where the record was written, or why not; of many, the error of the first that failed. None where there is nothing to
+    /// tell.
+    fn found(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self.watching.get()? {
+            Watching::One(fate) => fate
+                .result()
+                .map(|result| match result {
+                    Ok(written) => metadata(py, &written),
+                    Err(error) => Ok(errors::to_python(py, &error).into_value(py).into_any()),
+                })
+                .transpose(),
+            Watching::Many(runs) => runs
+                .report()
+                .map_or(Ok(None), |report| exception(py, &report)),
+        }
+    }
+}
+
 /// A handle to the outcome of one record. Threads may share it.
 #[pyclass(frozen, module = "ottla", weakref)]
 pub(crate) struct Delivery {
@@ -161,6 +218,11 @@ impl Delivery {
     fn _notify(&self, queue: &CompletionQueue, token: u64) -> PyResult<()> {
         self.fate.get()?.peek().on_done(queue.pusher(token)?);
         Ok(())
+    }
+
+    /// A view of the fate for whoever only looks.
+    fn _watch(&self) -> PyResult<Watched> {
+        Ok(Watched::new(Watching::One(self.fate.get()?.peek().clone())))
     }
 
     fn __repr__(&self) -> PyResult<String> {
@@ -246,6 +308,11 @@ impl AsyncDelivery {
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
+    }
+
+    /// A view of the fate for whoever only looks.
+    fn _watch(&self) -> PyResult<Watched> {
+        Ok(Watched::new(Watching::One(self.fate.get()?.peek().clone())))
     }
 
     fn __repr__(&self) -> PyResult<String> {
@@ -420,6 +487,13 @@ impl Deliveries {
         Ok(())
     }
 
+    /// A view of the fates for whoever only looks.
+    fn _watch(&self) -> PyResult<Watched> {
+        Ok(Watched::new(Watching::Many(
+            self.runs.get()?.peek().clone(),
+        )))
+    }
+
     fn __repr__(&self) -> PyResult<String> {
         let runs = self.runs.get()?.peek();
         Ok(format!(
@@ -517,6 +591,13 @@ impl AsyncDeliveries {
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().runs.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
+    }
+
+    /// A view of the fates for whoever only looks.
+    fn _watch(&self) -> PyResult<Watched> {
+        Ok(Watched::new(Watching::Many(
+            self.runs.get()?.peek().clone(),
+        )))
     }
 
     fn __repr__(&self) -> PyResult<String> {

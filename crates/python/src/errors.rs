@@ -7,12 +7,14 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 /// The party at fault, as the word that Python code sees as `KafkaError.kind`.
-const KINDS: [(Kind, &str); 11] = [
+const KINDS: [(Kind, &str); 13] = [
     (Kind::Config, "config"),
     (Kind::Argument, "argument"),
     (Kind::TooLarge, "too_large"),
     (Kind::Unreachable, "unreachable"),
+    (Kind::Unresolved, "unreachable"),
     (Kind::NotKafka, "not_kafka"),
+    (Kind::Authentication, "authentication"),
     (Kind::Timeout, "timeout"),
     (Kind::Broker, "broker"),
     (Kind::Unsupported, "unsupported"),

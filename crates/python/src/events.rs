@@ -146,17 +146,23 @@ type About<'a> = (
 fn about(event: &Observed) -> About<'_> {
     match event {
         Observed::Connected { broker, .. }
+        | Observed::VersionsAssumed { broker, .. }
         | Observed::Answered { broker, .. }
         | Observed::Throttled { broker, .. } => (Some(broker), None, None),
         Observed::ConnectFailed { broker, cause, .. }
         | Observed::Disconnected { broker, cause } => (Some(broker), None, Some(cause)),
-        Observed::Retried { cause, .. } | Observed::BatchFailed { cause, .. } => {
-            (None, None, Some(cause))
-        }
+        Observed::Retried { cause, .. }
+        | Observed::CertificatesKept { cause }
+        | Observed::BatchFailed { cause, .. }
+        | Observed::Rebootstrapped { cause }
+        | Observed::IdempotenceOff { cause } => (None, None, Some(cause)),
         Observed::LeaderMoved {
             topic, partition, ..
         }
         | Observed::OffsetReset {
+            topic, partition, ..
+        }
+        | Observed::ReplicaChosen {
             topic, partition, ..
         }
         | Observed::BatchSent {

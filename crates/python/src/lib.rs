@@ -14,12 +14,14 @@ mod admin;
 mod arrow;
 mod batch;
 mod broker;
+mod certificates;
 mod consumer;
 mod decoder;
 mod delivery;
 mod errors;
 mod events;
 mod memory;
+mod metrics;
 mod open;
 mod operation;
 mod options;
@@ -29,6 +31,7 @@ mod producer;
 mod protocol;
 mod runs;
 mod runtime;
+mod sasl;
 mod unasked;
 mod values;
 mod wait;
@@ -45,13 +48,17 @@ mod _ottla {
     #[pymodule_export]
     use broker::{Broker, broker_properties};
     #[pymodule_export]
+    use certificates::CertificateAuthority;
+    #[pymodule_export]
     use consumer::{Batches, ConsumerCore, Records, SyncConsumer};
     #[pymodule_export]
-    use delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery};
+    use delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery, Watched};
     #[pymodule_export]
     use errors::error_kinds;
     #[pymodule_export]
     use events::EventQueue;
+    #[pymodule_export]
+    use metrics::metric_table;
     #[pymodule_export]
     use open::close_at_exit;
     #[pymodule_export]
@@ -76,6 +83,8 @@ mod _ottla {
     use protocol::tables::{apis, error_codes, header_versions, messages};
     #[pymodule_export]
     use protocol::writing::encode_records;
+    #[pymodule_export]
+    use sasl::{SaslQueue, SaslRequest, sign_assertion};
 
     /// True for a build without optimisation, which is many times slower.
     #[pymodule_export]

@@ -86,6 +86,7 @@ impl<T> Opened<T> {
     ///
     /// # Errors
     /// It was closed, or made before this process was forked.
+    #[inline]
     pub(crate) fn get(&self) -> PyResult<&T> {
         let client = self.client.get()?;
         if self.closed.load(Ordering::Relaxed) {
@@ -97,6 +98,15 @@ impl<T> Opened<T> {
     /// The client, even if it was closed: for calls that do no harm then.
     pub(crate) fn even_closed(&self) -> PyResult<&T> {
         self.client.get()
+    }
+
+    /// [`Opened::even_closed`] or [`Opened::get`].
+    pub(crate) fn get_or_closed(&self, even_closed: bool) -> PyResult<&T> {
+        if even_closed {
+            self.even_closed()
+        } else {
+            self.get()
+        }
     }
 
     /// Set when the client is closed.

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyMapping, PyString, PyTuple};
 
-use crate::errors;
+use crate::{errors, sasl};
 
 /// Settings of a client from what its constructor was given. Where servers belong, a mapping of properties may stand too, as
 /// other clients have it.
@@ -15,26 +15,59 @@ pub(crate) fn parse(
     config: Option<&Bound<'_, PyMapping>>,
     properties: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Config> {
-    let mut pairs = Vec::new();
+    let (mut pairs, mut token) = (Vec::new(), None);
     if let Some(servers) = bootstrap_servers {
         match servers.cast::<PyMapping>() {
-            Ok(config) => texts(Some(role), config, &mut pairs)?,
+            Ok(config) => texts(Some(role), &but_token(config, &mut token)?, &mut pairs)?,
             Err(_) => pairs.push((
                 "bootstrap_servers".to_owned(),
                 text("bootstrap_servers", servers)?,
             )),
         }
     }
-    if let Some(config) = config {
-        texts(Some(role), config, &mut pairs)?;
-    }
-    if let Some(properties) = properties {
-        texts(Some(role), properties.as_mapping(), &mut pairs)?;
+    let properties = properties.map(|properties| properties.as_mapping());
+    for given in [config, properties].into_iter().flatten() {
+        texts(Some(role), &but_token(given, &mut token)?, &mut pairs)?;
     }
     let pairs = pairs
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));
-    Config::parse(role, pairs).map_err(|error| errors::config(&error.to_string()))
+    let parsed = Config::parse(role, pairs);
+    let mut parsed = parsed.map_err(|error| errors::config(&error.to_string()))?;
+    Python::attach(|py| sasl::provide(py, &mut parsed, token.as_ref()))?;
+    Ok(parsed)
+}
+
+/// A mapping without `sasl_token`, the one property that is no text.
+fn but_token<'py>(
+    mapping: &Bound<'py, PyMapping>,
+    token: &mut Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyMapping>> {
+    const NAMES: [&str; 2] = ["sasl_token", "sasl.token"];
+    let mut rest = mapping.clone();
+    for name in NAMES {
+        if !mapping.contains(name)? {
+            continue;
+        }
+        let given = mapping.get_item(name)?;
+        let copy = PyDict::new(mapping.py());
+        copy.update(&rest)?;
+        copy.del_item(name)?;
+        rest = copy.into_mapping();
+        if given.is_none() {
+            continue;
+        }
+        if token.is_some() {
+            return Err(errors::config("sasl_token: given twice"));
+        }
+        if !given.is_callable() {
+            return Err(errors::config(
+                "sasl_token: must be a function that returns a token, and is not callable",
+            ));
+        }
+        *token = Some(given);
+    }
+    Ok(rest)
 }
 
 /// Adds the pairs of a mapping. What is None is left out, so that optional settings can be passed on as they are.
@@ -83,9 +116,12 @@ fn text(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
         Ok(parts.join(","))
     } else {
         let found = value.get_type().name()?;
+        let shown = match config::is_secret(key) {
+            true => String::new(),
+            false => format!(" ({})", value.repr()?),
+        };
         Err(errors::config(&format!(
-            "{key}: must be str, int, bool or a list of str, and was {found} ({})",
-            value.repr()?
+            "{key}: must be str, int, bool or a list of str, and was {found}{shown}"
         )))
     }
 }
@@ -120,7 +156,7 @@ fn describe<'py>(py: Python<'py>, property: &Property<Config>) -> PyResult<Bound
             row.set_item("unit", unit)?;
         }
         Value::Choice { of, .. } => row.set_item("choices", of.to_vec())?,
-        Value::Bool(_) | Value::Text(_) => {}
+        Value::Bool(_) | Value::Text(_) | Value::Secret(_) => {}
     }
     Ok(row)
 }

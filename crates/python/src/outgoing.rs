@@ -29,6 +29,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
+    #[inline]
     pub(crate) fn new(
         topic: &str,
         value: Option<Bound<'_, PyAny>>,
@@ -85,14 +86,19 @@ fn payload(place: Place<'_>, object: Option<Bound<'_, PyAny>>) -> PyResult<Optio
     object.map_or(Ok(None), |object| Payload::new(place, object))
 }
 
-/// Headers from pairs or a dict.
+#[inline]
 fn headers(
     place: Place<'_>,
     object: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<(Text, Option<Payload>)>> {
-    let Some(object) = object.filter(|object| !object.is_none()) else {
-        return Ok(Vec::new());
-    };
+    match object {
+        Some(object) if !object.is_none() => pairs(place, object),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Headers from pairs or a dict.
+fn pairs(place: Place<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<(Text, Option<Payload>)>> {
     let wrong = |object: &Bound<'_, PyAny>| {
         place.wrong_type(object, "a list of (str, bytes) pairs or a dict")
     };

@@ -12,7 +12,7 @@ use crate::outgoing::{Outgoing, Table};
 use crate::partitions::numbers;
 use crate::unasked::Asked;
 use crate::values::seconds;
-use crate::{errors, events, options, runtime, unasked, wait};
+use crate::{errors, events, metrics, options, runtime, unasked, values, wait};
 
 /// The core of both facades of a producer. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
@@ -142,6 +142,29 @@ impl ProducerCore {
         ))
     }
 
+    /// All metrics at this moment. `even_closed` is for whoever reports the last ones.
+    #[pyo3(signature = (*, even_closed = false))]
+    fn metrics(&self, py: Python<'_>, even_closed: bool) -> PyResult<Py<PyAny>> {
+        let client = self.client.get_or_closed(even_closed)?;
+        metrics::to_python(py, &py.detach(|| client.metrics()))
+    }
+
+    /// The id that brokers know this client by.
+    #[pyo3(signature = (timeout))]
+    fn client_instance_id(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.instance_id(timeout).await },
+            values::uuid,
+        ))
+    }
+
+    /// Seconds between two calls of `on_metrics`.
+    fn metrics_interval(&self) -> PyResult<f64> {
+        let client = self.client.even_closed()?;
+        Ok(client.config().metrics_interval.as_secs_f64())
+    }
+
     /// Raises if the client can no longer be used.
     fn check(&self) -> PyResult<()> {
         self.client.get().map(|_| ())
@@ -166,16 +189,20 @@ pub(crate) struct SyncProducer {
 #[pymethods]
 impl SyncProducer {
     #[new]
-    #[pyo3(signature = (bootstrap_servers = None, *, config = None, **properties))]
-    fn new(
-        py: Python<'_>,
-        bootstrap_servers: Option<&Bound<'_, PyAny>>,
-        config: Option<&Bound<'_, PyMapping>>,
-        properties: Option<&Bound<'_, PyDict>>,
+    #[pyo3(signature = (bootstrap_servers = None, *, config = None, on_metrics = None, **properties))]
+    fn new<'py>(
+        py: Python<'py>,
+        bootstrap_servers: Option<&Bound<'py, PyAny>>,
+        config: Option<&Bound<'py, PyMapping>>,
+        on_metrics: Option<&Bound<'py, PyAny>>,
+        properties: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
+        metrics::check_callback(py, on_metrics)?;
         let core = ProducerCore::new(py, bootstrap_servers, config, properties)?;
+        let core = Bound::new(py, core)?;
+        metrics::report(&core, on_metrics)?;
         Ok(SyncProducer {
-            core: Py::new(py, core)?,
+            core: core.unbind(),
         })
     }
 

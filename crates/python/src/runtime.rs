@@ -97,6 +97,7 @@ impl<T> Native<T> {
     }
 
     /// The value, or the error that says what to do in a forked child.
+    #[inline]
     pub(crate) fn get(&self) -> PyResult<&T> {
         match &self.value {
             Some(value) if self.forks == FORKS.load(Ordering::Relaxed) => Ok(value),

@@ -48,11 +48,15 @@ pub(crate) struct Payload {
 
 impl Payload {
     /// The bytes of a bytes-like object, the UTF-8 of a str; `None` for None.
+    #[inline]
     pub(crate) fn new(place: Place<'_>, object: Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let object = match object.cast_into_exact::<PyBytes>() {
-            Ok(bytes) => return Ok(Some(Self::of_bytes(bytes))),
-            Err(error) => error.into_inner(),
-        };
+        match object.cast_into_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Some(Self::of_bytes(bytes))),
+            Err(error) => Self::of_other(place, error.into_inner()),
+        }
+    }
+
+    fn of_other(place: Place<'_>, object: Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if object.is_none() {
             return Ok(None);
         }
@@ -77,6 +81,7 @@ impl Payload {
         Err(error)
     }
 
+    #[inline]
     fn of_bytes(bytes: Bound<'_, PyBytes>) -> Self {
         let slice: *const [u8] = bytes.as_bytes();
         // SAFETY: a bytes object neither changes nor moves its content, and `_owner` keeps it alive as long as the slice,
@@ -187,4 +192,13 @@ pub(crate) fn seconds(value: Option<f64>) -> PyResult<Option<Duration>> {
             Ok(span.min(LONGEST))
         })
         .transpose()
+}
+
+/// A `uuid.UUID`.
+pub(crate) fn uuid(py: Python<'_>, id: [u8; 16]) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let keywords = PyDict::new(py);
+    keywords.set_item("int", u128::from_be_bytes(id))?;
+    let class = CLASS.import(py, "uuid", "UUID")?;
+    Ok(class.call((), Some(&keywords))?.unbind())
 }

@@ -6,16 +6,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
 from ottla._habits import missing
+from ottla._metrics import check_callback
+from ottla.aio._reporting import Reports
+from ottla.aio._sasl import with_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
+    from uuid import UUID
 
     from typing_extensions import Self, Unpack
 
+    from ottla._metrics import Metrics
     from ottla._ottla import Partition, Servers
     from ottla._properties import AdminProperties, ConfigValue
-    from ottla._types import NewTopic, ProducerState, TopicDescription, TopicPartition
+    from ottla._types import DelegationToken, NewTopic, ProducerState, TopicDescription, TopicPartition
 
 
 class Admin:
@@ -24,6 +29,8 @@ class Admin:
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         config: Properties by Kafka's names, such as `{"request.timeout.ms": 5000}`.
+        on_metrics: A function, or an async one, that is called with `metrics()` every `metrics.interval.ms`, and once
+            more by `close`. It runs on the loop, from the moment at which the client is made or entered there.
         **properties: The same properties as keywords, such as `request_timeout_ms=5000`. `ottla config admin` lists
             them all.
 
@@ -40,16 +47,20 @@ class Admin:
         ```
     """
 
-    __slots__ = ("__weakref__", "_core")
+    __slots__ = ("__weakref__", "_core", "_reports")
 
     def __init__(
         self,
         bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
         *,
         config: Mapping[str, ConfigValue] | None = None,
+        on_metrics: Callable[[Metrics], object] | None = None,
         **properties: Unpack[AdminProperties],
     ) -> None:
-        self._core = _ottla.AdminCore(bootstrap_servers, config=config, **properties)
+        check_callback(on_metrics)
+        given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
+        self._core = _ottla.AdminCore(bootstrap_servers, config=with_loop(config), **given)
+        self._reports = Reports(self._core, on_metrics)
 
     async def create_topics(
         self,
@@ -144,6 +155,124 @@ class Admin:
         described: dict[TopicPartition, list[ProducerState]] = await self._core.describe_producers(partitions, timeout)
         return described
 
+    async def create_delegation_token(
+        self,
+        *,
+        owner: tuple[str, str] | None = None,
+        renewers: Iterable[tuple[str, str]] = (),
+        max_lifetime: float | None = None,
+        timeout: float | None = None,
+    ) -> DelegationToken:
+        """Creates a delegation token (KIP-48, KIP-373).
+
+        Args:
+            owner: Type and name of whom it stands for, such as `("User", "alice")`; None for this client itself. For
+                another, this client needs the permission to create tokens for it, and brokers of Kafka 3.3 or later.
+            renewers: Types and names of who may renew it, beside its owner.
+            max_lifetime: Seconds that it lives at most; None for as long as the broker allows.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The token, with its secret.
+
+        Raises:
+            UnsupportedError: The broker is older than Kafka 1.1.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        lifetime = -1 if max_lifetime is None else int(max_lifetime * 1000)
+        made: DelegationToken = await self._core.create_delegation_token(owner, list(renewers), lifetime, timeout)
+        return made
+
+    async def renew_delegation_token(
+        self, token: DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
+    ) -> int:
+        """Makes a delegation token live longer.
+
+        Args:
+            token: The token, or its HMAC.
+            period: Seconds from now; None for as long as the broker allows.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            When it ends, in milliseconds since 1970 UTC.
+
+        Raises:
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        hmac = token if isinstance(token, bytes) else token.hmac
+        millis = -1 if period is None else int(period * 1000)
+        expires: int = await self._core.renew_delegation_token(hmac, millis, timeout)
+        return expires
+
+    async def expire_delegation_token(
+        self, token: DelegationToken | bytes, period: float | None = None, *, timeout: float | None = None
+    ) -> int:
+        """Makes a delegation token end.
+
+        Args:
+            token: The token, or its HMAC.
+            period: Seconds from now; None for at once.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            When it ends, in milliseconds since 1970 UTC.
+
+        Raises:
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        hmac = token if isinstance(token, bytes) else token.hmac
+        millis = -1 if period is None else int(period * 1000)
+        expires: int = await self._core.expire_delegation_token(hmac, millis, timeout)
+        return expires
+
+    async def describe_delegation_tokens(
+        self, owners: Iterable[tuple[str, str]] | None = None, *, timeout: float | None = None
+    ) -> list[DelegationToken]:
+        """Describes the delegation tokens that this client may see, with their secrets.
+
+        Args:
+            owners: Types and names of owners; None for all.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        wanted = None if owners is None else list(owners)
+        found: list[DelegationToken] = await self._core.describe_delegation_tokens(wanted, timeout)
+        return found
+
+    def metrics(self) -> Metrics:
+        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+
+        Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
+        totals count from the beginning. docs/metrics.md lists all metrics.
+
+        Returns:
+            Values by `MetricName`.
+
+        Raises:
+            ClosedError: The client is closed.
+        """
+        return self._core.metrics()
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            ClosedError: The client is closed.
+            KafkaError: No broker answered in time.
+        """
+        found: UUID = await self._core.client_instance_id(timeout)
+        return found
+
     async def close(self, timeout: float | None = None) -> None:
         """Disconnects. Closing twice does no harm.
 
@@ -153,10 +282,14 @@ class Admin:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The client is closed anyway.
         """
-        await self._core.close(timeout)
+        try:
+            await self._core.close(timeout)
+        finally:
+            await self._reports.finish()
 
     async def __aenter__(self) -> Self:
         self._core.check()
+        self._reports.start()
         return self
 
     async def __aexit__(

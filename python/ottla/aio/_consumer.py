@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
 from ottla._habits import missing
+from ottla._metrics import check_callback
+from ottla.aio._reporting import Reports
+from ottla.aio._sasl import with_loop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
+    from uuid import UUID
 
     from typing_extensions import Self, Unpack
 
+    from ottla._metrics import Metrics
     from ottla._ottla import Batch, Partition, Record, Servers
     from ottla._properties import ConfigValue, ConsumerProperties
     from ottla._types import OffsetAndTimestamp, TopicPartition
@@ -27,6 +32,8 @@ class Consumer:
         topics: A topic, or several. All their partitions are read, also partitions that are added later. The first poll
             finds them; they start where `auto.offset.reset` says, added ones at their beginning.
         config: Properties by Kafka's names, such as `{"auto.offset.reset": "earliest"}`.
+        on_metrics: A function, or an async one, that is called with `metrics()` every `metrics.interval.ms`, and once
+            more by `close`. It runs on the loop, from the moment at which the client is made or entered there.
         **properties: The same properties as keywords, such as `auto_offset_reset="earliest"`. `ottla config consumer`
             lists them all.
 
@@ -48,7 +55,7 @@ class Consumer:
         ```
     """
 
-    __slots__ = ("__weakref__", "_core")
+    __slots__ = ("__weakref__", "_core", "_reports")
 
     def __init__(
         self,
@@ -56,9 +63,13 @@ class Consumer:
         *,
         topics: str | Iterable[str] | None = None,
         config: Mapping[str, ConfigValue] | None = None,
+        on_metrics: Callable[[Metrics], object] | None = None,
         **properties: Unpack[ConsumerProperties],
     ) -> None:
-        self._core = _ottla.ConsumerCore(bootstrap_servers, topics=topics, config=config, **properties)
+        check_callback(on_metrics)
+        given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
+        self._core = _ottla.ConsumerCore(bootstrap_servers, topics=topics, config=with_loop(config), **given)
+        self._reports = Reports(self._core, on_metrics)
 
     def assign(self, partitions: Iterable[Partition]) -> None:
         """Reads these partitions and no others.
@@ -157,6 +168,7 @@ class Consumer:
 
         Raises:
             UnreachableError: No broker could be reached in time.
+            AuthenticationError: A broker does not accept the client: the leader of a partition, if not all of them.
             OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`.
             NotFoundError: A topic does not exist.
             CorruptRecordError: Records do not decode; every poll raises this until a seek goes past them.
@@ -244,7 +256,9 @@ class Consumer:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Returns:
-            Offset and timestamp by partition; None if the partition has no record at or after the time.
+            Offset and timestamp by partition; None if the partition has no record at or after the time. Brokers
+            before 0.10.1 know only the times of the log's files (ListOffsets 0): the offset is then the first of a
+            file, at or before the record, and the timestamp is -1.
 
         Raises:
             ArgumentError: A time is negative, or a datetime without a time zone.
@@ -282,6 +296,34 @@ class Consumer:
         lag: dict[TopicPartition, int] = await self._core.lag(timeout)
         return lag
 
+    def metrics(self) -> Metrics:
+        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+
+        Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
+        totals count from the beginning. docs/metrics.md lists all metrics.
+
+        Returns:
+            Values by `MetricName`.
+
+        Raises:
+            ClosedError: The client is closed.
+        """
+        return self._core.metrics()
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            ClosedError: The client is closed.
+            KafkaError: No broker answered in time.
+        """
+        found: UUID = await self._core.client_instance_id(timeout)
+        return found
+
     async def close(self, timeout: float | None = None) -> None:
         """Disconnects. Closing twice does no harm.
 
@@ -291,10 +333,14 @@ class Consumer:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
         """
-        await self._core.close(timeout)
+        try:
+            await self._core.close(timeout)
+        finally:
+            await self._reports.finish()
 
     async def __aenter__(self) -> Self:
         self._core.check()
+        self._reports.start()
         return self
 
     async def __aexit__(

@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
 from ottla._habits import missing
+from ottla._metrics import check_callback
+from ottla._ottla import AsyncDelivery as Delivery
+from ottla.aio._reporting import Reports
+from ottla.aio._sasl import with_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
+    from uuid import UUID
 
     from typing_extensions import Never, Self, Unpack
 
+    from ottla._metrics import Metrics
     from ottla._ottla import ArrowArray, ArrowStream, Data, Headers, Servers
     from ottla._ottla import AsyncDeliveries as Deliveries
-    from ottla._ottla import AsyncDelivery as Delivery
     from ottla._properties import ConfigValue, ProducerProperties
 
 
@@ -26,6 +31,8 @@ class Producer:
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
         config: Properties by Kafka's names, such as `{"linger.ms": 5}`.
+        on_metrics: A function, or an async one, that is called with `metrics()` every `metrics.interval.ms`, and once
+            more by `close`. It runs on the loop, from the moment at which the client is made or entered there.
         **properties: The same properties as keywords, such as `linger_ms=5`. `ottla config producer` lists them all.
 
     Raises:
@@ -42,16 +49,20 @@ class Producer:
         ```
     """
 
-    __slots__ = ("__weakref__", "_core")
+    __slots__ = ("__weakref__", "_core", "_reports")
 
     def __init__(
         self,
         bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
         *,
         config: Mapping[str, ConfigValue] | None = None,
+        on_metrics: Callable[[Metrics], object] | None = None,
         **properties: Unpack[ProducerProperties],
     ) -> None:
-        self._core = _ottla.ProducerCore(bootstrap_servers, config=config, **properties)
+        check_callback(on_metrics)
+        given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
+        self._core = _ottla.ProducerCore(bootstrap_servers, config=with_loop(config), **given)
+        self._reports = Reports(self._core, on_metrics)
 
     async def send(
         self,
@@ -92,7 +103,7 @@ class Producer:
                 "partition=...)"
             )
         sent = self._core.send(topic, value, key, partition, timestamp, headers)
-        if isinstance(sent, _ottla.AsyncDelivery):
+        if type(sent) is Delivery:
             return sent
         delivery: Delivery = await sent
         return delivery
@@ -165,6 +176,34 @@ class Producer:
         """
         await self._core.flush(timeout)
 
+    def metrics(self) -> Metrics:
+        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+
+        Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
+        totals count from the beginning. docs/metrics.md lists all metrics.
+
+        Returns:
+            Values by `MetricName`.
+
+        Raises:
+            ClosedError: The client is closed.
+        """
+        return self._core.metrics()
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            ClosedError: The client is closed.
+            KafkaError: No broker answered in time.
+        """
+        found: UUID = await self._core.client_instance_id(timeout)
+        return found
+
     async def close(self, timeout: float | None = None) -> None:
         """Flushes, then disconnects. Records undelivered when the time is up fail. Closing twice does no harm.
 
@@ -174,7 +213,10 @@ class Producer:
         Raises:
             KafkaError: Some records were undecided in time, or as with `flush`. The producer is closed anyway.
         """
-        await self._core.close(timeout)
+        try:
+            await self._core.close(timeout)
+        finally:
+            await self._reports.finish()
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
         """Lists the numbers of a topic's partitions, in order.
@@ -192,6 +234,7 @@ class Producer:
 
     async def __aenter__(self) -> Self:
         self._core.check()
+        self._reports.start()
         return self
 
     async def __aexit__(

@@ -5,7 +5,7 @@ Names and meanings are those of Spark's Kafka source (`KafkaSourceProvider`). Sp
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ottla.spark.offsets import EARLIEST, LATEST, Offsets, parse
 
@@ -48,7 +48,8 @@ class ReadOptions:
         include_headers: Whether the column `headers` is there.
         fail_on_data_loss: Whether records that are gone fail the query.
         poll_timeout: Seconds without progress after which a range fails.
-        properties: Kafka's own properties, from the options that begin with `kafka.`.
+        properties: Kafka's own properties, from the options that begin with `kafka.`. A repr leaves them out,
+            since some are secret.
     """
 
     bootstrap: str
@@ -59,7 +60,7 @@ class ReadOptions:
     include_headers: bool
     fail_on_data_loss: bool
     poll_timeout: float
-    properties: tuple[tuple[str, str], ...]
+    properties: tuple[tuple[str, str], ...] = field(repr=False)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "ReadOptions":

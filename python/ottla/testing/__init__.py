@@ -8,16 +8,41 @@ with Broker(topics={"flights": 4}) as broker, ottla.Producer(broker.bootstrap_se
     producer.send("flights", b"N123").result()
 ```
 
-Under pytest the fixture `ottla_broker` is such a broker, new for each test.
+It has the security of a real one too: TLS, client certificates, SASL, ACLs and quotas, on as many listeners as a test
+needs.
+
+```python
+from ottla.testing import Broker, Certificates
+
+with Certificates() as certificates, Broker(
+    listeners=["PLAINTEXT", "SASL_SSL mechanisms=SCRAM-SHA-512"],
+    tls=certificates,
+    users={"admin": "admin-secret", "alice": "alice-secret"},
+    super_users=["admin", "ANONYMOUS"],
+    acls=["alice read,write topic:flights-*", "alice read group:*"],
+    quotas=["user:alice producer_byte_rate=1048576"],
+) as broker:
+    print(broker.client_config("alice", listener="SASL_SSL"))  # for any client that takes librdkafka's names
+```
+
+Under pytest the fixture `ottla_broker` is a broker without security, new for each test; `start_ottla_broker(...)`
+starts brokers with these arguments and stops them after the test; `ottla_certificates` are certificates for the whole
+session.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+from uuid import UUID
 
 from ottla import _ottla
 from ottla.errors import ArgumentError, ClosedError
+from ottla.testing._certificates import Certificates, Identity
+from ottla.testing._listeners import Listener, OpenListener
+from ottla.testing._tokens import bearer_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,25 +53,87 @@ if TYPE_CHECKING:
 
     from ottla._properties import ConfigValue
 
-__all__ = ["Broker"]
+__all__ = [
+    "Broker",
+    "Certificates",
+    "Identity",
+    "Listener",
+    "OpenListener",
+    "PartitionState",
+    "TelemetryPush",
+    "bearer_token",
+]
+
+
+class TelemetryPush(NamedTuple):
+    """Metrics that a client pushed (KIP-714).
+
+    Attributes:
+        client_id: The client's `client.id`.
+        client_instance_id: The id that the broker gave the client, as `client_instance_id()` returns it.
+        terminating: Whether it is the client's last push, of its close.
+        compression: The codec that the metrics came in.
+        metrics: A `MetricsData` of OpenTelemetry's OTLP in protobuf, decompressed.
+    """
+
+    client_id: str | None
+    client_instance_id: UUID
+    terminating: bool
+    compression: str
+    metrics: bytes
+
+
+class PartitionState(NamedTuple):
+    """Who leads a partition, and who follows.
+
+    Attributes:
+        leader: The number of the leader; -1 if there is none.
+        leader_epoch: How often it had another leader before.
+        replicas: The nodes that have the partition.
+        in_sync: Those of them that have all that is committed.
+    """
+
+    leader: int
+    leader_epoch: int
+    replicas: list[int]
+    in_sync: list[int]
 
 
 class Broker:
     """The embedded broker, from `start` to `stop` or in a with statement. Any Kafka client of any process can use it.
 
     Args:
-        nodes: Brokers of the cluster; only 1 is supported.
+        nodes: Brokers of the cluster, numbered from 1. Several keep their logs in memory, and a topic has a replica on
+            each, three at most (`default.replication.factor`).
         topics: Topics to create at the start: a mapping from names to numbers of partitions, or names of topics with
             one partition.
         data_dir: Folder for the log, in Kafka's own format; without it, everything stays in memory.
-        host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
+        host: Address to listen on, where no listeners are given.
+        port: Port to listen on, where no listeners are given; 0 takes a free one. Further nodes take the ports after
+            it.
+        listeners: Listeners, each a `Listener` or a line that `Listener.parse` takes, such as
+            `"SASL_SSL mechanisms=PLAIN"`. Without them there is one, with SASL if there are users, keys of tokens or
+            AWS keys, and with TLS if there is `tls`.
+        tls: The server's certificate: `Certificates`, or the `Identity` of a server, whose `ca` signs the clients.
+        users: Passwords by name, for PLAIN and SCRAM. Admin clients can add SCRAM users.
+        acls: ACLs, `"[allow|deny] PRINCIPAL OPERATION[,OPERATION] TYPE:NAME [from HOST]"`, as in
+            `"alice read,describe topic:flights-*"`: a name that ends with `*` is a prefix, `*` alone is every name.
+            With ACLs or super users, an empty list included, whatever is not allowed is denied; without, everything is
+            allowed.
+        super_users: Names of users that may do everything. Clients that do not authenticate are `ANONYMOUS`.
+        quotas: Quotas, `"[user:NAME] [client-id:NAME] KEY=VALUE"`, where the name `*` is the default and the keys are
+            `producer_byte_rate`, `consumer_byte_rate` (bytes a second) and `request_percentage`. As in Kafka a quiet
+            client may first go as far as `quota.window.num` - 1 seconds allow.
+        jwks: Public keys of bearer tokens, for OAUTHBEARER: a JSON Web Key Set as text or mapping.
+        token_key: A shared key of bearer tokens (HS256, HS384, HS512); see `bearer_token`.
+        aws_keys: AWS secret access keys by access key id, for AWS_MSK_IAM; the id is the principal's name.
         config: Settings of the broker by Kafka's names, such as `{"auto.create.topics.enable": False}`.
             `ottla config broker` lists them.
         print_events: Whether to print refused connections and the like to standard error.
 
     Raises:
-        ArgumentError: More than one node is asked for.
+        ArgumentError: A text stands where a list is meant.
+        ConfigError: A listener is not understood.
     """
 
     def __init__(
@@ -57,15 +144,35 @@ class Broker:
         data_dir: str | PathLike[str] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        listeners: Iterable[Listener | str] | None = None,
+        tls: Certificates | Identity | None = None,
+        users: Mapping[str, str] | None = None,
+        acls: Iterable[str] | None = None,
+        super_users: Iterable[str] = (),
+        quotas: Iterable[str] = (),
+        jwks: str | Mapping[str, object] | None = None,
+        token_key: bytes | None = None,
+        aws_keys: Mapping[str, str] | None = None,
         config: Mapping[str, ConfigValue] | None = None,
         print_events: bool = False,
     ) -> None:
-        if nodes != 1:
-            raise ArgumentError(f"the embedded broker is a cluster of one node, and {nodes} were asked for")
+        self._nodes = nodes
         if isinstance(topics, str):
             topics = [topics]
         self._topics = list(topics.items()) if isinstance(topics, Mapping) else [(name, 1) for name in topics or ()]
-        self._data_dir, self._host, self._port, self._config = data_dir, host, port, config
+        for name, given in (("listeners", listeners), ("acls", acls), ("super_users", super_users), ("quotas", quotas)):
+            if isinstance(given, str):
+                raise ArgumentError(f"{name} is a list of texts, and here is one: [{given!r}]")
+        self._data_dir, self._host, self._port = data_dir, host, port
+        self._config = dict(config or {})
+        if super_users := list(super_users):
+            self._config["super.users"] = ";".join(super_users)
+        self._listeners = [Listener.parse(each) if isinstance(each, str) else each for each in listeners or ()]
+        self._tls, self._users = tls, dict(users or {})
+        self._acls = None if acls is None else list(acls)
+        self._quotas = list(quotas)
+        self._jwks = json.dumps(jwks) if isinstance(jwks, Mapping) else jwks
+        self._token_key, self._aws_keys = token_key, dict(aws_keys or {})
         self._print_events = print_events
         self._running: _ottla.Broker | None = None
 
@@ -76,13 +183,16 @@ class Broker:
             The broker itself.
 
         Raises:
-            ConfigError: A setting is unknown or has a value that is not allowed.
+            ConfigError: A setting is unknown or has a value that is not allowed, or a listener lacks what it needs.
             OSError: The address cannot be listened on, or the folder cannot be used.
         """
         if self._running is None:
             self._running = _ottla.Broker(
+                nodes=self._nodes,
                 host=self._host,
                 port=self._port,
+                listeners=[listener.settings() for listener in self._listeners],
+                security=self._security(),
                 data_dir=self._data_dir,
                 topics=self._topics,
                 config=self._config,
@@ -92,8 +202,80 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Its address, as `host:port`."""
+        """The address of each node's first listener, as `host:port`, separated by commas."""
         return self._started().bootstrap_servers
+
+    @property
+    def listeners(self) -> list[OpenListener]:
+        """Its listeners, in the order in which they were given."""
+        return [OpenListener(*each) for each in self._started().listeners]
+
+    def bootstrap_of(self, listener: str) -> str:
+        """The address of the listener with that name on each node, as `host:port`, separated by commas.
+
+        Raises:
+            ArgumentError: There is no listener of that name.
+        """
+        return self._listener(listener).bootstrap_servers
+
+    def client_config(
+        self, user: str | None = None, *, listener: str | None = None, mechanism: str | None = None
+    ) -> dict[str, str]:
+        """Settings for a client, in the names of librdkafka, which ottla's own clients take too.
+
+        Args:
+            user: The user to be. On a listener with client certificates it gets one of that name, if `tls` is
+                `Certificates`.
+            listener: The name of the listener; the first one if not given.
+            mechanism: The SASL mechanism; if not given, the strongest one with a password.
+
+        Returns:
+            `bootstrap.servers`, `security.protocol`, and what the listener needs besides. The token of OAUTHBEARER and
+            the keys of AWS_MSK_IAM are not among them, as each client takes these in its own way.
+
+        Raises:
+            ArgumentError: There is no such listener or user.
+        """
+        there = self._listener(listener)
+        mechanisms = there.mechanisms
+        config = {"bootstrap.servers": there.bootstrap_servers, "security.protocol": there.protocol}
+        if self._tls is not None and "SSL" in there.protocol:
+            config["ssl.ca.location"] = str(self._tls.ca)
+            if there.client_auth != "none" and user is not None and isinstance(self._tls, Certificates):
+                identity = self._tls.client(user)
+                config["ssl.certificate.location"] = str(identity.certificate)
+                config["ssl.key.location"] = str(identity.key)
+        if "SASL" in there.protocol:
+            with_password = [name for name in mechanisms if name == "PLAIN" or name.startswith("SCRAM")]
+            config["sasl.mechanism"] = mechanism or [*mechanisms, *with_password][-1]
+            if user is not None and config["sasl.mechanism"] in with_password:
+                if user not in self._users:
+                    raise ArgumentError(f"the broker was not given a user {user!r}; it has {', '.join(self._users)}")
+                config["sasl.username"], config["sasl.password"] = user, self._users[user]
+        return config
+
+    def _listener(self, name: str | None) -> OpenListener:
+        for listener in self.listeners:
+            if name is None or listener.name == name:
+                return listener
+        raise ArgumentError(
+            f"there is no listener {name!r}; there are {', '.join(each.name for each in self.listeners)}"
+        )
+
+    def _security(self) -> dict[str, object]:
+        tls = None
+        if self._tls is not None:
+            identity = self._tls.server() if isinstance(self._tls, Certificates) else self._tls
+            tls = tuple(Path(file).read_text() for file in (identity.certificate, identity.key, identity.ca))
+        return {
+            "users": list(self._users.items()),
+            "aws_keys": list(self._aws_keys.items()),
+            "jwks": self._jwks,
+            "token_key": self._token_key,
+            "acls": self._acls,
+            "quotas": self._quotas,
+            "tls": tls,
+        }
 
     def stop(self) -> None:
         """Stop it, if it runs: connections are closed, and a log on disk is complete."""
@@ -129,9 +311,141 @@ class Broker:
         """Neither apply nor answer the next requests of an API; the connection stays."""
         self._started().ignore(api, count)
 
+    def hang(self, api: str, *, count: int = 1) -> None:
+        """Neither apply nor answer the next requests of an API, nor what comes after them on the connection."""
+        self._started().hang(api, count)
+
+    def cut(self, api: str, after: int, *, count: int = 1) -> None:
+        """Apply the next requests of an API, and close the connection after so many bytes of each answer."""
+        self._started().cut(api, count, after)
+
+    def throttle(self, api: str, seconds: float, *, count: int = 1) -> None:
+        """Answer the next requests of an API as to a client over its quota: it is kept away for `seconds` (KIP-219)."""
+        self._started().throttle(api, count, seconds)
+
+    def answer_twice(self, api: str, *, count: int = 1) -> None:
+        """Send the answers to the next requests of an API twice."""
+        self._started().answer_twice(api, count)
+
+    def answer_another(self, api: str, *, count: int = 1) -> None:
+        """Answer the next requests of an API with the correlation id of another request."""
+        self._started().answer_another(api, count)
+
     def clear_faults(self) -> None:
         """Remove every fault that has not happened yet."""
         self._started().clear_faults()
+
+    # A cluster of several nodes.
+
+    @property
+    def nodes(self) -> list[int]:
+        """The numbers of the nodes that are up."""
+        return self._started().nodes_up
+
+    @property
+    def controller(self) -> int:
+        """The number of the controller."""
+        return self._started().controller
+
+    def partition(self, topic: str, partition: int = 0) -> PartitionState:
+        """Who leads a partition, and who follows.
+
+        Raises:
+            ArgumentError: There is no such partition.
+        """
+        found = self._started().partition(topic, partition)
+        if found is None:
+            raise ArgumentError(f"there is no partition {partition} of topic {topic!r}")
+        return PartitionState(*found)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """The number of the node that leads a partition; -1 if none does."""
+        return self.partition(topic, partition).leader
+
+    def coordinator(self, group: str) -> int | None:
+        """The number of the node that coordinates a group, if one does."""
+        return self._started().coordinator(group)
+
+    def stop_node(self, node: int, *, how: Literal["clean", "kill", "power-loss"] = "clean") -> None:
+        """Stop a node: its connections end, and others lead what it led.
+
+        Args:
+            node: Its number.
+            how: `"clean"`: it hands over first, so that nothing is lost. `"kill"`: its process ends, and what it wrote
+                is there when it starts again. `"power-loss"`: what it had not synced is lost (`flush.messages`).
+
+        Raises:
+            ArgumentError: There is no such node, or no other.
+        """
+        self._started().stop_node(node, how)
+
+    def start_node(self, node: int) -> None:
+        """Start a node that was stopped, on the address that it had. It copies what it missed.
+
+        Raises:
+            ArgumentError: There is no such node.
+            OSError: Its address was taken meanwhile.
+        """
+        self._started().start_node(node)
+
+    def move_leader(self, topic: str, partition: int = 0, *, to: int, unclean: bool = False) -> None:
+        """Make a node the leader of a partition.
+
+        Args:
+            topic: The topic.
+            partition: The partition.
+            to: The node's number.
+            unclean: Whether it may lead without being in sync. What the others have more is then cut off.
+
+        Raises:
+            ArgumentError: It cannot lead: the text says why.
+        """
+        self._started().move_leader(topic, partition, to, unclean)
+
+    def move_coordinator(self, group: str, *, to: int) -> None:
+        """Make a node the coordinator of a group. Members join again; committed offsets stay.
+
+        Raises:
+            ArgumentError: It cannot be: the text says why.
+        """
+        self._started().move_coordinator(group, to)
+
+    def move_controller(self, *, to: int) -> None:
+        """Make a node the controller.
+
+        Raises:
+            ArgumentError: The node is not up.
+        """
+        self._started().move_controller(to)
+
+    def pause_replication(self, node: int) -> None:
+        """Have a node copy nothing: the high watermark stands still until the node is out of sync.
+
+        That is so after `replica.lag.time.max.ms`.
+
+        Raises:
+            ArgumentError: There is no such node, or no other.
+        """
+        self._started().set_following(node, False)
+
+    def resume_replication(self, node: int) -> None:
+        """Have a node copy again; it is in sync once it has caught up.
+
+        Raises:
+            ArgumentError: There is no such node, or no other.
+        """
+        self._started().set_following(node, True)
+
+    def telemetry(self) -> list[TelemetryPush]:
+        """What clients pushed of their metrics, the oldest first: the last thousand pushes.
+
+        Clients push where the broker's setting `telemetry.metrics` asks for something, such as `"*"` for all metrics,
+        every `telemetry.interval.ms`.
+        """
+        return [
+            TelemetryPush(client, UUID(bytes=instance), terminating, codec, metrics)
+            for client, instance, terminating, codec, metrics in self._started().telemetry()
+        ]
 
     def _started(self) -> _ottla.Broker:
         if self._running is None:

@@ -1,0 +1,119 @@
+"""Calls `on_metrics` of clients for threads, on a thread of Python's.
+
+Threads of the Rust runtime never run Python code. One thread serves all clients of the process; it starts with the
+first client that has an `on_metrics`. A close makes the last call itself, so that the totals of a short life are told.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import threading
+import time
+import weakref
+from itertools import count
+from typing import TYPE_CHECKING
+
+from ottla._callbacks import call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla._metrics import Measured, Metrics
+
+# Seconds that a close waits for a call that is under way, perhaps in a callback that never returns.
+_PATIENCE = 5.0
+
+
+class Report:
+    """The calls of one `on_metrics`. It does not keep the client alive."""
+
+    def __init__(self, core: Measured, callback: Callable[[Metrics], object]) -> None:
+        self._core = weakref.ref(core)
+        self._callback = callback
+        self.interval = core.metrics_interval()
+        self._ended = False
+        # A callback may close its client.
+        self._calling = threading.RLock()
+
+    def tell(self) -> bool:
+        """Call back. Returns whether there will be another call."""
+        with self._calling:
+            core = self._core()
+            if core is None or self._ended:
+                return False
+            call(core.metrics(even_closed=True), self._callback, but=())
+            return not self._ended
+
+    def end(self) -> None:
+        """Call back for the last time, on this thread."""
+        if not self._calling.acquire(timeout=_PATIENCE):
+            return
+        try:
+            core = self._core()
+            if core is not None and not self._ended:
+                self._ended = True
+                call(core.metrics(even_closed=True), self._callback)
+        finally:
+            self._calling.release()
+
+
+class _Reporter:
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._due: list[tuple[float, int, Report]] = []
+        self._changed = threading.Condition()
+        threading.Thread(target=self._run, name="ottla-metrics", daemon=True).start()
+
+    def add(self, report: Report) -> None:
+        with self._changed:
+            heapq.heappush(self._due, (time.monotonic() + report.interval, next(self._numbers), report))
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            report = self._next()
+            if report.tell():
+                self.add(report)
+
+    def _next(self) -> Report:
+        with self._changed:
+            while not self._due or self._due[0][0] > time.monotonic():
+                self._changed.wait(self._due[0][0] - time.monotonic() if self._due else None)
+            return heapq.heappop(self._due)[2]
+
+
+_reporter: _Reporter | None = None
+_lock = threading.Lock()
+_reports: weakref.WeakKeyDictionary[Measured, Report] = weakref.WeakKeyDictionary()
+
+
+def _forget() -> None:
+    """Start anew in a forked child: the parent's thread is not there, and its locks may be held for ever."""
+    global _reporter, _lock, _reports  # noqa: PLW0603 one thread for all
+    _reporter = None
+    _lock = threading.Lock()
+    _reports = weakref.WeakKeyDictionary()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def start(core: Measured, callback: Callable[[Metrics], object]) -> None:
+    """Call `callback` with the metrics of a client every `metrics.interval.ms`, until `finish`."""
+    global _reporter  # noqa: PLW0603 one thread for all
+    report = Report(core, callback)
+    with _lock:
+        _reports[core] = report
+        if _reporter is None:
+            _reporter = _Reporter()
+        reporter = _reporter
+    reporter.add(report)
+
+
+def finish(core: Measured) -> None:
+    """Call back for the last time: the client is closed."""
+    with _lock:
+        report = _reports.pop(core, None)
+    if report is not None:
+        report.end()
