@@ -1,5 +1,6 @@
 """What all tests share: lanes that need programs, which may be missing on a laptop and never under CI."""
 
+import ctypes.util
 import importlib.util
 import os
 import shutil
@@ -26,9 +27,14 @@ def pytest_configure(config):
 
 
 def present(tool: str) -> bool:
-    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it, and `pyright` as a module."""
+    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it, and `pyright` as a module.
+
+    `libgssapi` is the system's library of Kerberos.
+    """
     if tool == "pyright":
         return importlib.util.find_spec(tool) is not None
+    if tool == "libgssapi":
+        return any(ctypes.util.find_library(name) for name in ("gssapi_krb5", "GSS"))
     home = os.environ.get("JAVA_HOME")
     if tool == "java" and home and (Path(home) / "bin" / "java").exists():
         return True

@@ -12,10 +12,10 @@ MAP = ROOT / "crates" / "README.md"
 
 # Each line may name the lines before it. What shares a line, but for the first two, does not know each other.
 LAYERS = [
-    {"error", "change", "random"},
-    {"config", "observe", "api", "dispatch", "metadata", "sasl"},
+    {"error", "change", "random", "release"},
+    {"config", "credentials", "observe", "metrics", "api", "dispatch", "metadata", "sasl"},
     {"connection", "cluster"},
-    {"call"},
+    {"call", "telemetry"},
     {"part"},
     {"engine", "produce", "fetch"},
     {"admin", "consumer", "producer"},

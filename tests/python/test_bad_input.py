@@ -304,6 +304,9 @@ def test_bad_options(api, kind):
         client("a:1", config={"request.timeout.ms": 1.5})
     with pytest.raises(TypeError, match="int"):
         client("a:1", config={5: "a"})
+    with pytest.raises(errors.ConfigError) as caught:
+        client("a:1", config={"sasl.password": b"hunter2"})
+    assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -318,9 +321,14 @@ def test_bad_options(api, kind):
         ("Producer", {"error_cb": print}, "getLogger"),
         ("Producer", {"queue_buffering_max_ms": 5}, "write linger_ms=5"),
         ("Consumer", {"fetch_wait_max_ms": 5}, "write fetch_max_wait_ms=5"),
-        ("Admin", {"ssl_context": object()}, "TLS.*PLAINTEXT"),
-        ("Admin", {"sasl_plain_password": "hunter2"}, "SASL.*PLAINTEXT"),
-        ("Admin", {"security_protocol": "SASL_SSL"}, "not supported.*PLAINTEXT"),
+        ("Admin", {"ssl_context": object()}, "security.protocol=SSL"),
+        ("Admin", {"ssl_cafile": "ca.pem"}, "write ssl_ca_location=ca.pem"),
+        ("Admin", {"ssl_ca_location": "ca.pem"}, "security.protocol: must be given with ssl.ca.location"),
+        ("Admin", {"sasl_plain_password": "hunter2"}, "write sasl_password"),
+        ("Admin", {"oauth_cb": print}, "write sasl_token="),
+        ("Admin", {"sasl_login_callback_handler_class": "com.example.Handler"}, "never loads"),
+        ("Admin", {"security_protocol": "SASL_SSL"}, "sasl.mechanism: is required"),
+        ("Admin", {"sasl_username": "alice"}, "security.protocol=SASL_SSL"),
         ("Producer", {"default_topic_config": {"acks": 1}}, "Move its entries up"),
     ],
 )
@@ -480,9 +488,11 @@ def test_a_lost_answer_does_not_double_the_record(api, broker, address, topic):
         assert api(consumer.end_offsets([(topic, 0)])) == {TopicPartition(topic, 0): 2}
 
 
-def test_the_embedded_broker_is_one_node():
-    with pytest.raises(errors.ArgumentError, match="one node"):
-        Broker(nodes=3)
+def test_the_embedded_broker_says_what_it_needs(tmp_path):
+    with pytest.raises(errors.ConfigError, match="0 nodes"):
+        Broker(nodes=0).start()
+    with pytest.raises(errors.ConfigError, match="in memory"):
+        Broker(nodes=3, data_dir=tmp_path).start()
     with pytest.raises(errors.ClosedError, match="start"):
         _ = Broker().bootstrap_servers
 

@@ -66,6 +66,12 @@ def test_errors_name_the_option(change, why):
     assert why in str(raised.value)
 
 
+def test_a_repr_leaves_out_properties_since_some_are_secret():
+    options = ReadOptions.parse({**GOOD, "kafka.sasl.password": "hunter2"})
+    assert dict(options.properties) == {"sasl.password": "hunter2"}
+    assert "hunter2" not in repr(options)
+
+
 def test_unknown_option_lists_the_known_ones():
     with pytest.raises(ValueError, match="option topics is not known") as raised:
         ReadOptions.parse({**GOOD, "topics": "t"})

@@ -83,8 +83,9 @@ def test_asyncio_says_what_threads_are_told(name):
 
 
 def test_no_verb_is_written_twice():
-    """Twins with an underscore are what the operations replaced. `_core` leads to them, `_notify` is for callbacks."""
+    """Twins with an underscore are what the operations replaced. `_core` leads to them, `_notify` and `_watch` are for
+    callbacks."""
     for name, cls in vars(_ottla).items():
         if isinstance(cls, type):
             private = {each for each in vars(cls) if each.startswith("_") and not each.startswith("__")}
-            assert private <= {"_core", "_notify"}, name
+            assert private <= {"_core", "_notify", "_watch"}, name

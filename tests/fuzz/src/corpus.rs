@@ -268,3 +268,31 @@ pub fn answers() -> Vec<Vec<u8>> {
     };
     samples().filter_map(input).collect()
 }
+
+/// For [`crate::frames::old_broker`]: answers of brokers of each age to what they are asked first, and to what follows.
+pub fn old_answers() -> Vec<Vec<u8>> {
+    // ListOffsets 0 and ListGroups 0 with nothing, and ApiVersions 0 with one row.
+    let offsets = &[0, 0, 0, 0][..];
+    let groups = &[0, 0, 0, 0, 0, 0][..];
+    let versions = &[0, 0, 0, 0, 0, 1, 0, 18, 0, 0, 0, 0][..];
+    // Metadata 0 with a broker, and with a topic that has no leader yet.
+    let metadata =
+        b"\0\0\0\x01\0\0\0\x01\0\x01b\0\0\x23\x84\0\0\0\x01\0\x05\0\x01t\0\0\0\0".as_slice();
+    let fetch = b"\0\0\0\x01\0\x01t\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\0".as_slice();
+    let input = |choice: u8, bodies: &[&[u8]]| {
+        let mut input = vec![choice];
+        for body in bodies {
+            input.extend((body.len() as u16).to_be_bytes());
+            input.extend_from_slice(body);
+        }
+        input
+    };
+    vec![
+        input(0, &[versions]),
+        input(2, &[offsets]),
+        input(2, &[offsets, groups]),
+        input(2, &[offsets, groups, versions, metadata]),
+        input(3, &[offsets, metadata, fetch]),
+        input(4, &[offsets, metadata, fetch]),
+    ]
+}

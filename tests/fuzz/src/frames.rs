@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use ottla_engine::api::Request;
-use ottla_engine::connection::Connection;
+use ottla_engine::connection::{Connection, Heard};
 use ottla_engine::dispatch::Outgoing;
 use ottla_engine::frame::{next_frame, room};
 use ottla_engine::messages::{
     ApiVersionsResponse, CreateTopicsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest,
     ProduceRequest, api_versions_response::ApiVersion,
 };
+use ottla_engine::release::{Approach, Era};
 use ottla_protocol::header;
 
 use crate::input::Input;
@@ -102,6 +103,80 @@ pub fn connection(data: &[u8]) {
         let _ = connection.handle_bytes(now, &mut buffer);
     });
     within_bounds(held, given);
+}
+
+/// What a broker that may be too old to tell its versions answers, and how it ends: in the first byte how the client begins, then
+/// bodies as for [`connection`]. Once it is ready, requests of the oldest versions are under way.
+pub fn old_broker(data: &[u8]) {
+    let now = Instant::now();
+    let mut input = Input(data);
+    let choice = input.u8();
+    let approach = match choice % 5 {
+        0 => Approach::Ask,
+        1 => Approach::AskBriefly,
+        2 => Approach::Probe,
+        3 => Approach::Assume(Era::V0_8),
+        _ => Approach::Assume(Era::V0_9),
+    };
+    let setup = Duration::from_secs(10);
+    let mut connection = Connection::new(now, "fuzz", setup, 1 << 20)
+        .and_then(|connection| connection.approaching(now, approach, setup))
+        .expect("a client id that encodes");
+    let (mut given, mut correlation) = (0, 0);
+    let ((), held) = memory::peak(|| {
+        let mut buffer = BytesMut::new();
+        while !input.0.is_empty() {
+            let body = input.long_piece();
+            buffer.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+            buffer.extend_from_slice(&i32::to_be_bytes(correlation));
+            buffer.extend_from_slice(body);
+            given += body.len() + 8;
+            correlation += 1;
+            if connection.handle_bytes(now, &mut buffer).is_err() {
+                return;
+            }
+            while let Some(heard) = connection.poll_heard() {
+                if let Heard::Ready(versions) = heard {
+                    if let Approach::Assume(era) = approach {
+                        assert_eq!(versions.release(), era.name());
+                    }
+                    send_oldest(&mut connection, now, choice);
+                }
+            }
+        }
+        assert!(!connection.closed(false).message().is_empty());
+        let end = now + Duration::from_secs(60);
+        if connection.next_timeout().is_some() {
+            assert!(connection.handle_timeout(end).is_err());
+        }
+    });
+    within_bounds(held, given);
+}
+
+/// Requests of versions that only brokers before 1.0 are sent.
+fn send_oldest(connection: &mut Connection, now: Instant, choice: u8) {
+    let requests = [
+        Request::Metadata(MetadataRequest::default()),
+        Request::Fetch(FetchRequest::default()),
+        Request::Produce(ProduceRequest::default()),
+        Request::ListOffsets(ListOffsetsRequest::default()),
+    ];
+    for (token, request) in requests.into_iter().enumerate() {
+        let version = match &request {
+            Request::ListOffsets(_) => 0,
+            _ => i16::from(choice / 5 % 3),
+        };
+        let outgoing = Outgoing {
+            token: token as u64,
+            request,
+            version,
+            timeout: Duration::from_secs(1),
+            answered: true,
+            expected_bytes: 0,
+        };
+        let sent = connection.send(now, outgoing);
+        sent.expect("a request that its version can say");
+    }
 }
 
 fn send(connection: &mut Connection, now: Instant, choice: u8) {

@@ -7,6 +7,7 @@
 // A target says what is broken by a panic.
 #![allow(clippy::panic, clippy::expect_used, clippy::print_stderr)]
 
+pub mod certificates;
 pub mod consumer_protocol;
 pub mod corpus;
 pub mod frames;
@@ -15,6 +16,7 @@ pub mod memory;
 pub mod messages;
 pub mod records;
 pub mod reference;
+pub mod sasl;
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -88,5 +90,25 @@ pub const TARGETS: &[Target] = &[
         name: "connection",
         run: frames::connection,
         seeds: corpus::answers,
+    },
+    Target {
+        name: "sasl",
+        run: sasl::exchange,
+        seeds: sasl::exchanges,
+    },
+    Target {
+        name: "login",
+        run: sasl::login,
+        seeds: sasl::logins,
+    },
+    Target {
+        name: "old_broker",
+        run: frames::old_broker,
+        seeds: corpus::old_answers,
+    },
+    Target {
+        name: "certificates",
+        run: certificates::material,
+        seeds: certificates::seeds,
     },
 ];

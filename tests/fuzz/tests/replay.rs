@@ -62,5 +62,6 @@ macro_rules! replays {
 }
 
 replays! {
-    request response message consumer_protocol reference records batch message_set segment internal frames connection
+    request response message consumer_protocol reference records batch message_set segment internal frames connection sasl login
+    old_broker certificates
 }

@@ -5,12 +5,16 @@
 //	franz member  BOOTSTRAP TOPIC GROUP             a group member: assignments, and records that it commits,
 //	                                                until stdin ends; then it leaves
 //
+// The environment variable FRANZ_ACCESS is JSON of what it needs to get in: see the type access.
+//
 // Bytes travel as base64, which is what encoding/json makes of them; nil is null.
 package main
 
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,6 +24,11 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/aws"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 type header struct {
@@ -60,10 +69,72 @@ func fail(err error) {
 	os.Exit(1)
 }
 
+// access is who the client is, and whom it trusts; empty fields are not used.
+type access struct {
+	Mechanism, User, Password, Token string
+	CA, Certificate, Key             string // files in PEM
+	IsToken                          bool   // User and Password are a delegation token
+}
+
+func (a access) mechanism() sasl.Mechanism {
+	switch a.Mechanism {
+	case "PLAIN":
+		return plain.Auth{User: a.User, Pass: a.Password}.AsMechanism()
+	case "SCRAM-SHA-256":
+		return scram.Auth{User: a.User, Pass: a.Password, IsToken: a.IsToken}.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		return scram.Auth{User: a.User, Pass: a.Password, IsToken: a.IsToken}.AsSha512Mechanism()
+	case "OAUTHBEARER":
+		return oauth.Auth{Token: a.Token}.AsMechanism()
+	case "AWS_MSK_IAM":
+		return aws.Auth{AccessKey: a.User, SecretKey: a.Password}.AsManagedStreamingIAMMechanism()
+	}
+	fail(fmt.Errorf("no mechanism %q", a.Mechanism))
+	return nil
+}
+
+func (a access) tls() *tls.Config {
+	pem, err := os.ReadFile(a.CA)
+	if err != nil {
+		fail(err)
+	}
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	config.RootCAs.AppendCertsFromPEM(pem)
+	if a.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(a.Certificate, a.Key)
+		if err != nil {
+			fail(err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config
+}
+
 func newClient(opts ...kgo.Opt) *kgo.Client {
+	text := os.Getenv("FRANZ_ACCESS")
+	if text != "" {
+		var a access
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			fail(err)
+		}
+		if a.Mechanism != "" {
+			opts = append(opts, kgo.SASL(a.mechanism()))
+		}
+		if a.CA != "" {
+			opts = append(opts, kgo.DialTLSConfig(a.tls()))
+		}
+	}
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		fail(err)
+	}
+	if text != "" {
+		// Records would wait for a way in until they expire; this says at once that there is none.
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := client.Ping(ctx); err != nil {
+			fail(err)
+		}
 	}
 	return client
 }

@@ -1,0 +1,297 @@
+"""`client.metrics()` and `on_metrics`, on both facades."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import os
+import pickle
+import runpy
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import ottla
+from ottla import MetricName, Metrics, aio
+from ottla._ottla import metric_table
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 20
+
+
+def test_what_a_producer_measures(api, address, topic):
+    with api.producer(address, client_id="p", linger_ms=0) as producer:
+        for number in range(3):
+            api.result(api(producer.send(topic, b"v" * 100, partition=number % 2)))
+        metrics = producer.metrics()
+        assert isinstance(metrics, Metrics)
+        assert metrics.value("record-send-total") == metrics.value("record-send-total", topic=topic) == 3
+        assert metrics[MetricName("record-send-total", "producer-metrics", (("client-id", "p"),))] == 3
+        assert metrics.value("byte-total", topic=topic) == pytest.approx(3 * metrics.value("batch-size-avg"))
+        assert metrics.value("batch-size-avg") > 160
+        assert metrics.value("compression-rate", topic=topic) == 1
+        assert metrics.value("connection-count") == metrics.value("connection-creation-total") >= 1
+        assert metrics.value("request-total", node_id="node-1") >= 3
+        assert 0 <= metrics.value("request-latency-avg") <= metrics.value("request-latency-max") < PATIENCE * 1000
+        assert metrics.value("outgoing-byte-total") > 3 * metrics.value("batch-size-avg")
+        assert metrics.value("incoming-byte-total") > 100
+        assert metrics.value("buffer-available-bytes") == metrics.value("buffer-total-bytes") == 64 << 20
+        assert metrics.value("metadata-age") < PATIENCE
+        assert metrics.value("metadata-wait-time-ns-total") > 0
+        assert metrics.value("record-error-total") == 0
+        assert metrics.value("count") == len(metrics)
+
+
+def test_what_a_consumer_measures(api, address, topic):
+    with api.producer(address) as producer:
+        api.result(api(producer.send_many(topic, [b"12345"] * 10, partitions=[0] * 10)))
+    with api.consumer(address, auto_offset_reset="earliest") as consumer:
+        consumer.assign([(topic, 0)])
+        assert math.isnan(consumer.metrics().value("records-lag-max"))
+        assert consumer.metrics().value("last-poll-seconds-ago") == -1
+        api.poll(consumer, 4)
+        metrics = consumer.metrics()
+        assert metrics.value("records-consumed-total") == metrics.value("records-consumed-total", topic=topic) == 4
+        assert metrics.value("bytes-consumed-total", topic=topic) >= 20
+        assert metrics.value("records-lag", topic=topic, partition=0) == 6
+        assert metrics.value("records-lead", topic=topic, partition=0) == 4
+        assert metrics.value("records-lag-max") >= 6
+        assert metrics.value("fetch-total") >= 1
+        assert metrics.value("fetch-size-max") > 50
+        assert metrics.value("last-poll-seconds-ago") < PATIENCE
+        api.poll(consumer, 6)
+        assert consumer.metrics().value("records-lag", topic=topic, partition=0) == 0
+        assert consumer.metrics().value("time-between-poll-max") >= 0
+        assert 0 <= consumer.metrics().value("poll-idle-ratio-avg") <= 1
+
+
+def test_what_iteration_hands_out_is_counted(api, address, topic):
+    with api.producer(address) as producer:
+        api.result(api(producer.send_many(topic, [b"v"] * 5, partitions=[0] * 5)))
+    with api.consumer(address, topics=[topic], auto_offset_reset="earliest") as consumer:
+        assert len(api.take(consumer, 5)) == 5
+        assert consumer.metrics().value("records-consumed-total") == 5
+
+
+def test_what_an_admin_measures(api, address):
+    with api.admin(address) as admin:
+        assert admin.metrics().value("request-total") == 0
+        api(admin.list_topics())
+        metrics = admin.metrics()
+        assert metrics.value("request-total") == metrics.value("response-total") >= 1
+        assert {name.group for name in metrics} == {
+            "admin-client-metrics",
+            "admin-client-node-metrics",
+            "app-info",
+            "kafka-metrics-count",
+        }
+        assert 0 <= time.time() - metrics.value("start-time-ms") / 1000 < PATIENCE
+
+
+def test_failures_and_waits_are_measured(api, broker, address, topic):
+    with api.producer(address, linger_ms=0, retry_backoff_ms=1) as producer:
+        api.result(api(producer.send(topic, b"v", partition=0)))
+        broker.fail("Produce", "NOT_ENOUGH_REPLICAS")
+        api.result(api(producer.send(topic, b"v", partition=0)))
+        broker.fail("Produce", "INVALID_RECORD")
+        with pytest.raises(ottla.KafkaError):
+            api.result(api(producer.send(topic, b"v", partition=0)))
+        api(producer.flush())
+        metrics = producer.metrics()
+        assert metrics.value("record-retry-total", topic=topic) == 1
+        assert metrics.value("record-error-total", topic=topic) == metrics.value("record-error-total") == 1
+        assert metrics.value("record-send-total") == 4
+        assert metrics.value("flush-time-ns-total") > 0
+    with api.producer(
+        address, linger_ms=100_000, delivery_timeout_ms=200_000, buffer_memory=1000, batch_size=1000, max_block_ms=50
+    ) as full:
+        api(full.send(topic, b"v" * 800, partition=0))
+        with pytest.raises(ottla.KafkaError):
+            api(full.send(topic, b"v" * 800, partition=0))
+        metrics = full.metrics()
+        assert metrics.value("buffer-exhausted-total") == 1
+        assert metrics.value("bufferpool-wait-time-ns-total") >= 50e6
+        assert metrics.value("bufferpool-wait-ratio") > 0
+        assert metrics.value("waiting-threads") == 0
+        assert metrics.value("buffer-available-bytes") < 200
+
+
+def test_the_names_of_metrics(address):
+    with ottla.Admin(address, client_id="me") as admin:
+        admin.list_topics()
+        metrics = admin.metrics()
+    name = next(name for name in metrics if name.group == "admin-client-node-metrics")
+    assert (name.tag("client-id"), name.tag("node-id"), name.tag("topic")) == ("me", name.tags[1][1], None)
+    assert dict(name.tags).keys() == {"client-id", "node-id"}
+    assert pickle.loads(pickle.dumps(metrics)).keys() == metrics.keys()
+    nodes = metrics.select(group="admin-client-node-metrics")
+    assert nodes == metrics.select(node_id=name.tag("node-id")).select(group=name.group) | nodes
+    assert metrics.select("request-total").keys() == {key for key in metrics if key.name == "request-total"}
+    with pytest.raises(KeyError, match=r"0 metrics 'request-totl'.*nothing by that name"):
+        metrics.value("request-totl")
+    with pytest.raises(KeyError, match=r"admin-client-node-metrics \{node-id=node-"):
+        metrics.value("request-total", node_id="node-77")
+
+
+def test_a_closed_client_tells_no_metrics(api, address):
+    client = api.module.Producer(address)
+    client.metrics()
+    api(client.close())
+    with pytest.raises(ottla.errors.ClosedError):
+        client.metrics()
+
+
+def wait_until(happened, what):
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+def test_on_metrics_runs_on_a_thread_of_its_own(address, topic):
+    told, threads = [], set()
+
+    def tell(metrics):
+        told.append(metrics.value("record-send-total"))
+        threads.add(threading.current_thread().name)
+        if len(told) == 1:
+            raise ValueError("the callback's own fault")
+
+    hook, raised = sys.excepthook, []
+    sys.excepthook = lambda *args: raised.append(args[1])
+    try:
+        with ottla.Producer(address, on_metrics=tell, metrics_interval_ms=10) as producer:
+            wait_until(lambda: len(told) > 2, "the callback is called again and again")
+            producer.send(topic, b"v").result(PATIENCE)
+            wait_until(lambda: told[-1] == 1, "the callback sees what happened")
+            assert threads == {"ottla-metrics"}
+    finally:
+        sys.excepthook = hook
+    assert threads == {"ottla-metrics", "MainThread"}, "the last call is the close's"
+    assert [str(error) for error in raised] == ["the callback's own fault"]
+    count = len(told)
+    time.sleep(0.05)
+    assert len(told) == count, "a closed client is told of no more"
+
+
+@pytest.mark.parametrize("kind", ["Producer", "Consumer", "Admin"])
+def test_a_short_life_is_told_by_its_close(api, address, kind):
+    told = []
+
+    async def use():
+        async with getattr(aio, kind)(address, on_metrics=told.append):
+            pass
+
+    if api.name == "aio":
+        api(use())
+    else:
+        with getattr(ottla, kind)(address, on_metrics=told.append):
+            pass
+    assert len(told) == 1
+    assert told[0].value("connection-count") == 0
+
+
+async def until(happened):
+    """The deadline is that of the whole test."""
+    while not happened():  # noqa: ASYNC110 a callback counts
+        await asyncio.sleep(0.01)
+
+
+def test_on_metrics_of_asyncio_runs_on_the_loop(address):
+    told, loops = [], set()
+
+    async def tell(metrics):
+        loops.add(asyncio.get_running_loop())
+        await asyncio.sleep(0)
+        told.append(metrics)
+
+    async def use():
+        async with aio.Admin(address, on_metrics=tell, metrics_interval_ms=10) as admin:
+            await until(lambda: len(told) >= 3)
+            await admin.list_topics()
+        assert loops == {asyncio.get_running_loop()}
+        assert told[-1].value("request-total") >= 1
+
+    asyncio.run(asyncio.wait_for(use(), PATIENCE))
+
+    # Made where no loop runs, it begins when it is entered.
+    admin = aio.Admin(address, on_metrics=tell, metrics_interval_ms=10)
+    told.clear()
+    loops.clear()
+
+    async def enter():
+        async with admin:
+            await until(lambda: told)
+
+    asyncio.run(asyncio.wait_for(enter(), PATIENCE))
+
+
+def test_on_metrics_does_not_keep_a_client(address):
+    def make_and_forget():
+        ottla.Admin(address, on_metrics=print, metrics_interval_ms=3_600_000)
+        gc.collect()
+
+    with pytest.warns(ResourceWarning, match="unclosed Admin"):
+        make_and_forget()
+
+
+def test_a_callback_may_close_its_client(address):
+    closed = threading.Event()
+
+    def close(metrics):
+        admin.close()
+        closed.set()
+
+    admin = ottla.Admin(address, on_metrics=close, metrics_interval_ms=10)
+    assert closed.wait(PATIENCE)
+
+
+def test_on_metrics_must_be_callable(api, address):
+    with pytest.raises(TypeError, match="on_metrics must be callable, not int"):
+        api.module.Admin(address, on_metrics=5)
+
+
+def test_a_forked_child_has_reports_of_its_own(address):
+    with ottla.Admin(address, on_metrics=lambda _: None, metrics_interval_ms=10):
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            # Of the child: whatever happens, it must not go on with the tests.
+            try:
+                told = threading.Event()
+                with ottla.Admin(address, on_metrics=lambda _: told.set(), metrics_interval_ms=10) as admin:
+                    admin.list_topics()
+                    os.write(write, b"1" if told.wait(PATIENCE) else b"0")
+            finally:
+                os._exit(0)
+        assert os.read(read, 1) == b"1"
+        os.waitpid(child, 0)
+        os.close(read)
+        os.close(write)
+
+
+def test_the_page_of_metrics_is_that_of_the_table():
+    module = runpy.run_path(str(ROOT / "scripts" / "metrics.py"))
+    assert module["TARGET"].read_text() == module["text"](), "run scripts/metrics.py"
+
+
+def test_every_metric_of_the_table_is_measured(address, topic):
+    seen = {}
+    with (
+        ottla.Producer(address) as producer,
+        ottla.Consumer(address, auto_offset_reset="earliest") as consumer,
+        ottla.Admin(address) as admin,
+    ):
+        producer.send(topic, b"v", partition=0).result(PATIENCE)
+        consumer.assign([(topic, 0)])
+        assert len(consumer.poll(PATIENCE)) == 1
+        admin.list_topics()
+        for role, client in (("producer", producer), ("consumer", consumer), ("admin", admin)):
+            seen[role] = {(name.group, name.name, tuple(tag for tag, _ in name.tags)) for name in client.metrics()}
+    for role, names in seen.items():
+        rows = {(row["group"], row["name"], tuple(row["tags"])) for row in metric_table() if row["role"] == role}
+        assert names == rows

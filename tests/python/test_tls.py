@@ -1,0 +1,60 @@
+"""TLS without Kafka: peers that say nothing, and secrets that nobody may see. `tests/integration/test_tls.py` has the rest."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla import errors
+from tests.certificates import Authority
+from tests.python.conftest import PATIENCE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.python.conftest import Api
+
+pytestmark = pytest.mark.needs("openssl")
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls") / "authority")
+
+
+def test_a_peer_that_says_nothing_is_given_up_in_time(api: Api, authority: Authority) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        options = {"socket_connection_setup_timeout_ms": 300, "socket_connection_setup_timeout_max_ms": 300}
+        security = {"security_protocol": "SSL", "ssl_ca_location": authority.ca}
+        with api.admin(f"127.0.0.1:{port}", **security, **options) as admin:
+            begin = time.monotonic()
+            with pytest.raises(errors.UnreachableError, match=r"TLS handshake was not done within \d+ ms"):
+                api(admin.list_topics(timeout=1.5))
+            assert time.monotonic() - begin < PATIENCE
+
+
+def test_settings_of_tls_never_show_secrets(api: Api, authority: Authority, tmp_path: Path) -> None:
+    me = authority.issue("me")
+    secret = "a-secret-that-nobody-may-see"
+    key = tmp_path / "key.pem"
+    key.write_text("-----BEGIN PRIVATE KEY-----\n" + secret)
+    for options in (
+        {"ssl_key_pem": secret, "ssl_certificate_location": me.pem},
+        {"ssl_key_password": secret, "ssl_certificate_location": me.pem, "ssl_key_location": me.encrypted_key},
+        {"ssl_keystore_location": me.p12, "ssl_keystore_password": secret},
+        {"ssl_truststore_location": me.p12, "ssl_truststore_password": secret},
+        {"ssl_certificate_location": me.pem, "ssl_key_location": str(key)},
+        {"ssl_key_password": secret.encode()},
+        {"ssl_key_pasword": secret},
+    ):
+        with pytest.raises((errors.ConfigError, TypeError)) as caught:
+            api.module.Consumer("127.0.0.1:1", security_protocol="SSL", **options)
+        assert secret not in str(caught.value)
+        assert secret not in repr(vars(caught.value))
+    security = {"security_protocol": "SSL", "ssl_ca_location": authority.ca, "ssl_key_password": secret}
+    with api.admin("127.0.0.1:1", **security) as admin:
+        assert secret not in f"{admin!r} {admin} {getattr(admin, '__dict__', '')}"
