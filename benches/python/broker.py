@@ -29,14 +29,17 @@ class Broker:
     """A running broker.
 
     Attributes:
-        bootstrap: host:port.
+        bootstrap: host:port, for what is not measured.
         pid: Its process.
+        measured: host:port for what is measured.
+        ca: The file of the authority that its TLS listener is to be trusted by; empty if that is not what is measured.
     """
 
-    def __init__(self, bootstrap: str, pid: int) -> None:
+    def __init__(self, bootstrap: str, pid: int, measured: str = "", ca: str = "") -> None:
         from confluent_kafka.admin import AdminClient
 
         self.bootstrap, self.pid = bootstrap, pid
+        self.measured, self.ca = measured or bootstrap, ca
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def create(self, topic: str, partitions: int) -> str:
@@ -107,15 +110,19 @@ class Broker:
 
 
 @contextlib.contextmanager
-def real_broker() -> Iterator[Broker]:
+def real_broker(*, tls: bool = False) -> Iterator[Broker]:
     """Kafka with its defaults, but that it frees deleted topics' space at once, and lets a group begin at once."""
     port = next(p for p in range(FIRST_PORT, 32000, 100) if not any(listens(p + i) for i in range(100)))
     with tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
         quick = {"log.segment.delete.delay.ms": "100", "group.initial.rebalance.delay.ms": "0"}
-        cluster = Cluster.start(folder, version=KAFKA, port=port, config=quick, heap="1g")
+        cluster = Cluster.start(folder, version=KAFKA, port=port, config=quick, heap="1g", tls=tls)
         try:
             [process] = [p for p in cluster.st["processes"].values() if p]
-            yield Broker(cluster.st["bootstrap"]["PLAINTEXT"], process["pid"])
+            at = cluster.st["bootstrap"]
+            if tls:
+                yield Broker(at["PLAINTEXT"], process["pid"], at["SSL"], str(cluster.st["tls"]["ca"]))
+            else:
+                yield Broker(at["PLAINTEXT"], process["pid"])
         finally:
             cluster.stop(grace=2.0)
 

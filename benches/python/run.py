@@ -34,7 +34,7 @@ import report  # noqa: E402
 from broker import KAFKA, Broker, embedded_broker, real_broker  # noqa: E402
 from clients import krafka  # noqa: E402
 from measurement import Job  # noqa: E402
-from scenarios import GOALS, SCALING, SCENARIOS, Scenario, Way  # noqa: E402
+from scenarios import GOALS, SCALING, SCENARIOS, TLS_GOALS, TLS_SCENARIOS, Scenario, Way  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 MEASUREMENT_TIMEOUT = 90.0
@@ -50,6 +50,7 @@ approximate times, with 5 repeats on 2 cores:
   latency                        2.5 minutes
   codec                          5 minutes
   scaling                        15 minutes; only when asked for: --only scaling
+  --tls                          8 minutes
   --other ../before              15 minutes for all of our ways; consume-100B 1.5
 
 old against new:
@@ -128,19 +129,28 @@ class Bench:
             self._filled.append(topic)
         return topic
 
+    def _security(self, way: Way) -> dict[str, str]:
+        """What a client needs for TLS, by the names that it has for that."""
+        if not self._broker.ca:
+            return {}
+        if way.client == "confluent-kafka":
+            return {"security.protocol": "SSL", "ssl.ca.location": self._broker.ca}
+        ca = "ssl_cafile" if way.client == "aiokafka" else "ssl_ca_location"
+        return {"security_protocol": "SSL", ca: self._broker.ca}
+
     def _records(self, scenario: Scenario) -> int:
         return scenario.records // self._shrink
 
     def _work(self, scenario: Scenario, way: Way, topic: str) -> report.Measured:
         job = Job(
-            self._broker.bootstrap,
+            self._broker.measured,
             topic,
             scenario.partitions,
             self._records(scenario),
             scenario.size,
             scenario.budget / self._shrink,
             scenario.codec,
-            dict(way.properties),
+            {**dict(way.properties), **self._security(way)},
         )
         order = {"way": way.function, "cores": scenario.cores[0], "job": dataclasses.asdict(job)}
         environment = {**os.environ, "PYTHONPATH": way.python_path} if way.python_path else None
@@ -247,6 +257,7 @@ def main() -> None:
         metavar="CHECKOUT",
         help="measure ottla of another built checkout in turn with this one, and print a table of the ratios",
     )
+    parser.add_argument("--tls", action="store_true", help="over TLS 1.3, with the scenarios and goals of that")
     parser.add_argument("--broker", choices=["real", "embedded"], help="default: real, if Java and Maven are installed")
     parser.add_argument(
         "--quick", action="store_true", help="one short repeat, to check that all runs; not for figures"
@@ -256,9 +267,11 @@ def main() -> None:
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # and the broker with it
     words = args.only.split()
-    of_clients_alone = args.clients or args.other
+    of_clients_alone = args.clients or args.other or args.tls
+    if args.tls and args.broker == "embedded":
+        parser.error("--tls is measured on real Kafka")
     rows = [] if of_clients_alone else [r for r in codec.ROWS if all(w in f"codec {r}" for w in words)]
-    known = SCALING if "scaling" in words else SCENARIOS
+    known = SCALING if "scaling" in words else TLS_SCENARIOS if args.tls else SCENARIOS
     clients = [c for c in re.split(r",(?! )", args.clients) if c]
     scenarios = chosen(known, words, clients, args.other)
     if not rows and not scenarios:
@@ -286,23 +299,23 @@ def run_codecs(rows: list[str], args: argparse.Namespace) -> None:
 def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
     """The clients on a broker: JSON, tables and plots."""
     can_be_real = bool(shutil.which("java") and shutil.which("mvn"))
-    kind = args.broker or ("real" if can_be_real else "embedded")
+    kind = args.broker or ("real" if can_be_real or args.tls else "embedded")
     repeats = 1 if args.quick else args.repeats or (3 if scenarios[0].point else 5)
     if any(w.client == "krafka" for s in scenarios for w in s.ways):
         krafka.build()
 
-    about = environment(f"Apache Kafka {KAFKA}" if kind == "real" else "embedded")
+    about = environment(f"Apache Kafka {KAFKA}{', TLS' * args.tls}" if kind == "real" else "embedded")
     if args.other:
         about["other"] = says("git", "describe", "--always", "--dirty", folder=args.other)
-    with real_broker() if kind == "real" else embedded_broker() as broker:
+    with real_broker(tls=args.tls) if kind == "real" else embedded_broker() as broker:
         rows = Bench(broker, 10 if args.quick else 1).run(scenarios, repeats)
 
     failed, rows = [r for r in rows if r.failure], [r for r in rows if not r.failure]
-    reached = report.results(GOALS, rows)
+    reached = report.results(TLS_GOALS if args.tls else GOALS, rows)
     tables = report.text(about, rows)
     goals = report.goals_text(reached)
     compared = report.comparison(rows)
-    name = "scaling" if scenarios[0].point else "clients"
+    name = "scaling" if scenarios[0].point else "tls" if args.tls else "clients"
     measurements = [
         {
             "scenario": r.scenario.name,
@@ -317,7 +330,7 @@ def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
     (args.out / f"{name}.json").write_text(json.dumps(data, indent=1))
     (args.out / f"{name}.txt").write_text(f"{tables}\n")
     if reached:
-        (args.out / "goals.md").write_text(f"{goals}\n")
+        (args.out / ("goals-tls.md" if args.tls else "goals.md")).write_text(f"{goals}\n")
     print(tables)
     if reached:
         print(f"\n{goals}\n\n{sum(r.met for r in reached)} of {len(reached)} goals met")

@@ -148,6 +148,18 @@ PRODUCERS = (
 )
 
 NO_LINGER: Properties = (("linger.ms", 0),)
+# A new client until it has its first record. librdkafka asks for the topic, and again for its offset.
+FIRST = Scenario(
+    "latency-first",
+    "latency",
+    100,
+    50,
+    (
+        ours("new client to first record", "latency_first"),
+        Way("confluent-kafka", "new client to first record", "confluent.latency_first"),
+        Way("aiokafka", "new client to first record", "aiokafka.latency_first"),
+    ),
+)
 SCENARIOS = (
     Scenario("consume-100B", "consume", 100, 5_000_000, CONSUMERS),
     Scenario("consume-1KB", "consume", 1_000, 1_000_000, CONSUMERS),
@@ -214,6 +226,7 @@ SCENARIOS = (
             Way("socket", "produce", "sockets.latency_produce", role="limit"),
         ),
     ),
+    FIRST,
     Scenario(
         "latency-end-to-end",
         "latency",
@@ -318,6 +331,39 @@ def _goals() -> list[Goal]:
 
 
 GOALS = _goals()
+
+
+# Both sides check each batch's checksum, which librdkafka does not do by default.
+CONSUME_CHECKED = Way(
+    "confluent-kafka", "consume, tuned, checksums", "confluent.consume", (*RDKAFKA_FETCH, ("check.crcs", 1))
+)
+TLS_SCENARIOS = (
+    *(
+        Scenario(name, "consume", size, records, (COLUMNS, CONSUME_CHECKED))
+        for name, size, records in (("consume-100B", 100, 5_000_000), ("consume-1KB", 1_000, 1_000_000))
+    ),
+    Scenario(
+        "produce-100B",
+        "produce",
+        100,
+        5_000_000,
+        (SEND_MANY, SEND_ARROW, PRODUCE_TUNED, PRODUCE_BATCH, PRODUCE_BATCH_TUNED),
+    ),
+    FIRST,
+)
+TLS_GOALS = [
+    _rate("consume-100B", "columns", CONSUME_CHECKED, 4, "4 x confluent tuned, with checksums"),
+    _cpu("consume-100B", "columns", CONSUME_CHECKED),
+    *(
+        _rate("produce-100B", "send_many", way, 4, f"4 x {way.label}")
+        for way in (PRODUCE_TUNED, PRODUCE_BATCH, PRODUCE_BATCH_TUNED)
+    ),
+    _cpu("produce-100B", "send_many", PRODUCE_BATCH_TUNED),
+    *(
+        Goal("latency-first", f"p50 at most {way.client}'s", "p50", FIRST.ways[0].label, way.name, 1)
+        for way in FIRST.ways[1:]
+    ),
+]
 
 
 def _scaling() -> list[Scenario]:

@@ -120,3 +120,30 @@ def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
     asyncio.run(run())
     return job.records, job.records * job.size
+
+
+def latency_first(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """From making a client until it has a record."""
+    from aiokafka import AIOKafkaConsumer, TopicPartition
+    from aiokafka.helpers import create_ssl_context
+
+    properties = dict(job.properties)
+    ca = properties.pop("ssl_cafile", None)
+
+    async def run() -> None:
+        watch.start()
+        for _ in range(job.records):
+            begin = time.perf_counter()
+            if ca:
+                properties["ssl_context"] = create_ssl_context(cafile=ca)
+            consumer = AIOKafkaConsumer(bootstrap_servers=job.bootstrap, **properties)
+            await consumer.start()
+            consumer.assign([TopicPartition(job.topic, 0)])
+            await consumer.seek_to_beginning(TopicPartition(job.topic, 0))
+            await consumer.getone()
+            watch.laps.append(time.perf_counter() - begin)
+            await consumer.stop()
+        watch.stop()
+
+    asyncio.run(run())
+    return job.records, job.records * job.size

@@ -133,6 +133,23 @@ def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     return job.records, job.records * job.size
 
 
+def latency_first(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """From making a client until it has a message."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    watch.start()
+    for _ in range(job.records):
+        begin = time.perf_counter()
+        consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": "bench", **job.properties})
+        consumer.assign([TopicPartition(job.topic, 0, 0)])
+        while (message := consumer.poll(10)) is None or message.error():
+            pass
+        watch.laps.append(time.perf_counter() - begin)
+        consumer.close()
+    watch.stop()
+    return job.records, job.records * job.size
+
+
 def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """From `produce` until a consumer in this process has the message."""
     from confluent_kafka import Consumer, Producer, TopicPartition

@@ -214,6 +214,22 @@ def async_latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     return job.records, job.records * job.size
 
 
+def latency_first(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """From making a client until it has a record."""
+    import ottla
+
+    watch.start()
+    for _ in range(job.records):
+        begin = time.perf_counter()
+        with ottla.Consumer(job.bootstrap, **job.properties) as consumer:
+            consumer.assign([ottla.TopicPartition(job.topic, 0, 0)])
+            while not len(consumer.poll(10)):
+                pass
+            watch.laps.append(time.perf_counter() - begin)
+    watch.stop()
+    return job.records, job.records * job.size
+
+
 def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """From `send` until a consumer in this process has the record."""
     import ottla
