@@ -2,15 +2,20 @@
 PYTHON    ?= python3
 # How long `make fuzz` runs each target.
 SECONDS   ?= 20
+# How many seeds `make simulate` runs, and the first of them.
+SEEDS     ?= 20000
+FIRST     ?= 0
 # host:port of a real Kafka for `make demo`; without it the demo starts the embedded broker.
 BOOTSTRAP ?=
+# The releases of `make brokers`; without it, all.
+RELEASES  ?=
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates schemas -type f -not -name '*.md')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test wheel fuzz bench lint
+.PHONY: help setup demo test wheel fuzz simulate brokers bench lint
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -28,6 +33,12 @@ wheel: .venv/python.stamp  ## build the wheel that `pip install` takes, into tar
 
 fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each target; what is found becomes a test
 	scripts/fuzz.sh $(SECONDS)
+
+simulate:  ## run clients and brokers as one program under simulated time, SEEDS=20000 from FIRST=0 on; a failure prints its trace
+	cargo run --release --locked -p ottla-sim --bin simulate -- $(SEEDS) $(FIRST)
+
+brokers: .venv/dev.stamp  ## use real Kafka of each generation, 0.8.2 to 4.4, and print the table of tests/brokers/RELEASES.md
+	.venv/bin/python -m tests.brokers.releases $(RELEASES)
 
 bench: .venv/dev.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, scaling: what holds the word)
 	.venv/bin/python benches/python/run.py $(if $(ONLY),--only $(ONLY))

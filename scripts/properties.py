@@ -18,11 +18,23 @@ HEAD = '''"""The properties of each client, as keywords. Written by scripts/prop
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
 """What a property may be set to; None leaves it to its default."""
 '''
+
+
+# The one property that is no text: it is not in the table.
+_TOKEN = (
+    "    sasl_token: Callable[[], Any] | None",
+    '    """A function, or a coroutine function, that returns a token for OAUTHBEARER, or a tuple of a token, the',
+    "    seconds for which it is valid and a dict of extensions. For AWS_MSK_IAM: (access_key, secret_key, token).",
+    '    """',
+)
 
 
 def text() -> str:
@@ -39,7 +51,7 @@ def _dictionary(role: str, rows: list[Property]) -> str:
             default = "" if row["default"] is None else f" Default: {row['default']}."
             lines.append(f"    {row['name'].replace('.', '_')}: {_type(row)} | None")
             lines.append(_wrapped(f'"""{row["doc"]}{default}"""'))
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_TOKEN]) + "\n"
 
 
 def _wrapped(text: str) -> str:
@@ -51,7 +63,7 @@ def _type(row: Property) -> str:
         words = [repr(word).replace("'", '"') for word in row["choices"]]
         numbers = [word for word in row["choices"] if word.lstrip("-").isdecimal()]
         return f"Literal[{', '.join(words + numbers)}]"
-    return {"bool": "bool", "int": "int", "text": "str"}[row["kind"]]
+    return {"bool": "bool", "int": "int", "text": "str", "secret": "str"}[row["kind"]]
 
 
 if __name__ == "__main__":

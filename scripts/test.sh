@@ -16,7 +16,9 @@ lane() {
 
 # The extension module links against the interpreter that loads it; pytest is its test.
 lane lint scripts/lint.sh
-lane rust cargo test --workspace --exclude ottla-python --locked --quiet
+lane rust cargo test --workspace --exclude ottla-python --exclude ottla-sim --locked --quiet
+# Optimised: it runs clients and brokers for many simulated hours.
+lane simulation cargo test --release --locked -p ottla-sim --quiet
 # As it ships: every line of Kafka's classes, with the table of what was counted.
 lane corpus cargo test --release --locked -p ottla-protocol --test messages --test refusals -- --nocapture
 
