@@ -29,7 +29,7 @@ use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, Fetched, Kind, NoHeaders, Producer, Role, Row,
     Start,
 };
-use ottla_columnar::{FetchedPartition, Memory};
+use ottla_columnar::{Columns, FetchedPartition, Memory};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
@@ -46,16 +46,16 @@ const MOST_LEFT: usize = 96 << 20;
 const CALL: Duration = Duration::from_millis(600);
 const DELIVERY: Duration = Duration::from_millis(900);
 
-/// Decodes as Python's consumer does, and keeps only where the records were.
-struct Columns(Memory);
+/// Decodes as Python's consumer does.
+struct Decoder(Memory);
 
 #[derive(Debug)]
-struct Span(i64, i64);
+struct Rows(Columns);
 
-impl Decode for Columns {
-    type Chunk = Span;
+impl Decode for Decoder {
+    type Chunk = Rows;
 
-    fn decode(&self, fetched: &Fetched) -> Result<Span, Error> {
+    fn decode(&self, fetched: &Fetched) -> Result<Rows, Error> {
         let source = FetchedPartition {
             topic: Arc::clone(&fetched.topic),
             partition: fetched.partition,
@@ -65,34 +65,30 @@ impl Decode for Columns {
             check_crcs: fetched.fetch_offset % 2 == 0,
             decompress_limit: 1 << 20,
         };
-        match ottla_columnar::decode(fetched.records.clone(), &source, &self.0) {
-            Ok(_) => Ok(Span(fetched.fetch_offset, fetched.next_offset)),
-            Err(error) => Err(fetched.corrupt(error)),
-        }
+        ottla_columnar::decode(fetched.records.clone(), &source, &self.0)
+            .map(Rows)
+            .map_err(|error| fetched.corrupt(error))
     }
 }
 
-impl Chunk for Span {
+impl Chunk for Rows {
     fn len(&self) -> usize {
-        usize::try_from(self.1.saturating_sub(self.0)).unwrap_or(0)
+        self.0.len()
     }
-    fn split_to(&mut self, length: usize) -> Span {
-        let head = self.slice(0, length);
-        self.0 = head.1;
-        head
+    fn split_to(&mut self, length: usize) -> Rows {
+        Rows(self.0.split_to(length))
     }
-    fn slice(&self, start: usize, length: usize) -> Span {
-        let start = self.offset(start);
-        Span(start, start.saturating_add(i64::try_from(length).unwrap()))
+    fn slice(&self, start: usize, length: usize) -> Rows {
+        Rows(self.0.slice(start, length))
     }
     fn offset(&self, row: usize) -> i64 {
-        self.0.saturating_add(i64::try_from(row).unwrap())
+        self.0.offset(row)
     }
     fn next_offset(&self) -> i64 {
-        self.1
+        self.0.next_offset()
     }
     fn bytes(&self) -> usize {
-        0
+        self.0.bytes()
     }
 }
 
@@ -189,7 +185,7 @@ async fn produce(bootstrap: &str, seed: u64) {
 }
 
 async fn consume(bootstrap: &str, seed: u64) {
-    let decode = Columns(Memory::new(1 << 20, Vec::with_capacity));
+    let decode = Decoder(Memory::new(1 << 20, Vec::with_capacity));
     let runtime = Handle::current();
     let consumer = Consumer::new(
         settings(Role::Consumer, bootstrap, seed),
