@@ -1,10 +1,14 @@
 //! Brokers that do not tell their versions: what they were found to be, and how they are asked.
 //!
 //! ```text
-//!            asked, and no answer                    probed                       new connections go by it
-//!   unknown ─────────────────────▶ Suspected ─────────────────────▶ Found ──────▶ until it is too old to be true: Suspected
-//!                                      └── it is no old broker ──▶ Doubted: asked again
+//!            asked, and no answer           probed             probed again, the same           new connections go by it
+//!   unknown ─────────────────────▶ Suspected ──────▶ Likely ─────────────────────────▶ Found ──▶ until it is too old to be true:
+//!                                      │               │                                         Suspected
+//!                                      └───────────────┴── it is no old broker ──▶ Doubted: asked again
 //! ```
+//!
+//! One proof is not enough: a newer broker that is about to stop, or whose network is cut twice, looks like an old one, and
+//! would be used without idempotence for a long time. Where another broker is known to be of the same era, one is.
 //!
 //! What tells the age of a broker is in `connection`; this remembers it by address, for all connections to it.
 
@@ -23,6 +27,8 @@ use crate::release::{Approach, Era, Fallback};
 enum Finding {
     /// It ended a connection as old brokers do, and others.
     Suspected,
+    /// A probe showed this era, once.
+    Likely(Era),
     /// It is of this era, as far as is known until then.
     Found(Era, Instant),
     /// A probe showed no old broker.
@@ -49,17 +55,22 @@ impl Eras {
         match self.0.get(address) {
             Some(Finding::Found(era, until)) if *until > now => Approach::Assume(*era),
             Some(Finding::Found(..)) if old || has_sasl => Approach::Ask,
-            Some(Finding::Found(..) | Finding::Suspected) => Approach::Probe,
+            Some(Finding::Found(..) | Finding::Suspected | Finding::Likely(_)) => Approach::Probe,
             // Where one broker is old, others are as well, and a probe is quicker than silence.
-            None if !old && self.any_found() => Approach::Probe,
+            None if !old && self.any_found(|_| true) => Approach::Probe,
             None if config.broker_version_fallback == Fallback::Probe => Approach::AskBriefly,
             Some(Finding::Doubted) | None => Approach::Ask,
         }
     }
 
-    fn any_found(&self) -> bool {
+    fn any_found(&self, wanted: impl Fn(Era) -> bool) -> bool {
         let mut findings = self.0.values();
-        findings.any(|finding| matches!(finding, Finding::Found(..)))
+        findings.any(|finding| matches!(finding, Finding::Found(era, _) if wanted(*era)))
+    }
+
+    /// Whether a probe that shows this era is believed.
+    fn is_believed(&self, address: &str, era: Era) -> bool {
+        self.0.get(address) == Some(&Finding::Likely(era)) || self.any_found(|found| found == era)
     }
 
     /// A broker that was suspected took the authentication of 0.9, and is used as one.
@@ -83,7 +94,13 @@ impl Eras {
         cause: &Error,
     ) -> bool {
         let (era, reason) = match (cause.evidence(), context.config.broker_version_fallback) {
-            (Some(Evidence::Proven(era)), _) => (era, reason(era)),
+            (Some(Evidence::Proven(era)), _) if self.is_believed(address, era) => {
+                (era, reason(era))
+            }
+            (Some(Evidence::Proven(era)), _) => {
+                self.0.insert(address.to_owned(), Finding::Likely(era));
+                return true;
+            }
             (Some(Evidence::Suspect), Fallback::Old(era)) => {
                 (era, "broker.version.fallback says so")
             }
@@ -96,8 +113,9 @@ impl Eras {
                 return false;
             }
             (Some(Evidence::Suspect), Fallback::Never) | (None, _) => {
-                let finding = self.0.get_mut(address);
-                if let Some(finding) = finding.filter(|known| **known == Finding::Suspected) {
+                if let Some(finding @ (Finding::Suspected | Finding::Likely(_))) =
+                    self.0.get_mut(address)
+                {
                     *finding = Finding::Doubted;
                 }
                 return false;
