@@ -36,8 +36,8 @@ class _Listener:
 
     def look(self) -> None:
         """Follow the levels of the loggers, which anybody may change at any time."""
-        levels = [level for level in _LEVELS if any(logger.isEnabledFor(level) for logger in _LOGGERS)]
-        self.queue.listen(levels[0] if levels else logging.WARNING)
+        wanted = (level for level in _LEVELS if any(logger.isEnabledFor(level) for logger in _LOGGERS))
+        self.queue.listen(next(wanted, logging.WARNING))
 
     def drain(self) -> None:
         if not self._logging.acquire(timeout=_PATIENCE):
@@ -53,7 +53,6 @@ class _Listener:
                 )
         finally:
             self._logging.release()
-        self.look()
 
     def _run(self) -> None:
         selector = selectors.DefaultSelector()
@@ -62,6 +61,7 @@ class _Listener:
             selector.select()
             try:
                 self.drain()
+                self.look()
             except BaseException:  # noqa: BLE001 such as a sys.exit() in a handler, which must not end the thread
                 sys.excepthook(*sys.exc_info())
 

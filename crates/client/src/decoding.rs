@@ -7,7 +7,8 @@
 //! Records that are not compressed stay with the thread that polls: they take no longer to decode than to move to another core.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::thread::available_parallelism;
 
 use ottla_engine::Error;
 use ottla_engine::consumer::{Generation, Taken};
@@ -124,8 +125,10 @@ impl<C> Line<C> {
 
 impl<D: Decode> Decoding<D> {
     pub(crate) fn new(decoder: D) -> Arc<Decoding<D>> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self::with_helpers(cores.min(MOST_THREADS) - 1, decoder)
+        // The system reads files to find out, which takes longer than all else that makes a client.
+        static CORES: LazyLock<usize> =
+            LazyLock::new(|| available_parallelism().map_or(1, usize::from));
+        Self::with_helpers((*CORES).min(MOST_THREADS) - 1, decoder)
     }
 
     fn with_helpers(most_helpers: usize, decoder: D) -> Arc<Decoding<D>> {

@@ -273,7 +273,7 @@ impl Meters {
     pub(crate) fn answered(&mut self, now: Instant, answered: &Answered) {
         let at = self.at(now);
         let (sent, received) = answered.sizes;
-        self.written(now, answered.node, sent);
+        self.network.sent.record(&at, sent as f64);
         self.network.received.record(&at, received as f64);
         let took = millis(answered.took);
         match answered.api {
@@ -282,6 +282,7 @@ impl Meters {
             _ => {}
         }
         let node = self.nodes.entry(answered.node).or_default();
+        node.sent.record(&at, sent as f64);
         node.received.record(&at, received as f64);
         node.latency.record(&at, took);
     }

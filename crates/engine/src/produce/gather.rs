@@ -36,7 +36,11 @@ impl<T: Clone> Accumulator<T> {
         }
         match self.version(cluster, link, &chosen) {
             Ok(version) => {
-                let chosen = self.without_headers(cluster, link, chosen);
+                let chosen = if version < BATCHES {
+                    self.without_headers(cluster, link, chosen)
+                } else {
+                    chosen
+                };
                 (!chosen.is_empty()).then(|| self.parcel(cluster, link, version, &chosen))
             }
             Err(error) => {

@@ -82,7 +82,8 @@ impl Batch {
     /// # Errors
     /// [`RecordsError::Crc`] if the bytes changed after they were written.
     pub fn verify_crc(&self) -> Result<(), RecordsError> {
-        let computed = crc32c::crc32c(self.bytes.get(BatchHeader::CRC_FROM..).unwrap_or_default());
+        let computed =
+            super::crc::crc32c(self.bytes.get(BatchHeader::CRC_FROM..).unwrap_or_default());
         let BatchHeader {
             base_offset,
             crc: expected,

@@ -152,7 +152,7 @@ impl BatchHeader {
         };
         self.length = i32::try_from(size.saturating_sub(Self::PREFIX)).map_err(|_| too_large)?;
         self.write_to(batch)?;
-        self.crc = crc32c::crc32c(batch.get(Self::CRC_FROM..).unwrap_or_default());
+        self.crc = super::crc::crc32c(batch.get(Self::CRC_FROM..).unwrap_or_default());
         self.write_to(batch)
     }
 

@@ -10,6 +10,7 @@
 mod aborted;
 mod batch;
 mod builder;
+mod crc;
 mod downgrade;
 mod entry;
 mod error;

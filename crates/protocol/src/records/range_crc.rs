@@ -16,7 +16,7 @@ pub(super) struct Checksum {
 /// CRC-32C, of record batches.
 pub(super) const CRC_32C: Checksum = Checksum {
     polynomial: 0x82f6_3b78,
-    crc: crc32c::crc32c,
+    crc: super::crc::crc32c,
 };
 
 /// CRC-32, of messages.
