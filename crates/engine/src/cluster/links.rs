@@ -204,6 +204,8 @@ pub(super) struct Links {
     last_up: Option<(String, Versions)>,
     /// When to look for idle connections next.
     idle_at: Option<Instant>,
+    /// When the first pause ends that a broker asked for, or earlier.
+    pause_ends: Option<Instant>,
     advertised: Advertised,
     cluster_id: Option<Arc<str>>,
     /// A broker of the cluster can tell whether a connection is meant for it (ApiVersions 5).

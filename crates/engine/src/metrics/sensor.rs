@@ -5,9 +5,10 @@
 //!                                   oldest       newest ▲ now
 //! ```
 //!
-//! A value goes into the newest sample. When that one is as old as a sample may get, the oldest is used again. So a rate, an
+//! A value goes into the newest sample. When that one is as old as a sample may get, the oldest is dropped and a new one begins. So a rate, an
 //! average or a maximum covers at least all full samples but one, as those of Kafka's own clients do.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How long values count in statistics, and in how many steps they leave.
@@ -43,13 +44,14 @@ struct Sample {
     max: f64,
 }
 
-/// One measured quantity.
+/// One measured quantity. What a value changes stands together: many are recorded for each request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sensor {
     count: u64,
     sum: f64,
-    samples: Vec<Sample>,
-    newest: usize,
+    newest: Option<Sample>,
+    /// Those before it, oldest first.
+    older: VecDeque<Sample>,
 }
 
 impl Sensor {
@@ -59,15 +61,14 @@ impl Sensor {
         RECORDED.with(|recorded| recorded.set(recorded.get() + 1));
         self.count += 1;
         self.sum += value;
-        let newest = self.samples.get_mut(self.newest);
-        match newest.filter(|sample| at.now < sample.until) {
-            Some(sample) => {
+        match &mut self.newest {
+            Some(sample) if at.now < sample.until => {
                 sample.count += 1;
                 sample.sum += value;
                 sample.min = sample.min.min(value);
                 sample.max = sample.max.max(value);
             }
-            None => self.begin(at, value),
+            _ => self.begin(at, value),
         }
     }
 
@@ -76,6 +77,7 @@ impl Sensor {
         self.record(at, 1.0);
     }
 
+    #[cold]
     fn begin(&mut self, at: &Reading, value: f64) {
         let sample = Sample {
             since: at.now,
@@ -85,14 +87,9 @@ impl Sensor {
             min: value,
             max: value,
         };
-        if self.samples.len() < at.window.samples.max(1) {
-            self.samples.push(sample);
-            self.newest = self.samples.len() - 1;
-            return;
-        }
-        self.newest = (self.newest + 1) % self.samples.len();
-        if let Some(oldest) = self.samples.get_mut(self.newest) {
-            *oldest = sample;
+        self.older.extend(self.newest.replace(sample));
+        if self.older.len() >= at.window.samples.max(1) {
+            self.older.pop_front();
         }
     }
 
@@ -100,7 +97,7 @@ impl Sensor {
     fn live(&self, at: &Reading) -> impl Iterator<Item = &Sample> {
         let (now, span) = (at.now, at.window.span());
         let live = move |sample: &&Sample| now.saturating_duration_since(sample.since) < span;
-        self.samples.iter().filter(live)
+        self.older.iter().chain(&self.newest).filter(live)
     }
 
     /// How many values there were.
@@ -195,7 +192,7 @@ mod tests {
         for (second, value) in [(0, 4.0), (10, 6.0), (35, 20.0), (70, 2.0)] {
             sensor.record(&reading(begin + second * SECOND), value);
         }
-        // The samples begin at 35 and at 70: the first one has been used again.
+        // The samples begin at 35 and at 70: the first one was dropped.
         let at = reading(begin + 80 * SECOND);
         assert_eq!((sensor.times(), sensor.total()), (4.0, 32.0));
         assert_eq!(

@@ -97,16 +97,26 @@ impl Links {
 
     /// Wakes links whose pause is over.
     pub(in crate::cluster) fn end_pauses(&mut self, now: Instant, context: &mut Context) {
-        let mut over = Vec::new();
+        let Some(at) = self.pause_ends else {
+            return;
+        };
+        if at > now {
+            return context.set_alarm(at);
+        }
+        let (mut over, mut next) = (Vec::new(), None::<Instant>);
         for (id, link) in &mut self.links {
             match link.throttled_until {
                 Some(until) if until <= now => {
                     link.throttled_until = None;
                     over.push(*id);
                 }
-                Some(until) => context.set_alarm(until),
+                Some(until) => next = Some(next.map_or(until, |next| next.min(until))),
                 None => {}
             }
+        }
+        self.pause_ends = next;
+        if let Some(at) = next {
+            context.set_alarm(at);
         }
         for link in over {
             self.wake(link);
@@ -127,6 +137,7 @@ impl Links {
         };
         let until = now + pause.min(LONGEST_THROTTLE);
         entry.throttled_until = Some(entry.throttled_until.map_or(until, |at| at.max(until)));
+        self.pause_ends = Some(self.pause_ends.map_or(until, |at| at.min(until)));
         context.set_alarm(until);
         context.observer.tell(Observed::Throttled {
             broker: entry.address(),
