@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -162,7 +163,7 @@ func pick(topic string) kgo.Partitioner {
 }
 
 func produce(ctx context.Context, bootstrap, topic, codec string) {
-	client := newClient(kgo.SeedBrokers(bootstrap), kgo.DefaultProduceTopic(topic),
+	client := newClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.DefaultProduceTopic(topic),
 		kgo.ProducerBatchCompression(codecs[codec]), kgo.RecordPartitioner(pick(topic)))
 	defer client.Close()
 	in := json.NewDecoder(bufio.NewReader(os.Stdin))
@@ -207,7 +208,7 @@ func poll(ctx context.Context, client *kgo.Client, out *printer) int {
 }
 
 func consume(ctx context.Context, bootstrap, topic string, count int, out *printer) {
-	client := newClient(kgo.SeedBrokers(bootstrap), kgo.ConsumeTopics(topic),
+	client := newClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.ConsumeTopics(topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	defer client.Close()
 	for seen := 0; seen < count; {
@@ -238,7 +239,7 @@ func member(ctx context.Context, bootstrap, topic, group string, out *printer) {
 			out.line(map[string][]int32{"assigned": all})
 		}
 	}
-	client := newClient(kgo.SeedBrokers(bootstrap), kgo.ConsumeTopics(topic), kgo.ConsumerGroup(group),
+	client := newClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.ConsumeTopics(topic), kgo.ConsumerGroup(group),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
 		kgo.OnPartitionsAssigned(change(true)), kgo.OnPartitionsRevoked(change(false)), kgo.OnPartitionsLost(change(false)))
 	polling, stop := context.WithCancel(ctx)
