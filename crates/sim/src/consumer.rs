@@ -146,6 +146,12 @@ impl Consumer {
             Start::Beginning => Origin::Beginning,
             _ => Origin::Anywhere,
         };
+        // What it does not follow any more is forgotten, its pause too.
+        for place in self.assignment() {
+            if !topics.contains(&place.0) {
+                self.note(book, Seen::Left(place));
+            }
+        }
         self.followed = Some((topics.clone(), from));
         self.begun.clear();
         let _ = self.host.work(now, |engine| {

@@ -32,6 +32,9 @@ enum Meaning {
     Renumber,
     /// Its sequence number can no longer be used, and an earlier attempt may have written it.
     Forgotten,
+    /// It is larger than the topic allows now, and an earlier attempt may have written it: in parts it has numbers that the
+    /// broker does not know again.
+    Outgrown,
     /// It can be sent again; `unsure` says that this attempt may have written it.
     Retry { unsure: bool },
     /// It can never be written.
@@ -44,7 +47,10 @@ struct Standing {
     records: u32,
     /// No batch before it is without a fate at the broker.
     first: bool,
+    /// An earlier attempt may have written it.
     maybe_written: bool,
+    /// It has a sequence number, by which the broker knows it again.
+    numbered: bool,
     /// The leader answers when followers have it too.
     awaits_followers: bool,
 }
@@ -53,7 +59,11 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
     match code {
         ErrorCode::NONE | ErrorCode::DUPLICATE_SEQUENCE_NUMBER => Meaning::Delivered,
         ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE if batch.records > 1 => {
-            Meaning::Split
+            if batch.numbered && batch.maybe_written {
+                Meaning::Outgrown
+            } else {
+                Meaning::Split
+            }
         }
         ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE => Meaning::RecordTooLarge,
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if !batch.first => Meaning::Behind,
@@ -230,6 +240,7 @@ impl<T: Clone> Accumulator<T> {
             records: batch.count,
             first,
             maybe_written: batch.maybe_written,
+            numbered: batch.stamp.is_some(),
             awaits_followers: self.config.acks == -1,
         };
         let meaning = meaning(code, standing);
@@ -255,6 +266,13 @@ impl<T: Clone> Accumulator<T> {
             }
             Meaning::Forgotten => {
                 // The fate of the batches behind it that were sent before is unknown too.
+                queue.renumber = Renumber::Unwritten(error.clone());
+                self.fail(cluster, index, id, error);
+            }
+            Meaning::Outgrown => {
+                let text = "the broker's limit for the topic (max.message.bytes) became smaller after an attempt that may \
+                            have written these records";
+                let error = error.wrap(Kind::TooLarge, text);
                 queue.renumber = Renumber::Unwritten(error.clone());
                 self.fail(cluster, index, id, error);
             }

@@ -551,6 +551,39 @@ fn a_batch_too_large_is_halved_and_later_ones_are_smaller() {
     assert!(script.engine.is_flushed(0));
 }
 
+/// In halves it would have numbers that the broker does not know again, and be written twice.
+#[test]
+fn a_batch_that_may_be_written_is_not_halved_when_the_limit_shrinks() {
+    let mut script = established(&[("linger.ms", "5")]);
+    for value in ["a", "b"] {
+        send(&mut script, 0, value);
+    }
+    let asked = one(script.pass(Duration::from_millis(5)));
+    script.cut(asked.link);
+    let again = one(script.pass(Duration::from_secs(1)));
+    assert_eq!(values(std::slice::from_ref(&again)), [["a", "b"]]);
+    reply(&mut script, &again, ErrorCode::MESSAGE_TOO_LARGE, -1);
+    let (_, _, records, fate) = fates(&mut script).remove(0);
+    let error = fate.unwrap_err();
+    assert_eq!(records, 2);
+    assert_eq!(
+        (error.kind(), error.written()),
+        (Kind::TooLarge, Some(Written::Unknown))
+    );
+    assert!(error.message().contains("max.message.bytes"), "{error}");
+    send(&mut script, 0, "c");
+    let rest = one(script.pass(Duration::from_secs(1)));
+    assert_eq!(
+        seen(&rest),
+        [Seen {
+            partition: 0,
+            epoch: 1,
+            sequence: 0,
+            values: vec!["c".into()]
+        }]
+    );
+}
+
 #[test]
 fn a_single_record_too_large_for_the_broker_fails() {
     let mut script = sender(&[]);
