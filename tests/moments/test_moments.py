@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.timeout(90)
-SEEDS = range(16)
+SEEDS = range(12)
 # Each takes a process of its own.
 FEW_SEEDS = range(6)
 A_MOMENT = 0.25
