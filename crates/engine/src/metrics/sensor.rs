@@ -5,8 +5,8 @@
 //!                                   oldest       newest ▲ now
 //! ```
 //!
-//! A value goes into the newest sample. When that one is as old as a sample may get, the oldest is dropped and a new one begins. So a rate, an
-//! average or a maximum covers at least all full samples but one, as those of Kafka's own clients do.
+//! A value goes into the newest sample. When that one is as old as a sample may get, the oldest is dropped and a new one
+//! begins. So a rate, an average or a maximum covers at least all full samples but one, as those of Kafka's own clients do.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

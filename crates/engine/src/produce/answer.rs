@@ -264,17 +264,11 @@ impl<T: Clone> Accumulator<T> {
                 queue.renumber_all();
                 self.retry(now, cluster, index, id, error, false);
             }
-            Meaning::Forgotten => {
-                // The fate of the batches behind it that were sent before is unknown too.
-                queue.renumber = Renumber::Unwritten(error.clone());
-                self.fail(cluster, index, id, error);
-            }
+            Meaning::Forgotten => self.give_up_numbers(cluster, index, id, error),
             Meaning::Outgrown => {
                 let text = "the broker's limit for the topic (max.message.bytes) became smaller after an attempt that may \
                             have written these records";
-                let error = error.wrap(Kind::TooLarge, text);
-                queue.renumber = Renumber::Unwritten(error.clone());
-                self.fail(cluster, index, id, error);
+                self.give_up_numbers(cluster, index, id, error.wrap(Kind::TooLarge, text));
             }
             Meaning::Retry { unsure } => {
                 if is_about_leader(code) {
@@ -370,6 +364,15 @@ impl<T: Clone> Accumulator<T> {
             self.fates.failed(&mut cluster.context, &batch, error);
         }
         self.sent_shrank(cluster, index);
+    }
+
+    /// Fails a batch whose sequence number can no longer be used. The fate of the batches behind it that were sent before is
+    /// unknown too.
+    fn give_up_numbers(&mut self, cluster: &mut Cluster, index: usize, id: BatchId, error: Error) {
+        if let Some(queue) = self.queues.get_mut(index) {
+            queue.renumber = Renumber::Unwritten(error.clone());
+        }
+        self.fail(cluster, index, id, error);
     }
 
     /// Makes two batches of one that the broker found too large, and smaller ones from now on.
