@@ -7,14 +7,16 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import ottla
-import ottla.aio
+from tests.integration.peers.base import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
+    import ottla
+    import ottla.aio
     from ottla.testing import Broker
+    from tests.integration.messages import Message
 
 DEADLINE = 20.0
 """Seconds that any wait may take; what is tested takes a fraction of a second."""
@@ -43,7 +45,7 @@ class Fates:
         with self._lock:
             self._told[value] += 1
 
-    def check(self, log: list[ottla.Record], *, heard: bool = True) -> None:
+    def check(self, log: list[Message], *, heard: bool = True) -> None:
         """Hold what was told against the whole log of the topic.
 
         Args:
@@ -70,9 +72,9 @@ class Fates:
 
 def wait_for(happened: Callable[[], bool], what: str) -> None:
     """Wait for it, but not for ever."""
-    end = time.monotonic() + DEADLINE
-    while not happened():
-        assert time.monotonic() < end, f"not within {DEADLINE:g} s: {what}"
+    for _ in until(DEADLINE, what):
+        if happened():
+            return
         time.sleep(0.002)
 
 
@@ -90,17 +92,3 @@ def disturb(broker: Broker, chance: Random) -> None:
         broker.cut("Produce", chance.randint(1, 30), count=count)
     elif what == 4:
         broker.delay("Metadata", chance.random() / 5, count=count)
-
-
-def read_all(bootstrap: str) -> list[ottla.Record]:
-    """The whole log of the topic."""
-    partitions = [ottla.TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)]
-    with ottla.Consumer(bootstrap) as consumer:
-        count = sum(consumer.end_offsets(partitions, DEADLINE).values())
-        consumer.assign(partitions)
-        log: list[ottla.Record] = []
-        while len(log) < count:
-            batch = consumer.poll(DEADLINE)
-            assert len(batch), f"{len(log)} of {count} records came"
-            log += batch
-    return log

@@ -23,10 +23,13 @@ import pytest
 import ottla
 from ottla import aio, errors
 from ottla.testing import Broker
-from tests.moments.fates import DEADLINE, PARTITIONS, QUICK, TOPIC, Fates, disturb, read_all
+from tests.integration.peers.confluent import Confluent
+from tests.moments.fates import DEADLINE, PARTITIONS, QUICK, TOPIC, Fates, disturb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.integration.messages import Message
 
 pytestmark = pytest.mark.timeout(90)
 SEEDS = range(12)
@@ -50,9 +53,10 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-def log_of(broker: Broker) -> list[ottla.Record]:
+def log_of(broker: Broker) -> list[Message]:
+    """The whole log, as a client reads it that is not ours."""
     broker.clear_faults()
-    return read_all(broker.bootstrap_servers)
+    return Confluent().consume_all(broker.bootstrap_servers, TOPIC, PARTITIONS)
 
 
 @seeds(SEEDS)
@@ -254,7 +258,7 @@ def test_ctrl_c(broker: Broker, chance: random.Random, seed: int) -> None:
     assert process.returncode == 0, complaints
     found = json.loads(out)
     assert found["interrupted"]
-    log = {(r.partition, r.offset): r.value.decode() for r in log_of(broker)}
+    log = {(r.partition, r.offset): (r.value or b"").decode() for r in log_of(broker)}
     assert len(set(log.values())) == len(log), "written twice"
     assert set(log.values()) <= set(found["fates"]) | set(found["unheard"])
     for value, (told, place) in found["fates"].items():
