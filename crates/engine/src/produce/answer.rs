@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::ProduceResponse;
 use ottla_protocol::messages::produce_response::PartitionProduceResponse;
-use ottla_protocol::{ErrorCode, Uuid};
-use rustc_hash::FxHashMap;
 
 use crate::cluster::{Cluster, Orphan};
 use crate::error::{Error, Kind};
@@ -108,6 +107,31 @@ fn is_about_leader(code: ErrorCode) -> bool {
     )
 }
 
+/// The batches of a request that its answer has not decided yet, by the index of their queue.
+struct Open(Vec<(usize, Option<BatchId>)>);
+
+impl Open {
+    fn new(batches: &[(usize, BatchId)]) -> Open {
+        let open = batches.iter().map(|(index, id)| (*index, Some(*id)));
+        let mut open: Vec<_> = open.collect();
+        open.sort_unstable_by_key(|(index, _)| *index);
+        Open(open)
+    }
+
+    /// The batch of this queue, once.
+    fn take(&mut self, index: usize) -> Option<(usize, BatchId)> {
+        let at = self.0.binary_search_by_key(&index, |(index, _)| *index);
+        let (_, id) = self.0.get_mut(at.ok()?)?;
+        Some((index, id.take()?))
+    }
+
+    /// The batches that were not taken.
+    fn rest(self) -> impl Iterator<Item = (usize, BatchId)> {
+        let open = self.0.into_iter();
+        open.filter_map(|(index, id)| Some((index, id?)))
+    }
+}
+
 impl<T: Clone> Accumulator<T> {
     /// A request was answered.
     pub(crate) fn handle_answer(
@@ -120,35 +144,37 @@ impl<T: Clone> Accumulator<T> {
         let Some(sent) = self.finish_request(token) else {
             return;
         };
-        let mut open: FxHashMap<usize, BatchId> = sent.batches.iter().copied().collect();
-        let names = self.names_by_id(open.keys());
         let brokers = answer.node_endpoints.iter();
         cluster.meet(
             now,
             brokers.map(|node| (node.node_id, node.host.as_str(), node.port)),
         );
+        let mut open = Open::new(&sent.batches);
         for topic in &answer.responses {
-            let name = match topic.topic_id {
-                Uuid::ZERO => Some(Arc::from(&*topic.name)),
-                id => names
-                    .get(&id)
-                    .or_else(|| cluster.view().name_of(id))
-                    .cloned(),
+            let name = match sent.topic(topic.topic_id) {
+                Some(name) => Arc::clone(name),
+                None => Arc::from(&*topic.name),
             };
-            let Some(name) = name else { continue };
+            let mut partition = (name, 0);
             for row in &topic.partition_responses {
-                let index = self.by_partition.get(&(Arc::clone(&name), row.index));
-                let Some((index, id)) = index.and_then(|index| open.remove_entry(index)) else {
+                partition.1 = row.index;
+                let index = self.by_partition.get(&partition).copied();
+                let Some((index, id)) = index.and_then(|index| open.take(index)) else {
                     continue;
                 };
                 let leader = &row.current_leader;
                 if leader.leader_id >= 0 {
-                    cluster.hint(&name, row.index, leader.leader_id, leader.leader_epoch);
+                    cluster.hint(
+                        &partition.0,
+                        row.index,
+                        leader.leader_id,
+                        leader.leader_epoch,
+                    );
                 }
                 self.decide(now, cluster, &sent, index, id, row);
             }
         }
-        for (index, id) in open {
+        for (index, id) in open.rest() {
             let error =
                 Error::new(Kind::Protocol, "the answer leaves out a partition").calling("Produce");
             self.retry(now, cluster, index, id, error, true);
@@ -201,18 +227,6 @@ impl<T: Clone> Accumulator<T> {
         Some(sent)
     }
 
-    fn names_by_id<'a>(
-        &self,
-        indexes: impl Iterator<Item = &'a usize>,
-    ) -> FxHashMap<Uuid, Arc<str>> {
-        indexes
-            .filter_map(|index| {
-                let name = &self.queues.get(*index)?.topic;
-                Some((self.topics.id(name), Arc::clone(name)))
-            })
-            .collect()
-    }
-
     /// One partition's answer.
     fn decide(
         &mut self,
@@ -233,7 +247,7 @@ impl<T: Clone> Accumulator<T> {
         };
         if let Some(size) = batch.size() {
             let meters = &mut cluster.context.meters;
-            meters.batch_answered(&topic, &size);
+            meters.batch_answered(&topic, size);
         }
         let code = ErrorCode(row.error_code);
         let standing = Standing {

@@ -16,6 +16,9 @@ use crate::produce::request::{Parcel, ParcelTopic, SentRequest};
 /// The first version of Produce that takes zstd (KIP-110).
 const ZSTD: i16 = 7;
 
+/// The first version of Produce whose topics have ids instead of names (KIP-516).
+const IDS: i16 = 13;
+
 impl<T: Clone> Accumulator<T> {
     /// The request to send on `link` now, if there is something to send and its broker may have one more.
     pub(crate) fn next_request(
@@ -27,7 +30,10 @@ impl<T: Clone> Accumulator<T> {
         let (node, Lane::Control) = cluster.node_of(link)? else {
             return None;
         };
-        if self.in_flight_on(link) >= self.config.max_in_flight || !self.is_identified() {
+        if self.listed.is_empty() || !self.is_identified() {
+            return None;
+        }
+        if self.in_flight_on(link) >= self.config.max_in_flight {
             return None;
         }
         let chosen = self.choose(now, cluster, link, node);
@@ -92,7 +98,6 @@ impl<T: Clone> Accumulator<T> {
         node: i32,
     ) -> Vec<usize> {
         let idle = self.in_flight_on(link) == 0;
-        let beside = self.remembers_five(cluster, link);
         let most = self.config.max_request_size;
         let mut chosen = Vec::new();
         let mut bytes = 0;
@@ -103,8 +108,7 @@ impl<T: Clone> Accumulator<T> {
                 break;
             };
             self.listed.push_back(index);
-            let Some(size) = self.size_due(now, cluster, (link, node), (idle, beside), index)
-            else {
+            let Some(size) = self.size_due(now, cluster, (link, node), idle, index) else {
                 continue;
             };
             if bytes > 0 && bytes + size > most {
@@ -125,18 +129,20 @@ impl<T: Clone> Accumulator<T> {
         now: Instant,
         cluster: &mut Cluster,
         (link, node): (LinkId, i32),
-        (idle, beside): (bool, bool),
+        idle: bool,
         index: usize,
     ) -> Option<usize> {
-        let queue = self.queues.get_mut(index)?;
-        if queue.leader != Some(node) || !queue.may_send_on(link, || beside) {
+        let queue = self.queues.get(index)?;
+        let at = queue.due(&self.config, idle)?;
+        let beside = || self.remembers_five(cluster, link);
+        if queue.leader != Some(node) || !queue.may_send_on(link, beside) {
             return None;
         }
-        let at = queue.due(&self.config, idle)?;
         if at > now {
             cluster.set_alarm(at);
             return None;
         }
+        let queue = self.queues.get_mut(index)?;
         if queue.ready.is_empty() {
             queue.close_open();
             if let Some(topic) = self.topics.get_mut(&queue.topic) {
@@ -151,10 +157,9 @@ impl<T: Clone> Accumulator<T> {
     fn version(&self, cluster: &Cluster, link: LinkId, chosen: &[usize]) -> Result<i16, Error> {
         let has_ids = chosen.iter().all(|index| {
             let queue = self.queues.get(*index);
-            queue.is_some_and(|queue| self.topics.id(&queue.topic) != Uuid::ZERO)
+            queue.is_some_and(|queue| queue.topic_id != Uuid::ZERO)
         });
-        // From 13 on topics have ids instead of names.
-        let cap = if has_ids { i16::MAX } else { 12 };
+        let cap = if has_ids { i16::MAX } else { IDS - 1 };
         let version = cluster.version(link, ApiKey::Produce, cap)?;
         if version < ZSTD && self.config.compression == Compression::Zstd {
             return Err(lacks(cluster, link, "compression.type=zstd", "2.1"));
@@ -203,7 +208,7 @@ impl<T: Clone> Accumulator<T> {
                 Some(topic) => topic.partitions.push(part),
                 None => topics.push(ParcelTopic {
                     name: Arc::clone(&queue.topic),
-                    id: self.topics.id(&queue.topic),
+                    id: queue.topic_id,
                     partitions: vec![part],
                 }),
             }
@@ -214,6 +219,7 @@ impl<T: Clone> Accumulator<T> {
             link,
             format,
             batches,
+            topics: ids_of(version, &topics),
         };
         self.requests.insert(token, request);
         *self.in_flight.entry(link).or_insert(0) += 1;
@@ -226,4 +232,17 @@ impl<T: Clone> Accumulator<T> {
             topics,
         }
     }
+}
+
+/// The topics of a request by their ids, if it has ids.
+fn ids_of(version: i16, topics: &[ParcelTopic]) -> Vec<(Uuid, Arc<str>)> {
+    if version < IDS {
+        return Vec::new();
+    }
+    let ids = topics.iter();
+    let mut ids: Vec<_> = ids
+        .map(|topic| (topic.id, Arc::clone(&topic.name)))
+        .collect();
+    ids.sort_unstable_by_key(|(id, _)| *id);
+    ids
 }

@@ -13,7 +13,7 @@ use crate::produce::accumulator::Accumulator;
 
 impl<T: Clone + fmt::Debug + Send> Part for Accumulator<T> {
     fn handle_answer(&mut self, now: Instant, core: &mut Core, reply: Reply) {
-        if let Response::Produce(answer) = &reply.response {
+        if let Response::Produce(answer) = &*reply.response {
             Accumulator::handle_answer(self, now, &mut core.cluster, reply.token, answer);
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ottla_protocol::ApiKey;
+use ottla_protocol::{ApiKey, Uuid};
 
 use crate::cluster::{Cluster, Lane};
 use crate::produce::accumulator::{Accumulator, BATCHES};
@@ -74,10 +74,10 @@ impl<T: Clone> Accumulator<T> {
             let count = known.partitions.len();
             let queues: Vec<_> = (0..)
                 .take(count)
-                .map(|partition| self.follow_leader(cluster, &name, partition))
+                .map(|partition| self.follow_leader(cluster, (&name, id), partition))
                 .collect();
             if !queues.is_empty() {
-                self.topics.found(now, cluster, &name, id, queues, max_idle);
+                self.topics.found(now, cluster, &name, queues, max_idle);
             }
         }
     }
@@ -110,8 +110,13 @@ impl<T: Clone> Accumulator<T> {
         cluster.set_may_create(may_create);
     }
 
-    /// The index of a partition's queue, which now knows who leads.
-    fn follow_leader(&mut self, cluster: &Cluster, name: &Arc<str>, partition: i32) -> usize {
+    /// The index of a partition's queue, which now knows the topic's id and who leads.
+    fn follow_leader(
+        &mut self,
+        cluster: &Cluster,
+        (name, id): (&Arc<str>, Uuid),
+        partition: i32,
+    ) -> usize {
         let index = *self
             .by_partition
             .entry((Arc::clone(name), partition))
@@ -122,6 +127,7 @@ impl<T: Clone> Accumulator<T> {
             });
         if let Some(queue) = self.queues.get_mut(index) {
             let leader = cluster.view().leader(name, partition);
+            queue.topic_id = id;
             queue.leader = leader.map(|(leader, _)| leader);
         }
         index

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ottla_protocol::Uuid;
+
 use crate::cluster::LinkId;
 use crate::config::Config;
 use crate::error::Error;
@@ -28,6 +30,8 @@ pub(super) enum Renumber {
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     pub(super) topic: Arc<str>,
+    /// Zero if the broker does not tell.
+    pub(super) topic_id: Uuid,
     pub(super) partition: i32,
     pub(super) leader: Option<i32>,
     pub(super) open: Option<Open<T>>,
@@ -52,6 +56,7 @@ impl<T> Queue<T> {
     pub(super) fn new(topic: Arc<str>, partition: i32, batch_limit: usize) -> Queue<T> {
         Queue {
             topic,
+            topic_id: Uuid::ZERO,
             partition,
             leader: None,
             open: None,

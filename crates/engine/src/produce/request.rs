@@ -37,6 +37,16 @@ pub(super) struct SentRequest {
     pub(super) link: LinkId,
     pub(super) format: Format,
     pub(super) batches: Vec<(usize, BatchId)>,
+    /// Its topics by their ids, in order of these; none where it has names instead.
+    pub(super) topics: Vec<(Uuid, Arc<str>)>,
+}
+
+impl SentRequest {
+    /// The topic that had this id when the request was made.
+    pub(super) fn topic(&self, id: Uuid) -> Option<&Arc<str>> {
+        let at = self.topics.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.topics.get(at).map(|(_, name)| name)
+    }
 }
 
 impl Unfinished for Parcel {

@@ -17,7 +17,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ottla_protocol::Uuid;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::cluster::Cluster;
@@ -39,8 +38,6 @@ pub(super) struct Topics {
 /// A topic whose partitions are known.
 #[derive(Debug)]
 pub(super) struct KnownTopic {
-    /// Zero if the broker does not tell.
-    id: Uuid,
     pub(super) partitions: Partitions,
     /// When a batch was last opened for it.
     pub(super) used_at: Instant,
@@ -54,11 +51,6 @@ impl Topics {
     #[inline]
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut KnownTopic> {
         self.known.get_mut(name)
-    }
-
-    /// The topic's id; zero if it is not known.
-    pub(super) fn id(&self, name: &str) -> Uuid {
-        self.known.get(name).map_or(Uuid::ZERO, |topic| topic.id)
     }
 
     /// The topic's queues by partition number; none if it is not known.
@@ -113,25 +105,22 @@ impl Topics {
         self.known.keys().chain(new).cloned().collect()
     }
 
-    /// The view has the topic: takes over its id, and its queues by partition number, at least one.
+    /// The view has the topic: takes over its queues by partition number, at least one.
     pub(super) fn found(
         &mut self,
         now: Instant,
         cluster: &mut Cluster,
         name: &Arc<str>,
-        id: Uuid,
         queues: Vec<usize>,
         max_idle: Duration,
     ) {
         self.lost.remove(name);
         if let Some(topic) = self.known.get_mut(name) {
-            topic.id = id;
             topic.partitions.queues = queues;
             return;
         }
         let first = cluster.context.random.below(queues.len());
         let topic = KnownTopic {
-            id,
             partitions: Partitions::new(queues, first),
             used_at: now,
         };

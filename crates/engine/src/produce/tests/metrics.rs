@@ -112,6 +112,7 @@ fn failures_without_any_broker_are_counted_too() {
 /// How often sensors take in values for one batch of so many records.
 fn recorded(records: usize) -> u64 {
     let mut script = established(&[("linger.ms", "5")]);
+    script.engine.metrics(script.now);
     let before = RECORDED.get();
     for _ in 0..records {
         send(&mut script, 0, "v");
@@ -119,6 +120,7 @@ fn recorded(records: usize) -> u64 {
     assert_eq!(RECORDED.get(), before, "an append measures nothing");
     let asked = one(script.pass(Duration::from_millis(5)));
     reply(&mut script, &asked, ErrorCode::NONE, 0);
+    script.engine.metrics(script.now);
     RECORDED.get() - before
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::ProduceResponse;
 use ottla_protocol::messages::produce_response::PartitionProduceResponse;
 use ottla_protocol::messages::produce_response::{LeaderIdAndEpoch, TopicProduceResponse};
 use ottla_protocol::records::batches;
+use ottla_protocol::{ErrorCode, Uuid};
 
 use crate::api::{Request, Response};
 use crate::config::Role;
@@ -115,7 +115,17 @@ fn reply(script: &mut Sender, asked: &Asked, code: ErrorCode, base_offset: i64) 
         .topic_data
         .iter()
         .map(|topic| TopicProduceResponse {
-            topic_id: topic.topic_id,
+            // Answers have ids from version 13 on, and names before.
+            topic_id: if asked.version < 13 {
+                Uuid::ZERO
+            } else {
+                topic.topic_id
+            },
+            name: if asked.version < 13 {
+                topic.name.clone()
+            } else {
+                "".into()
+            },
             partition_responses: topic
                 .partition_data
                 .iter()

@@ -163,3 +163,25 @@ fn a_caller_that_waits_for_a_topic_may_create_it_and_its_absence_is_told() {
     script.pass(Duration::from_secs(5));
     assert!(!asked_for(&mut script).1);
 }
+
+#[test]
+fn a_refusal_by_the_id_of_a_topic_that_was_made_anew_is_no_doubt() {
+    let mut script = sender(&[("delivery.timeout.ms", "120000")]);
+    script.topic_id = Some(1);
+    refreshed(&mut script);
+    send(&mut script, 0, "v");
+    let asked = one(script.pass(Duration::from_millis(5)));
+    assert_eq!(asked.version, 13);
+    script.topic_id = Some(2);
+    assert_eq!(refreshed(&mut script), ["t"]);
+    reply(&mut script, &asked, ErrorCode::UNKNOWN_TOPIC_ID, -1);
+    let again = one(script.pass(Duration::from_secs(1)));
+    let Request::Produce(request) = &again.request else {
+        panic!("not a Produce")
+    };
+    assert_eq!(request.topic_data[0].topic_id, Uuid([2; 16]));
+    // The first attempt was surely not written, so this failure leaves no doubt either.
+    reply(&mut script, &again, ErrorCode::INVALID_RECORD, -1);
+    let (.., result) = fates(&mut script).remove(0);
+    assert_eq!(result.unwrap_err().written(), Some(Written::No));
+}
