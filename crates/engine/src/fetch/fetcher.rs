@@ -307,7 +307,7 @@ impl Fetcher {
         meters.handed_out(now, topic, records, bytes);
         let position = self.assignment.get(topic, partition).ok();
         if let Some(progress) = position.and_then(Position::progress) {
-            meters.moved_to(now, (Arc::clone(topic), partition), progress);
+            meters.moved_to(now, (topic, partition), progress);
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ottla_protocol::ApiKey;
 use rustc_hash::FxHashMap;
 
+use super::notes::{Answered, BatchSize, Note, Notes, Progress};
 use super::sensor::{Reading, Sensor, Window};
 use crate::config::Config;
 
@@ -16,6 +17,7 @@ pub(crate) struct Meters {
     window: Window,
     /// When the step of the engine began that is under way.
     step: Option<Instant>,
+    notes: Notes,
     pub(crate) app: App,
     pub(crate) network: Network,
     pub(crate) nodes: BTreeMap<i32, Node>,
@@ -152,45 +154,6 @@ pub(crate) struct Partition {
     pub(crate) replica: Option<i32>,
 }
 
-/// An answer, as far as it is measured.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Answered {
-    pub(crate) node: i32,
-    pub(crate) api: ApiKey,
-    pub(crate) took: Duration,
-    /// The bytes of the request, and of the answer.
-    pub(crate) sizes: (usize, usize),
-}
-
-/// The size of a batch that was sent, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BatchSize {
-    pub(crate) wire: usize,
-    /// Before compression.
-    pub(crate) plain: usize,
-    pub(crate) largest_record: usize,
-}
-
-/// Where one partition is read, and the log it is read from. A bound of the log is -1 if it is not known.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Progress {
-    pub(crate) next: i64,
-    pub(crate) begin: i64,
-    pub(crate) end: i64,
-    /// The broker that is read instead of the leader.
-    pub(crate) replica: Option<i32>,
-}
-
-impl Progress {
-    fn lag(self) -> Option<i64> {
-        (self.end >= 0).then(|| self.end.saturating_sub(self.next).max(0))
-    }
-
-    fn lead(self) -> Option<i64> {
-        (self.begin >= 0).then(|| self.next.saturating_sub(self.begin).max(0))
-    }
-}
-
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
@@ -203,6 +166,7 @@ impl Meters {
                 samples: config.metrics_num_samples,
             },
             step: None,
+            notes: Notes::default(),
             app: App::default(),
             network: Network::default(),
             nodes: BTreeMap::new(),
@@ -264,74 +228,44 @@ impl Meters {
 
     /// A request was given to a connection to this broker.
     pub(crate) fn asked(&mut self, now: Instant, node: i32) {
-        let at = self.at(now);
-        self.network.requests.count(&at);
-        self.nodes.entry(node).or_default().requests.count(&at);
+        self.note(now, Note::Asked { node });
     }
 
     /// A request was answered.
-    pub(crate) fn answered(&mut self, now: Instant, answered: &Answered) {
-        let at = self.at(now);
-        let (sent, received) = answered.sizes;
-        self.network.sent.record(&at, sent as f64);
-        self.network.received.record(&at, received as f64);
-        let took = millis(answered.took);
-        match answered.api {
-            ApiKey::Produce => self.sending.latency.record(&at, took),
-            ApiKey::Fetch => self.fetching.latency.record(&at, took),
-            _ => {}
-        }
-        let node = self.nodes.entry(answered.node).or_default();
-        node.sent.record(&at, sent as f64);
-        node.received.record(&at, received as f64);
-        node.latency.record(&at, took);
+    pub(crate) fn answered(&mut self, now: Instant, answered: Answered) {
+        self.note(now, Note::Answered(answered));
     }
 
     /// An answer asked for a pause, or for none.
     pub(crate) fn throttled(&mut self, now: Instant, pause: Option<Duration>) {
-        let at = self.at(now);
-        let pause = millis(pause.unwrap_or_default());
-        self.network.throttle.record(&at, pause);
+        let pause = pause.unwrap_or_default();
+        self.note(now, Note::Throttled { pause });
     }
 
     /// A request was written, and needs no answer.
     pub(crate) fn written(&mut self, now: Instant, node: i32, bytes: usize) {
-        let at = self.at(now);
-        self.network.sent.record(&at, bytes as f64);
-        let node = self.nodes.entry(node).or_default();
-        node.sent.record(&at, bytes as f64);
+        self.note(now, Note::Written { node, bytes });
     }
 
-    /// A batch was given to a connection. `queued` is how long it waited for that, if this is its first attempt.
+    /// A batch was given to a connection. `since` is when its first record came, if this is its first attempt.
     pub(crate) fn batch_sent(&mut self, topic: &Arc<str>, records: u32, since: Option<Instant>) {
-        let Some(at) = self.moment() else { return };
-        self.sending.records.record(&at, f64::from(records));
-        if let Some(since) = since {
-            let queued = at.now.saturating_duration_since(since);
-            self.sending.queued.record(&at, millis(queued));
-        }
-        let topic = self.sent_topic(topic);
-        topic.records.record(&at, f64::from(records));
+        let topic = Arc::clone(topic);
+        self.note_step(Note::BatchSent {
+            topic,
+            records,
+            since,
+        });
     }
 
     /// A Produce with so many records was given to a connection.
     pub(crate) fn produce_sent(&mut self, records: u32) {
-        let Some(at) = self.moment() else { return };
-        let sensor = &mut self.sending.records_of_request;
-        sensor.record(&at, f64::from(records));
+        self.note_step(Note::ProduceSent { records });
     }
 
     /// A batch was answered, or needs no answer.
-    pub(crate) fn batch_answered(&mut self, topic: &Arc<str>, batch: &BatchSize) {
-        let Some(at) = self.moment() else { return };
-        let (wire, plain) = (batch.wire as f64, batch.plain as f64);
-        self.sending.batch.record(&at, wire);
-        self.sending.compression.record(&at, wire / plain);
-        let largest = batch.largest_record as f64;
-        self.sending.record_size.record(&at, largest);
-        let topic = self.sent_topic(topic);
-        topic.bytes.record(&at, wire);
-        topic.compression.record(&at, wire / plain);
+    pub(crate) fn batch_answered(&mut self, topic: &Arc<str>, size: BatchSize) {
+        let topic = Arc::clone(topic);
+        self.note_step(Note::BatchAnswered { topic, size });
     }
 
     /// So many records will be sent again.
@@ -360,14 +294,13 @@ impl Meters {
 
     /// A Fetch brought records of these topics, in bytes.
     pub(crate) fn fetched(&mut self, now: Instant, topics: &[(Arc<str>, usize)]) {
-        let at = self.at(now);
-        let all: usize = topics.iter().map(|(_, bytes)| bytes).sum();
-        if all > 0 {
-            self.fetching.size.record(&at, all as f64);
+        let bytes: usize = topics.iter().map(|(_, bytes)| bytes).sum();
+        if bytes > 0 {
+            self.note(now, Note::Fetched { bytes });
         }
         for (topic, bytes) in topics {
-            let topic = self.read_topic(topic);
-            topic.size.record(&at, *bytes as f64);
+            let (topic, bytes) = (Arc::clone(topic), *bytes);
+            self.note(now, Note::TopicFetched { topic, bytes });
         }
     }
 
@@ -379,12 +312,15 @@ impl Meters {
         records: usize,
         bytes: usize,
     ) {
-        let at = self.at(now);
-        self.fetching.records.record(&at, records as f64);
-        self.fetching.bytes.record(&at, bytes as f64);
-        let topic = self.read_topic(topic);
-        topic.records.record(&at, records as f64);
-        topic.bytes.record(&at, bytes as f64);
+        let topic = Arc::clone(topic);
+        self.note(
+            now,
+            Note::HandedOut {
+                topic,
+                records,
+                bytes,
+            },
+        );
     }
 
     /// The meters of a topic that is sent to.
@@ -398,17 +334,21 @@ impl Meters {
     }
 
     /// The position of a partition moved on.
-    pub(crate) fn moved_to(&mut self, now: Instant, partition: (Arc<str>, i32), to: Progress) {
-        let at = self.at(now);
-        let meters = self.partitions.entry(partition).or_default();
-        if let Some(lag) = to.lag() {
-            meters.lag.record(&at, lag as f64);
-            self.fetching.lag.record(&at, lag as f64);
-        }
-        if let Some(lead) = to.lead() {
-            meters.lead.record(&at, lead as f64);
-            self.fetching.lead.record(&at, lead as f64);
-        }
+    pub(crate) fn moved_to(
+        &mut self,
+        now: Instant,
+        (topic, partition): (&Arc<str>, i32),
+        to: Progress,
+    ) {
+        let topic = Arc::clone(topic);
+        self.note(
+            now,
+            Note::Moved {
+                topic,
+                partition,
+                to,
+            },
+        );
     }
 
     /// All assigned partitions whose position is known: the gauges of the others are gone.
@@ -416,6 +356,7 @@ impl Meters {
         &mut self,
         known: impl Iterator<Item = ((Arc<str>, i32), Progress)>,
     ) {
+        self.take_in();
         let mut before = std::mem::take(&mut self.partitions);
         for (partition, progress) in known {
             let mut meters = before.remove(&partition).unwrap_or_default();
@@ -428,26 +369,147 @@ impl Meters {
 
     /// A caller polls.
     pub(crate) fn poll_began(&mut self, now: Instant) {
-        let at = self.at(now);
-        let Polling {
-            between,
-            idle,
-            began,
-            ended,
-        } = &mut self.polling;
-        if let Some(before) = began.replace(now) {
-            let since = now.saturating_duration_since(before);
-            between.record(&at, millis(since));
-            let inside = ended.map_or(since, |end| end.saturating_duration_since(before));
-            if !since.is_zero() {
-                idle.record(&at, inside.as_secs_f64() / since.as_secs_f64());
-            }
+        let ended = self.polling.ended.take();
+        if let Some(before) = self.polling.began.replace(now) {
+            let after = now.saturating_duration_since(before);
+            let inside = ended.map_or(after, |end| end.saturating_duration_since(before));
+            self.note(now, Note::Polled { after, inside });
         }
-        *ended = None;
     }
 
     /// The poll returned.
     pub(crate) fn poll_ended(&mut self, now: Instant) {
         self.polling.ended = Some(now);
+    }
+
+    /// Leaves a note for the sensors.
+    #[inline]
+    fn note(&mut self, now: Instant, note: Note) {
+        if self.notes.add(now, note) {
+            self.take_in();
+        }
+    }
+
+    /// Leaves a note of the step that is under way.
+    #[inline]
+    fn note_step(&mut self, note: Note) {
+        if let Some(now) = self.step {
+            self.note(now, note);
+        }
+    }
+
+    /// Gives all notes to the sensors.
+    #[cold]
+    pub(super) fn take_in(&mut self) {
+        let notes = self.notes.take();
+        for (now, note) in &notes {
+            let at = self.at(*now);
+            self.record(&at, note);
+        }
+        self.notes.reuse(notes);
+    }
+
+    fn record(&mut self, at: &Reading, note: &Note) {
+        match note {
+            Note::Asked { node } => {
+                self.network.requests.count(at);
+                self.node(*node).requests.count(at);
+            }
+            Note::Answered(answered) => self.record_answered(at, answered),
+            Note::Written { node, bytes } => {
+                self.network.sent.record(at, *bytes as f64);
+                self.node(*node).sent.record(at, *bytes as f64);
+            }
+            Note::Throttled { pause } => self.network.throttle.record(at, millis(*pause)),
+            Note::BatchSent {
+                topic,
+                records,
+                since,
+            } => {
+                let records = f64::from(*records);
+                self.sending.records.record(at, records);
+                if let Some(since) = since {
+                    let queued = at.now.saturating_duration_since(*since);
+                    self.sending.queued.record(at, millis(queued));
+                }
+                self.sent_topic(topic).records.record(at, records);
+            }
+            Note::ProduceSent { records } => {
+                let sensor = &mut self.sending.records_of_request;
+                sensor.record(at, f64::from(*records));
+            }
+            Note::BatchAnswered { topic, size } => self.record_batch(at, topic, size),
+            Note::Fetched { bytes } => self.fetching.size.record(at, *bytes as f64),
+            Note::TopicFetched { topic, bytes } => {
+                self.read_topic(topic).size.record(at, *bytes as f64);
+            }
+            Note::HandedOut {
+                topic,
+                records,
+                bytes,
+            } => {
+                let (records, bytes) = (*records as f64, *bytes as f64);
+                self.fetching.records.record(at, records);
+                self.fetching.bytes.record(at, bytes);
+                let topic = self.read_topic(topic);
+                topic.records.record(at, records);
+                topic.bytes.record(at, bytes);
+            }
+            Note::Moved {
+                topic,
+                partition,
+                to,
+            } => self.record_move(at, (Arc::clone(topic), *partition), *to),
+            Note::Polled { after, inside } => {
+                self.polling.between.record(at, millis(*after));
+                if !after.is_zero() {
+                    let part = inside.as_secs_f64() / after.as_secs_f64();
+                    self.polling.idle.record(at, part);
+                }
+            }
+        }
+    }
+
+    fn record_answered(&mut self, at: &Reading, answered: &Answered) {
+        let (sent, received) = answered.sizes;
+        self.network.sent.record(at, sent as f64);
+        self.network.received.record(at, received as f64);
+        let took = millis(answered.took);
+        match answered.api {
+            ApiKey::Produce => self.sending.latency.record(at, took),
+            ApiKey::Fetch => self.fetching.latency.record(at, took),
+            _ => {}
+        }
+        let node = self.node(answered.node);
+        node.sent.record(at, sent as f64);
+        node.received.record(at, received as f64);
+        node.latency.record(at, took);
+    }
+
+    fn record_batch(&mut self, at: &Reading, topic: &Arc<str>, batch: &BatchSize) {
+        let (wire, plain) = (batch.wire as f64, batch.plain as f64);
+        self.sending.batch.record(at, wire);
+        self.sending.compression.record(at, wire / plain);
+        let largest = batch.largest_record as f64;
+        self.sending.record_size.record(at, largest);
+        let topic = self.sent_topic(topic);
+        topic.bytes.record(at, wire);
+        topic.compression.record(at, wire / plain);
+    }
+
+    fn record_move(&mut self, at: &Reading, partition: (Arc<str>, i32), to: Progress) {
+        let meters = self.partitions.entry(partition).or_default();
+        if let Some(lag) = to.lag() {
+            meters.lag.record(at, lag as f64);
+            self.fetching.lag.record(at, lag as f64);
+        }
+        if let Some(lead) = to.lead() {
+            meters.lead.record(at, lead as f64);
+            self.fetching.lead.record(at, lead as f64);
+        }
+    }
+
+    fn node(&mut self, node: i32) -> &mut Node {
+        self.nodes.entry(node).or_default()
     }
 }

@@ -1,10 +1,11 @@
 //! What a client measures of itself, under the names, units and tags of Kafka's own clients.
 //!
 //! ```text
-//!   cluster, produce, fetch ── record ──▶ meters (a sensor for each quantity) ◀── read, by the rows of a table ── whoever asks
+//!   cluster, produce, fetch ──▶ notes ──▶ meters (a sensor for each quantity) ◀── read, by the rows of a table ── whoever asks
 //! ```
 //!
 //! * [`table`]: every metric there is: a row says how it is read
+//! * `notes`: what was measured and is not taken in yet
 //! * `meters`: what is measured, of the client and of each broker, topic and partition
 //! * `sensor`: a total, and statistics over a sliding window
 //! * `snapshot`: all metrics of a client at one moment
@@ -13,11 +14,13 @@
 //! Sources: the monitoring chapter of Kafka's documentation, KIP-188, KIP-613, KIP-714.
 
 mod meters;
+mod notes;
 mod sensor;
 mod snapshot;
 pub mod table;
 
-pub(crate) use self::meters::{Answered, BatchSize, Meters, Progress};
+pub(crate) use self::meters::Meters;
+pub(crate) use self::notes::{Answered, BatchSize, Progress};
 #[cfg(test)]
 pub(crate) use self::sensor::RECORDED;
 pub use self::snapshot::{Metric, Tag};

@@ -44,14 +44,15 @@ struct Sample {
     max: f64,
 }
 
-/// One measured quantity. What a value changes stands together: many are recorded for each request.
+/// One measured quantity. A value changes nothing but the newest sample: many are recorded for each request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sensor {
-    count: u64,
-    sum: f64,
     newest: Option<Sample>,
     /// Those before it, oldest first.
     older: VecDeque<Sample>,
+    /// How many values there were before the newest sample, and their sum.
+    count_before: u64,
+    sum_before: f64,
 }
 
 impl Sensor {
@@ -59,14 +60,17 @@ impl Sensor {
     pub(crate) fn record(&mut self, at: &Reading, value: f64) {
         #[cfg(test)]
         RECORDED.with(|recorded| recorded.set(recorded.get() + 1));
-        self.count += 1;
-        self.sum += value;
         match &mut self.newest {
             Some(sample) if at.now < sample.until => {
                 sample.count += 1;
                 sample.sum += value;
-                sample.min = sample.min.min(value);
-                sample.max = sample.max.max(value);
+                // Not `f64::min` and `max`, which look for NaN first: no value is one.
+                if value < sample.min {
+                    sample.min = value;
+                }
+                if value > sample.max {
+                    sample.max = value;
+                }
             }
             _ => self.begin(at, value),
         }
@@ -87,7 +91,11 @@ impl Sensor {
             min: value,
             max: value,
         };
-        self.older.extend(self.newest.replace(sample));
+        if let Some(ended) = self.newest.replace(sample) {
+            self.count_before += ended.count;
+            self.sum_before += ended.sum;
+            self.older.push_back(ended);
+        }
         if self.older.len() >= at.window.samples.max(1) {
             self.older.pop_front();
         }
@@ -102,12 +110,13 @@ impl Sensor {
 
     /// How many values there were.
     pub(crate) fn times(&self) -> f64 {
-        self.count as f64
+        let newest = self.newest.map_or(0, |sample| sample.count);
+        (self.count_before + newest) as f64
     }
 
     /// Their sum.
     pub(crate) fn total(&self) -> f64 {
-        self.sum
+        self.sum_before + self.newest.map_or(0.0, |sample| sample.sum)
     }
 
     /// The sum of the values of the window, by seconds.

@@ -63,6 +63,7 @@ impl Reader<'_> {
 impl Meters {
     /// All metrics now. The gauges are as the parts have set them.
     pub(crate) fn read(&mut self, now: Instant, config: &Config) -> Vec<Metric> {
+        self.take_in();
         let client: Arc<str> = config.client_id.as_str().into();
         let mut reader = Reader {
             at: self.at(now),

@@ -183,14 +183,14 @@ impl Links {
                     version,
                     sent: now,
                 });
-                Next::Send(Outgoing {
+                Next::Send(Box::new(Outgoing {
                     token,
                     request,
                     version,
                     timeout,
                     answered: true,
                     expected_bytes: 0,
-                })
+                }))
             }
             Err(error) => Next::Unsupported(Orphan {
                 token,
@@ -283,7 +283,7 @@ impl Links {
             took,
             sizes,
         };
-        context.meters.answered(now, &answered);
+        context.meters.answered(now, answered);
         entry.used = now;
         if context.observer.wants(Level::Debug) {
             context.observer.tell(Observed::Answered {

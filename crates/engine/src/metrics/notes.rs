@@ -1,0 +1,117 @@
+//! What was measured, until the sensors take it in.
+//!
+//! One request touches twenty sensors: more memory than all else that a client does for it, and a caller who waits for each
+//! answer has it fetched anew each time. So what happens leaves a note beside the last one, and the sensors take in many at once:
+//! when there are [`MOST`], or when somebody is about to read.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ottla_protocol::ApiKey;
+
+/// How many notes are kept.
+const MOST: usize = 64;
+
+/// Something that is measured.
+#[derive(Clone, Debug)]
+pub(super) enum Note {
+    /// A request was given to a connection to this broker.
+    Asked { node: i32 },
+    /// A request was answered.
+    Answered(Answered),
+    /// A request was written, and needs no answer.
+    Written { node: i32, bytes: usize },
+    /// An answer asked for a pause, or for none.
+    Throttled { pause: Duration },
+    /// A batch was given to a connection. `since` is when its first record came, if this is its first attempt.
+    BatchSent {
+        topic: Arc<str>,
+        records: u32,
+        since: Option<Instant>,
+    },
+    /// A Produce with so many records was given to a connection.
+    ProduceSent { records: u32 },
+    /// A batch was answered, or needs no answer.
+    BatchAnswered { topic: Arc<str>, size: BatchSize },
+    /// A Fetch brought so many bytes of records.
+    Fetched { bytes: usize },
+    /// So many of them are of this topic.
+    TopicFetched { topic: Arc<str>, bytes: usize },
+    /// A poll returned records of a topic.
+    HandedOut {
+        topic: Arc<str>,
+        records: usize,
+        bytes: usize,
+    },
+    /// The position of a partition moved on.
+    Moved {
+        topic: Arc<str>,
+        partition: i32,
+        to: Progress,
+    },
+    /// A caller polled so long after it did before, and spent this part of the time inside of that poll.
+    Polled { after: Duration, inside: Duration },
+}
+
+/// An answer, as far as it is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    pub(crate) node: i32,
+    pub(crate) api: ApiKey,
+    pub(crate) took: Duration,
+    /// The bytes of the request, and of the answer.
+    pub(crate) sizes: (usize, usize),
+}
+
+/// The size of a batch that was sent, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchSize {
+    pub(crate) wire: usize,
+    /// Before compression.
+    pub(crate) plain: usize,
+    pub(crate) largest_record: usize,
+}
+
+/// Where one partition is read, and the log it is read from. A bound of the log is -1 if it is not known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    pub(crate) next: i64,
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    /// The broker that is read instead of the leader.
+    pub(crate) replica: Option<i32>,
+}
+
+impl Progress {
+    pub(super) fn lag(self) -> Option<i64> {
+        (self.end >= 0).then(|| self.end.saturating_sub(self.next).max(0))
+    }
+
+    pub(super) fn lead(self) -> Option<i64> {
+        (self.begin >= 0).then(|| self.next.saturating_sub(self.begin).max(0))
+    }
+}
+
+/// The notes that no sensor has taken in, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Notes(Vec<(Instant, Note)>);
+
+impl Notes {
+    /// Leaves a note. True if no more are to be kept.
+    #[inline]
+    pub(super) fn add(&mut self, now: Instant, note: Note) -> bool {
+        self.0.push((now, note));
+        self.0.len() >= MOST
+    }
+
+    /// All notes, to be given back by [`Notes::reuse`] when they are taken in.
+    pub(super) fn take(&mut self) -> Vec<(Instant, Note)> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Takes back the memory of notes that were taken in.
+    pub(super) fn reuse(&mut self, mut notes: Vec<(Instant, Note)>) {
+        notes.clear();
+        self.0 = notes;
+    }
+}
