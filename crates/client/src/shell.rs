@@ -237,12 +237,9 @@ impl<W: Publish> Shell<W> {
 
     /// Does what follows from a step. What may take longer comes last.
     fn follow(self: &Arc<Self>, at_once: bool, after: After<W>) {
-        let mut sends = Vec::new();
-        for action in after.actions {
-            match action {
-                Action::Wake(link) if at_once => sends.push(link),
-                other => self.act(other),
-            }
+        let is_last = |action: &&Action| at_once && matches!(action, Action::Wake(_));
+        for action in after.actions.iter().filter(|action| !is_last(action)) {
+            self.act(action, false);
         }
         if after.earlier {
             self.timer.notify_one();
@@ -252,8 +249,8 @@ impl<W: Publish> Shell<W> {
         if let Some(seen) = after.seen {
             self.watch.tell(seen);
         }
-        for link in sends {
-            self.wake(link, true);
+        for action in after.actions.iter().filter(is_last) {
+            self.act(action, true);
         }
     }
 
@@ -278,29 +275,21 @@ impl<W: Publish> Shell<W> {
         self.waiters.wake(&[Change::Fate]);
     }
 
-    fn act(self: &Arc<Self>, action: Action) {
+    fn act(self: &Arc<Self>, action: &Action, at_once: bool) {
         match action {
-            Action::Dial {
-                link,
-                host,
-                port,
-                approach,
-                is_bootstrap,
-                expected,
-                timeout,
-            } => {
+            Action::Dial(dial) => {
                 let address = Address {
-                    host,
-                    port,
-                    approach,
-                    is_bootstrap,
-                    expected,
+                    host: dial.host.clone(),
+                    port: dial.port,
+                    approach: dial.approach,
+                    is_bootstrap: dial.is_bootstrap,
+                    expected: dial.expected.clone(),
                 };
-                self.dial(link, address, timeout);
+                self.dial(dial.link, address, dial.timeout);
             }
-            Action::Wake(link) => self.wake(link, false),
+            Action::Wake(link) => self.wake(*link, at_once),
             Action::Close(link) => {
-                let gone = self.links.lock().remove(&link);
+                let gone = self.links.lock().remove(link);
                 if let Some(task) = gone.and_then(|connected| connected.task) {
                     task.abort();
                 }

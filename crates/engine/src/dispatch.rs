@@ -43,8 +43,8 @@ pub trait Unfinished: fmt::Debug + Send {
 /// Something to send.
 #[derive(Debug)]
 pub enum Dispatch {
-    /// A complete request.
-    Ready(Outgoing),
+    /// A complete request: boxed, as it goes through many hands.
+    Ready(Box<Outgoing>),
     /// A request that still has to be finished.
     Unfinished(Box<dyn Unfinished>),
 }
@@ -72,7 +72,7 @@ impl Dispatch {
     /// As [`Unfinished::finish`].
     pub fn into_outgoing(self) -> Result<Outgoing, Error> {
         match self {
-            Dispatch::Ready(outgoing) => Ok(outgoing),
+            Dispatch::Ready(outgoing) => Ok(*outgoing),
             Dispatch::Unfinished(request) => request.finish(),
         }
     }

@@ -34,7 +34,7 @@ pub enum Event {
         /// The request's token.
         token: u64,
         /// The answer.
-        response: Response,
+        response: Box<Response>,
         /// The bytes of the request, and of the answer.
         sizes: (usize, usize),
     },
@@ -332,7 +332,7 @@ impl<C: Client> Engine<C> {
         now: Instant,
         link: LinkId,
         token: u64,
-        response: Response,
+        response: Box<Response>,
         sizes: (usize, usize),
     ) {
         let Core {
@@ -349,18 +349,18 @@ impl<C: Client> Engine<C> {
         if let Some(pause) = pause {
             cluster.throttle(now, link, response.api(), pause);
         }
-        match (owner, response) {
+        match (owner, &*response) {
             (Owner::View, Response::Metadata(answer)) => {
-                cluster.handle_metadata(now, link, &answer);
+                cluster.handle_metadata(now, link, answer);
             }
             (Owner::Coordinators, Response::FindCoordinator(answer)) => {
-                cluster.handle_coordinator(now, token, &answer);
+                cluster.handle_coordinator(now, token, answer);
             }
-            (Owner::Call, response) => calls.handle_answer(now, cluster, token, link, response),
+            (Owner::Call, _) => calls.handle_answer(now, cluster, token, link, *response),
             (Owner::Telemetry, response) => {
-                telemetry.handle_answer(now, cluster, token, &response);
+                telemetry.handle_answer(now, cluster, token, response);
             }
-            (Owner::Part(part), response) => {
+            (Owner::Part(part), _) => {
                 let reply = Reply {
                     link,
                     token,
@@ -428,7 +428,7 @@ impl<C: Client> Engine<C> {
         let exchanged = self.client.exchange(now, &mut self.core);
         self.each_part(|part, core| part.pump(now, core));
         // A part may have wanted a topic, or the coordinator of a call.
-        self.core.cluster.pump(now);
+        self.core.cluster.pump_requests(now);
         exchanged
     }
 

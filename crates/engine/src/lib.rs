@@ -37,7 +37,7 @@ mod script;
 mod telemetry;
 
 pub use change::Change;
-pub use cluster::{Action, CoordinatorType, Expected, LinkId};
+pub use cluster::{Action, CoordinatorType, Dial, Expected, LinkId};
 pub use config::{Config, ConfigError, Role};
 pub use connection::frame;
 pub use engine::Engine;

@@ -66,7 +66,7 @@ impl Core {
 pub struct Reply {
     pub(crate) link: LinkId,
     pub(crate) token: u64,
-    pub(crate) response: Response,
+    pub(crate) response: Box<Response>,
 }
 
 /// One thing that a client does. Nothing happens by default.

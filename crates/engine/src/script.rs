@@ -12,7 +12,7 @@ use ottla_protocol::messages::{
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
 use crate::api::{HIGHEST, Request, Response, Versions};
-use crate::cluster::{Action, Expected, LinkId};
+use crate::cluster::{Action, Dial, Expected, LinkId};
 use crate::config::{Config, Role};
 use crate::dispatch::Outgoing;
 use crate::engine::{Engine, Event};
@@ -192,7 +192,7 @@ impl<W: Client> Script<W> {
             asked.link,
             Event::Answer {
                 token: asked.token,
-                response,
+                response: Box::new(response),
                 sizes: (100, 200),
             },
         );
@@ -216,13 +216,14 @@ impl<W: Client> Script<W> {
 
     pub(crate) fn act(&mut self, action: Action) {
         match action {
-            Action::Dial {
-                link,
-                host,
-                timeout,
-                expected,
-                ..
-            } => {
+            Action::Dial(dial) => {
+                let Dial {
+                    link,
+                    host,
+                    timeout,
+                    expected,
+                    ..
+                } = *dial;
                 self.expected.push(expected);
                 self.dials.push(host.clone());
                 self.setup.push(timeout);

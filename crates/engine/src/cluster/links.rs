@@ -40,34 +40,37 @@ const CHECKS: i16 = 5;
 /// What the shell must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Connect, negotiate, and report the result, within `timeout`.
-    Dial {
-        /// The link to be.
-        link: LinkId,
-        /// Host name or address.
-        host: String,
-        /// Port.
-        port: u16,
-        /// How to negotiate.
-        approach: Approach,
-        /// Whether the user gave this address; else the cluster did.
-        is_bootstrap: bool,
-        /// Whom to ask for, if the cluster's brokers understand that.
-        expected: Option<Expected>,
-        /// For dialling and negotiation together.
-        timeout: Duration,
-    },
+    /// Connect, negotiate, and report the result.
+    Dial(Box<Dial>),
     /// Look for something to send on this link.
     Wake(LinkId),
     /// Close the connection; nothing more needs to be said about it.
     Close(LinkId),
 }
 
+/// A connection to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dial {
+    /// The link to be.
+    pub link: LinkId,
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// How to negotiate.
+    pub approach: Approach,
+    /// Whether the user gave this address; else the cluster did.
+    pub is_bootstrap: bool,
+    /// Whom to ask for, if the cluster's brokers understand that.
+    pub expected: Option<Expected>,
+    /// For dialling and negotiation together.
+    pub timeout: Duration,
+}
+
 /// What is queued on a link.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "taken apart at once")]
 pub(crate) enum Next {
-    Send(Outgoing),
+    Send(Box<Outgoing>),
     /// The broker does not speak a version that is needed.
     Unsupported(Orphan),
     Nothing,
@@ -420,7 +423,7 @@ impl Links {
         let approach = self
             .eras
             .approach(now, &context.config, &format!("{host}:{port}"));
-        self.actions.push_back(Action::Dial {
+        let dial = Dial {
             link,
             host: host.clone(),
             port,
@@ -428,7 +431,8 @@ impl Links {
             is_bootstrap: matches!(destination, Destination::Bootstrap(_)),
             expected: self.expected(context, destination),
             timeout,
-        });
+        };
+        self.actions.push_back(Action::Dial(Box::new(dial)));
         self.by_destination.insert(destination, link);
         self.links.insert(
             link,

@@ -27,7 +27,7 @@ use ottla_protocol::{ApiKey, ErrorCode};
 pub(crate) use self::context::Context;
 pub(crate) use self::coordinators::Coordinator;
 use self::coordinators::Coordinators;
-pub use self::links::Action;
+pub use self::links::{Action, Dial};
 use self::links::{Address, Links};
 pub(crate) use self::links::{Next, Orphan};
 use self::refresh::Refresh;
@@ -92,10 +92,15 @@ impl Cluster {
         self.context.retry_pause(failures)
     }
 
-    /// Asks what is due. To be called after anything happened.
+    /// Does what is due. To be called after anything happened.
     pub(crate) fn pump(&mut self, now: Instant) {
         self.links.end_pauses(now, &mut self.context);
         self.links.close_idle(now, &mut self.context);
+        self.pump_requests(now);
+    }
+
+    /// Requests what is due. To be called after a topic or a coordinator may have become wanted.
+    pub(crate) fn pump_requests(&mut self, now: Instant) {
         self.pump_view(now);
         self.pump_coordinators(now);
     }

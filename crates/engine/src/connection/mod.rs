@@ -61,8 +61,8 @@ pub enum Heard {
         token: u64,
         /// The version of both.
         version: i16,
-        /// The answer.
-        response: Response,
+        /// The answer: boxed, as it goes through many hands.
+        response: Box<Response>,
         /// The bytes of the request, and of the answer.
         sizes: (usize, usize),
     },
@@ -594,7 +594,7 @@ impl Connection {
 
     fn handle_answer(&mut self, sent: &Sent, frame: Bytes) -> Result<(), Error> {
         let sizes = (sent.bytes, frame.len() + LENGTH);
-        let response = self.decode(sent, frame)?;
+        let response = Box::new(self.decode(sent, frame)?);
         self.answered = true;
         self.heard.push_back(Heard::Answer {
             token: sent.token,

@@ -17,7 +17,7 @@ impl Part for Fetcher {
             token,
             response,
         } = reply;
-        Fetcher::handle_answer(self, now, &mut core.cluster, link, token, response);
+        Fetcher::handle_answer(self, now, &mut core.cluster, link, token, *response);
     }
 
     fn handle_orphan(&mut self, now: Instant, core: &mut Core, orphan: Orphan) {
@@ -33,7 +33,8 @@ impl Part for Fetcher {
     }
 
     fn next_dispatch(&mut self, now: Instant, core: &mut Core, link: LinkId) -> Option<Dispatch> {
-        Fetcher::next_dispatch(self, now, &mut core.cluster, link).map(Dispatch::Ready)
+        Fetcher::next_dispatch(self, now, &mut core.cluster, link)
+            .map(|outgoing| Dispatch::Ready(Box::new(outgoing)))
     }
 
     fn measure(&self, meters: &mut Meters) {
