@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ottla_protocol::messages::FetchResponse;
 use ottla_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use ottla_protocol::{ErrorCode, Uuid, records};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Kind};
 use crate::fetch::fetched::{Aborted, Fetched};
@@ -36,6 +36,17 @@ pub(super) struct Refused {
     pub(super) leader: Option<(i32, i32)>,
 }
 
+impl Refused {
+    /// Names the broker.
+    pub(super) fn by(self, broker: Option<String>) -> Refused {
+        let error = match broker {
+            Some(address) => self.error.at(address),
+            None => self.error,
+        };
+        Refused { error, ..self }
+    }
+}
+
 /// The first offset of a partition's log, and the end of what consumers may read; -1 if unknown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
@@ -58,63 +69,71 @@ impl Bounds {
     }
 }
 
-/// What `answer` says of each of the `spans`, in their order. `broker` is its address.
+/// What `answer` says of each of the `spans`, in their order.
 pub(super) fn read(
     spans: Vec<Span>,
     answer: FetchResponse,
-    broker: Option<&str>,
     read_committed: bool,
-) -> Vec<(Span, Bounds, Verdict)> {
+) -> impl Iterator<Item = (Span, Bounds, Verdict)> {
     let whole = ErrorCode(answer.error_code);
-    let rows: Vec<_> = {
-        let mut rows = rows_of(&spans, answer.responses);
-        spans
-            .iter()
-            .map(|span| rows.remove(&(&*span.topic, span.partition)))
-            .collect()
-    };
-    let judged = spans.into_iter().zip(rows).map(|(span, row)| {
+    let rows = rows_of(&spans, answer.responses);
+    spans.into_iter().zip(rows).map(move |(span, row)| {
         let bounds = Bounds::of(row.as_ref(), read_committed);
         let verdict = match row {
             Some(row) if row.error_code == 0 => read_records(&span, row),
-            row => Verdict::Failed(refused(&span, whole, row.as_ref(), broker)),
+            row => Verdict::Failed(refused(&span, whole, row.as_ref())),
         };
         (span, bounds, verdict)
-    });
-    judged.collect()
+    })
 }
 
-/// What an answer says of each partition of the request, by topic and partition; if it names one twice, the first entry
-/// counts.
-fn rows_of(
-    spans: &[Span],
-    answers: Vec<FetchableTopicResponse>,
-) -> FxHashMap<(&str, i32), PartitionData> {
-    let by_id: FxHashMap<_, &str> = spans
-        .iter()
-        .map(|span| (span.topic_id, &*span.topic))
-        .collect();
-    let by_name: FxHashSet<&str> = spans.iter().map(|span| &*span.topic).collect();
-    let mut rows = FxHashMap::default();
+/// What an answer says of each span, in their order; if it names one twice, the first entry counts.
+fn rows_of(spans: &[Span], answers: Vec<FetchableTopicResponse>) -> Vec<Option<PartitionData>> {
+    let mut rows = Vec::new();
+    rows.resize_with(spans.len(), || None);
+    // A broker answers in the order of the request. For one that does not, all places are noted.
+    let mut next = 0;
+    let mut places = None;
     for topic in answers {
-        let name = match topic.topic_id {
-            Uuid::ZERO => by_name.get(&*topic.topic),
-            id => by_id.get(&id),
-        };
-        let Some(name) = name else { continue };
+        let (id, name) = (topic.topic_id, &*topic.topic);
         for row in topic.partitions {
-            rows.entry((*name, row.partition_index)).or_insert(row);
+            let partition = row.partition_index;
+            let in_order = spans
+                .get(next)
+                .is_some_and(|span| span.is(id, name, partition));
+            let place = if in_order {
+                Some(next)
+            } else {
+                let places = places.get_or_insert_with(|| places_of(spans));
+                places.get(&(id, name_beside(id, name), partition)).copied()
+            };
+            let Some(place) = place else { continue };
+            next = place + 1;
+            if let Some(free @ None) = rows.get_mut(place) {
+                *free = Some(row);
+            }
         }
     }
     rows
 }
 
-fn refused(
-    span: &Span,
-    whole: ErrorCode,
-    row: Option<&PartitionData>,
-    broker: Option<&str>,
-) -> Refused {
+/// The place of each span, by what an answer may call it: its topic's id or name, and its partition.
+fn places_of(spans: &[Span]) -> FxHashMap<(Uuid, &str, i32), usize> {
+    let mut places = FxHashMap::default();
+    for (place, span) in spans.iter().enumerate() {
+        for id in [Uuid::ZERO, span.topic_id] {
+            places.insert((id, name_beside(id, &span.topic), span.partition), place);
+        }
+    }
+    places
+}
+
+/// The name that counts beside an id: none, if the id is one.
+fn name_beside(id: Uuid, name: &str) -> &str {
+    if id == Uuid::ZERO { name } else { "" }
+}
+
+fn refused(span: &Span, whole: ErrorCode, row: Option<&PartitionData>) -> Refused {
     let code = row.map_or(whole, |row| ErrorCode(row.error_code));
     let error = if code.is_error() {
         Error::from_code(code, None)
@@ -127,10 +146,7 @@ fn refused(
     let leader = row.map(|row| &row.current_leader);
     Refused {
         code,
-        error: match broker {
-            Some(address) => error.at(address),
-            None => error,
-        },
+        error,
         leader: leader
             .filter(|leader| leader.leader_id >= 0)
             .map(|leader| (leader.leader_id, leader.leader_epoch)),
@@ -203,4 +219,73 @@ pub(super) fn heals(error: &Error) -> bool {
                 | Kind::NotKafka
                 | Kind::Authentication
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::assignment::Key;
+    use crate::fetch::position::Generation;
+
+    fn span(id: u8, topic: &str, partition: i32) -> Span {
+        Span {
+            key: Key::default(),
+            topic: topic.into(),
+            topic_id: Uuid([id; 16]),
+            partition,
+            generation: Generation::default(),
+            offset: 0,
+            leader_epoch: -1,
+            tells_rack: false,
+        }
+    }
+
+    fn of(id: u8, topic: &str, partitions: &[(i32, i64)]) -> FetchableTopicResponse {
+        let partitions = partitions.iter().map(|(number, mark)| PartitionData {
+            partition_index: *number,
+            high_watermark: *mark,
+            ..Default::default()
+        });
+        FetchableTopicResponse {
+            topic: topic.into(),
+            topic_id: Uuid([id; 16]),
+            partitions: partitions.collect(),
+            ..Default::default()
+        }
+    }
+
+    fn marks(spans: &[Span], answers: Vec<FetchableTopicResponse>) -> Vec<Option<i64>> {
+        let rows = rows_of(spans, answers).into_iter();
+        rows.map(|row| row.map(|row| row.high_watermark)).collect()
+    }
+
+    #[test]
+    fn rows_are_found_in_any_order_and_the_first_of_two_counts() {
+        let with_ids = [span(1, "a", 0), span(1, "a", 1), span(2, "b", 0)];
+        let in_order = vec![of(1, "", &[(0, 10), (1, 11)]), of(2, "", &[(0, 20)])];
+        let wanted = [Some(10), Some(11), Some(20)];
+        assert_eq!(marks(&with_ids, in_order.clone()), wanted);
+        let turned = vec![of(2, "", &[(0, 20)]), of(1, "", &[(1, 11), (0, 10)])];
+        assert_eq!(marks(&with_ids, turned.clone()), wanted);
+        assert_eq!(marks(&with_ids, [turned, in_order].concat()), wanted);
+        let twice = vec![of(1, "", &[(0, 10), (0, 99), (1, 11), (1, 99)])];
+        assert_eq!(marks(&with_ids, twice), [Some(10), Some(11), None]);
+
+        let with_names = [span(0, "a", 0), span(0, "b", 0)];
+        let turned = vec![of(0, "b", &[(0, 20)]), of(0, "a", &[(0, 10)])];
+        assert_eq!(marks(&with_names, turned), [Some(10), Some(20)]);
+    }
+
+    #[test]
+    fn rows_of_what_was_not_asked_for_are_passed_over() {
+        let spans = [span(1, "a", 0), span(2, "b", 0)];
+        let foreign = vec![
+            of(3, "", &[(0, 99)]),
+            of(3, "a", &[(0, 99)]),
+            of(1, "", &[(7, 99), (-1, 99)]),
+            of(2, "", &[(0, 20)]),
+            of(0, "c", &[(0, 99)]),
+        ];
+        assert_eq!(marks(&spans, foreign), [None, Some(20)]);
+    }
 }

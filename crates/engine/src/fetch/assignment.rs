@@ -18,7 +18,7 @@ use crate::error::{Error, Kind};
 use crate::fetch::position::{Generation, Position};
 
 /// Names a partition from its assignment to its end. Never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key(u64);
 
 /// Where a position stands after a review.

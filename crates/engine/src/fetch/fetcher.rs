@@ -397,7 +397,6 @@ impl Fetcher {
         sent: SentFetch,
         answer: FetchResponse,
     ) {
-        let broker = cluster.address_of(sent.link);
         let brokers = answer.node_endpoints.iter();
         cluster.meet(
             now,
@@ -406,8 +405,7 @@ impl Fetcher {
         let mut retries = Retries::default();
         let mut sizes: Vec<(Arc<str>, usize)> = Vec::new();
         let read_committed = self.config.read_committed;
-        let read = answer::read(sent.spans, answer, broker.as_deref(), read_committed);
-        for (span, bounds, verdict) in read {
+        for (span, bounds, verdict) in answer::read(sent.spans, answer, read_committed) {
             let latest_id = self.subscription.id_of(&span.topic);
             let Some(position) = self.assignment.touch_current(span.key, span.generation) else {
                 continue;
@@ -450,6 +448,7 @@ impl Fetcher {
                 }
                 Verdict::Stuck(error) => position.stuck = Some(error),
                 Verdict::Failed(refused) => {
+                    let refused = refused.by(cluster.address_of(sent.link));
                     self.handle_refused(now, cluster, &span, refused, &mut retries);
                 }
             }
