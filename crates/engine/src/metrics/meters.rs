@@ -154,6 +154,18 @@ pub(crate) struct Partition {
     pub(crate) replica: Option<i32>,
 }
 
+/// Finds the meters of a topic, or begins them. Its name is cloned for new ones only.
+fn of_topic<M: Default>(
+    all: &mut FxHashMap<Arc<str>, M>,
+    topic: &Arc<str>,
+    record: impl FnOnce(&mut M),
+) {
+    match all.get_mut(topic) {
+        Some(meters) => record(meters),
+        None => record(all.entry(Arc::clone(topic)).or_default()),
+    }
+}
+
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
@@ -272,8 +284,9 @@ impl Meters {
     pub(crate) fn batch_retried(&mut self, topic: &Arc<str>, records: u32) {
         let Some(at) = self.moment() else { return };
         self.sending.retries.record(&at, f64::from(records));
-        let topic = self.sent_topic(topic);
-        topic.retries.record(&at, f64::from(records));
+        self.of_sent(topic, |topic| {
+            topic.retries.record(&at, f64::from(records));
+        });
     }
 
     /// So many records were given up.
@@ -281,8 +294,9 @@ impl Meters {
         let Some(at) = self.moment() else { return };
         self.sending.errors.record(&at, f64::from(records));
         if let Some(topic) = topic {
-            let topic = self.sent_topic(&topic.into());
-            topic.errors.record(&at, f64::from(records));
+            self.of_sent(&topic.into(), |topic| {
+                topic.errors.record(&at, f64::from(records));
+            });
         }
     }
 
@@ -323,14 +337,14 @@ impl Meters {
         );
     }
 
-    /// The meters of a topic that is sent to.
-    pub(crate) fn sent_topic(&mut self, topic: &Arc<str>) -> &mut SentTopic {
-        self.sent_topics.entry(Arc::clone(topic)).or_default()
+    /// Records something of a topic that is sent to.
+    pub(super) fn of_sent(&mut self, topic: &Arc<str>, record: impl FnOnce(&mut SentTopic)) {
+        of_topic(&mut self.sent_topics, topic, record);
     }
 
-    /// The meters of a topic that is read.
-    pub(crate) fn read_topic(&mut self, topic: &Arc<str>) -> &mut ReadTopic {
-        self.read_topics.entry(Arc::clone(topic)).or_default()
+    /// Records something of a topic that is read.
+    pub(super) fn of_read(&mut self, topic: &Arc<str>, record: impl FnOnce(&mut ReadTopic)) {
+        of_topic(&mut self.read_topics, topic, record);
     }
 
     /// The position of a partition moved on.
@@ -432,7 +446,7 @@ impl Meters {
                     let queued = at.now.saturating_duration_since(*since);
                     self.sending.queued.record(at, millis(queued));
                 }
-                self.sent_topic(topic).records.record(at, records);
+                self.of_sent(topic, |topic| topic.records.record(at, records));
             }
             Note::ProduceSent { records } => {
                 let sensor = &mut self.sending.records_of_request;
@@ -441,7 +455,7 @@ impl Meters {
             Note::BatchAnswered { topic, size } => self.record_batch(at, topic, size),
             Note::Fetched { bytes } => self.fetching.size.record(at, *bytes as f64),
             Note::TopicFetched { topic, bytes } => {
-                self.read_topic(topic).size.record(at, *bytes as f64);
+                self.of_read(topic, |topic| topic.size.record(at, *bytes as f64));
             }
             Note::HandedOut {
                 topic,
@@ -451,9 +465,10 @@ impl Meters {
                 let (records, bytes) = (*records as f64, *bytes as f64);
                 self.fetching.records.record(at, records);
                 self.fetching.bytes.record(at, bytes);
-                let topic = self.read_topic(topic);
-                topic.records.record(at, records);
-                topic.bytes.record(at, bytes);
+                self.of_read(topic, |topic| {
+                    topic.records.record(at, records);
+                    topic.bytes.record(at, bytes);
+                });
             }
             Note::Moved {
                 topic,
@@ -492,9 +507,10 @@ impl Meters {
         self.sending.compression.record(at, wire / plain);
         let largest = batch.largest_record as f64;
         self.sending.record_size.record(at, largest);
-        let topic = self.sent_topic(topic);
-        topic.bytes.record(at, wire);
-        topic.compression.record(at, wire / plain);
+        self.of_sent(topic, |topic| {
+            topic.bytes.record(at, wire);
+            topic.compression.record(at, wire / plain);
+        });
     }
 
     fn record_move(&mut self, at: &Reading, partition: (Arc<str>, i32), to: Progress) {

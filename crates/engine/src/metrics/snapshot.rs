@@ -122,8 +122,8 @@ mod tests {
             let mut meters = Meters::new(&config);
             let topic: Arc<str> = "t".into();
             meters.asked(start(), 1);
-            meters.sent_topic(&topic);
-            meters.read_topic(&topic);
+            meters.of_sent(&topic, |_| ());
+            meters.of_read(&topic, |_| ());
             let progress = Progress {
                 next: 3,
                 begin: 1,
