@@ -48,7 +48,10 @@ def test_a_consumer_reads_at_the_replica_of_its_rack_and_goes_on_without_it(rack
         admin.create_topics([ottla.NewTopic(topic, 1, len(NODES))])
 
         def settled() -> bool:
-            (partition,) = admin.describe_topics(topic)[topic].partitions
+            try:
+                (partition,) = admin.describe_topics(topic)[topic].partitions
+            except ottla.NotFoundError:
+                return False  # a broker that learns of topics late
             return sorted(partition.in_sync) == list(NODES) and partition.leader > 0
 
         wait_until(settled, "all replicas are in sync")

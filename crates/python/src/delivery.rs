@@ -8,7 +8,7 @@ use ottla_client::{Delivery as Fate, Error, RecordMetadata, Report};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyClass, PyClassInitializer, ffi};
 
 use crate::errors;
@@ -19,17 +19,24 @@ use crate::unasked::Asked;
 use crate::values::seconds;
 use crate::wait;
 
+/// The class is a tuple: made by `tuple.__new__` itself, without the frame of the class's own `__new__`.
 fn metadata(py: Python<'_>, written: &RecordMetadata) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = CLASS.import(py, "ottla._types", "RecordMetadata")?;
-    Ok(class
-        .call1((
-            &*written.topic,
-            written.partition,
-            written.offset,
-            written.timestamp_ms,
-        ))?
-        .unbind())
+    let find = || {
+        py.get_type::<PyTuple>()
+            .getattr("__new__")
+            .map(Bound::unbind)
+    };
+    let new = NEW.get_or_try_init(py, find)?.bind(py);
+    let fields = (
+        &*written.topic,
+        written.partition,
+        written.offset,
+        written.timestamp_ms,
+    );
+    Ok(new.call1((class, fields))?.unbind())
 }
 
 fn outcome(py: Python<'_>, result: Result<RecordMetadata, Error>) -> PyResult<Py<PyAny>> {

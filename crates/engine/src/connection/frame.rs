@@ -13,10 +13,13 @@ pub const LIMIT_AT_FIRST: usize = 1 << 20;
 /// How much is read at once if the size of the answer is unknown.
 const READ: usize = 64 << 10;
 
+/// Up to this size a frame is copied: as a slice it would keep the whole buffer that was read into from being used again.
+const SMALL: usize = 4 << 10;
+
 /// From this size on a frame is worth a buffer of its own.
 const LARGE: usize = 256 << 10;
 
-/// Takes the first whole frame off `buffer`, without copying it; `None` where it is not whole yet.
+/// Takes the first whole frame off `buffer`, without copying it unless it is small; `None` where it is not whole yet.
 ///
 /// # Errors
 /// A length that is negative or above `limit`, or that is none: TLS, HTTP, text.
@@ -28,7 +31,12 @@ pub fn next_frame(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, 
         return Ok(None);
     }
     buffer.advance(4);
-    Ok(Some(buffer.split_to(length).freeze()))
+    if length > SMALL {
+        return Ok(Some(buffer.split_to(length).freeze()));
+    }
+    let frame = buffer.get(..length).map(Bytes::copy_from_slice);
+    buffer.advance(length);
+    Ok(frame)
 }
 
 /// How many bytes to make room for before the next read, when `trusted` bytes are known to be welcome.

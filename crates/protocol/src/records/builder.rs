@@ -31,8 +31,8 @@ impl Default for ProducerState {
     }
 }
 
-/// The least capacity of a new batch, in bytes.
-const ROOM: usize = 4 << 10;
+/// The least capacity of a new batch, in bytes: a record or a few, in memory that allocators keep at hand.
+const ROOM: usize = 960;
 /// Room after the last record, for the zeros of [`Out::short`].
 const SHORT: usize = 32;
 /// The maximum of a batch's length field.
