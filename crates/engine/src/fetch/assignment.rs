@@ -286,19 +286,20 @@ impl Assignment {
 
     /// The lookups that are due, one list for each leader.
     pub(super) fn searching(&self) -> Vec<Vec<Key>> {
-        let leaders = self.searching.values();
+        let leaders = self.searching.values().filter(|keys| !keys.is_empty());
         leaders.map(|keys| keys.iter().copied().collect()).collect()
     }
 
     /// Leaders with partitions that must be requested.
-    pub(super) fn ready_leaders(&self) -> Vec<i32> {
-        self.ready.keys().copied().collect()
+    pub(super) fn ready_leaders(&self) -> impl Iterator<Item = i32> {
+        let leaders = self.ready.iter().filter(|(_, keys)| !keys.is_empty());
+        leaders.map(|(leader, _)| *leader)
     }
 
     /// The partitions to request from a leader; the one that was served longest ago comes first.
-    pub(super) fn ready(&self, leader: i32) -> Vec<Key> {
+    pub(super) fn ready(&self, leader: i32) -> impl Iterator<Item = Key> {
         let keys = self.ready.get(&leader).into_iter().flatten();
-        keys.map(|(_, key)| *key).collect()
+        keys.map(|(_, key)| *key)
     }
 
     pub(super) fn leaders(&self) -> usize {
@@ -322,12 +323,10 @@ fn lessen(counts: &mut BTreeMap<i32, usize>, leader: i32) {
     }
 }
 
+/// An empty set stays, as partitions come back to it with every answer.
 fn take_out<T: Ord>(sets: &mut BTreeMap<i32, BTreeSet<T>>, leader: i32, item: &T) {
     if let Some(set) = sets.get_mut(&leader) {
         set.remove(item);
-        if set.is_empty() {
-            sets.remove(&leader);
-        }
     }
 }
 

@@ -787,13 +787,13 @@ impl Fetcher {
             return;
         }
         let until = now + self.config.metadata_max_age;
-        for node in self.assignment.ready_leaders() {
+        for node in self.assignment.ready_leaders().collect::<Vec<_>>() {
             let failed =
                 (0..LANES).any(|lane| cluster.failure_of(node, Lane::Data(lane)).is_some());
             if !failed || self.free_link(cluster, node).is_some() {
                 continue;
             }
-            for key in self.assignment.ready(node) {
+            for key in self.assignment.ready(node).collect::<Vec<_>>() {
                 let entry = self.assignment.entry(key);
                 let is_nearer = |replica: Replica| replica.nearer() == Some(node);
                 if !entry.is_some_and(|entry| is_nearer(entry.position.replica)) {
@@ -895,7 +895,7 @@ impl Fetcher {
     /// The partitions that may be requested from a broker now. It fills its answer in the order of the request.
     fn spans(&self, now: Instant, cluster: &Cluster, node: i32) -> Vec<Span> {
         let view = cluster.view();
-        let keys = self.assignment.ready(node).into_iter();
+        let keys = self.assignment.ready(node);
         keys.filter_map(|key| {
             let entry = self.assignment.entry(key)?;
             let (topic, partition) = (&entry.topic, entry.partition);
