@@ -50,7 +50,7 @@ def test_a_consumer_reads_at_the_replica_of_its_rack_and_goes_on_without_it(rack
         def settled() -> bool:
             try:
                 (partition,) = admin.describe_topics(topic)[topic].partitions
-            except ottla.NotFoundError:
+            except ottla.errors.NotFoundError:
                 return False  # a broker that learns of topics late
             return sorted(partition.in_sync) == list(NODES) and partition.leader > 0
 
