@@ -11,7 +11,7 @@ use ottla_engine::connection::{Connection, Heard};
 use ottla_engine::engine::Event;
 use ottla_engine::observe::Observed;
 use ottla_engine::sasl::Given;
-use ottla_engine::{Config, Error, Kind};
+use ottla_engine::{Config, Dial, Error, Kind};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
@@ -19,9 +19,7 @@ use tokio::sync::Notify;
 use crate::buffers::{Buffers, Filling};
 use crate::proving::{Giving, Proving, authentication};
 use crate::sending::{LinkEngine, Sending};
-use crate::transport::{
-    self, Address, Late, Tls, WriteHalf, deadline, now, sleep_until, timeout_at,
-};
+use crate::transport::{self, Late, Tls, WriteHalf, deadline, now, sleep_until, timeout_at};
 
 /// What a connection's task shares with the threads that send on it.
 #[derive(Default)]
@@ -44,12 +42,11 @@ impl Link {
         }
     }
 
-    /// The connection's task, from dialling to the end, which is always an error. Dialling and negotiation may take `setup`.
+    /// The connection's task, from dialling to the end, which is always an error.
     pub(crate) async fn run(
         &self,
         engine: &impl LinkEngine,
-        address: &Address,
-        setup: Duration,
+        dial: &Dial,
         config: &Config,
         tls: Option<&Arc<Tls>>,
         buffers: &Arc<Buffers>,
@@ -60,8 +57,8 @@ impl Link {
         } {
             engine.tell(Observed::CertificatesKept { cause });
         }
-        let proving = Proving::new(config, &address.host);
-        let connected = self.connect(address, setup, config, tls).await;
+        let proving = Proving::new(config, &dial.host);
+        let connected = self.connect(dial, config, tls).await;
         let ended = match connected {
             Ok((reader, sending)) => {
                 let traffic = Traffic {
@@ -91,20 +88,19 @@ impl Link {
 
     async fn connect(
         &self,
-        address: &Address,
-        setup: Duration,
+        dial: &Dial,
         config: &Config,
         tls: Option<&Arc<Tls>>,
     ) -> Result<(transport::ReadHalf, &Mutex<Sending<WriteHalf>>), Error> {
-        let deadline = deadline(setup);
+        let deadline = deadline(dial.timeout);
         let late = |what: &str| {
             let text = format!(
                 "{what} within {} ms (socket.connection.setup.timeout.ms)",
-                setup.as_millis()
+                dial.timeout.as_millis()
             );
             Error::new(Kind::Unreachable, text)
         };
-        let dialled = timeout_at(deadline, transport::dial(address, config));
+        let dialled = timeout_at(deadline, transport::dial(dial, config));
         let dialled = dialled.await.map_err(|Late| late("no connection"))??;
         let mut halves = dialled.halves;
         if let Some(tls) = tls {
@@ -122,8 +118,8 @@ impl Link {
             config.receive_message_max,
             authentication(config)?,
         )?
-        .approaching(now, address.approach, config.api_version_timeout)?;
-        if let Some(expected) = &address.expected {
+        .approaching(now, dial.approach, config.api_version_timeout)?;
+        if let Some(expected) = &dial.expected {
             connection = connection.expecting(now, &expected.cluster_id, expected.node)?;
         }
         let sending = self

@@ -11,13 +11,13 @@
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ottla_engine::dispatch::Dispatch;
 use ottla_engine::engine::{Event, closed_error};
 use ottla_engine::observe::Observed;
 use ottla_engine::part::Client;
-use ottla_engine::{Action, Change, Config, Engine, Error, LinkId, Role};
+use ottla_engine::{Action, Change, Config, Dial, Engine, Error, LinkId, Role};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
@@ -29,7 +29,7 @@ use crate::events::{Events, Seen, Watch};
 use crate::link::Link;
 use crate::sending::LinkEngine;
 use crate::timer::{Alarm, keep_time};
-use crate::transport::{Address, Tls, now, now_ns, seed};
+use crate::transport::{Tls, now, now_ns, seed};
 use crate::wait::Waiters;
 
 /// Looks at the engine's lock before a thread sleeps until it is free: a few microseconds.
@@ -277,16 +277,7 @@ impl<W: Publish> Shell<W> {
 
     fn act(self: &Arc<Self>, action: &Action, at_once: bool) {
         match action {
-            Action::Dial(dial) => {
-                let address = Address {
-                    host: dial.host.clone(),
-                    port: dial.port,
-                    approach: dial.approach,
-                    is_bootstrap: dial.is_bootstrap,
-                    expected: dial.expected.clone(),
-                };
-                self.dial(dial.link, address, dial.timeout);
-            }
+            Action::Dial(link, dial) => self.dial(*link, dial.clone()),
             Action::Wake(link) => self.wake(*link, at_once),
             Action::Close(link) => {
                 let gone = self.links.lock().remove(link);
@@ -307,9 +298,9 @@ impl<W: Publish> Shell<W> {
         link.wake(&self.for_link(id), at_once && self.sends_at_once);
     }
 
-    fn dial(self: &Arc<Self>, id: LinkId, address: Address, setup: Duration) {
+    fn dial(self: &Arc<Self>, id: LinkId, dial: Box<Dial>) {
         let link = Arc::new(Link::default());
-        let task = Arc::clone(self).connection(id, Arc::clone(&link), address, setup);
+        let task = Arc::clone(self).connection(id, Arc::clone(&link), dial);
         self.links.lock().insert(id, Connected { link, task: None });
         let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
@@ -329,16 +320,10 @@ impl<W: Publish> Shell<W> {
     }
 
     /// A connection's task.
-    async fn connection(
-        self: Arc<Self>,
-        id: LinkId,
-        link: Arc<Link>,
-        address: Address,
-        setup: Duration,
-    ) {
+    async fn connection(self: Arc<Self>, id: LinkId, link: Arc<Link>, dial: Box<Dial>) {
         let engine = self.for_link(id);
         let tls = self.tls.as_ref();
-        let ended = link.run(&engine, &address, setup, &self.config, tls, &self.buffers);
+        let ended = link.run(&engine, &dial, &self.config, tls, &self.buffers);
         let cause = ended.await;
         let gone = self.links.lock().remove(&id);
         drop((gone, link));

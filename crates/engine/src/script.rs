@@ -216,9 +216,8 @@ impl<W: Client> Script<W> {
 
     pub(crate) fn act(&mut self, action: Action) {
         match action {
-            Action::Dial(dial) => {
+            Action::Dial(link, dial) => {
                 let Dial {
-                    link,
                     host,
                     timeout,
                     expected,

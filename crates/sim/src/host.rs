@@ -262,14 +262,14 @@ impl<C: Client> Host<C> {
     fn follow(&mut self, now: Instant) {
         while let Some(action) = self.engine.poll_action() {
             match action {
-                Action::Dial(dial) => {
+                Action::Dial(link, dial) => {
                     let dialing = Link::Dialing {
                         until: now + dial.timeout,
                         setup: dial.timeout,
                         approach: dial.approach,
                         expected: dial.expected,
                     };
-                    let (link, host, port) = (dial.link, dial.host, dial.port);
+                    let (host, port) = (dial.host, dial.port);
                     self.links.insert(link, dialing);
                     self.outs.push_back(Out::Dial { link, host, port });
                 }
@@ -370,10 +370,10 @@ impl<C: Client> Host<C> {
                     sizes,
                     ..
                 } => {
-                    if let Some(response) = self.spoil.answer(*response) {
+                    if let Some(response) = self.spoil.answer(response) {
                         let event = Event::Answer {
                             token,
-                            response: Box::new(response),
+                            response,
                             sizes,
                         };
                         self.engine.handle(now, id, event);

@@ -166,11 +166,11 @@ impl ClientSpoil {
     }
 
     /// Spoils an answer on its way to the engine; `None` swallows it.
-    pub fn answer(&mut self, mut response: Response) -> Option<Response> {
+    pub fn answer(&mut self, mut response: Box<Response>) -> Option<Box<Response>> {
         let Some(plant) = self.plant else {
             return Some(response);
         };
-        match (plant, &mut response) {
+        match (plant, &mut *response) {
             (Plant::AnswersSwallowed, Response::Produce(_)) if self.every(3) => return None,
             (Plant::OffsetsTooHigh, Response::Produce(answer)) => shift_bases(answer, 1),
             (Plant::OffsetsSwapped, Response::Produce(answer)) => swap_bases(answer),

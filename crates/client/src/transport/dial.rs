@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ottla_engine::config::{Proxy, ProxyProtocol};
-use ottla_engine::release::Approach;
-use ottla_engine::{Config, Error, Expected, Kind};
+use ottla_engine::{Config, Dial, Error, Kind};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
@@ -16,19 +15,6 @@ use super::{proxy, resolve};
 
 /// After this an address that did not answer is no longer waited for alone: the next one is tried beside it (RFC 8305).
 const STAGGER: Duration = Duration::from_millis(250);
-
-/// Where a connection leads.
-#[derive(Debug)]
-pub(crate) struct Address {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    /// Whether the user gave it; else the cluster did.
-    pub(crate) is_bootstrap: bool,
-    /// How to negotiate with who listens there.
-    pub(crate) approach: Approach,
-    /// Whom to ask for there.
-    pub(crate) expected: Option<Expected>,
-}
 
 /// A connection to a broker, as far as can be told.
 #[derive(Debug)]
@@ -42,15 +28,15 @@ pub(crate) struct Dialled {
 ///
 /// # Errors
 /// `Kind::Unresolved` if the host's name is not known; `Kind::Unreachable`, with what each of its addresses said.
-pub(crate) async fn dial(address: &Address, config: &Config) -> Result<Dialled, Error> {
-    let (stream, name) = reach(address, config).await?;
+pub(crate) async fn dial(dial: &Dial, config: &Config) -> Result<Dialled, Error> {
+    let (stream, name) = reach(dial, config).await?;
     let halves = tcp(stream);
     Ok(Dialled { halves, name })
 }
 
 /// A socket that is connected, and the broker's name.
-async fn reach(address: &Address, config: &Config) -> Result<(TcpStream, String), Error> {
-    let route = config.address_map.route(&address.host, address.port);
+async fn reach(dial: &Dial, config: &Config) -> Result<(TcpStream, String), Error> {
+    let route = config.address_map.route(&dial.host, dial.port);
     if let Some(proxy) = &config.proxy {
         let stream = through(proxy, route.host, route.port, config).await;
         let stream = stream.map_err(|cause| {
@@ -61,7 +47,7 @@ async fn reach(address: &Address, config: &Config) -> Result<(TcpStream, String)
     }
     let addresses = resolve::addresses(route.host, route.port).await?;
     let (stream, to) = any_of(addresses, config).await?;
-    let canonical = resolve::is_canonical(config, address.is_bootstrap && !route.is_mapped);
+    let canonical = resolve::is_canonical(config, dial.is_bootstrap && !route.is_mapped);
     let name = match canonical {
         true => resolve::canonical_name(to.ip()).await,
         false => None,
@@ -159,6 +145,7 @@ fn socket(address: SocketAddr, config: &Config) -> io::Result<TcpSocket> {
 #[cfg(test)]
 mod tests {
     use ottla_engine::Role;
+    use ottla_engine::release::Approach;
     use tokio::net::TcpListener;
 
     use super::*;
@@ -168,13 +155,14 @@ mod tests {
         Config::parse(Role::Admin, pairs.into_iter().chain(more.iter().copied())).unwrap()
     }
 
-    fn address(host: &str, port: u16) -> Address {
-        Address {
+    fn address(host: &str, port: u16) -> Dial {
+        Dial {
             host: host.to_owned(),
             port,
             is_bootstrap: true,
             approach: Approach::Ask,
             expected: None,
+            timeout: Duration::from_secs(10),
         }
     }
 

@@ -40,8 +40,8 @@ const CHECKS: i16 = 5;
 /// What the shell must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Connect, negotiate, and report the result.
-    Dial(Box<Dial>),
+    /// Connect, negotiate, and report the result as this link's.
+    Dial(LinkId, Box<Dial>),
     /// Look for something to send on this link.
     Wake(LinkId),
     /// Close the connection; nothing more needs to be said about it.
@@ -51,8 +51,6 @@ pub enum Action {
 /// A connection to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dial {
-    /// The link to be.
-    pub link: LinkId,
     /// Host name or address.
     pub host: String,
     /// Port.
@@ -424,7 +422,6 @@ impl Links {
             .eras
             .approach(now, &context.config, &format!("{host}:{port}"));
         let dial = Dial {
-            link,
             host: host.clone(),
             port,
             approach,
@@ -432,7 +429,7 @@ impl Links {
             expected: self.expected(context, destination),
             timeout,
         };
-        self.actions.push_back(Action::Dial(Box::new(dial)));
+        self.actions.push_back(Action::Dial(link, Box::new(dial)));
         self.by_destination.insert(destination, link);
         self.links.insert(
             link,

@@ -52,7 +52,7 @@ fn a_silent_bootstrap_address_is_not_waited_for() {
     let mut dialled = Vec::new();
     for _ in 0..20 {
         while let Some(action) = script.engine.poll_action() {
-            if let Action::Dial(dial) = action {
+            if let Action::Dial(_, dial) = action {
                 dialled.push(dial.host);
             }
         }
@@ -90,10 +90,9 @@ fn no_broker_at_all_is_said_with_each_cause() {
 fn strangers_at_every_address_make_waiting_hopeless() {
     let mut script = admin(&[]);
     ask(&mut script, ListTopics, 60);
-    let Some(Action::Dial(dial)) = script.engine.poll_action() else {
+    let Some(Action::Dial(link, _)) = script.engine.poll_action() else {
         panic!("no dial")
     };
-    let link = dial.link;
     assert!(script.engine.hopeless().is_none());
     script.engine.handle(
         script.now,
@@ -159,10 +158,9 @@ fn why_there_is_no_metadata_is_said() {
         },
         5,
     );
-    let Some(Action::Dial(dial)) = script.engine.poll_action() else {
+    let Some(Action::Dial(link, _)) = script.engine.poll_action() else {
         panic!("no dial")
     };
-    let link = dial.link;
     let old = Versions::new(&ApiVersionsResponse::default());
     script.engine.handle(script.now, link, Event::Up(old));
     assert!(script.engine.poll_send(script.now, link).is_none());
@@ -549,10 +547,8 @@ fn a_connection_that_was_misrouted_leads_back_to_the_bootstrap_servers() {
     let id = offsets(&mut script, 10);
     loop {
         match script.engine.poll_action() {
-            Some(Action::Dial(dial)) if dial.host == "b1" => {
-                script
-                    .engine
-                    .handle(script.now, dial.link, Event::Down(cause));
+            Some(Action::Dial(link, dial)) if dial.host == "b1" => {
+                script.engine.handle(script.now, link, Event::Down(cause));
                 break;
             }
             Some(action) => script.act(action),
@@ -606,7 +602,7 @@ fn a_client_that_no_broker_accepts_is_told_at_once() {
 /// The next connection to be made: its link, and how it negotiates.
 fn dialled(script: &mut Script<Admin>) -> Option<(LinkId, Approach)> {
     std::iter::from_fn(|| script.engine.poll_action()).find_map(|action| match action {
-        Action::Dial(dial) => Some((dial.link, dial.approach)),
+        Action::Dial(link, dial) => Some((link, dial.approach)),
         _ => None,
     })
 }
