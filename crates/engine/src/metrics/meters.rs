@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ottla_protocol::ApiKey;
 use rustc_hash::FxHashMap;
 
-use super::notes::{Answered, BatchSize, Note, Notes, Progress};
+use super::notes::{Answered, BatchSize, MOST, Note, Progress};
 use super::sensor::{Reading, Sensor, Window};
 use crate::config::Config;
 
@@ -17,7 +17,8 @@ pub(crate) struct Meters {
     window: Window,
     /// When the step of the engine began that is under way.
     step: Option<Instant>,
-    notes: Notes,
+    /// Those that no sensor has taken in, in the order in which they came.
+    notes: Vec<(Instant, Note)>,
     pub(crate) app: App,
     pub(crate) network: Network,
     pub(crate) nodes: BTreeMap<i32, Node>,
@@ -178,7 +179,7 @@ impl Meters {
                 samples: config.metrics_num_samples,
             },
             step: None,
-            notes: Notes::default(),
+            notes: Vec::new(),
             app: App::default(),
             network: Network::default(),
             nodes: BTreeMap::new(),
@@ -399,7 +400,8 @@ impl Meters {
     /// Leaves a note for the sensors.
     #[inline]
     fn note(&mut self, now: Instant, note: Note) {
-        if self.notes.add(now, note) {
+        self.notes.push((now, note));
+        if self.notes.len() >= MOST {
             self.take_in();
         }
     }
@@ -415,12 +417,13 @@ impl Meters {
     /// Gives all notes to the sensors.
     #[cold]
     pub(super) fn take_in(&mut self) {
-        let notes = self.notes.take();
-        for (now, note) in &notes {
-            let at = self.at(*now);
-            self.record(&at, note);
+        let mut notes = std::mem::take(&mut self.notes);
+        for (now, note) in notes.drain(..) {
+            let at = self.at(now);
+            self.record(&at, &note);
         }
-        self.notes.reuse(notes);
+        // Their memory is used again.
+        self.notes = notes;
     }
 
     fn record(&mut self, at: &Reading, note: &Note) {

@@ -2,7 +2,7 @@
 //!
 //! One request touches twenty sensors: more memory than all else that a client does for it, and a caller who waits for each
 //! answer has it fetched anew each time. So what happens leaves a note beside the last one, and the sensors take in many at once:
-//! when there are [`MOST`], or when somebody is about to read.
+//! when there are [`MOST`], or when somebody is about to read. What is rare goes to its sensor at once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ottla_protocol::ApiKey;
 
 /// How many notes are kept.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
 /// Something that is measured.
 #[derive(Clone, Debug)]
@@ -89,29 +89,5 @@ impl Progress {
 
     pub(super) fn lead(self) -> Option<i64> {
         (self.begin >= 0).then(|| self.next.saturating_sub(self.begin).max(0))
-    }
-}
-
-/// The notes that no sensor has taken in, in the order in which they came.
-#[derive(Debug, Default)]
-pub(super) struct Notes(Vec<(Instant, Note)>);
-
-impl Notes {
-    /// Leaves a note. True if no more are to be kept.
-    #[inline]
-    pub(super) fn add(&mut self, now: Instant, note: Note) -> bool {
-        self.0.push((now, note));
-        self.0.len() >= MOST
-    }
-
-    /// All notes, to be given back by [`Notes::reuse`] when they are taken in.
-    pub(super) fn take(&mut self) -> Vec<(Instant, Note)> {
-        std::mem::take(&mut self.0)
-    }
-
-    /// Takes back the memory of notes that were taken in.
-    pub(super) fn reuse(&mut self, mut notes: Vec<(Instant, Note)>) {
-        notes.clear();
-        self.0 = notes;
     }
 }
