@@ -241,6 +241,9 @@ impl Versions {
     }
 }
 
+/// The first version of Produce, and of Fetch, whose topics have ids instead of names (KIP-516).
+pub(crate) const TOPIC_IDS: i16 = 13;
+
 /// The highest version of ApiVersions to begin with.
 pub(crate) const API_VERSIONS_MAX: i16 = 4;
 

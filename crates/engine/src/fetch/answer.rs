@@ -97,15 +97,15 @@ fn rows_of(spans: &[Span], answers: Vec<FetchableTopicResponse>) -> Vec<Option<P
     for topic in answers {
         let (id, name) = (topic.topic_id, &*topic.topic);
         for row in topic.partitions {
-            let partition = row.partition_index;
+            let called = called(id, name, row.partition_index);
             let in_order = spans
                 .get(next)
-                .is_some_and(|span| span.is(id, name, partition));
+                .is_some_and(|span| names(span).contains(&called));
             let place = if in_order {
                 Some(next)
             } else {
                 let places = places.get_or_insert_with(|| places_of(spans));
-                places.get(&(id, name_beside(id, name), partition)).copied()
+                places.get(&called).copied()
             };
             let Some(place) = place else { continue };
             next = place + 1;
@@ -117,20 +117,23 @@ fn rows_of(spans: &[Span], answers: Vec<FetchableTopicResponse>) -> Vec<Option<P
     rows
 }
 
-/// The place of each span, by what an answer may call it: its topic's id or name, and its partition.
-fn places_of(spans: &[Span]) -> FxHashMap<(Uuid, &str, i32), usize> {
-    let mut places = FxHashMap::default();
-    for (place, span) in spans.iter().enumerate() {
-        for id in [Uuid::ZERO, span.topic_id] {
-            places.insert((id, name_beside(id, &span.topic), span.partition), place);
-        }
-    }
-    places
+/// What an answer calls a partition: by its topic's id, or without one by its name.
+type Called<'a> = (Uuid, &'a str, i32);
+
+fn called(id: Uuid, name: &str, partition: i32) -> Called<'_> {
+    let name = if id == Uuid::ZERO { name } else { "" };
+    (id, name, partition)
 }
 
-/// The name that counts beside an id: none, if the id is one.
-fn name_beside(id: Uuid, name: &str) -> &str {
-    if id == Uuid::ZERO { name } else { "" }
+/// What an answer may call a span.
+fn names(span: &Span) -> [Called<'_>; 2] {
+    [Uuid::ZERO, span.topic_id].map(|id| called(id, &span.topic, span.partition))
+}
+
+fn places_of(spans: &[Span]) -> FxHashMap<Called<'_>, usize> {
+    let spans = spans.iter().enumerate();
+    let names = spans.flat_map(|(place, span)| names(span).map(|name| (name, place)));
+    names.collect()
 }
 
 fn refused(span: &Span, whole: ErrorCode, row: Option<&PartitionData>) -> Refused {

@@ -8,7 +8,7 @@ use ottla_protocol::messages::FetchResponse;
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
-use crate::api::{Request, Response};
+use crate::api::{Request, Response, TOPIC_IDS};
 use crate::call::{Absence, Ended, why_no_leader};
 use crate::change::Change;
 use crate::cluster::{Cluster, Lane, LinkId, Orphan};
@@ -854,7 +854,7 @@ impl Fetcher {
             return None;
         }
         let has_ids = spans.iter().all(|span| span.topic_id != Uuid::ZERO);
-        let cap = if has_ids { i16::MAX } else { 12 };
+        let cap = if has_ids { i16::MAX } else { TOPIC_IDS - 1 };
         let version = match cluster.version(link, ApiKey::Fetch, cap) {
             Ok(version) => version,
             Err(error) => {

@@ -34,17 +34,6 @@ pub(super) struct Span {
     pub(super) tells_rack: bool,
 }
 
-impl Span {
-    /// Whether this is the partition of the topic with this id, or without one with this name.
-    pub(super) fn is(&self, id: Uuid, name: &str, partition: i32) -> bool {
-        let is_topic = match id {
-            Uuid::ZERO => *self.topic == *name,
-            id => self.topic_id == id,
-        };
-        is_topic && self.partition == partition
-    }
-}
-
 /// A Fetch for `spans`, in this order, of at most `allowance` bytes.
 pub(super) fn fetch(config: &Config, spans: &[Span], allowance: usize) -> FetchRequest {
     let max_bytes = i32::try_from(allowance).unwrap_or(i32::MAX);

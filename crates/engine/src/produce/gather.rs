@@ -6,6 +6,7 @@ use std::time::Instant;
 use ottla_protocol::compression::Compression;
 use ottla_protocol::{ApiKey, Uuid};
 
+use crate::api::TOPIC_IDS;
 use crate::cluster::{Cluster, Lane, LinkId};
 use crate::error::Error;
 use crate::observe::Level;
@@ -15,9 +16,6 @@ use crate::produce::request::{Parcel, ParcelTopic, SentRequest};
 
 /// The first version of Produce that takes zstd (KIP-110).
 const ZSTD: i16 = 7;
-
-/// The first version of Produce whose topics have ids instead of names (KIP-516).
-const IDS: i16 = 13;
 
 impl<T: Clone> Accumulator<T> {
     /// The request to send on `link` now, if there is something to send and its broker may have one more.
@@ -159,7 +157,7 @@ impl<T: Clone> Accumulator<T> {
             let queue = self.queues.get(*index);
             queue.is_some_and(|queue| queue.topic_id != Uuid::ZERO)
         });
-        let cap = if has_ids { i16::MAX } else { IDS - 1 };
+        let cap = if has_ids { i16::MAX } else { TOPIC_IDS - 1 };
         let version = cluster.version(link, ApiKey::Produce, cap)?;
         if version < ZSTD && self.config.compression == Compression::Zstd {
             return Err(lacks(cluster, link, "compression.type=zstd", "2.1"));
@@ -236,7 +234,7 @@ impl<T: Clone> Accumulator<T> {
 
 /// The topics of a request by their ids, if it has ids.
 fn ids_of(version: i16, topics: &[ParcelTopic]) -> Vec<(Uuid, Arc<str>)> {
-    if version < IDS {
+    if version < TOPIC_IDS {
         return Vec::new();
     }
     let ids = topics.iter();
