@@ -1,12 +1,13 @@
-//! The embedded broker's own node as a cluster of one. What the world does to its topics goes over a connection of its own, on
-//! a listener that asks nobody who they are.
+//! The embedded broker's own cluster, driven by the world: connections by number, bytes in, bytes out, and a hand on its nodes,
+//! leaders and followers. What the world does to topics goes over connections of its own, on a listener that asks nobody who
+//! they are.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use ottla_broker::node::{Node, Now, Output};
+use ottla_broker::node::{Cluster, Now, Output, Stop};
 use ottla_broker::{
     BrokerConfig, BrokerError, ListenerConfig, Secret, SecurityProtocol, SecuritySettings,
 };
@@ -14,37 +15,44 @@ use ottla_protocol::Request;
 use ottla_protocol::header::{decode_response, encode_request};
 use ottla_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use ottla_protocol::messages::create_topics_request::CreatableTopic;
-use ottla_protocol::messages::{
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest,
-};
+use ottla_protocol::messages::{CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest};
 
-use crate::servers::{Served, Servers};
+use crate::plan::Plan;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// The connection that the world itself uses.
-const HAND: u64 = u64::MAX;
 /// Where clients connect, and where the world does.
 const CLIENTS: usize = 0;
 const OWN: usize = 1;
 /// When the run begins, by the brokers' clock.
 const EPOCH_MS: i64 = 1_700_000_000_000;
 
-/// A node, driven by the world.
+/// What a broker does to a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// It sends bytes.
+    Bytes(u64, Bytes),
+    /// It closes it.
+    Close(u64),
+}
+
+/// All nodes.
 #[derive(Debug)]
 pub struct Brokers {
-    node: Node,
+    cluster: Cluster,
     base: Instant,
     outs: VecDeque<Served>,
+    /// The connection that the world itself uses, and what came on it.
+    hand: u64,
     answer: BytesMut,
 }
 
 impl Brokers {
-    /// A broker that began at `base`.
+    /// The brokers of a plan, which began at `base`.
     ///
     /// # Errors
-    /// Its settings are wrong.
-    pub fn new(base: Instant, seed: u64, authenticated: bool) -> Result<Brokers, BrokerError> {
-        let protocol = match authenticated {
+    /// Their settings are wrong.
+    pub fn new(base: Instant, seed: u64, plan: &Plan) -> Result<Brokers, BrokerError> {
+        let protocol = match plan.authenticated {
             true => SecurityProtocol::SaslPlaintext,
             false => SecurityProtocol::Plaintext,
         };
@@ -59,37 +67,50 @@ impl Brokers {
             ],
             ..BrokerConfig::default()
         };
-        if authenticated {
+        let mut properties = vec![
+            ("min.insync.replicas", plan.min_in_sync.to_string()),
+            (
+                "replica.lag.time.max.ms",
+                plan.replica_lag.as_millis().to_string(),
+            ),
+        ];
+        if plan.authenticated {
             config.security = SecuritySettings {
                 users: vec![("user".to_owned(), Secret::new("password".to_owned()))],
                 ..SecuritySettings::default()
             };
             // Sessions expire, so that clients authenticate again.
-            let rule = ("connections.max.reauth.ms", "9000");
-            config
-                .properties
-                .push((rule.0.to_owned(), rule.1.to_owned()));
+            properties.push(("connections.max.reauth.ms", "9000".to_owned()));
         }
-        let addresses = [("n1".to_owned(), 9092), ("hand".to_owned(), 9093)];
-        let mut node = Node::new(&config, &addresses, seed)?;
-        node.connect(HAND, OWN, PEER, time(base, base));
+        let properties = properties.into_iter();
+        config.properties = properties
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        let addresses: Vec<_> = (1..=plan.nodes)
+            .map(|node| vec![(format!("n{node}"), 9092), (format!("hand{node}"), 9093)])
+            .collect();
         Ok(Brokers {
-            node,
+            cluster: Cluster::new(&config, &addresses, seed)?,
             base,
             outs: VecDeque::new(),
+            hand: u64::MAX,
             answer: BytesMut::new(),
         })
     }
 
     fn now(&self, now: Instant) -> Now {
-        time(self.base, now)
+        let since = now.saturating_duration_since(self.base).as_millis();
+        Now {
+            instant: now,
+            unix_ms: EPOCH_MS + i64::try_from(since).unwrap_or(0),
+        }
     }
 
-    /// Takes out what the node has to say.
+    /// Takes out what the nodes have to say.
     fn drain(&mut self) {
-        while let Some(output) = self.node.poll() {
+        while let Some((_, output)) = self.cluster.poll() {
             match output {
-                Output::Send { connection, bytes } if connection == HAND => {
+                Output::Send { connection, bytes } if connection == self.hand => {
                     self.answer.extend_from_slice(&bytes);
                 }
                 Output::Send { connection, bytes } => {
@@ -100,84 +121,122 @@ impl Brokers {
         }
     }
 
-    /// Asks something in the world's own name. The node answers such questions at once.
-    fn ask<R: Request>(&mut self, now: Instant, request: &R, version: i16) -> Option<R::Response> {
-        self.answer.clear();
-        let frame = encode_request(request, version, 1, Some("world")).ok()?;
+    /// A client has connected to a node; the number is never used again.
+    pub fn connect(&mut self, now: Instant, node: i32, connection: u64) {
         let now = self.now(now);
-        self.node.handle(HAND, &frame.into_bytes(), now);
+        if let Some(node) = self.cluster.node(node) {
+            node.connect(connection, CLIENTS, PEER, now);
+        }
         self.drain();
-        let body: Bytes = self.answer.split().freeze();
-        let body = (body.len() > 4).then(|| body.slice(4..))?;
-        decode_response(version, body).ok().map(|(_, body)| body)
     }
 
-    fn partitions(&mut self, now: Instant, topic: &str) -> i32 {
-        let request = MetadataRequest {
-            topics: None,
-            ..MetadataRequest::default()
-        };
-        let answer = self.ask(now, &request, 9);
-        let topics = answer.map(|answer| answer.topics).unwrap_or_default();
-        let found = topics.iter().find(|row| row.name.as_deref() == Some(topic));
-        found.map_or(0, |row| row.partitions.len() as i32)
-    }
-}
-
-fn time(base: Instant, now: Instant) -> Now {
-    let since = now.saturating_duration_since(base).as_millis();
-    Now {
-        instant: now,
-        unix_ms: EPOCH_MS + i64::try_from(since).unwrap_or(0),
-    }
-}
-
-impl Servers for Brokers {
-    fn connect(&mut self, now: Instant, _: i32, connection: u64) {
+    /// Bytes came from it.
+    pub fn handle(&mut self, now: Instant, node: i32, connection: u64, bytes: &[u8]) {
         let now = self.now(now);
-        self.node.connect(connection, CLIENTS, PEER, now);
+        if let Some(node) = self.cluster.node(node) {
+            node.handle(connection, bytes, now);
+        }
         self.drain();
     }
 
-    fn handle(&mut self, now: Instant, _: i32, connection: u64, bytes: &[u8]) {
-        let now = self.now(now);
-        self.node.handle(connection, bytes, now);
+    /// The client is gone.
+    pub fn disconnect(&mut self, node: i32, connection: u64) {
+        if let Some(node) = self.cluster.node(node) {
+            node.disconnect(connection);
+        }
         self.drain();
     }
 
-    fn disconnect(&mut self, _: i32, connection: u64) {
-        self.node.disconnect(connection);
-        self.drain();
-    }
-
-    fn poll(&mut self) -> Option<Served> {
+    /// The next thing that a broker does.
+    pub fn poll(&mut self) -> Option<Served> {
         self.outs.pop_front()
     }
 
-    fn next_timeout(&self) -> Option<Instant> {
-        self.node.next_timeout()
+    /// When [`Brokers::handle_timeout`] is due.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.cluster.next_timeout()
     }
 
-    fn handle_timeout(&mut self, now: Instant) {
+    /// Looks at the clock.
+    pub fn handle_timeout(&mut self, now: Instant) {
         let now = self.now(now);
-        self.node.handle_timeout(now);
+        self.cluster.handle_timeout(now);
         self.drain();
     }
 
-    fn stop(&mut self, _: Instant, _: i32) {}
-
-    fn start(&mut self, _: Instant, _: i32) {}
-
-    fn move_leader(&mut self, _: Instant, _: &str, _: i32) -> bool {
-        false
+    /// A node ends; the world resets its connections. A loss of power that would take the only copy of what was
+    /// acknowledged, as it would in Kafka, is a kill instead. Says how the node ended.
+    pub fn stop(&mut self, now: Instant, node: i32, how: Stop, topics: &[&str]) -> Stop {
+        let how = match how {
+            Stop::PowerLoss if self.is_last_of_any(node, topics) => Stop::Kill,
+            how => how,
+        };
+        let now = self.now(now);
+        self.cluster.stop(node, how, now);
+        self.drain();
+        how
     }
 
-    fn create(&mut self, now: Instant, topic: &str, partitions: i32) -> bool {
+    /// Whether of some partition no other node that is up has all that was acknowledged.
+    fn is_last_of_any(&self, node: i32, topics: &[&str]) -> bool {
+        let partitions = topics.iter().flat_map(|topic| {
+            let rows = (0..).map(|index| self.cluster.partition(topic, index));
+            rows.map_while(|row| row)
+        });
+        let mut held = partitions.filter(|row| row.in_sync.contains(&node));
+        held.any(|row| {
+            let mut others = row.in_sync.iter().filter(|other| **other != node);
+            !others.any(|other| self.cluster.is_up(*other))
+        })
+    }
+
+    /// It comes back.
+    pub fn start(&mut self, now: Instant, node: i32) {
+        let now = self.now(now);
+        self.cluster.start(node, now);
+        self.drain();
+    }
+
+    /// Whether a node takes what leaders have for it.
+    pub fn set_following(&mut self, now: Instant, node: i32, follows: bool) {
+        let now = self.now(now);
+        self.cluster.set_following(node, follows, now);
+        self.drain();
+    }
+
+    /// How long followers take for what leaders have.
+    pub fn set_replication_delay(&mut self, delay: Duration) {
+        self.cluster.set_replication_delay(delay);
+    }
+
+    /// A partition gets another leader, one in sync or with `unclean` any, if there is another node for it; says whether it
+    /// did.
+    pub fn move_leader(&mut self, topic: &str, partition: i32, unclean: bool) -> bool {
+        let Some(row) = self.cluster.partition(topic, partition) else {
+            return false;
+        };
+        let mut able = row.replicas.iter().copied().filter(|node| {
+            let is_able = unclean || row.in_sync.contains(node);
+            is_able && *node != row.leader && self.cluster.is_up(*node)
+        });
+        let Some(next) = able.next() else {
+            return false;
+        };
+        let moved = match unclean {
+            true => self.cluster.elect_unclean(topic, partition, next),
+            false => self.cluster.move_leader(topic, partition, next),
+        };
+        self.drain();
+        moved.is_ok()
+    }
+
+    /// Makes a topic; false if it is there, or too few nodes are.
+    pub fn create(&mut self, now: Instant, topic: &str, partitions: i32) -> bool {
         let request = CreateTopicsRequest {
             topics: vec![CreatableTopic {
                 name: topic.into(),
                 num_partitions: partitions,
-                replication_factor: 1,
+                replication_factor: -1,
                 ..CreatableTopic::default()
             }],
             timeout_ms: 1000,
@@ -187,7 +246,8 @@ impl Servers for Brokers {
         answer.is_some_and(|answer| answer.topics.iter().all(|row| row.error_code == 0))
     }
 
-    fn delete(&mut self, now: Instant, topic: &str) -> bool {
+    /// Deletes a topic; false if it is not there.
+    pub fn delete(&mut self, now: Instant, topic: &str) -> bool {
         let request = DeleteTopicsRequest {
             topic_names: vec![topic.into()],
             timeout_ms: 1000,
@@ -197,13 +257,15 @@ impl Servers for Brokers {
         answer.is_some_and(|answer| answer.responses.iter().all(|row| row.error_code == 0))
     }
 
-    fn grow(&mut self, now: Instant, topic: &str) -> i32 {
-        let count = self.partitions(now, topic);
+    /// Adds a partition to a topic, if enough nodes are up; how many it has then, 0 if it is not there.
+    pub fn grow(&mut self, now: Instant, topic: &str) -> i32 {
+        let count = self.partitions(topic);
         if count > 0 {
             let request = CreatePartitionsRequest {
                 topics: vec![CreatePartitionsTopic {
                     name: topic.into(),
                     count: count + 1,
+                    assignments: None,
                     ..CreatePartitionsTopic::default()
                 }],
                 timeout_ms: 1000,
@@ -211,6 +273,29 @@ impl Servers for Brokers {
             };
             self.ask(now, &request, 3);
         }
-        self.partitions(now, topic)
+        self.partitions(topic)
+    }
+
+    fn partitions(&self, topic: &str) -> i32 {
+        let mut indexes = 0..;
+        let end = indexes.find(|index| self.cluster.partition(topic, *index).is_none());
+        end.unwrap_or(0)
+    }
+
+    /// Asks something in the world's own name. Nodes answer such questions at once.
+    fn ask<R: Request>(&mut self, now: Instant, request: &R, version: i16) -> Option<R::Response> {
+        let frame = encode_request(request, version, 1, Some("world")).ok()?;
+        let now = self.now(now);
+        let up = self.cluster.ids().find(|node| self.cluster.is_up(*node))?;
+        let hand = self.hand;
+        let node = self.cluster.node(up)?;
+        node.connect(hand, OWN, PEER, now);
+        node.handle(hand, &frame.into_bytes(), now);
+        self.drain();
+        self.cluster.node(up)?.disconnect(hand);
+        self.hand -= 1;
+        let body: Bytes = self.answer.split().freeze();
+        let body = (body.len() > 4).then(|| body.slice(4..))?;
+        decode_response(version, body).ok().map(|(_, body)| body)
     }
 }

@@ -16,6 +16,7 @@
 //! The names are Jepsen's where it has them (its Kafka workload and Elle).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::history::{Anomaly, Fate, History, Origin, Place, RecordId, Seen, Value};
@@ -224,6 +225,13 @@ impl<'a> Checker<'a> {
             };
             let promise = history.promises.get(sent.producer);
             if !promise.is_some_and(|promise| promise.ordered) || !history.lives(&sent.topic) {
+                continue;
+            }
+            // Offsets that were lost with their leader are given again.
+            let is_kept = promise.is_some_and(|promise| promise.acks < 0) || !history.leaders_lost;
+            let place = (Arc::clone(&sent.topic), partition);
+            let logged = self.offsets.get(&place).and_then(|log| log.get(offset));
+            if !is_kept && logged != Some(&id) {
                 continue;
             }
             let key = (sent.producer, &*sent.topic, partition);

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ottla_broker::node::Stop;
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use crate::chance::Chance;
@@ -87,8 +88,8 @@ pub enum Aim {
 /// Something that goes wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// A node dies, and comes back after a time.
-    Dies(i32, Duration),
+    /// A node ends, and comes back after a time.
+    Dies(i32, Stop, Duration),
     /// A node does nothing for a time.
     Pauses(i32, Duration),
     /// Packets to and from a node do not pass for a time; TCP delivers them afterwards.
@@ -105,8 +106,14 @@ pub enum Fault {
     Slow(Duration, Duration),
     /// Requests of an API at a node get into trouble.
     Answers(i32, ApiKey, Trouble, u32),
-    /// A partition gets another leader.
+    /// A node copies nothing from leaders for a time, and falls out of sync if that is long.
+    StandsStill(i32, Duration),
+    /// Followers take so long to copy, for a time.
+    FollowersLag(Duration, Duration),
+    /// A partition gets another leader that is in sync.
     LeaderMoves(usize, i32),
+    /// A partition gets another leader, in sync or not: what it has not is lost.
+    UncleanElection(usize, i32),
     /// A node becomes another release, and its connections end.
     Upgraded(i32, usize),
     /// A topic gets another partition.
@@ -119,7 +126,9 @@ impl Fault {
     /// Its name in the summary.
     pub fn name(&self) -> &'static str {
         match self {
-            Fault::Dies(..) => "node: died and came back",
+            Fault::Dies(_, Stop::Clean, _) => "node: stopped and came back",
+            Fault::Dies(_, Stop::Kill, _) => "node: was killed and came back",
+            Fault::Dies(_, Stop::PowerLoss, _) => "node: lost power and came back",
             Fault::Pauses(..) => "node: paused",
             Fault::Unreachable(..) => "network: packets held up",
             Fault::Vanishes(..) => "network: half open",
@@ -128,7 +137,10 @@ impl Fault {
             Fault::Refuses(..) => "node: refused connections",
             Fault::Slow(..) => "network: slow",
             Fault::Answers(_, _, trouble, _) => trouble.name(),
+            Fault::StandsStill(..) => "cluster: a follower stood still",
+            Fault::FollowersLag(..) => "cluster: followers lagged",
             Fault::LeaderMoves(..) => "cluster: a leader moved",
+            Fault::UncleanElection(..) => "cluster: an unclean election",
             Fault::Upgraded(..) => "node: became another release",
             Fault::Grows(_) => "cluster: a topic grew",
             Fault::Deleted(..) => "cluster: a topic was deleted and made anew",
@@ -162,6 +174,10 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// When everything is healed.
     pub end: Duration,
+    /// `min.insync.replicas` and `replica.lag.time.max.ms` of the nodes.
+    pub min_in_sync: i32,
+    /// See there.
+    pub replica_lag: Duration,
     /// What each node says it is, an index of [`RELEASES`].
     pub releases: Vec<usize>,
     /// Whether clients authenticate.
@@ -183,9 +199,12 @@ pub const FAULTS: &[&str] = &[
     "answer: throttled",
     "answer: twice",
     "answer: wrong correlation id",
+    "cluster: a follower stood still",
     "cluster: a leader moved",
     "cluster: a topic grew",
     "cluster: a topic was deleted and made anew",
+    "cluster: an unclean election",
+    "cluster: followers lagged",
     "dial: a bootstrap address is silent",
     "dial: a bootstrap address refuses",
     "dial: a bootstrap name is unknown",
@@ -201,9 +220,11 @@ pub const FAULTS: &[&str] = &[
     "node: became another release",
     "node: bytes waited for a paused node",
     "node: closed idle connections",
-    "node: died and came back",
+    "node: lost power and came back",
     "node: paused",
     "node: refused connections",
+    "node: stopped and came back",
+    "node: was killed and came back",
     "request: closed before",
     "request: lost",
 ];
@@ -263,6 +284,8 @@ impl Plan {
             _ => (0..nodes).map(|_| any(&mut chance)).collect(),
         };
         let end = chance.time(SECOND * 20, SECOND * 60);
+        let min_in_sync = chance.from_to(1, (nodes - 1).max(1));
+        let replica_lag = chance.time(SECOND, SECOND * 10);
         let mut plan = Plan {
             nodes,
             topics,
@@ -271,6 +294,8 @@ impl Plan {
             weather,
             steps: Vec::new(),
             end,
+            min_in_sync,
+            replica_lag,
             releases,
             authenticated,
             chance: chance.fork(),
@@ -359,7 +384,10 @@ impl Plan {
         let topic = chance.below(self.topics.len());
         let lasting = if chance.percent(30) { long } else { short };
         let fault = match chance.below(100) {
-            0..=7 => Fault::Dies(node, lasting),
+            0..=7 => {
+                let how = chance.pick(&[Stop::Clean, Stop::Kill, Stop::Kill, Stop::PowerLoss])?;
+                Fault::Dies(node, how, lasting)
+            }
             8..=12 => Fault::Pauses(node, lasting),
             13..=17 => Fault::Unreachable(node, lasting),
             18..=22 => Fault::Vanishes(node, lasting),
@@ -367,7 +395,14 @@ impl Plan {
             28..=30 => Fault::Closes(node),
             31..=33 => Fault::Refuses(node, lasting),
             34..=36 => Fault::Slow(chance.millis(20, 800), lasting),
-            37..=46 => Fault::LeaderMoves(topic, chance.from_to(0, 7)),
+            37..=41 => Fault::LeaderMoves(topic, chance.from_to(0, 7)),
+            42..=43 => {
+                // What was acknowledged is lost, so only a topic of which nothing is promised will do.
+                let mortal = self.topics.iter().position(|topic| topic.mortal)?;
+                Fault::UncleanElection(mortal, chance.from_to(0, 7))
+            }
+            44..=45 => Fault::StandsStill(node, lasting),
+            46 => Fault::FollowersLag(chance.millis(20, 3000), lasting),
             47..=48 => Fault::Upgraded(node, chance.below(RELEASES.len())),
             49..=51 => Fault::Grows(topic),
             52..=54 => {

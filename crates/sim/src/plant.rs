@@ -63,6 +63,7 @@ plants! {
     BeginningTooHigh "client: the offset that ListOffsets found is read one too high" "R8";
     FetchedAhead "client: Fetch asks for the offset after the next" "R8";
     SentElsewhere "client: Produce names the wrong partition" "R7" "R14";
+    AcksWeakened "client: Produce with acks=all goes out with acks=1" "R1";
     IdentityLost "client: batches of an idempotent producer go out without its identity" "R2";
     ValuesDamaged "client: a byte of a fetched record changes, and the checksum with it" "R7";
     FetchedShifted "client: fetched records are taken for those of the next offset" "R3" "R8";
@@ -159,6 +160,9 @@ impl ClientSpoil {
                 for partition in topics.flat_map(|topic| &mut topic.partition_data) {
                     partition.index ^= 1;
                 }
+            }
+            (Some(Plant::AcksWeakened), Request::Produce(request)) if request.acks < 0 => {
+                request.acks = 1;
             }
             (Some(Plant::IdentityLost), Request::Produce(request)) => strip_identity(request),
             _ => {}

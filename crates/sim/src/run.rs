@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ottla_broker::BrokerError;
 use ottla_engine::consumer::Start;
 use ottla_engine::{Config, Role};
 
@@ -18,8 +19,6 @@ use crate::history::{Anomaly, Fate, History, Place, RecordId, Seen, Value};
 use crate::plan::{Aim, Member, Plan, What, login};
 use crate::plant::Plant;
 use crate::producer::{Producer, Wish};
-use crate::servers::Servers;
-use crate::standin::StandIn;
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -66,21 +65,28 @@ pub struct Report {
 
 /// Runs a seed. What panics is an anomaly like any other.
 pub fn run(seed: u64, options: Options) -> Report {
-    let ran = catch_unwind(AssertUnwindSafe(|| Run::new(seed, options).finish()));
-    ran.unwrap_or_else(|cause| {
-        let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| cause.downcast_ref::<String>().cloned());
-        Report {
-            seed,
-            anomalies: vec![Anomaly {
-                invariant: "R15",
-                name: "panic",
-                text: text.unwrap_or_default(),
-            }],
-            steps: Plan::of(seed).steps.len(),
-            ..Report::default()
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        Run::new(seed, options).map(Run::finish)
+    }));
+    let text = match ran {
+        Ok(Ok(report)) => return report,
+        Ok(Err(error)) => error.to_string(),
+        Err(cause) => {
+            let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| cause.downcast_ref::<String>().cloned());
+            text.unwrap_or_default()
         }
-    })
+    };
+    Report {
+        seed,
+        anomalies: vec![Anomaly {
+            invariant: "R15",
+            name: "panic",
+            text,
+        }],
+        steps: Plan::of(seed).steps.len(),
+        ..Report::default()
+    }
 }
 
 /// The shortest prefix of a failing seed's steps that still fails, with its trace.
@@ -112,18 +118,18 @@ struct Run {
 }
 
 impl Run {
-    fn new(seed: u64, options: Options) -> Run {
+    fn new(seed: u64, options: Options) -> Result<Run, BrokerError> {
         let mut plan = Plan::of(seed);
         let mut chance = plan.chance.clone();
         let mut book = Book::new(options.trace);
         let mortal = plan.topics.iter().filter(|topic| topic.mortal);
         book.history.mortal = mortal.map(|topic| Arc::clone(&topic.name)).collect();
-        let servers = servers(seed, &plan, &book);
+        let brokers = Brokers::new(book.now, seed, &plan)?;
         let network = chance.fork();
-        let mut world = World::new(book, servers, network, plan.weather, options.plant);
+        let mut world = World::new(book, brokers, network, plan.weather, options.plant);
         for topic in &plan.topics {
             let now = world.book.now;
-            world.servers.create(now, &topic.name, topic.partitions);
+            world.brokers.create(now, &topic.name, topic.partitions);
             world
                 .topics
                 .push((Arc::clone(&topic.name), topic.partitions));
@@ -146,14 +152,14 @@ impl Run {
         }
         let kept = options.steps.unwrap_or(plan.steps.len());
         plan.steps.truncate(kept);
-        Run {
+        Ok(Run {
             seed,
             plan,
             world,
             producers,
             consumers,
             probes: Vec::new(),
-        }
+        })
     }
 
     fn finish(mut self) -> Report {
@@ -498,16 +504,6 @@ impl Run {
             trace: book.trace.into_lines(),
         }
     }
-}
-
-/// The embedded broker's node where one is enough.
-fn servers(seed: u64, plan: &Plan, book: &Book) -> Box<dyn Servers> {
-    if plan.nodes == 1 {
-        if let Ok(brokers) = Brokers::new(book.now, seed, plan.authenticated) {
-            return Box::new(brokers);
-        }
-    }
-    Box::new(StandIn::new(plan.nodes))
 }
 
 /// One past the highest offset that was acknowledged in each partition.

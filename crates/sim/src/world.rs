@@ -2,7 +2,7 @@
 //! on the other. It knows what happens when, and nothing of why.
 //!
 //! ```text
-//!   clients ──Out──▶ network: delays, pieces, cuts ──▶ gate ──▶ servers
+//!   clients ──Out──▶ network: delays, pieces, cuts ──▶ gate ──▶ brokers
 //!      ▲                                                │          │
 //!      └──────────────── network ◀───────── gate ◀──────┴──────────┘
 //! ```
@@ -18,6 +18,7 @@ use ottla_engine::{Error, Kind, LinkId};
 use ottla_protocol::ApiKey;
 
 use crate::book::Book;
+use crate::brokers::{Brokers, Served};
 use crate::chance::Chance;
 use crate::client::Client;
 use crate::gate::{Gate, Keeper, ToClient};
@@ -25,7 +26,6 @@ use crate::host::{Ending, Out};
 use crate::plan::{Fault, Weather};
 use crate::plant::Plant;
 use crate::release::RELEASES;
-use crate::servers::{Served, Servers};
 
 /// What can happen at a moment.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ enum Event {
     Dialled(usize, LinkId, i32),
     DialFailed(usize, LinkId, Error),
     Alarm(usize),
-    ServersAlarm,
+    BrokersAlarm,
     /// A fault ends.
     Heal(Fault),
     /// A topic that was deleted comes anew.
@@ -97,7 +97,11 @@ struct Wrong {
     unreachable: BTreeMap<i32, Instant>,
     vanished: BTreeMap<i32, Instant>,
     refusing: BTreeMap<i32, Instant>,
+    /// Nodes that copy nothing.
+    still: BTreeMap<i32, Instant>,
     slow: Option<(Duration, Instant)>,
+    /// Until when followers lag.
+    lag: Option<Instant>,
 }
 
 /// Everything in a run.
@@ -109,7 +113,7 @@ pub struct World {
     /// Names and partitions of topics, by their numbers.
     pub topics: Vec<(std::sync::Arc<str>, i32)>,
     /// The cluster.
-    pub servers: Box<dyn Servers>,
+    pub brokers: Brokers,
     chance: Chance,
     weather: Weather,
     heap: BinaryHeap<Reverse<Entry>>,
@@ -118,7 +122,7 @@ pub struct World {
     numbers: BTreeMap<(usize, LinkId), u64>,
     next_wire: u64,
     alarms: Vec<Option<Instant>>,
-    servers_alarm: Option<Instant>,
+    brokers_alarm: Option<Instant>,
     wrong: Wrong,
     keeper: Keeper,
     /// Events that happened.
@@ -137,7 +141,7 @@ impl World {
     /// A world in good weather, with nobody in it.
     pub fn new(
         book: Book,
-        servers: Box<dyn Servers>,
+        brokers: Brokers,
         chance: Chance,
         weather: Weather,
         plant: Option<Plant>,
@@ -146,7 +150,7 @@ impl World {
             book,
             clients: Vec::new(),
             topics: Vec::new(),
-            servers,
+            brokers,
             chance,
             weather,
             heap: BinaryHeap::new(),
@@ -155,7 +159,7 @@ impl World {
             numbers: BTreeMap::new(),
             next_wire: 0,
             alarms: Vec::new(),
-            servers_alarm: None,
+            brokers_alarm: None,
             wrong: Wrong::default(),
             keeper: Keeper::new(plant),
             events: 0,
@@ -183,7 +187,7 @@ impl World {
 
     /// Lets everything happen up to this moment.
     pub fn run_until(&mut self, until: Instant) {
-        self.serve_servers();
+        self.serve_brokers();
         while self
             .heap
             .peek()
@@ -223,11 +227,11 @@ impl World {
                 self.with(client, |client, _| client.dialled(now, link, Err(error)));
             }
             Event::Alarm(client) => self.alarm(client),
-            Event::ServersAlarm => {
-                self.servers_alarm = None;
+            Event::BrokersAlarm => {
+                self.brokers_alarm = None;
                 let now = self.book.now;
-                self.servers.handle_timeout(now);
-                self.serve_servers();
+                self.brokers.handle_timeout(now);
+                self.serve_brokers();
             }
             Event::Heal(fault) => self.heal(&fault),
             Event::Anew(topic) => self.create(topic),
@@ -375,7 +379,7 @@ impl World {
         };
         self.wires.insert(number, wire);
         self.numbers.insert((client, link), number);
-        self.servers.connect(now, node, number);
+        self.brokers.connect(now, node, number);
         self.with(client, |client, _| client.dialled(now, link, Ok(())));
     }
 
@@ -460,10 +464,10 @@ impl World {
             .hear_client(&bytes, &mut self.keeper, &mut self.book.tally);
         for frame in frames {
             self.tell(number, &frame);
-            self.servers.handle(now, node, number, &frame);
+            self.brokers.handle(now, node, number, &frame);
         }
         self.serve_wire(number);
-        self.serve_servers();
+        self.serve_brokers();
     }
 
     /// Writes a request into the trace.
@@ -510,8 +514,8 @@ impl World {
             if !wire.client_open {
                 self.wires.remove(&number);
             }
-            self.servers.disconnect(node, number);
-            self.serve_servers();
+            self.brokers.disconnect(node, number);
+            self.serve_brokers();
         }
     }
 
@@ -532,8 +536,8 @@ impl World {
     }
 
     /// Passes on what brokers do, and sets their alarm.
-    fn serve_servers(&mut self) {
-        while let Some(served) = self.servers.poll() {
+    fn serve_brokers(&mut self) {
+        while let Some(served) = self.brokers.poll() {
             let number = match &served {
                 Served::Bytes(number, _) | Served::Close(number) => *number,
             };
@@ -546,13 +550,13 @@ impl World {
             }
             self.serve_wire(number);
         }
-        let Some(wanted) = self.servers.next_timeout() else {
+        let Some(wanted) = self.brokers.next_timeout() else {
             return;
         };
         let wanted = wanted.max(self.book.now);
-        if self.servers_alarm.is_none_or(|at| wanted < at) {
-            self.servers_alarm = Some(wanted);
-            self.plan(wanted, Event::ServersAlarm);
+        if self.brokers_alarm.is_none_or(|at| wanted < at) {
+            self.brokers_alarm = Some(wanted);
+            self.plan(wanted, Event::BrokersAlarm);
         }
     }
 
@@ -597,7 +601,7 @@ impl World {
         };
         let node = wire.node;
         self.plan(at, Event::EndForClient(number, ending));
-        self.servers.disconnect(node, number);
+        self.brokers.disconnect(node, number);
     }
 
     fn wires_of(&self, node: i32) -> Vec<u64> {
@@ -610,10 +614,13 @@ impl World {
         let now = self.book.now;
         self.book.say("fault", format_args!("{fault:?}"));
         let mut struck = true;
+        let mut name = fault.name();
         match *fault {
-            Fault::Dies(node, lasting) => {
+            Fault::Dies(node, how, lasting) => {
                 self.book.history.leaders_lost = true;
-                self.servers.stop(now, node);
+                let topics: Vec<&str> = self.topics.iter().map(|(name, _)| &**name).collect();
+                let how = self.brokers.stop(now, node, how, &topics);
+                name = Fault::Dies(node, how, lasting).name();
                 for wire in self.wires_of(node) {
                     self.hang_up(wire, Ending::Reset, Duration::ZERO);
                 }
@@ -622,6 +629,13 @@ impl World {
             }
             Fault::Pauses(node, lasting) => {
                 self.wrong.paused.insert(node, now + lasting);
+                self.stand_still(node, fault, lasting);
+            }
+            Fault::StandsStill(node, lasting) => self.stand_still(node, fault, lasting),
+            Fault::FollowersLag(by, lasting) => {
+                self.brokers.set_replication_delay(by);
+                self.wrong.lag = Some(now + lasting);
+                self.lasts(fault, lasting);
             }
             Fault::Unreachable(node, lasting) => {
                 self.wrong.unreachable.insert(node, now + lasting);
@@ -665,18 +679,16 @@ impl World {
                     .arm(api, trouble, count);
             }
             Fault::LeaderMoves(topic, partition) => {
-                let Some((name, count)) = self.topics.get(topic).cloned() else {
-                    return;
-                };
-                let partition = partition % count.max(1);
-                struck = self.servers.move_leader(now, &name, partition);
-                self.book.history.leaders_lost |= struck;
+                struck = self.move_leader(topic, partition, false);
+            }
+            Fault::UncleanElection(topic, partition) => {
+                struck = self.move_leader(topic, partition, true);
             }
             Fault::Grows(topic) => {
                 let Some((name, count)) = self.topics.get_mut(topic) else {
                     return;
                 };
-                let grown = self.servers.grow(now, name);
+                let grown = self.brokers.grow(now, name);
                 struck = grown > *count;
                 *count = grown.max(*count);
             }
@@ -684,14 +696,14 @@ impl World {
                 let Some((name, _)) = self.topics.get(topic) else {
                     return;
                 };
-                struck = self.servers.delete(now, name);
+                struck = self.brokers.delete(now, name);
                 self.plan(now + absent, Event::Anew(topic));
             }
         }
         if struck {
-            self.book.tally.strike(fault.name());
+            self.book.tally.strike(name);
         }
-        self.serve_servers();
+        self.serve_brokers();
     }
 
     /// A node says from now on that it is this release.
@@ -701,36 +713,63 @@ impl World {
         }
     }
 
+    fn stand_still(&mut self, node: i32, fault: &Fault, lasting: Duration) {
+        let now = self.book.now;
+        self.brokers.set_following(now, node, false);
+        self.wrong.still.insert(node, now + lasting);
+        self.lasts(fault, lasting);
+    }
+
+    fn move_leader(&mut self, topic: usize, partition: i32, unclean: bool) -> bool {
+        let Some((name, count)) = self.topics.get(topic) else {
+            return false;
+        };
+        let partition = partition % (*count).max(1);
+        let moved = self.brokers.move_leader(name, partition, unclean);
+        self.book.history.leaders_lost |= moved;
+        moved
+    }
+
     fn lasts(&mut self, fault: &Fault, lasting: Duration) {
         let at = self.book.now + lasting;
         self.plan(at, Event::Heal(fault.clone()));
     }
 
+    /// A fault has lasted as long as it was to, unless another one of its kind goes on.
     fn heal(&mut self, fault: &Fault) {
         let now = self.book.now;
-        if let Fault::Dies(node, _) = *fault {
-            if self
-                .wrong
-                .dead
-                .get(&node)
-                .is_some_and(|until| *until <= now)
-            {
+        let is_over = |wrong: &BTreeMap<i32, Instant>, node: i32| {
+            wrong.get(&node).is_some_and(|until| *until <= now)
+        };
+        match *fault {
+            Fault::Dies(node, ..) if is_over(&self.wrong.dead, node) => {
                 self.wrong.dead.remove(&node);
                 self.book.say("fault", format_args!("node {node} is back"));
-                self.servers.start(now, node);
-                self.serve_servers();
+                self.brokers.start(now, node);
             }
+            Fault::Pauses(node, _) | Fault::StandsStill(node, _)
+                if is_over(&self.wrong.still, node) =>
+            {
+                self.wrong.still.remove(&node);
+                self.brokers.set_following(now, node, true);
+            }
+            Fault::FollowersLag(..) if self.wrong.lag.is_some_and(|until| until <= now) => {
+                self.wrong.lag = None;
+                self.brokers.set_replication_delay(Duration::ZERO);
+            }
+            _ => return,
         }
+        self.serve_brokers();
     }
 
     fn create(&mut self, topic: usize) {
         let now = self.book.now;
         if let Some((name, count)) = self.topics.get(topic) {
-            if self.servers.create(now, name, *count) {
+            if self.brokers.create(now, name, *count) {
                 self.book.say("fault", format_args!("{name} was made anew"));
             }
         }
-        self.serve_servers();
+        self.serve_brokers();
     }
 
     /// From now on nobody plays a planted defect, and the network is at its best.
@@ -746,6 +785,7 @@ impl World {
             armed.clear();
         }
         let dead: Vec<i32> = self.wrong.dead.keys().copied().collect();
+        let still: Vec<i32> = self.wrong.still.keys().copied().collect();
         let late = |until: &BTreeMap<i32, Instant>| until.values().any(|until| *until > now);
         // What waits for a paused or unreachable node was planned for its end.
         if late(&self.wrong.paused) || late(&self.wrong.unreachable) {
@@ -759,11 +799,15 @@ impl World {
             ..Wrong::default()
         };
         for node in dead {
-            self.servers.start(now, node);
+            self.brokers.start(now, node);
         }
+        for node in still {
+            self.brokers.set_following(now, node, true);
+        }
+        self.brokers.set_replication_delay(Duration::ZERO);
         for topic in 0..self.topics.len() {
             self.create(topic);
         }
-        self.serve_servers();
+        self.serve_brokers();
     }
 }
