@@ -266,6 +266,22 @@ fn acks_all_times_out_when_a_follower_in_sync_takes_nothing() {
 }
 
 #[test]
+fn a_node_that_was_behind_and_leads_now_stays_in_sync() {
+    let mut world = World::new(&[]);
+    let (leader, other) = (world.leader(), world.other());
+    world.follow(other, false);
+    assert_eq!(world.produce(leader, 1, "lost").error_code, 0);
+    world.pass(Duration::from_secs(1));
+    world.cluster.move_leader("t", 0, other).unwrap();
+    world.drain();
+    // It was behind from the first second on, and would be out of sync by now.
+    world.pass(Duration::from_secs(40));
+    let partition = world.partition("t");
+    assert_eq!(partition.leader, other);
+    assert!(partition.in_sync.contains(&other), "{partition:?}");
+}
+
+#[test]
 fn too_few_in_sync_refuse_acks_all_and_nothing_else() {
     let mut world = World::new(&[("min.insync.replicas", "2")]);
     let leader = world.leader();

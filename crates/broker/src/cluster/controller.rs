@@ -590,6 +590,7 @@ impl State {
             return Ok(());
         };
         let committed = leader.lock().visible().high_watermark;
+        self.behind.remove(&(partition.clone(), standing.leader));
         let mut joined = false;
         for follower in standing.replicas.clone() {
             if follower == standing.leader {
@@ -643,7 +644,7 @@ impl State {
 
     /// Puts followers out of sync that were behind for too long.
     fn shrink(&mut self, lag: Duration, now: Now) -> bool {
-        let is_late = |since: &Instant| {
+        let is_over = |since: &Instant| {
             since
                 .checked_add(lag)
                 .is_some_and(|late| late <= now.instant)
@@ -651,7 +652,7 @@ impl State {
         let late: Vec<_> = self
             .behind
             .iter()
-            .filter(|(_, since)| is_late(since))
+            .filter(|(_, since)| is_over(since))
             .map(|(key, _)| key.clone())
             .collect();
         for (partition, follower) in &late {
@@ -661,7 +662,9 @@ impl State {
                 let index = usize::try_from(*index).ok()?;
                 image.partitions.get(index).cloned()
             });
-            if let Some(mut standing) = found.filter(|it| it.in_sync.contains(follower)) {
+            // It may lead by now.
+            let is_late = |it: &Standing| it.leader != *follower && it.in_sync.contains(follower);
+            if let Some(mut standing) = found.filter(is_late) {
                 standing.in_sync.retain(|node| node != follower);
                 self.set(partition, standing);
             }
