@@ -156,8 +156,7 @@ impl<'a> Checker<'a> {
         let Some(sent) = history.sends.get(id) else {
             return;
         };
-        let promise = history.promises.get(sent.producer);
-        let (Some(promise), Some((partition, _))) = (promise, sent.placed) else {
+        let Some((partition, _)) = sent.placed else {
             return;
         };
         let place = (sent.topic.clone(), partition);
@@ -171,8 +170,7 @@ impl<'a> Checker<'a> {
             }
             (Some(_), _) => {}
             (None, _) => {
-                let kept = promise.acks < 0 || (promise.acks == 1 && !history.leaders_lost);
-                if kept {
+                if history.keeps(sent.producer) {
                     let log = self.offsets.get(&place);
                     let last = log.and_then(|log| log.keys().next_back().copied());
                     let passed =
@@ -228,10 +226,9 @@ impl<'a> Checker<'a> {
                 continue;
             }
             // Offsets that were lost with their leader are given again.
-            let is_kept = promise.is_some_and(|promise| promise.acks < 0) || !history.leaders_lost;
             let place = (Arc::clone(&sent.topic), partition);
             let logged = self.offsets.get(&place).and_then(|log| log.get(offset));
-            if !is_kept && logged != Some(&id) {
+            if !history.keeps(sent.producer) && logged != Some(&id) {
                 continue;
             }
             let key = (sent.producer, &*sent.topic, partition);

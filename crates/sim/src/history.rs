@@ -137,6 +137,12 @@ impl History {
         });
     }
 
+    /// Whether what this producer was told to be written stays written, whoever leads.
+    pub fn keeps(&self, producer: usize) -> bool {
+        let promise = self.promises.get(producer);
+        promise.is_some_and(|it| it.acks < 0 || (it.acks == 1 && !self.leaders_lost))
+    }
+
     /// Whether the topic lives from the beginning to the end.
     pub fn lives(&self, topic: &str) -> bool {
         !self.mortal.iter().any(|mortal| **mortal == *topic)

@@ -172,6 +172,10 @@ impl Run {
         let end = self.world.book.moment(self.plan.end);
         self.world.run_until(end);
         self.world.heal_all();
+        // A client that nobody has used yet has all addresses still to try, and `max.block.ms` may be shorter than that.
+        for producer in 0..self.producers.len() {
+            self.send(producer, 0, None, 0);
+        }
         self.pass(RECOVERY);
         self.probe();
         self.catch_up();
@@ -506,10 +510,13 @@ impl Run {
     }
 }
 
-/// One past the highest offset that was acknowledged in each partition.
+/// One past the highest offset of each partition that was acknowledged for good.
 fn ends(history: &History) -> BTreeMap<Place, i64> {
     let mut ends = BTreeMap::new();
     for sent in &history.sends {
+        if !history.keeps(sent.producer) {
+            continue;
+        }
         if let (Some((partition, _)), [(_, Fate::Written(Some(offset)))]) =
             (sent.placed, &sent.fates[..])
         {
