@@ -189,6 +189,17 @@ impl Assignment {
         self.entries.get_mut(&key)
     }
 
+    /// It was reviewed, is ready, and is requested from now on; it needs nothing meanwhile.
+    pub(super) fn request(&mut self, key: Key, turn: u64) {
+        let Some(entry) = self.entry_mut(key) else {
+            return;
+        };
+        entry.position.in_flight = true;
+        entry.position.last_turn = turn;
+        let leader = entry.leader;
+        self.settle(key, Place::Idle, leader);
+    }
+
     fn key(&self, topic: &str, partition: i32) -> Option<Key> {
         self.keys.get(topic)?.get(&partition).copied()
     }

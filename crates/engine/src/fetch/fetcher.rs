@@ -691,13 +691,15 @@ impl Fetcher {
         let (topic, partition) = (&entry.topic, entry.partition);
         let position = &mut entry.position;
         let view = cluster.view();
-        if let Some(known) = view.topic(topic) {
-            let is_there = known.partitions.contains_key(&partition);
-            position.note_presence(now, is_there, is_new, || {
+        let known = view.topic(topic);
+        let found = known.and_then(|known| known.partitions.get(&partition));
+        if let Some(known) = known {
+            position.note_presence(now, found.is_some(), is_new, || {
                 absent(topic, partition, known.partitions.len())
             });
         }
-        let leader = view.leader(topic, partition).map(|(leader, _)| leader);
+        let leader = found.map(|found| found.leader);
+        let leader = leader.filter(|leader| view.node(*leader).is_some());
         if position.need(now) == Need::Offset {
             if let Err(error) = time_of(position.start, self.config.auto_offset_reset) {
                 position.stuck = Some(error.partition_is(topic, partition));
@@ -872,12 +874,8 @@ impl Fetcher {
         }
         self.turn += 1;
         for span in &spans {
-            if let Some(entry) = self.assignment.touch_key(span.key) {
-                entry.position.in_flight = true;
-                entry.position.last_turn = self.turn;
-            }
+            self.assignment.request(span.key, self.turn);
         }
-        self.review(now, cluster, false);
         let request = Request::Fetch(request::fetch(&self.config, &spans, allowance));
         let token = cluster.token();
         self.busy.insert(link);
