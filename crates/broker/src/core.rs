@@ -30,6 +30,7 @@ use crate::fault::Faults;
 use crate::group::{GroupConfig, Groups, Reply, Stored};
 use crate::ids::Ids;
 use crate::now::Now;
+use crate::release::Release;
 use crate::security::Security;
 use crate::storage::batch;
 use crate::storage::folder::Folder;
@@ -72,6 +73,7 @@ pub(crate) struct Membership {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) settings: Settings,
+    release: Mutex<Release>,
     pub(crate) node: i32,
     /// By the index of the listener.
     pub(crate) addresses: Host,
@@ -122,6 +124,16 @@ impl TopicError {
 }
 
 impl Core {
+    /// What this node speaks as.
+    pub(crate) fn release(&self) -> Release {
+        *self.release.lock()
+    }
+
+    /// This node speaks as another release from now on.
+    pub(crate) fn set_release(&self, release: Release) {
+        *self.release.lock() = release;
+    }
+
     /// Reads the data folder, if there is one. `seed` is where identifiers come from;
     /// `timer` is woken when [`Core::next_timeout`] has changed.
     pub(crate) fn open(
@@ -155,6 +167,7 @@ impl Core {
             max_session_timeout: settings.max_session_timeout,
         };
         let mut core = Self {
+            release: Mutex::new(settings.release),
             settings,
             node,
             addresses,

@@ -7,7 +7,7 @@
 //! * [`cluster`] is what several nodes share, as Kafka's metadata log is: leaders, who is in sync, who copies from whom.
 //! * [`security`] decides who may connect, and what they may do: TLS, SASL, ACLs, quotas.
 //! * [`group`] is the group coordinator, a state machine; [`storage`] the partitions' logs, in Kafka's segment format.
-//! * [`fault`] injects faults for tests; [`telemetry`] keeps the metrics that clients push.
+//! * [`release`] is which release of Kafka it speaks as. [`fault`] injects faults for tests; [`telemetry`] keeps the metrics that clients push.
 //!
 //! It has no transactions, compaction or retention by time, and ApiVersions does not advertise them.
 
@@ -27,6 +27,7 @@ mod handshake;
 mod ids;
 pub mod node;
 mod now;
+mod release;
 mod security;
 mod server;
 mod storage;
@@ -36,6 +37,7 @@ mod topics;
 pub use config::{BROKER_KEYS, BrokerConfig, EventSink, Key, TOPIC_KEYS, ValueType};
 pub use error::BrokerError;
 pub use fault::Fault;
+pub use release::Release;
 pub use security::certificates::{Authority, Issued};
 pub use security::listener::{ClientAuth, ListenerConfig, SecurityProtocol};
 pub use security::sasl::Mechanism;

@@ -29,6 +29,7 @@ use crate::error::BrokerError;
 use crate::fault::Fault;
 use crate::ids::Ids;
 pub use crate::now::Now;
+use crate::release::Release;
 use crate::security::Security;
 
 /// What is to be done for a [`Node`].
@@ -281,6 +282,11 @@ impl Node {
             }
             self.wake(connection, now);
         }
+    }
+
+    /// The node speaks as this release from now on, with all clients.
+    pub fn set_release(&self, release: Release) {
+        self.core.set_release(release);
     }
 
     /// Injects `fault` into the next `count` requests of `api`, after those of earlier calls.

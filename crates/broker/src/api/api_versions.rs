@@ -6,7 +6,8 @@ use ottla_protocol::messages::api_versions_response::ApiVersion;
 use ottla_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use ottla_protocol::{ApiKey, ErrorCode, Versions};
 
-use super::{ADVERTISED, Answered, Api, Cx, Outcome};
+use super::{Answered, Api, Cx, HANDLED, Outcome, told};
+use crate::core::Core;
 
 impl Api for ApiVersionsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 4 };
@@ -21,16 +22,16 @@ impl Api for ApiVersionsRequest {
         }
         cx.client.session.lock().versions_told();
         Outcome::Answer(ApiVersionsResponse {
-            api_keys: keys(cx.core.settings.telemetry.is_on()),
+            api_keys: keys(cx.core, cx.core.settings.telemetry.is_on()),
             ..Default::default()
         })
     }
 
-    fn answer_unknown_version(_version: i16, correlation_id: i32) -> Outcome<Answered> {
+    fn answer_unknown_version(cx: &Cx<'_>, correlation_id: i32) -> Outcome<Answered> {
         let answer = ApiVersionsResponse {
             error_code: ErrorCode::UNSUPPORTED_VERSION.0,
             // A client asks again, and then gets all.
-            api_keys: keys(false),
+            api_keys: keys(cx.core, false),
             ..Default::default()
         };
         Outcome::Answer(Answered::new(answer, 0, correlation_id))
@@ -38,7 +39,7 @@ impl Api for ApiVersionsRequest {
 }
 
 /// The APIs of telemetry are named only where it is wanted, as in Kafka.
-fn keys(telemetry: bool) -> Vec<ApiVersion> {
+fn keys(core: &Core, telemetry: bool) -> Vec<ApiVersion> {
     let is_named = |api: ApiKey| {
         telemetry
             || !matches!(
@@ -46,14 +47,15 @@ fn keys(telemetry: bool) -> Vec<ApiVersion> {
                 ApiKey::GetTelemetrySubscriptions | ApiKey::PushTelemetry
             )
     };
-    let key = |(api, versions): &(ApiKey, Versions)| ApiVersion {
+    let named = HANDLED.iter().filter(|(api, _)| is_named(*api));
+    let told = named.filter_map(|(api, handled)| Some((api, told(core, *api, *handled)?)));
+    told.map(|(api, versions)| ApiVersion {
         api_key: api.as_i16(),
         min_version: versions.min,
         max_version: versions.max,
         ..Default::default()
-    };
-    let named = ADVERTISED.iter().filter(|(api, _)| is_named(*api));
-    named.map(key).collect()
+    })
+    .collect()
 }
 
 /// Letters and digits with dots and dashes between them.

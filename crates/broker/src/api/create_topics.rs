@@ -1,4 +1,4 @@
-//! CreateTopics, versions 2 to 7: names, counts and settings are checked as Kafka does.
+//! CreateTopics, versions 0 to 7: names, counts and settings are checked as Kafka does.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const FIRST_WITH_DEFAULTS: i16 = 4;
 const FIRST_DESCRIBING: i16 = 5;
 
 impl Api for CreateTopicsRequest {
-    const HANDLED: Versions = Versions { min: 2, max: 7 };
+    const HANDLED: Versions = Versions { min: 0, max: 7 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<CreateTopicsResponse> {
         let mut counts: FxHashMap<&str, usize> = FxHashMap::default();

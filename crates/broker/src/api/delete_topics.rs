@@ -1,4 +1,4 @@
-//! DeleteTopics, versions 1 to 6: by name, or in version 6 by name or id (KIP-516).
+//! DeleteTopics, versions 0 to 6: by name, or in version 6 by name or id (KIP-516).
 
 use ottla_protocol::messages::delete_topics_request::DeleteTopicState;
 use ottla_protocol::messages::delete_topics_response::DeletableTopicResult;
@@ -12,7 +12,7 @@ use crate::security::acl::{Operation, Resource};
 const FIRST_BY_ID: i16 = 6;
 
 impl Api for DeleteTopicsRequest {
-    const HANDLED: Versions = Versions { min: 1, max: 6 };
+    const HANDLED: Versions = Versions { min: 0, max: 6 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<DeleteTopicsResponse> {
         Outcome::Answer(respond(&self, cx.version, |asked| delete(cx, asked)))

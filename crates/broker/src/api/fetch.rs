@@ -1,4 +1,5 @@
-//! Fetch, versions 4 to 18: a long poll over partitions; from version 13 topics go by id.
+//! Fetch, versions 0 to 18: a long poll over partitions; from version 13 topics go by id. Before version 4 clients get message
+//! sets, which the batches of the log are made into.
 //!
 //! The broker opens no fetch sessions (KIP-227): it answers session id 0, which a client must accept, and every request is
 //! complete. Followers do not come here: they are rejected, as is everybody who says that it is one.
@@ -11,6 +12,7 @@ use ottla_protocol::messages::fetch_response::{
     EpochEndOffset, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint, PartitionData,
 };
 use ottla_protocol::messages::{FetchRequest, FetchResponse};
+use ottla_protocol::records::OldMagic;
 use ottla_protocol::{ErrorCode, Versions};
 
 use super::{Api, Cx, Outcome, Wait, nodes};
@@ -18,6 +20,7 @@ use crate::cluster::image::Address;
 use crate::core::Core;
 use crate::security::acl::{Operation, Resource};
 use crate::security::session::Who;
+use crate::storage::batch;
 use crate::storage::replica::{Fetched, Standing, Visible, Watcher};
 use crate::storage::segment::Span;
 use crate::topics::Topic;
@@ -26,9 +29,14 @@ const FIRST_BY_ID: i16 = 13;
 /// From here on an answer names leaders, and where a client's log parts from the leader's (KIP-595, KIP-951).
 const FIRST_WITH_LEADERS: i16 = 12;
 const FIRST_WITH_ENDPOINTS: i16 = 16;
+/// From here on a batch that is larger than was asked for comes whole (KIP-74); before, what there is room for.
+const FIRST_OF_WHOLE_BATCHES: i16 = 3;
+/// From here on clients get record batches (KIP-98), from the other on timestamps.
+const FIRST_OF_BATCHES: i16 = 4;
+const FIRST_WITH_TIMESTAMPS: i16 = 2;
 
 impl Api for FetchRequest {
-    const HANDLED: Versions = Versions { min: 4, max: 18 };
+    const HANDLED: Versions = Versions { min: 0, max: 18 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<FetchResponse> {
         if self.replica_id >= 0 || self.replica_state.replica_id >= 0 {
@@ -110,12 +118,15 @@ struct Attempt {
     failed: bool,
     /// Where to find the leaders that are named.
     leaders: Vec<NodeEndpoint>,
+    version: i16,
 }
 
 struct Found {
     topic: Option<Arc<Topic>>,
     data: PartitionData,
     span: Option<Span>,
+    /// The most bytes that were asked for.
+    most: usize,
 }
 
 impl Attempt {
@@ -135,6 +146,7 @@ impl Attempt {
             bytes: 0,
             failed: false,
             leaders: Vec::new(),
+            version,
         };
         for asked in &request.topics {
             let topic = if version < FIRST_BY_ID {
@@ -206,7 +218,10 @@ impl Attempt {
 
     fn finish(self) -> Outcome<FetchResponse> {
         let responses = self.topics.into_iter().map(|(mut answer, partitions)| {
-            answer.partitions = partitions.into_iter().map(load).collect();
+            let loaded = partitions
+                .into_iter()
+                .map(|found| load(found, self.version));
+            answer.partitions = loaded.collect();
             answer
         });
         Outcome::Answer(FetchResponse {
@@ -217,12 +232,30 @@ impl Attempt {
     }
 }
 
-fn load(found: Found) -> PartitionData {
-    let Found { mut data, span, .. } = found;
-    match span.map(Span::load) {
-        None => {}
-        Some(Ok(bytes)) => data.records = Some(bytes),
-        Some(Err(_)) => return refused(data.partition_index, ErrorCode::KAFKA_STORAGE_ERROR),
+fn load(found: Found, version: i16) -> PartitionData {
+    let Found {
+        mut data,
+        span,
+        most,
+        ..
+    } = found;
+    let Some(span) = span else { return data };
+    let loaded = span.load().map_err(|cause| cause.to_string());
+    let loaded = match version {
+        FIRST_OF_BATCHES.. => loaded,
+        FIRST_WITH_TIMESTAMPS.. => {
+            loaded.and_then(|stored| batch::to_message_sets(stored, OldMagic::One))
+        }
+        _ => loaded.and_then(|stored| batch::to_message_sets(stored, OldMagic::Zero)),
+    };
+    match loaded {
+        Ok(mut bytes) => {
+            if version < FIRST_OF_WHOLE_BATCHES {
+                bytes.truncate(most);
+            }
+            data.records = Some(bytes);
+        }
+        Err(_) => return refused(data.partition_index, ErrorCode::KAFKA_STORAGE_ERROR),
     }
     data
 }
@@ -288,6 +321,7 @@ fn read(
         topic: topic.ok().cloned(),
         data,
         span,
+        most: usize::try_from(asked.partition_max_bytes).unwrap_or(0),
     }
 }
 

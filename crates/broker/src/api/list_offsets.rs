@@ -1,4 +1,6 @@
-//! ListOffsets, versions 1 to 11: the first offset, the next one, or the first record at or after a time.
+//! ListOffsets, versions 0 to 11: the first offset, the next one, or the first record at or after a time.
+//!
+//! Version 0 asks for the beginnings of segments that were written to before a time, and gets them as if the log were one.
 //!
 //! Nothing here is tiered to remote storage (KIP-405): the earliest local offset (version 8) is the earliest, and there is
 //! neither a latest tiered one (version 9) nor one waiting to be uploaded (version 11).
@@ -16,6 +18,7 @@ use crate::security::acl::{Operation, Resource};
 use crate::storage::batch;
 use crate::storage::replica::Replica;
 
+const FIRST_WITH_TIMES: i16 = 1;
 const FIRST_WITH_EPOCH: i16 = 4;
 const FIRST_WITH_NOT_AVAILABLE: i16 = 5;
 const LATEST: i64 = -1;
@@ -26,7 +29,7 @@ const LATEST_TIERED: i64 = -5;
 const EARLIEST_PENDING_UPLOAD: i64 = -6;
 
 impl Api for ListOffsetsRequest {
-    const HANDLED: Versions = Versions { min: 1, max: 11 };
+    const HANDLED: Versions = Versions { min: 0, max: 11 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<ListOffsetsResponse> {
         Outcome::Answer(respond(&self, cx.version, |topic, asked| {
@@ -51,6 +54,10 @@ fn respond(
             ..Default::default()
         };
         match look_up(topic, asked) {
+            Ok((_, offset, _)) if version < FIRST_WITH_TIMES => {
+                let found = (offset >= 0 && asked.max_num_offsets > 0).then_some(offset);
+                answer.old_style_offsets = found.into_iter().collect();
+            }
             Ok((timestamp, offset, epoch)) => {
                 answer.timestamp = timestamp;
                 answer.offset = offset;
@@ -115,6 +122,13 @@ fn look_up(
         MAX_TIMESTAMP => {
             let newest = replica.lock().log().newest_timestamp();
             newest.map_or(Ok(NOTHING), |timestamp| at_time(cx, replica, timestamp))
+        }
+        timestamp if cx.version < FIRST_WITH_TIMES => {
+            let mut replica = replica.lock();
+            let newest = replica.log().newest_timestamp();
+            let is_before = newest.is_some_and(|newest| newest <= timestamp);
+            let start = is_before.then(|| replica.visible().start);
+            Ok(start.map_or(NOTHING, |start| (-1, start, -1)))
         }
         timestamp => at_time(cx, replica, timestamp),
     }

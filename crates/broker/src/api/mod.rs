@@ -76,6 +76,7 @@ use crate::cluster::image::Address;
 use crate::core::{Core, Ticket};
 use crate::group::Reply;
 use crate::now::Now;
+use crate::release::Manner;
 use crate::security::Throttle;
 use crate::security::acl::{Operation, Resource, ResourceType};
 use crate::security::session::{Session, Who};
@@ -260,11 +261,8 @@ fn from_coordinator<R: Send + 'static>(
 
 /// One API: a file beside this one.
 pub(crate) trait Api: Refuse<Response: Throttled> {
-    /// The versions that are fully handled.
+    /// The versions that are fully handled. A release takes some of them.
     const HANDLED: Versions;
-
-    /// The versions named in ApiVersions.
-    const ADVERTISED: Versions = Self::HANDLED;
 
     /// Handles the request.
     fn answer(self, cx: &Cx<'_>) -> Outcome<Self::Response>;
@@ -274,10 +272,9 @@ pub(crate) trait Api: Refuse<Response: Throttled> {
         true
     }
 
-    /// Answers a version that is not in [`Self::HANDLED`]: the connection ends.
-    fn answer_unknown_version(version: i16, _correlation_id: i32) -> Outcome<Answered> {
-        let name = Self::KEY.name();
-        Outcome::Close(format!("{name} version {version} is not handled"))
+    /// Answers a version that is not taken: the connection ends.
+    fn answer_unknown_version(cx: &Cx<'_>, _correlation_id: i32) -> Outcome<Answered> {
+        not_taken(cx.core, Self::KEY, cx.version)
     }
 
     /// The response with `code` and its name in every place that this API has for them.
@@ -344,6 +341,11 @@ pub(crate) fn handle(
     let Opened {
         api, header, body, ..
     } = opened;
+    let version = match core.release().manner(api, header.api_version) {
+        Manner::Take(version) => version,
+        Manner::Ignore => return Outcome::Silent,
+        Manner::Close => return not_taken(core, api, header.api_version),
+    };
     let cx = Cx {
         core,
         client,
@@ -352,16 +354,37 @@ pub(crate) fn handle(
             host: client.host,
         },
         now,
-        version: header.api_version,
+        version,
         client_id: header.client_id,
     };
     dispatch(api, &cx, body, header.correlation_id, ask)
 }
 
+fn not_taken<R>(core: &Core, api: ApiKey, version: i16) -> Outcome<R> {
+    let (name, release) = (api.name(), core.release());
+    let what = match release.versions(api) {
+        Some(_) => format!("{name} version {version}"),
+        None => name.to_owned(),
+    };
+    let release = release.name();
+    Outcome::Close(format!(
+        "{what} is not taken by a broker of release {release}"
+    ))
+}
+
+/// The versions of an API that the broker tells and takes, among those that it handles.
+fn told(core: &Core, api: ApiKey, handled: Versions) -> Option<Versions> {
+    let told = core.release().versions(api)?;
+    Some(Versions {
+        min: told.min.max(handled.min),
+        max: told.max.min(handled.max),
+    })
+}
+
 fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> Outcome<Answered> {
     let version = cx.version;
-    if !A::HANDLED.contains(version) {
-        return A::answer_unknown_version(version, correlation_id);
+    if !told(cx.core, A::KEY, A::HANDLED).is_some_and(|told| told.contains(version)) {
+        return A::answer_unknown_version(cx, correlation_id);
     }
     let request = match A::decode(version, &mut body) {
         Ok(request) => request,
@@ -387,8 +410,8 @@ macro_rules! apis {
             }
         }
 
-        /// Every API with the versions named in ApiVersions, by key.
-        const ADVERTISED: &[(ApiKey, Versions)] = &[$((ApiKey::$key, <$request>::ADVERTISED),)*];
+        /// Every API with the versions that are handled, by key.
+        const HANDLED: &[(ApiKey, Versions)] = &[$((ApiKey::$key, <$request>::HANDLED),)*];
     };
 }
 

@@ -1,4 +1,4 @@
-//! OffsetCommit, versions 2 to 10; from version 10 topics go by id.
+//! OffsetCommit, versions 1 to 10; from version 10 topics go by id.
 
 use ottla_protocol::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
@@ -16,7 +16,7 @@ use crate::security::acl::{Operation, Resource};
 const FIRST_BY_ID: i16 = 10;
 
 impl Api for OffsetCommitRequest {
-    const HANDLED: Versions = Versions { min: 2, max: 10 };
+    const HANDLED: Versions = Versions { min: 1, max: 10 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<OffsetCommitResponse> {
         if let Err(code) = cx.check_group(Operation::Read, &self.group_id) {

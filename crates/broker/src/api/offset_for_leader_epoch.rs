@@ -1,4 +1,4 @@
-//! OffsetForLeaderEpoch, versions 2 to 4 (KIP-101, KIP-320): where what a leader wrote ends.
+//! OffsetForLeaderEpoch, versions 0 to 4 (KIP-101, KIP-320): where what a leader wrote ends.
 
 use ottla_protocol::messages::offset_for_leader_epoch_request::{
     OffsetForLeaderPartition, OffsetForLeaderTopic,
@@ -13,7 +13,7 @@ use super::{Api, Cx, Outcome};
 use crate::security::acl::{Operation, Resource};
 
 impl Api for OffsetForLeaderEpochRequest {
-    const HANDLED: Versions = Versions { min: 2, max: 4 };
+    const HANDLED: Versions = Versions { min: 0, max: 4 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<OffsetForLeaderEpochResponse> {
         Outcome::Answer(respond(&self, |topic, asked| {

@@ -1,10 +1,8 @@
-//! Produce, versions 3 to 13: one record batch (magic 2) per partition; from version 13 topics go by id.
+//! Produce, versions 0 to 13: one record batch (magic 2) per partition, before version 3 a message set, which the log keeps as
+//! one; from version 13 topics go by id.
 //!
 //! With acks=all the answer comes when all replicas in sync have the records. From version 10 it says who leads instead
 //! (KIP-951).
-//!
-//! Version 0 is advertised, as Kafka 4 does (KAFKA-18659): librdkafka takes the lower bound for a sign of which features
-//! the broker has. Versions 0 to 2 still end the connection.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -27,14 +25,15 @@ use crate::storage::replica::{Standing, Watcher};
 use crate::topics::Topic;
 
 const FIRST_BY_ID: i16 = 13;
+/// From here on there are record batches (KIP-98).
+const FIRST_OF_BATCHES: i16 = 3;
 /// From here on zstd is allowed (KIP-110).
 const FIRST_WITH_ZSTD: i16 = 7;
 const FIRST_WITH_LEADERS: i16 = 10;
 const ALL: i16 = -1;
 
 impl Api for ProduceRequest {
-    const HANDLED: Versions = Versions { min: 3, max: 13 };
-    const ADVERTISED: Versions = Versions { min: 0, max: 13 };
+    const HANDLED: Versions = Versions { min: 0, max: 13 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<ProduceResponse> {
         let mut pending = Vec::new();
@@ -280,6 +279,11 @@ fn try_append(
         .map_err(|code| Rejected::new(code, "there is no such partition"))?;
     let config = cx.core.settings.log_config(&topic.values);
     let records = data.records.clone().unwrap_or_default();
+    let records = match cx.version {
+        FIRST_OF_BATCHES.. => records,
+        2 => batch::of_message_set(&records, 1)?,
+        _ => batch::of_message_set(&records, 0)?,
+    };
     let batch = batch::check(
         records,
         &config,

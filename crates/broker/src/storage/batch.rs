@@ -7,7 +7,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use ottla_protocol::ErrorCode;
 use ottla_protocol::compression::Compression;
 use ottla_protocol::records::{
-    self, Batch, BatchBuilder, BatchHeader, ProducerState, Record, RecordsError,
+    self, Batch, BatchBuilder, BatchHeader, MessageSetBuilder, OldMagic, ProducerState, Record,
+    RecordsError,
 };
 
 use super::producers::Sequenced;
@@ -170,6 +171,75 @@ pub(crate) fn check(
             })
         }
     }
+}
+
+/// The batch that a message set of this magic or a lower one becomes in the log.
+pub(crate) fn of_message_set(set: &Bytes, highest: i8) -> Result<Bytes, Rejected> {
+    let invalid = |what: String| Rejected::new(ErrorCode::INVALID_RECORD, what);
+    let mut builder = None;
+    let mut entries = records::entries(set.clone());
+    for entry in entries.by_ref() {
+        let entry = entry.map_err(|error| corrupt(&error))?;
+        if entry.magic() > highest {
+            let magic = entry.magic();
+            return Err(invalid(format!(
+                "a message of magic {magic}, this version of Produce takes {highest} at most"
+            )));
+        }
+        entry.verify_crc().map_err(|error| corrupt(&error))?;
+        let codec = entry.compression().map_err(|error| corrupt(&error))?;
+        let builder = builder.get_or_insert_with(|| BatchBuilder::new(codec, None));
+        let payload = entry.payload(DECOMPRESS_LIMIT);
+        let payload = payload.map_err(|error| corrupt(&error))?;
+        let messages = entry.records(&payload).map_err(|error| corrupt(&error))?;
+        for message in messages {
+            let message = message.map_err(|error| corrupt(&error))?;
+            builder
+                .append(
+                    message.timestamp,
+                    message.key,
+                    message.value,
+                    std::iter::empty(),
+                )
+                .map_err(|error| invalid(error.to_string()))?;
+        }
+    }
+    if let Some(cut) = entries.cut() {
+        return Err(corrupt(&cut));
+    }
+    let mut builder = builder.ok_or_else(|| invalid("there is no message".to_owned()))?;
+    let batch = builder.finish(ProducerState::NONE);
+    batch.map_err(|error| invalid(error.to_string()))
+}
+
+/// Stored batches as message sets, for clients that read nothing newer. What message sets have not is lost, as with Kafka:
+/// headers, and with magic 0 timestamps. They have no zstd either.
+pub(crate) fn to_message_sets(stored: Bytes, magic: OldMagic) -> Result<Bytes, String> {
+    let mut sets = BytesMut::new();
+    for batch in records::batches(stored) {
+        let batch = batch.map_err(|error| error.to_string())?;
+        let set = message_set(&batch, magic).map_err(|error| error.to_string())?;
+        sets.extend_from_slice(&set);
+    }
+    Ok(sets.freeze())
+}
+
+fn message_set(batch: &Batch, magic: OldMagic) -> Result<Bytes, RecordsError> {
+    let header = &batch.header;
+    let codec = match header.compression()? {
+        Compression::Zstd => Compression::None,
+        codec => codec,
+    };
+    let mut set = MessageSetBuilder::new(magic, codec, None, header.base_offset)?;
+    if header.timestamp_type() == records::TimestampType::LogAppend {
+        set.set_append_time(header.max_timestamp);
+    }
+    let payload = batch.payload(DECOMPRESS_LIMIT)?;
+    for record in batch.records(&payload)? {
+        let record = record?;
+        set.append_at(record.offset, record.timestamp, record.key, record.value)?;
+    }
+    set.finish()
 }
 
 /// Walks the records of a batch: as many as its header says and nothing after them, at one offset after the other.

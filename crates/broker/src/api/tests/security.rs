@@ -10,7 +10,7 @@ use ottla_protocol::messages::delete_topics_request::DeleteTopicState;
 use ottla_protocol::messages::describe_client_quotas_request::ComponentData;
 use ottla_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
-use ottla_protocol::messages::{list_offsets_request, offset_commit_request, offset_fetch_request};
+use ottla_protocol::messages::{offset_commit_request, offset_fetch_request};
 
 use super::*;
 use crate::security::Usage;
@@ -374,9 +374,9 @@ fn administration_takes_its_own_operations() {
         CLUSTER_DENIED
     );
     let offsets = ListOffsetsRequest {
-        topics: vec![list_offsets_request::ListOffsetsTopic {
+        topics: vec![ListOffsetsTopic {
             name: "u".into(),
-            partitions: vec![list_offsets_request::ListOffsetsPartition {
+            partitions: vec![ListOffsetsPartition {
                 current_leader_epoch: -1,
                 ..Default::default()
             }],

@@ -1,0 +1,559 @@
+//! Kafka's names of settings: the only place that declares them. Validation, typed values and DescribeConfigs use these rows.
+
+use std::collections::BTreeMap;
+
+/// The type and the valid values of a property.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueType {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number within the bounds, both included.
+    Int(i64, i64),
+    /// A fraction within 0 to 1.
+    Ratio,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// Any of these words, separated by commas; may be empty.
+    ListOf(&'static [&'static str]),
+    /// Any text.
+    Text,
+}
+
+/// One row of the tables below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Kafka's name.
+    pub name: &'static str,
+    /// The valid values.
+    pub kind: ValueType,
+    /// The default value.
+    pub default: &'static str,
+    /// A description in one line.
+    pub doc: &'static str,
+}
+
+const fn key(name: &'static str, kind: ValueType, default: &'static str, doc: &'static str) -> Key {
+    Key {
+        name,
+        kind,
+        default,
+        doc,
+    }
+}
+
+const INT: i64 = i32::MAX as i64;
+const LONG: i64 = i64::MAX;
+const TIMESTAMP_TYPES: ValueType = ValueType::OneOf(&["CreateTime", "LogAppendTime"]);
+
+/// The broker's settings, in Kafka's names.
+pub const BROKER_KEYS: &[Key] = &[
+    key(
+        ALLOW_EVERYONE,
+        ValueType::Bool,
+        "false",
+        "With ACLs: whether a resource that has none is open to all.",
+    ),
+    key(
+        AUTO_CREATE,
+        ValueType::Bool,
+        "true",
+        "Whether a request for the metadata of an unknown topic creates it.",
+    ),
+    key(
+        TOKEN_EXPIRY,
+        ValueType::Int(1, LONG),
+        "86400000",
+        "Milliseconds until a delegation token expires that is not renewed.",
+    ),
+    key(
+        TOKEN_MAX_LIFETIME,
+        ValueType::Int(1, LONG),
+        "604800000",
+        "Milliseconds until a delegation token cannot be renewed any more.",
+    ),
+    key(
+        FAILED_AUTHENTICATION_DELAY,
+        ValueType::Int(0, INT),
+        "100",
+        "Milliseconds before a failed authentication is answered and the connection closed.",
+    ),
+    key(
+        MAX_IDLE,
+        ValueType::Int(1, LONG),
+        "600000",
+        "Milliseconds without a request after which a connection is closed.",
+    ),
+    key(
+        MAX_REAUTHENTICATION,
+        ValueType::Int(0, LONG),
+        "0",
+        "Milliseconds after which a SASL client must authenticate again or is disconnected; 0 means never.",
+    ),
+    key(
+        REPLICATION_FACTOR,
+        ValueType::Int(-1, 1000),
+        "-1",
+        "Replicas of a new topic that names no count; -1 means one on each node, but 3 at most.",
+    ),
+    key(
+        FETCH_MAX_BYTES,
+        ValueType::Int(1024, INT),
+        "57671680",
+        "Maximum bytes of records in one Fetch response.",
+    ),
+    key(
+        INITIAL_REBALANCE_DELAY,
+        ValueType::Int(0, INT),
+        "0",
+        "Milliseconds that an empty group waits for more members before its first rebalance; Kafka's default is 3000.",
+    ),
+    key(
+        MAX_SESSION_TIMEOUT,
+        ValueType::Int(1, INT),
+        "1800000",
+        "Maximum session timeout of a group member, in ms.",
+    ),
+    key(
+        MIN_SESSION_TIMEOUT,
+        ValueType::Int(1, INT),
+        "6000",
+        "Minimum session timeout of a group member, in ms.",
+    ),
+    key(
+        "log.index.interval.bytes",
+        ValueType::Int(0, INT),
+        "4096",
+        "Bytes of the log between two entries of its offset index.",
+    ),
+    key(
+        "log.message.timestamp.after.max.ms",
+        ValueType::Int(0, LONG),
+        "3600000",
+        "Maximum milliseconds that a record's timestamp may be in the future.",
+    ),
+    key(
+        "log.message.timestamp.type",
+        TIMESTAMP_TYPES,
+        "CreateTime",
+        "CreateTime keeps the producer's timestamps; LogAppendTime sets the broker's.",
+    ),
+    key(
+        "log.retention.bytes",
+        ValueType::Int(-1, LONG),
+        "-1",
+        "Maximum bytes of a partition, checked when a segment is full; -1 means no limit.",
+    ),
+    key(
+        "log.segment.bytes",
+        ValueType::Int(14, INT),
+        "1073741824",
+        "Maximum bytes of a log segment.",
+    ),
+    key(
+        "message.max.bytes",
+        ValueType::Int(0, INT),
+        "1048588",
+        "Maximum bytes of a record batch.",
+    ),
+    key(
+        "min.insync.replicas",
+        ValueType::Int(1, INT),
+        "1",
+        "How many replicas must be in sync for acks=all.",
+    ),
+    key(
+        "num.partitions",
+        ValueType::Int(1, INT),
+        "1",
+        "Partitions of a new topic that names no count.",
+    ),
+    key(
+        OFFSET_METADATA_MAX,
+        ValueType::Int(0, INT),
+        "4096",
+        "Maximum bytes of the metadata of a committed offset.",
+    ),
+    key(
+        QUOTA_WINDOWS,
+        ValueType::Int(1, INT),
+        "11",
+        "Samples that a rate is measured over for quotas.",
+    ),
+    key(
+        QUOTA_WINDOW_SECONDS,
+        ValueType::Int(1, INT),
+        "1",
+        "Seconds of each of these samples.",
+    ),
+    key(
+        REPLICA_LAG,
+        ValueType::Int(1, LONG),
+        "30000",
+        "Milliseconds after which a follower that does not catch up is out of sync.",
+    ),
+    key(
+        CLOCK_SKEW,
+        ValueType::Int(0, INT),
+        "30",
+        "Seconds that the clocks of a token's issuer and of the broker may differ.",
+    ),
+    key(
+        EXPECTED_AUDIENCE,
+        ValueType::Text,
+        "",
+        "Audiences, separated by commas, of which a token must name one (aud); empty means any.",
+    ),
+    key(
+        EXPECTED_ISSUER,
+        ValueType::Text,
+        "",
+        "The issuer that a token must name (iss); empty means any.",
+    ),
+    key(
+        PRINCIPAL_CLAIM,
+        ValueType::Text,
+        "sub",
+        "The claim of a token that names the user.",
+    ),
+    key(
+        SASL_MAX_BYTES,
+        ValueType::Int(1024, INT),
+        "524288",
+        "Maximum bytes of a request before the client has authenticated; a larger one closes the connection.",
+    ),
+    key(
+        REQUEST_MAX_BYTES,
+        ValueType::Int(1024, INT),
+        "104857600",
+        "Maximum bytes of a request; a larger one closes the connection.",
+    ),
+    key(
+        SUPER_USERS,
+        ValueType::Text,
+        "",
+        "Principals that may do everything, separated by semicolons, such as User:admin; they switch the authorizer on.",
+    ),
+    key(
+        TELEMETRY_DELTA,
+        ValueType::Bool,
+        "false",
+        "Whether clients push how much totals grew since the last push, instead of the totals.",
+    ),
+    key(
+        TELEMETRY_INTERVAL,
+        ValueType::Int(100, INT),
+        "300000",
+        "Milliseconds between two pushes of a client's metrics.",
+    ),
+    key(
+        TELEMETRY_MAX_BYTES,
+        ValueType::Int(1, INT),
+        "1048576",
+        "Maximum bytes of a push of metrics.",
+    ),
+    key(
+        TELEMETRY_METRICS,
+        ValueType::Text,
+        "",
+        "Beginnings of the names of metrics that clients are asked to push (KIP-714), separated by commas; * means all, and \
+         without any, clients are not asked.",
+    ),
+    key(
+        "unclean.leader.election.enable",
+        ValueType::Bool,
+        "false",
+        "Whether a replica that was not in sync may lead when no other can; records are lost then.",
+    ),
+];
+
+pub(super) const ALLOW_EVERYONE: &str = "allow.everyone.if.no.acl.found";
+pub(super) const AUTO_CREATE: &str = "auto.create.topics.enable";
+pub(super) const FAILED_AUTHENTICATION_DELAY: &str = "connection.failed.authentication.delay.ms";
+pub(super) const MAX_IDLE: &str = "connections.max.idle.ms";
+pub(super) const MAX_REAUTHENTICATION: &str = "connections.max.reauth.ms";
+pub(super) const QUOTA_WINDOWS: &str = "quota.window.num";
+pub(super) const QUOTA_WINDOW_SECONDS: &str = "quota.window.size.seconds";
+pub(super) const CLOCK_SKEW: &str = "sasl.oauthbearer.clock.skew.seconds";
+pub(super) const EXPECTED_AUDIENCE: &str = "sasl.oauthbearer.expected.audience";
+pub(super) const EXPECTED_ISSUER: &str = "sasl.oauthbearer.expected.issuer";
+pub(super) const PRINCIPAL_CLAIM: &str = "sasl.oauthbearer.sub.claim.name";
+pub(super) const REPLICA_LAG: &str = "replica.lag.time.max.ms";
+pub(super) const REPLICATION_FACTOR: &str = "default.replication.factor";
+pub(super) const SASL_MAX_BYTES: &str = "sasl.server.max.receive.size";
+pub(super) const SUPER_USERS: &str = "super.users";
+pub(super) const TOKEN_EXPIRY: &str = "delegation.token.expiry.time.ms";
+pub(super) const TOKEN_MAX_LIFETIME: &str = "delegation.token.max.lifetime.ms";
+pub(super) const FETCH_MAX_BYTES: &str = "fetch.max.bytes";
+pub(super) const INITIAL_REBALANCE_DELAY: &str = "group.initial.rebalance.delay.ms";
+pub(super) const MIN_SESSION_TIMEOUT: &str = "group.min.session.timeout.ms";
+pub(super) const MAX_SESSION_TIMEOUT: &str = "group.max.session.timeout.ms";
+pub(super) const OFFSET_METADATA_MAX: &str = "offset.metadata.max.bytes";
+pub(super) const REQUEST_MAX_BYTES: &str = "socket.request.max.bytes";
+pub(super) const TELEMETRY_DELTA: &str = "telemetry.delta.temporality";
+pub(super) const TELEMETRY_INTERVAL: &str = "telemetry.interval.ms";
+pub(super) const TELEMETRY_MAX_BYTES: &str = "telemetry.max.bytes";
+pub(super) const TELEMETRY_METRICS: &str = "telemetry.metrics";
+
+/// A topic's settings, in Kafka's names. Rows that say "without effect" are stored and described, but change nothing
+/// in a broker with one node that neither compacts logs nor deletes records by age.
+pub const TOPIC_KEYS: &[Key] = &[
+    key(
+        "cleanup.policy",
+        ValueType::ListOf(&["compact", "delete"]),
+        "delete",
+        "With compact, records must have a key; the broker does not compact logs yet.",
+    ),
+    key(
+        "compression.type",
+        ValueType::OneOf(&["producer"]),
+        "producer",
+        "Batches are stored as the producer compressed them.",
+    ),
+    key(
+        "delete.retention.ms",
+        ValueType::Int(0, LONG),
+        "86400000",
+        "Stored, without effect.",
+    ),
+    key(
+        "file.delete.delay.ms",
+        ValueType::Int(0, LONG),
+        "60000",
+        "Stored, without effect.",
+    ),
+    key(
+        "flush.messages",
+        ValueType::Int(1, LONG),
+        "9223372036854775807",
+        "Records after which a node of a cluster has them even if it loses its power.",
+    ),
+    key(
+        "flush.ms",
+        ValueType::Int(0, LONG),
+        "9223372036854775807",
+        "Stored, without effect.",
+    ),
+    key(
+        "index.interval.bytes",
+        ValueType::Int(0, INT),
+        "4096",
+        "Bytes of the log between two entries of its offset index.",
+    ),
+    key(
+        "max.compaction.lag.ms",
+        ValueType::Int(1, LONG),
+        "9223372036854775807",
+        "Stored, without effect.",
+    ),
+    key(
+        "max.message.bytes",
+        ValueType::Int(0, INT),
+        "1048588",
+        "Maximum bytes of a record batch.",
+    ),
+    key(
+        "message.timestamp.after.max.ms",
+        ValueType::Int(0, LONG),
+        "3600000",
+        "Maximum milliseconds that a record's timestamp may be in the future.",
+    ),
+    key(
+        "message.timestamp.before.max.ms",
+        ValueType::Int(0, LONG),
+        "9223372036854775807",
+        "Stored, without effect.",
+    ),
+    key(
+        "message.timestamp.type",
+        TIMESTAMP_TYPES,
+        "CreateTime",
+        "CreateTime keeps the producer's timestamps; LogAppendTime sets the broker's.",
+    ),
+    key(
+        "min.cleanable.dirty.ratio",
+        ValueType::Ratio,
+        "0.5",
+        "Stored, without effect.",
+    ),
+    key(
+        "min.compaction.lag.ms",
+        ValueType::Int(0, LONG),
+        "0",
+        "Stored, without effect.",
+    ),
+    key(
+        "min.insync.replicas",
+        ValueType::Int(1, INT),
+        "1",
+        "How many replicas must be in sync for acks=all.",
+    ),
+    key(
+        "preallocate",
+        ValueType::Bool,
+        "false",
+        "Stored, without effect.",
+    ),
+    key(
+        "retention.bytes",
+        ValueType::Int(-1, LONG),
+        "-1",
+        "Maximum bytes of a partition, checked when a segment is full; -1 means no limit.",
+    ),
+    key(
+        "retention.ms",
+        ValueType::Int(-1, LONG),
+        "604800000",
+        "Stored, without effect.",
+    ),
+    key(
+        "segment.bytes",
+        ValueType::Int(14, INT),
+        "1073741824",
+        "Maximum bytes of a log segment.",
+    ),
+    key(
+        "segment.index.bytes",
+        ValueType::Int(4, INT),
+        "10485760",
+        "Stored, without effect.",
+    ),
+    key(
+        "segment.jitter.ms",
+        ValueType::Int(0, LONG),
+        "0",
+        "Stored, without effect.",
+    ),
+    key(
+        "segment.ms",
+        ValueType::Int(1, LONG),
+        "604800000",
+        "Stored, without effect.",
+    ),
+    key(
+        "unclean.leader.election.enable",
+        ValueType::Bool,
+        "false",
+        "Whether a replica that was not in sync may lead when no other can; records are lost then.",
+    ),
+    key(
+        "leader.replication.throttled.replicas",
+        ValueType::Text,
+        "",
+        "Stored, without effect.",
+    ),
+    key(
+        "follower.replication.throttled.replicas",
+        ValueType::Text,
+        "",
+        "Stored, without effect.",
+    ),
+];
+
+/// Topic settings that fall back to a broker setting of another name.
+pub(super) const INHERITED: &[(&str, &str)] = &[
+    ("index.interval.bytes", "log.index.interval.bytes"),
+    ("max.message.bytes", "message.max.bytes"),
+    (
+        "message.timestamp.after.max.ms",
+        "log.message.timestamp.after.max.ms",
+    ),
+    ("message.timestamp.type", "log.message.timestamp.type"),
+    ("min.insync.replicas", "min.insync.replicas"),
+    ("retention.bytes", "log.retention.bytes"),
+    ("segment.bytes", "log.segment.bytes"),
+    (
+        "unclean.leader.election.enable",
+        "unclean.leader.election.enable",
+    ),
+];
+
+/// The values set for the names of one table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Values(BTreeMap<&'static str, String>);
+
+impl Values {
+    /// Checks `name` and `value` against `table` and stores them.
+    ///
+    /// # Errors
+    /// A sentence that names the key, the value and the valid values.
+    pub(crate) fn set(
+        &mut self,
+        table: &'static [Key],
+        name: &str,
+        value: &str,
+    ) -> Result<(), String> {
+        let key = table.iter().find(|key| key.name == name).ok_or_else(|| {
+            format!(
+                "unknown setting \"{name}\"; the nearest is \"{}\"",
+                nearest(name, table)
+            )
+        })?;
+        key.kind
+            .check(value)
+            .map_err(|rule| format!("{name}={value}: {rule}"))?;
+        self.0.insert(key.name, value.to_owned());
+        Ok(())
+    }
+
+    /// The value set for `name`, if one was.
+    pub(crate) fn set_value(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// All that was set, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+}
+
+impl ValueType {
+    fn check(self, value: &str) -> Result<(), String> {
+        match self {
+            ValueType::Bool => value
+                .parse::<bool>()
+                .map(drop)
+                .map_err(|_| "must be true or false".to_owned()),
+            ValueType::Int(least, most) => match value.parse::<i64>() {
+                Ok(number) if (least..=most).contains(&number) => Ok(()),
+                _ => Err(format!("must be a whole number from {least} to {most}")),
+            },
+            ValueType::Ratio => match value.parse::<f64>() {
+                Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(()),
+                _ => Err("must be a number from 0 to 1".to_owned()),
+            },
+            ValueType::OneOf(words) if words.contains(&value) => Ok(()),
+            ValueType::OneOf(words) => Err(format!("must be one of {}", words.join(", "))),
+            ValueType::ListOf(words)
+                if value.is_empty()
+                    || value.split(',').all(|word| words.contains(&word.trim())) =>
+            {
+                Ok(())
+            }
+            ValueType::ListOf(words) => Err(format!(
+                "must be a list of {}, separated by commas",
+                words.join(", ")
+            )),
+            ValueType::Text => Ok(()),
+        }
+    }
+}
+
+/// The name in the table with the fewest edits from `name`.
+fn nearest(name: &str, table: &'static [Key]) -> &'static str {
+    table
+        .iter()
+        .min_by_key(|key| strsim::levenshtein(name, key.name))
+        .map_or("", |key| key.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_passes_its_own_check() {
+        for key in BROKER_KEYS.iter().chain(TOPIC_KEYS) {
+            assert_eq!(key.kind.check(key.default), Ok(()), "{}", key.name);
+        }
+    }
+}

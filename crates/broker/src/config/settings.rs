@@ -1,0 +1,343 @@
+//! What the settings say, typed: those of the broker, and of a topic what its logs use.
+
+use std::time::Duration;
+
+use super::BrokerConfig;
+use super::keys::*;
+use crate::error::BrokerError;
+use crate::release::Release;
+use crate::security::quota::Windows;
+use crate::security::sasl::oauth::Rules;
+use crate::security::settings::AclSettings;
+use crate::security::tokens::Lifetimes;
+use crate::telemetry::Wanted;
+
+/// Who sets the timestamps of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimestampType {
+    CreateTime,
+    LogAppendTime,
+}
+
+/// The settings of a topic that its partitions' logs use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogConfig {
+    pub(crate) segment_bytes: u64,
+    pub(crate) index_interval_bytes: u64,
+    /// `None`: no limit.
+    pub(crate) retention_bytes: Option<u64>,
+    pub(crate) max_message_bytes: usize,
+    pub(crate) timestamp_type: TimestampType,
+    pub(crate) timestamp_after_max_ms: i64,
+    /// Does the topic have the policy "compact"?
+    pub(crate) needs_keys: bool,
+    /// `flush.messages`: records after which what a node has survives a loss of power.
+    pub(crate) flush_messages: i64,
+    /// `min.insync.replicas`.
+    pub(crate) least_in_sync: usize,
+    /// `unclean.leader.election.enable`: whether a replica may lead that was not in sync.
+    pub(crate) unclean_elections: bool,
+}
+
+/// An asterisk asks for all, which the protocol says with an empty beginning.
+fn prefixes(text: &str) -> Vec<String> {
+    let parts = text.split(',').map(str::trim);
+    let parts = parts.filter(|part| !part.is_empty());
+    parts.map(|part| part.replace('*', "")).collect()
+}
+
+/// The broker's settings, checked and typed.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    values: Values,
+    /// What it speaks as when it starts.
+    pub(crate) release: Release,
+    pub(crate) auto_create_topics: bool,
+    pub(crate) default_partitions: i32,
+    /// `None`: one on each node, but 3 at most.
+    pub(crate) default_replication: Option<i32>,
+    pub(crate) replica_lag: Duration,
+    pub(crate) fetch_max_bytes: usize,
+    pub(crate) request_max_bytes: usize,
+    pub(crate) offset_metadata_max_bytes: usize,
+    pub(crate) initial_rebalance_delay: Duration,
+    pub(crate) min_session_timeout: Duration,
+    pub(crate) max_session_timeout: Duration,
+    pub(crate) sasl_max_bytes: usize,
+    pub(crate) max_idle: Duration,
+    pub(crate) failed_authentication_delay: Duration,
+    pub(crate) max_reauthentication: Option<Duration>,
+    pub(crate) telemetry: Wanted,
+}
+
+impl Settings {
+    /// Reads the settings from `config`.
+    ///
+    /// # Errors
+    /// [`BrokerError::Config`] for an unknown name or a value out of its range.
+    pub(crate) fn new(config: &BrokerConfig) -> Result<Self, BrokerError> {
+        let mut values = Values::default();
+        let fields = [
+            (
+                "num.partitions".to_owned(),
+                config.default_partitions.to_string(),
+            ),
+            (
+                AUTO_CREATE.to_owned(),
+                config.auto_create_topics.to_string(),
+            ),
+        ];
+        for (name, value) in fields.iter().chain(&config.properties) {
+            values
+                .set(BROKER_KEYS, name, value)
+                .map_err(BrokerError::Config)?;
+        }
+        let release = config.as_version.as_deref().map(Release::parse);
+        let settings = Self {
+            release: release
+                .transpose()
+                .map_err(BrokerError::Config)?
+                .unwrap_or(Release::NEWEST),
+            auto_create_topics: broker_value(&values, AUTO_CREATE) == "true",
+            default_partitions: number(broker_value(&values, "num.partitions")),
+            default_replication: match number(broker_value(&values, REPLICATION_FACTOR)) {
+                -1 | 0 => None,
+                factor => Some(factor),
+            },
+            replica_lag: Duration::from_millis(number(broker_value(&values, REPLICA_LAG))),
+            fetch_max_bytes: number(broker_value(&values, FETCH_MAX_BYTES)),
+            request_max_bytes: number(broker_value(&values, REQUEST_MAX_BYTES)),
+            offset_metadata_max_bytes: number(broker_value(&values, OFFSET_METADATA_MAX)),
+            initial_rebalance_delay: Duration::from_millis(number(broker_value(
+                &values,
+                INITIAL_REBALANCE_DELAY,
+            ))),
+            min_session_timeout: Duration::from_millis(number(broker_value(
+                &values,
+                MIN_SESSION_TIMEOUT,
+            ))),
+            max_session_timeout: Duration::from_millis(number(broker_value(
+                &values,
+                MAX_SESSION_TIMEOUT,
+            ))),
+            sasl_max_bytes: number(broker_value(&values, SASL_MAX_BYTES)),
+            max_idle: Duration::from_millis(number(broker_value(&values, MAX_IDLE))),
+            failed_authentication_delay: Duration::from_millis(number(broker_value(
+                &values,
+                FAILED_AUTHENTICATION_DELAY,
+            ))),
+            max_reauthentication: match number(broker_value(&values, MAX_REAUTHENTICATION)) {
+                0 => None,
+                ms => Some(Duration::from_millis(ms)),
+            },
+            telemetry: Wanted {
+                prefixes: prefixes(broker_value(&values, TELEMETRY_METRICS)),
+                interval: Duration::from_millis(number(broker_value(&values, TELEMETRY_INTERVAL))),
+                max_bytes: number(broker_value(&values, TELEMETRY_MAX_BYTES)),
+                delta: broker_value(&values, TELEMETRY_DELTA) == "true",
+            },
+            values,
+        };
+        if settings.min_session_timeout > settings.max_session_timeout {
+            return Err(BrokerError::Config(format!(
+                "{MIN_SESSION_TIMEOUT} ({} ms) is above {MAX_SESSION_TIMEOUT} ({} ms)",
+                settings.min_session_timeout.as_millis(),
+                settings.max_session_timeout.as_millis()
+            )));
+        }
+        Ok(settings)
+    }
+
+    /// What a bearer token must say.
+    pub(crate) fn token_rules(&self) -> Rules {
+        let text = |name| broker_value(&self.values, name);
+        Rules {
+            issuer: Some(text(EXPECTED_ISSUER).to_owned()).filter(|issuer| !issuer.is_empty()),
+            audiences: words(text(EXPECTED_AUDIENCE), ','),
+            principal_claim: text(PRINCIPAL_CLAIM).to_owned(),
+            clock_skew_ms: number::<i64>(text(CLOCK_SKEW)) * 1000,
+        }
+    }
+
+    /// How long delegation tokens last.
+    pub(crate) fn token_lifetimes(&self) -> Lifetimes {
+        Lifetimes {
+            expiry_ms: number(broker_value(&self.values, TOKEN_EXPIRY)),
+            max_ms: number(broker_value(&self.values, TOKEN_MAX_LIFETIME)),
+        }
+    }
+
+    /// The authorizer's own settings.
+    pub(crate) fn acl_settings(&self) -> AclSettings {
+        AclSettings {
+            super_users: words(broker_value(&self.values, SUPER_USERS), ';'),
+            allow_everyone_if_no_acl: broker_value(&self.values, ALLOW_EVERYONE) == "true",
+        }
+    }
+
+    /// How quotas measure rates.
+    pub(crate) fn quota_windows(&self) -> Windows {
+        Windows {
+            count: number(broker_value(&self.values, QUOTA_WINDOWS)),
+            size: Duration::from_secs(number(broker_value(&self.values, QUOTA_WINDOW_SECONDS))),
+        }
+    }
+
+    /// The broker's own settings: row, effective value, and its source.
+    pub(crate) fn broker_rows(&self) -> impl Iterator<Item = (&'static Key, &str, ConfigSource)> {
+        BROKER_KEYS
+            .iter()
+            .map(|key| match self.values.set_value(key.name) {
+                Some(value) => (key, value, ConfigSource::Broker),
+                None => (key, key.default, ConfigSource::Default),
+            })
+    }
+
+    /// A topic's settings: row, effective value, and its source.
+    pub(crate) fn topic_rows<'a>(
+        &'a self,
+        topic: &'a Values,
+    ) -> impl Iterator<Item = (&'static Key, &'a str, ConfigSource)> {
+        TOPIC_KEYS.iter().map(|key| {
+            let (value, source) = self.topic_value(topic, key.name);
+            (key, value, source)
+        })
+    }
+
+    /// The settings of a topic's logs.
+    pub(crate) fn log_config(&self, topic: &Values) -> LogConfig {
+        let value = |name| self.topic_value(topic, name).0;
+        LogConfig {
+            segment_bytes: number(value("segment.bytes")),
+            index_interval_bytes: number(value("index.interval.bytes")),
+            retention_bytes: value("retention.bytes").parse().ok(),
+            max_message_bytes: number(value("max.message.bytes")),
+            timestamp_type: match value("message.timestamp.type") {
+                "LogAppendTime" => TimestampType::LogAppendTime,
+                _ => TimestampType::CreateTime,
+            },
+            timestamp_after_max_ms: number(value("message.timestamp.after.max.ms")),
+            needs_keys: value("cleanup.policy").contains("compact"),
+            flush_messages: number(value("flush.messages")),
+            least_in_sync: number(value("min.insync.replicas")),
+            unclean_elections: value("unclean.leader.election.enable") == "true",
+        }
+    }
+
+    fn topic_value<'a>(&'a self, topic: &'a Values, name: &str) -> (&'a str, ConfigSource) {
+        if let Some(value) = topic.set_value(name) {
+            return (value, ConfigSource::Topic);
+        }
+        let inherited = INHERITED.iter().find(|(own, _)| *own == name);
+        if let Some(value) = inherited.and_then(|(_, of_broker)| self.values.set_value(of_broker)) {
+            return (value, ConfigSource::Broker);
+        }
+        (default_of(TOPIC_KEYS, name), ConfigSource::Default)
+    }
+}
+
+/// The texts between separators.
+fn words(text: &str, separator: char) -> Vec<String> {
+    let words = text.split(separator).map(str::trim);
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The source of an effective value, with DescribeConfigs' numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConfigSource {
+    Topic = 1,
+    Broker = 4,
+    Default = 5,
+}
+
+fn broker_value<'a>(values: &'a Values, name: &str) -> &'a str {
+    values
+        .set_value(name)
+        .unwrap_or_else(|| default_of(BROKER_KEYS, name))
+}
+
+fn default_of(table: &'static [Key], name: &str) -> &'static str {
+    table
+        .iter()
+        .find(|key| key.name == name)
+        .map_or("", |key| key.default)
+}
+
+/// A number that was checked against its row's bounds when it was set; the bounds fit the type that it is read as.
+fn number<T: std::str::FromStr + Default>(text: &str) -> T {
+    text.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(properties: &[(&str, &str)]) -> Result<Settings, BrokerError> {
+        let properties = properties
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        Settings::new(&BrokerConfig {
+            properties,
+            ..BrokerConfig::default()
+        })
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest() {
+        let error = with(&[("log.segments.byte", "1")]).unwrap_err().to_string();
+        assert!(
+            error.contains("\"log.segments.byte\"") && error.contains("\"log.segment.bytes\""),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_bad_value_names_key_value_and_range() {
+        let error = with(&[("num.partitions", "0")]).unwrap_err().to_string();
+        assert!(
+            error.contains("num.partitions=0") && error.contains("from 1 to"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn session_bounds_must_be_in_order() {
+        let error = with(&[(MIN_SESSION_TIMEOUT, "10"), (MAX_SESSION_TIMEOUT, "9")])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("(10 ms)") && error.contains("(9 ms)"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_topic_inherits_from_the_broker_and_overrides_it() {
+        let settings = with(&[
+            ("log.segment.bytes", "1000"),
+            ("log.retention.bytes", "5000"),
+        ])
+        .unwrap();
+        let mut topic = Values::default();
+        assert_eq!(settings.log_config(&topic).segment_bytes, 1000);
+        assert_eq!(settings.log_config(&topic).retention_bytes, Some(5000));
+        topic.set(TOPIC_KEYS, "segment.bytes", "2000").unwrap();
+        topic.set(TOPIC_KEYS, "retention.bytes", "-1").unwrap();
+        topic
+            .set(TOPIC_KEYS, "message.timestamp.type", "LogAppendTime")
+            .unwrap();
+        let config = settings.log_config(&topic);
+        assert_eq!((config.segment_bytes, config.retention_bytes), (2000, None));
+        assert_eq!(config.timestamp_type, TimestampType::LogAppendTime);
+        assert!(
+            topic
+                .set(TOPIC_KEYS, "compression.type", "gzip")
+                .unwrap_err()
+                .contains("producer")
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! Releases of Kafka that the broker can be: which versions of each API it takes, and what it does with others.
+//!
+//! The versions are those that brokers of these releases tell; of 0.8.2 and 0.9.0, which tell none, those that they answer.
+
+use ottla_protocol::{ApiKey, Versions};
+
+/// A release, by the place of its column in [`SPOKEN`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(usize);
+
+/// The oldest first.
+const NAMES: [&str; 11] = [
+    "0.8.2", "0.9.0", "0.10.0", "0.10.2", "0.11.0", "1.1", "2.3", "2.8", "3.9", "4.0", "4.4",
+];
+
+/// The least and the most version of each API, a column for each release; empty where it has none.
+#[rustfmt::skip]
+const SPOKEN: &[(ApiKey, [&str; NAMES.len()])] = &[
+    (ApiKey::Produce, [ "0-0",  "0-1",  "0-2",  "0-2",  "0-3",  "0-5",  "0-7",  "0-9", "0-11", "0-12", "0-13"]),
+    (ApiKey::Fetch, [ "0-0",  "0-1",  "0-2",  "0-3",  "0-5",  "0-7", "0-11", "0-12", "0-17", "4-17", "4-18"]),
+    (ApiKey::ListOffsets, [ "0-0",  "0-0",  "0-0",  "0-1",  "0-2",  "0-2",  "0-5",  "0-6",  "0-9", "1-10", "1-11"]),
+    (ApiKey::Metadata, [ "0-0",  "0-0",  "0-1",  "0-2",  "0-4",  "0-5",  "0-8", "0-11", "0-12", "0-13", "0-13"]),
+    (ApiKey::OffsetCommit, [ "0-1",  "0-2",  "0-2",  "0-2",  "0-3",  "0-3",  "0-7",  "0-8",  "0-9",  "2-9", "2-10"]),
+    (ApiKey::OffsetFetch, [ "0-1",  "0-1",  "0-1",  "0-2",  "0-3",  "0-3",  "0-5",  "0-7",  "0-9",  "1-9", "1-10"]),
+    (ApiKey::FindCoordinator, [ "0-0",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-2",  "0-3",  "0-6",  "0-6",  "0-6"]),
+    (ApiKey::JoinGroup, [    "",  "0-0",  "0-0",  "0-1",  "0-2",  "0-2",  "0-5",  "0-7",  "0-9",  "0-9",  "0-9"]),
+    (ApiKey::Heartbeat, [    "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-3",  "0-4",  "0-4",  "0-4",  "0-4"]),
+    (ApiKey::LeaveGroup, [    "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-2",  "0-4",  "0-5",  "0-5",  "0-5"]),
+    (ApiKey::SyncGroup, [    "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-3",  "0-5",  "0-5",  "0-5",  "0-5"]),
+    (ApiKey::DescribeGroups, [    "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-3",  "0-5",  "0-5",  "0-6",  "0-6"]),
+    (ApiKey::ListGroups, [    "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-2",  "0-4",  "0-5",  "0-5",  "0-5"]),
+    (ApiKey::SaslHandshake, [    "",     "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-1",  "0-1",  "0-1",  "0-1"]),
+    (ApiKey::ApiVersions, [    "",     "",  "0-0",  "0-0",  "0-1",  "0-1",  "0-2",  "0-3",  "0-4",  "0-4",  "0-5"]),
+    (ApiKey::CreateTopics, [    "",     "",     "",  "0-1",  "0-2",  "0-2",  "0-3",  "0-7",  "0-7",  "2-7",  "2-7"]),
+    (ApiKey::DeleteTopics, [    "",     "",     "",  "0-0",  "0-1",  "0-1",  "0-3",  "0-6",  "0-6",  "1-6",  "1-6"]),
+    (ApiKey::DeleteRecords, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-1",  "0-2",  "0-2",  "0-2",  "0-2"]),
+    (ApiKey::InitProducerId, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-1",  "0-4",  "0-5",  "0-5",  "0-5"]),
+    (ApiKey::OffsetForLeaderEpoch, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-3",  "0-4",  "0-4",  "2-4",  "2-4"]),
+    (ApiKey::DescribeAcls, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-1",  "0-2",  "0-3",  "1-3",  "1-3"]),
+    (ApiKey::CreateAcls, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-1",  "0-2",  "0-3",  "1-3",  "1-3"]),
+    (ApiKey::DeleteAcls, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-1",  "0-2",  "0-3",  "1-3",  "1-3"]),
+    (ApiKey::DescribeConfigs, [    "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-4",  "0-4",  "1-4",  "1-4"]),
+    (ApiKey::SaslAuthenticate, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-2",  "0-2",  "0-2"]),
+    (ApiKey::CreatePartitions, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-3",  "0-3",  "0-3",  "0-3"]),
+    (ApiKey::CreateDelegationToken, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-3",  "1-3",  "1-3"]),
+    (ApiKey::RenewDelegationToken, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-2",  "1-2",  "1-2"]),
+    (ApiKey::ExpireDelegationToken, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-2",  "1-2",  "1-2"]),
+    (ApiKey::DescribeDelegationToken, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-3",  "1-3",  "1-3"]),
+    (ApiKey::DeleteGroups, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-2",  "0-2",  "0-3"]),
+    (ApiKey::DescribeClientQuotas, [    "",     "",     "",     "",     "",     "",     "",  "0-1",  "0-1",  "0-1",  "0-1"]),
+    (ApiKey::AlterClientQuotas, [    "",     "",     "",     "",     "",     "",     "",  "0-1",  "0-1",  "0-1",  "0-1"]),
+    (ApiKey::DescribeUserScramCredentials, [    "",     "",     "",     "",     "",     "",     "",  "0-0",  "0-0",  "0-0",  "0-0"]),
+    (ApiKey::AlterUserScramCredentials, [    "",     "",     "",     "",     "",     "",     "",  "0-0",  "0-0",  "0-0",  "0-0"]),
+    (ApiKey::DescribeCluster, [    "",     "",     "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-2"]),
+    (ApiKey::GetTelemetrySubscriptions, [    "",     "",     "",     "",     "",     "",     "",     "",  "0-0",  "0-0",  "0-0"]),
+    (ApiKey::PushTelemetry, [    "",     "",     "",     "",     "",     "",     "",     "",  "0-0",  "0-0",  "0-0"]),
+];
+
+/// What a broker does with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// It takes it for one of this version, or refuses that as its API refuses a version that it does not know.
+    Take(i16),
+    /// It never answers, and the connection stays.
+    Ignore,
+    /// It closes the connection.
+    Close,
+}
+
+impl Release {
+    /// The newest.
+    pub const NEWEST: Release = Release(NAMES.len() - 1);
+
+    /// All of them, the oldest first.
+    pub fn all() -> impl DoubleEndedIterator<Item = Release> + Clone {
+        (0..NAMES.len()).map(Release)
+    }
+
+    /// The release of this name, such as `2.8` or `2.8.1`.
+    ///
+    /// # Errors
+    /// Which there are.
+    pub fn parse(text: &str) -> Result<Release, String> {
+        let is_called = |name: &str| {
+            let rest = text.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let found = NAMES.iter().position(|name| is_called(name));
+        found.map(Release).ok_or_else(|| {
+            format!(
+                "there is no release \"{text}\" to be; there are {}",
+                NAMES.join(", ")
+            )
+        })
+    }
+
+    /// Its name, as in `2.8`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        NAMES.get(self.0).copied().unwrap_or_default()
+    }
+
+    /// The versions of an API that it tells; `None` if it does not have it.
+    pub(crate) fn versions(self, api: ApiKey) -> Option<Versions> {
+        let (_, row) = SPOKEN.iter().find(|(key, _)| *key == api)?;
+        let (min, max) = row.get(self.0)?.split_once('-')?;
+        Some(Versions {
+            min: min.parse().ok()?,
+            max: max.parse().ok()?,
+        })
+    }
+
+    /// What it does with a request of this version.
+    pub(crate) fn manner(self, api: ApiKey, version: i16) -> Manner {
+        let told = self.versions(api);
+        match (self.name(), api, version) {
+            // It tells them for the sake of old clients' feature checks only (KAFKA-18659).
+            ("4.0" | "4.4", ApiKey::Produce, 0..=2) => Manner::Close,
+            _ if told.is_some_and(|told| told.contains(version)) => Manner::Take(version),
+            // Its reader of these requests looks at no version.
+            ("0.8.2", ApiKey::Produce | ApiKey::Fetch, 1..=2) => Manner::Take(0),
+            ("0.9.0", ApiKey::Produce | ApiKey::Fetch, 2) => Manner::Take(1),
+            ("0.9.0", ..) => Manner::Ignore,
+            (_, ApiKey::ApiVersions, _) if told.is_some() => Manner::Take(version),
+            _ => Manner::Close,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Release {
+        Release::parse(name).unwrap()
+    }
+
+    #[test]
+    fn every_cell_is_a_range() {
+        for release in Release::all() {
+            for (api, row) in SPOKEN {
+                let versions = release.versions(*api);
+                let is_empty = row[release.0].is_empty();
+                assert_eq!(versions.is_none(), is_empty, "{} {api:?}", release.name());
+                assert!(versions.is_none_or(|it| it.min <= it.max));
+            }
+        }
+    }
+
+    #[test]
+    fn a_release_is_found_by_its_name_and_its_patches() {
+        assert_eq!(named("2.8"), named("2.8.2"));
+        assert_eq!(named("0.10.2.2").name(), "0.10.2");
+        let error = Release::parse("2.80").unwrap_err();
+        assert!(
+            error.contains("\"2.80\"") && error.contains("2.8, 3.9"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn old_brokers_have_their_manners() {
+        let manner = |name, api, version| named(name).manner(api, version);
+        assert_eq!(manner("0.8.2", ApiKey::ApiVersions, 0), Manner::Close);
+        assert_eq!(manner("0.8.2", ApiKey::Produce, 2), Manner::Take(0));
+        assert_eq!(manner("0.8.2", ApiKey::Fetch, 3), Manner::Close);
+        assert_eq!(manner("0.9.0", ApiKey::ApiVersions, 0), Manner::Ignore);
+        assert_eq!(manner("0.9.0", ApiKey::Produce, 2), Manner::Take(1));
+        assert_eq!(manner("0.10.0", ApiKey::ApiVersions, 3), Manner::Take(3));
+        assert_eq!(manner("0.10.0", ApiKey::Produce, 3), Manner::Close);
+        assert_eq!(manner("4.4", ApiKey::Produce, 2), Manner::Close);
+        assert_eq!(manner("3.9", ApiKey::Produce, 0), Manner::Take(0));
+    }
+}
