@@ -494,7 +494,9 @@ impl Connection {
     }
 
     fn handle_versions(&mut self, now: Instant, sent: &Sent, frame: Bytes) -> Result<(), Error> {
-        let (next, left) = self.negotiation.take(sent.api, sent.version, frame)?;
+        let left = sent.deadline.saturating_duration_since(now);
+        let took = sent.timeout.saturating_sub(left);
+        let (next, left) = self.negotiation.take(sent.api, sent.version, frame, took)?;
         self.passed_over += left as u64;
         let versions = match next {
             Negotiated::Ask(request, version) => return self.ask(now, request, version),
@@ -622,7 +624,7 @@ impl Connection {
 
     fn late(&self, overdue: &Overdue<'_>) -> Error {
         if let (Overdue::Unanswered(sent), Stage::Negotiating) = (overdue, self.stage) {
-            let error = self.negotiation.silent(sent.api, self.within);
+            let error = self.negotiation.silent(sent.api, sent.timeout, self.within);
             return self.about_age(error).calling(sent.api.name());
         }
         let (sent, text) = match *overdue {

@@ -32,6 +32,8 @@ use crate::release::{Approach, Era};
 
 /// A broker that has just answered two requests, and does not answer a third one for so long, does not know it.
 const PROOF: Duration = Duration::from_secs(2);
+/// On a slow way that time must be so many times as long as the slowest of the two answers took.
+const PATIENCE: u32 = 4;
 /// A broker that does not tell its versions within this time is worth a probe.
 const BRIEFLY: Duration = Duration::from_secs(2);
 
@@ -52,6 +54,8 @@ pub(super) struct Negotiation {
     step: Step,
     /// How long ApiVersions may take.
     within: Duration,
+    /// The longest that an answer took so far.
+    slowest: Duration,
 }
 
 /// What an answer leads to.
@@ -78,6 +82,7 @@ impl Negotiation {
             approach,
             step,
             within,
+            slowest: Duration::ZERO,
         }
     }
 
@@ -103,7 +108,8 @@ impl Negotiation {
         }
     }
 
-    /// Takes the answer to the last request, which was sent at version `asked`; also how many bytes follow it in its frame.
+    /// Takes the answer to the last request, which was sent at version `asked` and took so long; also how many bytes follow
+    /// it in its frame.
     ///
     /// # Errors
     /// The answer does not decode, or refuses.
@@ -112,7 +118,9 @@ impl Negotiation {
         api: ApiKey,
         asked: i16,
         frame: Bytes,
+        took: Duration,
     ) -> Result<(Negotiated, usize), Error> {
+        self.slowest = self.slowest.max(took);
         match self.step {
             Step::Versions | Step::VersionsAtLast => take_versions(asked, frame),
             Step::Offsets | Step::Groups => {
@@ -175,8 +183,8 @@ impl Negotiation {
         Error::new(Kind::Unreachable, text).telling(evidence)
     }
 
-    /// The error if the last request is not answered in time. `api` is what was asked, the set-up has `setup`.
-    pub(super) fn silent(&self, api: ApiKey, setup: Duration) -> Error {
+    /// The error if the last request was not answered in the time that it had. `api` is what was asked, the set-up has `setup`.
+    pub(super) fn silent(&self, api: ApiKey, had: Duration, setup: Duration) -> Error {
         let (text, evidence) = match (self.approach, self.step) {
             (Approach::Ask | Approach::AskBriefly, _) => (
                 format!(
@@ -186,6 +194,14 @@ impl Negotiation {
                     self.within.min(setup).as_millis()
                 ),
                 Some(Evidence::Suspect),
+            ),
+            (Approach::Probe, _) if self.step == Step::VersionsAtLast && had < self.slowest * PATIENCE => (
+                format!(
+                    "the broker answers slowly, and not ApiVersions within the {} ms that were left of \
+                     socket.connection.setup.timeout.ms",
+                    had.as_millis()
+                ),
+                None,
             ),
             (Approach::Probe, Step::Versions | Step::VersionsAtLast) => (
                 "the broker answers other requests and leaves ApiVersions unanswered, as brokers of Kafka 0.9 do".to_owned(),

@@ -397,6 +397,27 @@ fn a_probe_of_a_newer_broker_ends_with_its_versions() {
     assert!(connection.is_ready());
 }
 
+/// The third answer would have come as late as the two before it.
+#[test]
+fn silence_on_a_slow_way_proves_nothing() {
+    for (each, proof) in [(400, Some(Evidence::Proven(Era::V0_9))), (900, None)] {
+        let mut now = start();
+        let mut connection = approaching(now, Approach::Probe);
+        let answers = [
+            answer(&ListOffsetsResponse::default(), 0, 0),
+            answer(&ListGroupsResponse::default(), 0, 1),
+        ];
+        for mut bytes in answers {
+            now += Duration::from_millis(each);
+            connection.handle_bytes(now, &mut bytes).unwrap();
+        }
+        let due = connection.next_timeout().unwrap();
+        let error = connection.handle_timeout(due).unwrap_err();
+        assert_eq!(error.evidence(), proof, "{each}: {error}");
+        assert_eq!(error.message().contains("answers slowly"), proof.is_none());
+    }
+}
+
 #[test]
 fn what_may_be_a_fault_proves_nothing() {
     let now = start();
