@@ -113,10 +113,14 @@ impl Eras {
                 return false;
             }
             (Some(Evidence::Suspect), Fallback::Never) | (None, _) => {
-                if let Some(finding @ (Finding::Suspected | Finding::Likely(_))) =
-                    self.0.get_mut(address)
-                {
-                    *finding = Finding::Doubted;
+                // One of which nothing is known was probed if another is old, and may be so new that it closes on probes.
+                let was_probed = match self.0.get(address) {
+                    Some(Finding::Suspected | Finding::Likely(_)) => true,
+                    None => self.any_found(|_| true),
+                    _ => false,
+                };
+                if was_probed {
+                    self.0.insert(address.to_owned(), Finding::Doubted);
                 }
                 return false;
             }

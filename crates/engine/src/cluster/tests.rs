@@ -754,6 +754,38 @@ fn where_one_broker_is_old_others_are_probed_first() {
     assert!(script.engine.take_answer(&id).is_none());
 }
 
+/// Brokers since 4.0 close connections on what a probe asks for.
+#[test]
+fn a_broker_that_closes_on_a_probe_is_asked_next_time() {
+    let mut script = admin(&[]);
+    script.engine.core.cluster.want(script.now, &"t".into());
+    script.engine.settle(script.now);
+    fails(&mut script, Some(Evidence::Suspect));
+    for _ in 0..2 {
+        fails(&mut script, Some(Evidence::Proven(Era::V0_9)));
+    }
+    script.versions = Versions::of(Era::V0_9);
+    script.run();
+    ask(&mut script, offsets_of("t"), 60);
+    let next = |script: &mut Script<Admin>| {
+        let mut actions = std::iter::from_fn(|| script.engine.poll_action());
+        actions.find_map(|action| match action {
+            Action::Dial(link, dial) => Some((link, dial.host, dial.approach)),
+            _ => None,
+        })
+    };
+    let (link, leader, approach) = next(&mut script).expect("a dial of the leader");
+    assert_eq!(approach, Approach::Probe);
+    let cause = Error::new(Kind::Unreachable, "closed");
+    script.engine.handle(script.now, link, Event::Down(cause));
+    let again = std::iter::from_fn(|| {
+        wait(&mut script);
+        next(&mut script)
+    });
+    let (.., approach) = again.take(9).find(|(_, host, _)| *host == leader).unwrap();
+    assert_eq!(approach, Approach::Ask);
+}
+
 fn offsets_of(topic: &str) -> ListOffsets {
     ListOffsets {
         wanted: vec![(topic.into(), 0, 0)],
