@@ -9,7 +9,7 @@ use ottla_protocol::{ApiKey, Uuid};
 use crate::api::TOPIC_IDS;
 use crate::cluster::{Cluster, Lane, LinkId};
 use crate::error::Error;
-use crate::observe::Level;
+use crate::observe::{Level, Observed};
 use crate::produce::accumulator::{Accumulator, BATCHES, lacks, no_headers};
 use crate::produce::batch::Format;
 use crate::produce::request::{Parcel, ParcelTopic, SentRequest};
@@ -41,6 +41,7 @@ impl<T: Clone> Accumulator<T> {
         match self.version(cluster, link, &chosen) {
             Ok(version) => {
                 let chosen = if version < BATCHES {
+                    self.do_without_numbers(cluster, link);
                     self.without_headers(cluster, link, chosen)
                 } else {
                     chosen
@@ -53,6 +54,16 @@ impl<T: Clone> Accumulator<T> {
                 }
                 None
             }
+        }
+    }
+
+    /// Other brokers gave an identity, and this one cannot make use of it: what the producer promises it promises for all of them.
+    fn do_without_numbers(&mut self, cluster: &mut Cluster, link: LinkId) {
+        if self.is_idempotent {
+            let cause = lacks(cluster, link, "idempotence", "0.11");
+            let observer = &mut cluster.context.observer;
+            observer.tell(Observed::IdempotenceOff { cause });
+            self.do_without_identity();
         }
     }
 

@@ -204,6 +204,38 @@ fn idempotence_by_default_gives_way_and_says_so() {
 }
 
 #[test]
+fn idempotence_that_one_leader_lacks_gives_way_and_says_so() {
+    let mut script = at(speaking(3, true), &[]);
+    send(&mut script, 0, "a");
+    let first = one(script.pass(Duration::from_millis(10)));
+    assert_eq!(written(&first)[0].0, 2);
+    told(&mut script);
+    // Its broker comes back as an older one, before it has answered.
+    script.versions = speaking(2, false);
+    script.cut(first.link);
+    let again = one(script.pass(Duration::from_secs(1)));
+    assert_eq!(written(&again)[0].0, 1);
+    let said = told(&mut script);
+    let off: Vec<_> = said
+        .iter()
+        .filter(|text| text.starts_with("idempotence is off"))
+        .collect();
+    assert_eq!(off.len(), 1, "{said:?}");
+    assert!(
+        off[0].contains("idempotence needs brokers of Kafka 0.11"),
+        "{off:?}"
+    );
+    reply(&mut script, &again, ErrorCode::NONE, 0);
+    send(&mut script, 0, "b");
+    one(script.pass(Duration::from_millis(10)));
+    assert!(
+        !told(&mut script)
+            .iter()
+            .any(|text| text.contains("idempotence"))
+    );
+}
+
+#[test]
 fn idempotence_that_was_asked_for_is_an_error() {
     let mut script = at(speaking(2, false), &[("enable.idempotence", "true")]);
     send(&mut script, 0, "a");
