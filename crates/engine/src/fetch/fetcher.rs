@@ -21,7 +21,7 @@ use crate::fetch::buffer::{Buffer, Taken};
 use crate::fetch::lookup::{Lookups, Searched, time_of};
 use crate::fetch::position::{Generation, Need, Position, Start, outdated};
 use crate::fetch::replica::Replica;
-use crate::fetch::request::{self, SentFetch, Span};
+use crate::fetch::request::{self, BOUNDED, SentFetch, Span};
 use crate::fetch::subscription::{Finding, Subscription};
 use crate::metrics::Meters;
 use crate::observe::Observed;
@@ -31,10 +31,6 @@ use crate::part::Core;
 /// partitions that have nothing new takes `fetch.max.wait.ms`; partitions that want something meanwhile use the next one,
 /// which is dialled only then.
 const LANES: u8 = 2;
-
-/// The first version of Fetch that bounds the whole answer (KIP-74). Before it, an answer has as many bytes of each partition as
-/// each may have, so a request is for few of them.
-const BOUNDED: i16 = 3;
 
 /// The most bytes that are expected around the records of an answer.
 const ENVELOPE: usize = 64 << 10;
@@ -876,7 +872,7 @@ impl Fetcher {
         for span in &spans {
             self.assignment.request(span.key, self.turn);
         }
-        let request = Request::Fetch(request::fetch(&self.config, &spans, allowance));
+        let request = Request::Fetch(request::fetch(&self.config, &spans, allowance, version));
         let token = cluster.token();
         self.busy.insert(link);
         self.sent.insert(token, SentFetch { link, spans });

@@ -34,10 +34,23 @@ pub(super) struct Span {
     pub(super) tells_rack: bool,
 }
 
-/// A Fetch for `spans`, in this order, of at most `allowance` bytes.
-pub(super) fn fetch(config: &Config, spans: &[Span], allowance: usize) -> FetchRequest {
+/// The first version of Fetch that bounds the whole answer (KIP-74). Before it, an answer has as many bytes of each partition as
+/// each may have, so a request is for few of them.
+pub(super) const BOUNDED: i16 = 3;
+
+/// A Fetch of this version for `spans`, in this order, of at most `allowance` bytes. What is larger comes alone: as a whole
+/// batch that the broker gives nevertheless, or before [`BOUNDED`] because it may have all that a partition may have.
+pub(super) fn fetch(
+    config: &Config,
+    spans: &[Span],
+    allowance: usize,
+    version: i16,
+) -> FetchRequest {
     let max_bytes = i32::try_from(allowance).unwrap_or(i32::MAX);
-    let partition_max_bytes = config.max_partition_fetch_bytes.min(max_bytes);
+    let partition_max_bytes = match version {
+        BOUNDED.. => config.max_partition_fetch_bytes.min(max_bytes),
+        _ => config.max_partition_fetch_bytes,
+    };
     let mut topics: Vec<FetchTopic> = Vec::new();
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();
     for span in spans {

@@ -32,6 +32,29 @@ fn a_request_is_for_as_many_partitions_as_its_answer_may_hold() {
     }
 }
 
+/// These brokers give the beginning of a message that is larger than was asked for, again and again.
+#[test]
+fn a_partition_alone_may_have_more_than_prefetch_holds() {
+    for (era, most) in [(Some(Era::V0_9), 1_000_000), (None, 1000)] {
+        let pairs = [
+            ("max.partition.fetch.bytes", "1000000"),
+            ("prefetch.max.bytes", "4000"),
+        ];
+        let mut script = Script::new(Engine::consumer(config(Role::Consumer, &pairs), 7));
+        if let Some(era) = era {
+            script.versions = Versions::of(era);
+        }
+        let wanted = [("t".into(), 0, Start::Offset(0))];
+        script.engine.assign(script.now, wanted).unwrap();
+        let asked = script.run();
+        let Request::Fetch(fetch) = &asked[0].request else {
+            panic!("{asked:?}")
+        };
+        let asked = fetch.topics[0].partitions[0].partition_max_bytes;
+        assert_eq!(asked, most, "{era:?}");
+    }
+}
+
 fn wanted_of(asked: &Asked) -> Vec<(i32, i64)> {
     wanted(asked)
 }
