@@ -284,6 +284,12 @@ impl Node {
         }
     }
 
+    /// The release that the node speaks as.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        self.core.release()
+    }
+
     /// The node speaks as this release from now on, with all clients.
     pub fn set_release(&self, release: Release) {
         self.core.set_release(release);

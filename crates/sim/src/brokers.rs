@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use ottla_broker::node::{Cluster, Now, Output, Stop};
 use ottla_broker::{
-    BrokerConfig, BrokerError, ListenerConfig, Secret, SecurityProtocol, SecuritySettings,
+    BrokerConfig, BrokerError, ListenerConfig, Release, Secret, SecurityProtocol, SecuritySettings,
 };
 use ottla_protocol::Request;
 use ottla_protocol::header::{decode_response, encode_request};
@@ -89,13 +89,20 @@ impl Brokers {
         let addresses: Vec<_> = (1..=plan.nodes)
             .map(|node| vec![(format!("n{node}"), 9092), (format!("hand{node}"), 9093)])
             .collect();
-        Ok(Brokers {
+        let mut brokers = Brokers {
             cluster: Cluster::new(&config, &addresses, seed)?,
             base,
             outs: VecDeque::new(),
             hand: u64::MAX,
             answer: BytesMut::new(),
-        })
+        };
+        for topic in &plan.topics {
+            brokers.create(base, &topic.name, topic.partitions);
+        }
+        for (node, release) in (1..).zip(&plan.releases) {
+            brokers.set_release(node, *release);
+        }
+        Ok(brokers)
     }
 
     fn now(&self, now: Instant) -> Now {
@@ -197,6 +204,13 @@ impl Brokers {
         self.drain();
     }
 
+    /// A node speaks as this release from now on.
+    pub fn set_release(&mut self, node: i32, release: Release) {
+        if let Some(node) = self.cluster.node(node) {
+            node.set_release(release);
+        }
+    }
+
     /// Whether a node takes what leaders have for it.
     pub fn set_following(&mut self, now: Instant, node: i32, follows: bool) {
         let now = self.now(now);
@@ -289,10 +303,15 @@ impl Brokers {
         let up = self.cluster.ids().find(|node| self.cluster.is_up(*node))?;
         let hand = self.hand;
         let node = self.cluster.node(up)?;
+        // The world may ask for what the node's release does not have.
+        let release = node.release();
+        node.set_release(Release::NEWEST);
         node.connect(hand, OWN, PEER, now);
         node.handle(hand, &frame.into_bytes(), now);
         self.drain();
-        self.cluster.node(up)?.disconnect(hand);
+        let node = self.cluster.node(up)?;
+        node.disconnect(hand);
+        node.set_release(release);
         self.hand -= 1;
         let body: Bytes = self.answer.split().freeze();
         let body = (body.len() > 4).then(|| body.slice(4..))?;

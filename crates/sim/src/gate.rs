@@ -10,14 +10,11 @@ use ottla_protocol::header::{
     encode_response,
 };
 use ottla_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
-use ottla_protocol::messages::{
-    ApiVersionsResponse, FetchResponse, MetadataResponse, ProduceRequest, ProduceResponse,
-};
+use ottla_protocol::messages::{FetchResponse, MetadataResponse, ProduceRequest, ProduceResponse};
 use ottla_protocol::refusal::{Refusal, error_frame};
 use ottla_protocol::{ApiKey, ErrorCode, Message, Response};
 
 use crate::plant::{self, Plant};
-use crate::release::Release;
 use crate::tally::Tally;
 
 /// What happens to one exchange.
@@ -144,8 +141,6 @@ pub struct Gate {
 pub struct Keeper {
     /// By node.
     pub armed: BTreeMap<i32, Armed>,
-    /// What each node says it is, where it does not tell all that it speaks.
-    pub releases: BTreeMap<i32, Release>,
     /// What a planted defect does.
     pub plant: Option<Plant>,
     count: u32,
@@ -378,21 +373,8 @@ impl Gate {
             if is_extra {
                 continue;
             }
-            let answer = self.as_released(&header, answer, keeper);
             let answer = spoiled(&header, answer, keeper);
             self.send(&header, answer, trouble);
-        }
-    }
-
-    /// What the node tells of itself.
-    fn as_released(&self, header: &RequestHeader, answer: Bytes, keeper: &Keeper) -> Bytes {
-        match keeper.releases.get(&self.node) {
-            Some(release) if api_of(header) == Some(ApiKey::ApiVersions) => {
-                changed(header, &answer, |answer: &mut ApiVersionsResponse| {
-                    release.limit(answer);
-                })
-            }
-            _ => answer,
         }
     }
 

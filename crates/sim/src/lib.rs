@@ -2,7 +2,7 @@
 //! a simulated network, under simulated time; a seed decides everything, and so repeats it.
 //!
 //! * [`plan`]: what a seed stands for. [`run`]: one run, and the shortest prefix of it that fails.
-//! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door; [`release`]: what it says it is; [`brokers`]: the embedded broker's cluster.
+//! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door; [`brokers`]: the embedded broker's cluster.
 //! * [`host`]: an engine and its connections. [`producer`], [`consumer`]: applications around one; [`client`]: either.
 //! * [`history`]: what was done and seen. [`check`]: which invariants did not hold.
 //! * [`plant`]: defects made on purpose, which the checker must see.
@@ -23,7 +23,6 @@ pub mod host;
 pub mod plan;
 pub mod plant;
 pub mod producer;
-pub mod release;
 pub mod run;
 pub mod summary;
 pub mod tally;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ottla_broker::Release;
 use ottla_broker::node::Stop;
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use crate::chance::Chance;
 use crate::gate::Trouble;
-use crate::release::RELEASES;
 
 /// A topic.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ pub enum Fault {
     /// A partition gets another leader, in sync or not: what it has not is lost.
     UncleanElection(usize, i32),
     /// A node becomes another release, and its connections end.
-    Upgraded(i32, usize),
+    Upgraded(i32, Release),
     /// A topic gets another partition.
     Grows(usize),
     /// A topic is deleted, and made anew after a time.
@@ -178,8 +178,8 @@ pub struct Plan {
     pub min_in_sync: i32,
     /// See there.
     pub replica_lag: Duration,
-    /// What each node says it is, an index of [`RELEASES`].
-    pub releases: Vec<usize>,
+    /// What each node is.
+    pub releases: Vec<Release>,
     /// Whether clients authenticate.
     pub authenticated: bool,
     /// What the network and the clients draw from.
@@ -265,23 +265,18 @@ impl Plan {
         let nodes = chance.pick(&[1, 2, 3, 3]).unwrap_or(1);
         let topics = topics(&mut chance);
         let authenticated = chance.percent(20);
+        let releases = releases(&mut chance, nodes, authenticated);
+        let is_old = releases.iter().any(|release| *release < since("0.11.0"));
         let producers = (0..1 + chance.below(3))
-            .map(|number| producer(&mut chance, nodes, number, authenticated))
+            .map(|number| producer(&mut chance, nodes, number, authenticated, is_old))
             .collect();
         let consumers = (0..1 + chance.below(3))
-            .map(|number| consumer(&mut chance, nodes, number, authenticated))
+            .map(|number| consumer(&mut chance, nodes, number, authenticated, is_old))
             .collect();
         let slow = chance.millis(0, 4);
         let weather = Weather {
             delay: (Duration::from_micros(50), Duration::from_micros(500) + slow),
             pieces: chance.pick(&[0, 5, 30]).unwrap_or(0),
-        };
-        let newest = RELEASES.len() - 1;
-        let any = |chance: &mut Chance| chance.below(RELEASES.len());
-        let releases = match chance.below(10) {
-            0..=5 => vec![newest; nodes as usize],
-            6..=7 => vec![any(&mut chance); nodes as usize],
-            _ => (0..nodes).map(|_| any(&mut chance)).collect(),
         };
         let end = chance.time(SECOND * 20, SECOND * 60);
         let min_in_sync = chance.from_to(1, (nodes - 1).max(1));
@@ -377,6 +372,20 @@ impl Plan {
         }
     }
 
+    /// What a node may become: nothing that clients which rely on newer brokers could not use.
+    fn other_release(&self, chance: &mut Chance) -> Option<Release> {
+        let oldest = self.releases.iter().min().copied()?;
+        if oldest < since("0.10.0") {
+            return None;
+        }
+        let from = match oldest < since("0.11.0") {
+            true => "0.10.0",
+            false if self.authenticated => "1.1",
+            false => "0.11.0",
+        };
+        Some(any_since(chance, from))
+    }
+
     fn fault(&self, chance: &mut Chance, authenticated: bool) -> Option<Fault> {
         let node = chance.from_to(1, self.nodes);
         let short = chance.time(SECOND / 10, SECOND * 5);
@@ -403,7 +412,7 @@ impl Plan {
             }
             44..=45 => Fault::StandsStill(node, lasting),
             46 => Fault::FollowersLag(chance.millis(20, 3000), lasting),
-            47..=48 => Fault::Upgraded(node, chance.below(RELEASES.len())),
+            47..=48 => Fault::Upgraded(node, self.other_release(chance)?),
             49..=51 => Fault::Grows(topic),
             52..=54 => {
                 let mortal = self.topics.iter().position(|topic| topic.mortal)?;
@@ -419,6 +428,33 @@ impl Plan {
             }
         };
         Some(fault)
+    }
+}
+
+fn since(name: &str) -> Release {
+    Release::parse(name).unwrap_or(Release::NEWEST)
+}
+
+/// Any release from one on.
+fn any_since(chance: &mut Chance, oldest: &str) -> Release {
+    let from = Release::all().filter(|release| *release >= since(oldest));
+    chance
+        .pick(&from.collect::<Vec<_>>())
+        .unwrap_or(Release::NEWEST)
+}
+
+/// Mostly new brokers, else all of one release, or each of another. Brokers that do not tell what they speak are among
+/// themselves, and there is PLAIN from 0.10 on, whose way of today came with 1.0.
+fn releases(chance: &mut Chance, nodes: i32, authenticated: bool) -> Vec<Release> {
+    let each = 0..nodes;
+    match (chance.below(10), authenticated) {
+        (0..=4, _) => each.map(|_| Release::NEWEST).collect(),
+        (5..=6, false) => {
+            let release = any_since(chance, "0.8.2");
+            each.map(|_| release).collect()
+        }
+        (_, false) => each.map(|_| any_since(chance, "0.10.0")).collect(),
+        (_, true) => each.map(|_| any_since(chance, "1.1")).collect(),
     }
 }
 
@@ -474,6 +510,7 @@ fn common(
         ),
         ("connections.max.idle.ms", millis(chance, &[4000, 540_000])),
         ("enable.metrics.push", "false".to_owned()),
+        ("api.version.request.timeout.ms", "500".to_owned()),
     ];
     if chance.percent(30) {
         pairs.push((
@@ -503,15 +540,24 @@ fn millis(chance: &mut Chance, of: &[u32]) -> String {
     chance.pick(of).unwrap_or(1000).to_string()
 }
 
-fn producer(chance: &mut Chance, nodes: i32, number: usize, authenticated: bool) -> Member {
+fn producer(
+    chance: &mut Chance,
+    nodes: i32,
+    number: usize,
+    authenticated: bool,
+    is_old: bool,
+) -> Member {
     let mut pairs = common(chance, nodes, format!("producer-{number}"), authenticated);
     let idempotent = chance.percent(60);
     let acks = match idempotent {
         true => "all",
         false => chance.pick(&["all", "all", "1", "0"]).unwrap_or("all"),
     };
+    // Who insists on it is refused by brokers that do not have it.
+    if !(idempotent && is_old) {
+        pairs.push(("enable.idempotence", idempotent.to_string()));
+    }
     pairs.extend([
-        ("enable.idempotence", idempotent.to_string()),
         ("acks", acks.to_owned()),
         ("linger.ms", millis(chance, &[0, 1, 20, 200])),
         ("batch.size", millis(chance, &[200, 2000, 100_000])),
@@ -547,7 +593,13 @@ fn producer(chance: &mut Chance, nodes: i32, number: usize, authenticated: bool)
     }
 }
 
-fn consumer(chance: &mut Chance, nodes: i32, number: usize, authenticated: bool) -> Member {
+fn consumer(
+    chance: &mut Chance,
+    nodes: i32,
+    number: usize,
+    authenticated: bool,
+    is_old: bool,
+) -> Member {
     let mut pairs = common(chance, nodes, format!("consumer-{number}"), authenticated);
     pairs.extend([
         (
@@ -560,10 +612,14 @@ fn consumer(chance: &mut Chance, nodes: i32, number: usize, authenticated: bool)
         ("fetch.max.wait.ms", millis(chance, &[100, 500, 1000])),
         (
             "max.partition.fetch.bytes",
-            millis(chance, &[300, 4000, 1_000_000]),
+            // Old brokers give no message that is larger.
+            match is_old {
+                true => "1000000".to_owned(),
+                false => millis(chance, &[300, 4000, 1_000_000]),
+            },
         ),
     ]);
-    if chance.percent(20) {
+    if chance.percent(20) && !is_old {
         pairs.push(("prefetch.max.bytes", "4000".to_owned()));
     }
     Member {

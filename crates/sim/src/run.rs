@@ -30,6 +30,8 @@ const CATCH_UP: Duration = Duration::from_secs(60);
 const CLOSE: Duration = Duration::from_secs(5);
 const MARGIN: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(500);
+/// So many steps without a record, and there are no more.
+const IDLE: u32 = 20;
 
 /// What a run is to be like.
 #[derive(Clone, Copy, Debug, Default)]
@@ -127,16 +129,10 @@ impl Run {
         let brokers = Brokers::new(book.now, seed, &plan)?;
         let network = chance.fork();
         let mut world = World::new(book, brokers, network, plan.weather, options.plant);
-        for topic in &plan.topics {
-            let now = world.book.now;
-            world.brokers.create(now, &topic.name, topic.partitions);
-            world
-                .topics
-                .push((Arc::clone(&topic.name), topic.partitions));
-        }
-        for (node, release) in (1..).zip(&plan.releases) {
-            world.release(node, *release);
-        }
+        let topics = plan.topics.iter();
+        world.topics = topics
+            .map(|topic| (Arc::clone(&topic.name), topic.partitions))
+            .collect();
         let mut producers = Vec::new();
         for member in &plan.producers {
             if let Some(config) = config(&mut world.book, Role::Producer, member) {
@@ -440,7 +436,8 @@ impl Run {
             ("bootstrap.servers", addresses.join(",")),
             ("client.id", "referee".to_owned()),
             ("auto.offset.reset", "earliest".to_owned()),
-            ("fetch.max.wait.ms", "100".to_owned()),
+            ("fetch.max.wait.ms", "500".to_owned()),
+            ("api.version.request.timeout.ms", "500".to_owned()),
             ("enable.metrics.push", "false".to_owned()),
         ];
         if self.plan.authenticated {
@@ -468,13 +465,14 @@ impl Run {
                 consumer.follow(book, topics, Start::Beginning);
             }
         });
-        let mut read = 0;
-        for _ in 0..20 {
+        // Brokers that do not tell what they speak take a while to be understood.
+        let (mut read, mut idle) = (0, 0);
+        while idle < IDLE {
             self.pass(STEP);
-            let seen = self.world.book.history.seen.get(number).map_or(0, Vec::len);
-            if seen == read && read > 0 {
-                break;
-            }
+            let seen = self.world.book.history.seen.get(number);
+            let records = seen.into_iter().flatten();
+            let seen = records.filter(|it| matches!(it, Seen::Record(..))).count();
+            idle = if seen == read { idle + 1 } else { 0 };
             read = seen;
         }
         self.world.with(client, |client, book| {

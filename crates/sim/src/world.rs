@@ -25,7 +25,6 @@ use crate::gate::{Gate, Keeper, ToClient};
 use crate::host::{Ending, Out};
 use crate::plan::{Fault, Weather};
 use crate::plant::Plant;
-use crate::release::RELEASES;
 
 /// What can happen at a moment.
 #[derive(Debug)]
@@ -664,7 +663,7 @@ impl World {
             }
             Fault::Slow(by, lasting) => self.wrong.slow = Some((by, now + lasting)),
             Fault::Upgraded(node, release) => {
-                self.release(node, release);
+                self.brokers.set_release(node, release);
                 for wire in self.wires_of(node) {
                     self.hang_up(wire, Ending::Closed, Duration::ZERO);
                 }
@@ -704,13 +703,6 @@ impl World {
             self.book.tally.strike(name);
         }
         self.serve_brokers();
-    }
-
-    /// A node says from now on that it is this release.
-    pub fn release(&mut self, node: i32, release: usize) {
-        if let Some(release) = RELEASES.get(release) {
-            self.keeper.releases.insert(node, *release);
-        }
     }
 
     fn stand_still(&mut self, node: i32, fault: &Fault, lasting: Duration) {

@@ -125,7 +125,8 @@ struct Found {
     topic: Option<Arc<Topic>>,
     data: PartitionData,
     span: Option<Span>,
-    /// The most bytes that were asked for.
+    /// From where, and how many bytes at most, were asked for.
+    from: i64,
     most: usize,
 }
 
@@ -236,6 +237,7 @@ fn load(found: Found, version: i16) -> PartitionData {
     let Found {
         mut data,
         span,
+        from,
         most,
         ..
     } = found;
@@ -244,9 +246,9 @@ fn load(found: Found, version: i16) -> PartitionData {
     let loaded = match version {
         FIRST_OF_BATCHES.. => loaded,
         FIRST_WITH_TIMESTAMPS.. => {
-            loaded.and_then(|stored| batch::to_message_sets(stored, OldMagic::One))
+            loaded.and_then(|stored| batch::to_message_sets(stored, OldMagic::One, from))
         }
-        _ => loaded.and_then(|stored| batch::to_message_sets(stored, OldMagic::Zero)),
+        _ => loaded.and_then(|stored| batch::to_message_sets(stored, OldMagic::Zero, from)),
     };
     match loaded {
         Ok(mut bytes) => {
@@ -321,6 +323,7 @@ fn read(
         topic: topic.ok().cloned(),
         data,
         span,
+        from: asked.fetch_offset,
         most: usize::try_from(asked.partition_max_bytes).unwrap_or(0),
     }
 }

@@ -212,19 +212,20 @@ pub(crate) fn of_message_set(set: &Bytes, highest: i8) -> Result<Bytes, Rejected
     batch.map_err(|error| invalid(error.to_string()))
 }
 
-/// Stored batches as message sets, for clients that read nothing newer. What message sets have not is lost, as with Kafka:
-/// headers, and with magic 0 timestamps. They have no zstd either.
-pub(crate) fn to_message_sets(stored: Bytes, magic: OldMagic) -> Result<Bytes, String> {
+/// Stored batches as message sets, for clients that read nothing newer. Messages that are not compressed begin at the one that
+/// was asked for. What message sets have not is lost, as with Kafka: headers, and with magic 0 timestamps. They have no zstd
+/// either.
+pub(crate) fn to_message_sets(stored: Bytes, magic: OldMagic, from: i64) -> Result<Bytes, String> {
     let mut sets = BytesMut::new();
     for batch in records::batches(stored) {
         let batch = batch.map_err(|error| error.to_string())?;
-        let set = message_set(&batch, magic).map_err(|error| error.to_string())?;
+        let set = message_set(&batch, magic, from).map_err(|error| error.to_string())?;
         sets.extend_from_slice(&set);
     }
     Ok(sets.freeze())
 }
 
-fn message_set(batch: &Batch, magic: OldMagic) -> Result<Bytes, RecordsError> {
+fn message_set(batch: &Batch, magic: OldMagic, from: i64) -> Result<Bytes, RecordsError> {
     let header = &batch.header;
     let codec = match header.compression()? {
         Compression::Zstd => Compression::None,
@@ -237,6 +238,9 @@ fn message_set(batch: &Batch, magic: OldMagic) -> Result<Bytes, RecordsError> {
     let payload = batch.payload(DECOMPRESS_LIMIT)?;
     for record in batch.records(&payload)? {
         let record = record?;
+        if codec == Compression::None && record.offset < from {
+            continue;
+        }
         set.append_at(record.offset, record.timestamp, record.key, record.value)?;
     }
     set.finish()
