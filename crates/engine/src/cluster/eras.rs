@@ -8,7 +8,8 @@
 //! ```
 //!
 //! One proof is not enough: a newer broker that is about to stop, or whose network is cut twice, looks like an old one, and
-//! would be used without idempotence for a long time. Where another broker is known to be of the same era, one is.
+//! would be used without idempotence for a long time. Where another broker is known to be of the same era, one is. And one
+//! that has told its versions is never taken for an old one.
 //!
 //! What tells the age of a broker is in `connection`; this remembers it by address, for all connections to it.
 
@@ -33,6 +34,8 @@ enum Finding {
     Found(Era, Instant),
     /// A probe showed no old broker.
     Doubted,
+    /// It told its versions once: whatever it looks like later is a fault, since no broker becomes an old one.
+    Told,
 }
 
 /// All brokers that do not tell their versions, by address.
@@ -59,7 +62,7 @@ impl Eras {
             // Where one broker is old, others are as well, and a probe is quicker than silence.
             None if !old && self.any_found(|_| true) => Approach::Probe,
             None if config.broker_version_fallback == Fallback::Probe => Approach::AskBriefly,
-            Some(Finding::Doubted) | None => Approach::Ask,
+            Some(Finding::Doubted | Finding::Told) | None => Approach::Ask,
         }
     }
 
@@ -82,7 +85,10 @@ impl Eras {
 
     /// A broker told its versions.
     pub(super) fn told(&mut self, address: &str) {
-        self.0.remove(address);
+        match self.0.get_mut(address) {
+            Some(finding) => *finding = Finding::Told,
+            None => drop(self.0.insert(address.to_owned(), Finding::Told)),
+        }
     }
 
     /// The set-up of a connection failed. True if another attempt at once is worth it.
@@ -94,6 +100,7 @@ impl Eras {
         cause: &Error,
     ) -> bool {
         let (era, reason) = match (cause.evidence(), context.config.broker_version_fallback) {
+            _ if self.0.get(address) == Some(&Finding::Told) => return false,
             (Some(Evidence::Proven(era)), _) if self.is_believed(address, era) => {
                 (era, reason(era))
             }

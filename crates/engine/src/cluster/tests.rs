@@ -754,6 +754,25 @@ fn where_one_broker_is_old_others_are_probed_first() {
     assert!(script.engine.take_answer(&id).is_none());
 }
 
+#[test]
+fn a_broker_that_told_its_versions_once_is_no_old_one() {
+    let mut script = admin(&[]);
+    ask(&mut script, ListTopics, 60);
+    let (link, _) = succeeds(&mut script, versions());
+    lose(&mut script, link, 1);
+    let boot = |script: &mut Script<Admin>| {
+        wait(script);
+        dialled(script).expect("a dial")
+    };
+    for evidence in [Evidence::Suspect, Evidence::Proven(Era::V0_9)] {
+        let (link, approach) = boot(&mut script);
+        assert_eq!(approach, Approach::Ask);
+        let cause = Error::new(Kind::Unreachable, "closed").telling(Some(evidence));
+        script.engine.handle(script.now, link, Event::Down(cause));
+    }
+    assert_eq!(boot(&mut script).1, Approach::Ask);
+}
+
 /// Brokers since 4.0 close connections on what a probe asks for.
 #[test]
 fn a_broker_that_closes_on_a_probe_is_asked_next_time() {
