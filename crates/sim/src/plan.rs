@@ -492,6 +492,7 @@ fn common(
     nodes: i32,
     name: String,
     authenticated: bool,
+    is_old: bool,
 ) -> Vec<(&'static str, String)> {
     let mut pairs = vec![
         ("bootstrap.servers", bootstrap(chance, nodes)),
@@ -510,7 +511,11 @@ fn common(
         ),
         ("connections.max.idle.ms", millis(chance, &[4000, 540_000])),
         ("enable.metrics.push", "false".to_owned()),
-        ("api.version.request.timeout.ms", "500".to_owned()),
+        // Who has less patience than the network takes for an answer finds old brokers where none are.
+        (
+            "api.version.request.timeout.ms",
+            if is_old { "500" } else { "5000" }.to_owned(),
+        ),
     ];
     if chance.percent(30) {
         pairs.push((
@@ -547,7 +552,13 @@ fn producer(
     authenticated: bool,
     is_old: bool,
 ) -> Member {
-    let mut pairs = common(chance, nodes, format!("producer-{number}"), authenticated);
+    let mut pairs = common(
+        chance,
+        nodes,
+        format!("producer-{number}"),
+        authenticated,
+        is_old,
+    );
     let idempotent = chance.percent(60);
     let acks = match idempotent {
         true => "all",
@@ -600,7 +611,13 @@ fn consumer(
     authenticated: bool,
     is_old: bool,
 ) -> Member {
-    let mut pairs = common(chance, nodes, format!("consumer-{number}"), authenticated);
+    let mut pairs = common(
+        chance,
+        nodes,
+        format!("consumer-{number}"),
+        authenticated,
+        is_old,
+    );
     pairs.extend([
         (
             "auto.offset.reset",
