@@ -584,6 +584,7 @@ class Broker:
         cls,
         *,
         nodes: int,
+        as_version: str | None,
         host: str,
         port: int,
         listeners: Sequence[Mapping[str, object]],

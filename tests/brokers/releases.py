@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import ottla
 from ottla import aio
 from ottla.errors import UnsupportedError
-from tests.brokers.brokers import BORROWED, Cluster, fetch, java_tool, listens, vt
+from tests.brokers.brokers import BORROWED, Cluster, ask, fetch, java_tool, listens, vt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,6 +44,7 @@ RELEASES = [
 ]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 NEGOTIATED = ["Produce", "Fetch", "ListOffsets", "Metadata"]
+API_VERSIONS = 18
 DEADLINE = 60.0
 STEP = 1_000
 BEGIN = 1_600_000_000_000
@@ -68,6 +69,8 @@ class Findings:
     """How many of our records the release's own consumer printed."""
     their_producer: dict[str, str] = field(default_factory=dict)
     """By codec, whether ours read what the release's own producer wrote."""
+    told: bytes = b""
+    """The answer to ApiVersions 0, of releases that have one."""
     timestamps: str = ""
     headers: str = ""
     by_time: str = ""
@@ -94,6 +97,10 @@ def has_timestamps(release: str) -> bool:
     return vt(release) >= (0, 10)
 
 
+def tells_versions(release: str) -> bool:
+    return vt(release) >= (0, 10)
+
+
 def free_ports() -> int:
     for base in range(25000, 26000, 100):
         if not any(listens(base + i) for i in range(100)):
@@ -111,6 +118,8 @@ def examine(release: str, folder: Path, theirs: Sequence[str] = CODECS) -> Findi
     cluster = Cluster.start(folder, version=release, port=free_ports())
     try:
         bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
+        if tells_versions(release):
+            found.told = ask(cluster.ports["PLAINTEXT"], API_VERSIONS)
         found.topics = topics(bootstrap)
         for codec in CODECS:
             found.codecs[codec] = codec_works(bootstrap, codec, release)

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.brokers.releases import CODECS, RECORDS, REFUSED, YES, examine, has_timestamps
+import ottla.testing
+from ottla import protocol
+from tests.brokers.brokers import ask
+from tests.brokers.releases import API_VERSIONS, CODECS, RECORDS, REFUSED, YES, examine, has_timestamps, tells_versions
 from tests.integration.conftest import REAL
 
 if TYPE_CHECKING:
@@ -39,3 +42,22 @@ def test_a_release_does_what_it_can_and_refuses_the_rest(release: str, tmp_path:
     assert found.topics == (REFUSED if release == "0.8.2.2" else YES)
     assert found.timestamps == (YES if has_timestamps(release) else "none")
     assert (found.asyncio, found.shell) == (YES, YES)
+    if tells_versions(release):
+        assert_embedded_tells_alike(release, found.told)
+
+
+def versions(told: bytes) -> dict[int, tuple[int, int]]:
+    answer = protocol.decode("ApiVersionsResponse", 0, told)
+    return {row["apiKey"]: (row["minVersion"], row["maxVersion"]) for row in answer["apiKeys"]}
+
+
+def assert_embedded_tells_alike(release: str, told: bytes) -> None:
+    """What the embedded broker tells as this release, a real one tells: fewer APIs, and of some not the oldest version."""
+    with ottla.testing.Broker(as_version=release) as broker:
+        port = int(broker.bootstrap_servers.rpartition(":")[2])
+        ours, theirs = versions(ask(port, API_VERSIONS)), versions(told)
+    newest = {api: most for api, (_, most) in ours.items() if api != API_VERSIONS}
+    assert newest == {api: theirs[api][1] for api in newest}
+    assert all(theirs[api][0] <= least for api, (least, _) in ours.items())
+    older = {api for api, (least, _) in ours.items() if least > theirs[api][0]}
+    assert older <= {8, 9, 32}, "OffsetCommit, OffsetFetch and DescribeConfigs"

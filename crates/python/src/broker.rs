@@ -117,11 +117,12 @@ fn refuse(error: &BrokerError) -> PyErr {
 #[pymethods]
 impl Broker {
     #[new]
-    #[pyo3(signature = (*, nodes, host, port, listeners, security, data_dir, topics, config, print_events))]
+    #[pyo3(signature = (*, nodes, as_version, host, port, listeners, security, data_dir, topics, config, print_events))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         nodes: i32,
+        as_version: Option<String>,
         host: String,
         port: u16,
         listeners: Vec<Listener>,
@@ -151,6 +152,7 @@ impl Broker {
             topics,
             properties,
             nodes,
+            as_version,
             events,
             ..BrokerConfig::default()
         };

@@ -24,6 +24,7 @@ def add(commands: Any) -> None:
         ottla broker                                                           # in memory, on port 9092
         ottla broker --topic flights:4 --topic audit --data-dir ./kafka-data   # keeps its log
         ottla broker --nodes 3 --topic flights:6                               # a cluster, on ports 9092 to 9094
+        ottla broker --as-version 0.10.2                                       # speaks as a broker of that release
         ottla broker --port 0 --config auto.create.topics.enable=false         # prints which port it took
         ottla config broker                                                    # lists what --config may set
 
@@ -51,6 +52,11 @@ def add(commands: Any) -> None:
         default=1,
         help="brokers of the cluster; several take the ports from --port on, and keep their logs in memory "
         "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--as-version",
+        metavar="RELEASE",
+        help="release of Kafka to speak as, such as 0.9.0 or 2.8 (default: the newest)",
     )
     parser.add_argument("--data-dir", metavar="FOLDER", help="where to keep the log; without it, in memory")
     parser.add_argument(
@@ -139,6 +145,7 @@ def _broker(options: argparse.Namespace) -> None:
         signal.signal(number, lambda *_: stop.set())
     with ottla.testing.Broker(
         nodes=options.nodes,
+        as_version=options.as_version,
         topics=dict(options.topic),
         data_dir=options.data_dir,
         host=options.host,

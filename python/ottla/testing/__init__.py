@@ -107,6 +107,10 @@ class Broker:
             each, three at most (`default.replication.factor`).
         topics: Topics to create at the start: a mapping from names to numbers of partitions, or names of topics with
             one partition.
+        as_version: The release of Kafka that it speaks as: `"0.8.2"`, `"0.9.0"`, `"0.10.0"`, `"0.10.2"`, `"0.11.0"`,
+            `"1.1"`, `"2.3"`, `"2.8"`, `"3.9"`, `"4.0"` or `"4.4"`, also with a patch (`"2.8.2"`). It tells the versions
+            of that release, takes and gives message sets where that does, and closes connections or stays silent where
+            that does. Without it, the newest.
         data_dir: Folder for the log, in Kafka's own format; without it, everything stays in memory.
         host: Address to listen on, where no listeners are given.
         port: Port to listen on, where no listeners are given; 0 takes a free one. Further nodes take the ports after
@@ -141,6 +145,7 @@ class Broker:
         nodes: int = 1,
         topics: Mapping[str, int] | Iterable[str] | None = None,
         *,
+        as_version: str | None = None,
         data_dir: str | PathLike[str] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -156,7 +161,7 @@ class Broker:
         config: Mapping[str, ConfigValue] | None = None,
         print_events: bool = False,
     ) -> None:
-        self._nodes = nodes
+        self._nodes, self._as_version = nodes, as_version
         if isinstance(topics, str):
             topics = [topics]
         self._topics = list(topics.items()) if isinstance(topics, Mapping) else [(name, 1) for name in topics or ()]
@@ -189,6 +194,7 @@ class Broker:
         if self._running is None:
             self._running = _ottla.Broker(
                 nodes=self._nodes,
+                as_version=self._as_version,
                 host=self._host,
                 port=self._port,
                 listeners=[listener.settings() for listener in self._listeners],
