@@ -424,7 +424,12 @@ impl Plan {
             }
             _ => {
                 let (api, trouble) = exchange(chance)?;
-                Fault::Answers(node, api, trouble, 1 + chance.below(3) as u32)
+                let most = match api {
+                    // A broker that is silent about its versions three times, and about nothing else, is one of 0.9.
+                    ApiKey::ApiVersions => 2,
+                    _ => 3,
+                };
+                Fault::Answers(node, api, trouble, 1 + chance.below(most) as u32)
             }
         };
         Some(fault)

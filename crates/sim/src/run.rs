@@ -32,6 +32,8 @@ const MARGIN: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(500);
 /// So many steps without a record, and there are no more.
 const IDLE: u32 = 20;
+/// The most steps of the referee.
+const LONGEST: u32 = 60;
 
 /// What a run is to be like.
 #[derive(Clone, Copy, Debug, Default)]
@@ -467,7 +469,11 @@ impl Run {
         });
         // Brokers that do not tell what they speak take a while to be understood.
         let (mut read, mut idle) = (0, 0);
-        while idle < IDLE {
+        // A planted defect may give the same records for ever.
+        for _ in 0..LONGEST {
+            if idle == IDLE {
+                break;
+            }
             self.pass(STEP);
             let seen = self.world.book.history.seen.get(number);
             let records = seen.into_iter().flatten();
