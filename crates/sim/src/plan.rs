@@ -231,9 +231,12 @@ pub const FAULTS: &[&str] = &[
 
 /// Every state that some seed must enter.
 pub const STATES: &[&str] = &[
+    "client: assumed a release",
     "client: began again at the bootstrap servers",
     "client: connected",
     "client: could not connect",
+    "client: could not read on without a seek",
+    "client: did without idempotence",
     "client: disconnected",
     "client: gave a batch up",
     "client: got a producer id",
