@@ -13,47 +13,50 @@ const NAMES: [&str; 11] = [
     "0.8.2", "0.9.0", "0.10.0", "0.10.2", "0.11.0", "1.1", "2.3", "2.8", "3.9", "4.0", "4.4",
 ];
 
-/// The least and the most version of each API, a column for each release; empty where it has none.
+/// The range of a release that does not have an API.
+const NONE: (i16, i16) = (0, -1);
+
+/// The least and the most version of each API, a column for each release.
 #[rustfmt::skip]
-const SPOKEN: &[(ApiKey, [&str; NAMES.len()])] = &[
-    (ApiKey::Produce, [ "0-0",  "0-1",  "0-2",  "0-2",  "0-3",  "0-5",  "0-7",  "0-9", "0-11", "0-12", "0-13"]),
-    (ApiKey::Fetch, [ "0-0",  "0-1",  "0-2",  "0-3",  "0-5",  "0-7", "0-11", "0-12", "0-17", "4-17", "4-18"]),
-    (ApiKey::ListOffsets, [ "0-0",  "0-0",  "0-0",  "0-1",  "0-2",  "0-2",  "0-5",  "0-6",  "0-9", "1-10", "1-11"]),
-    (ApiKey::Metadata, [ "0-0",  "0-0",  "0-1",  "0-2",  "0-4",  "0-5",  "0-8", "0-11", "0-12", "0-13", "0-13"]),
-    (ApiKey::OffsetCommit, [ "0-1",  "0-2",  "0-2",  "0-2",  "0-3",  "0-3",  "0-7",  "0-8",  "0-9",  "2-9", "2-10"]),
-    (ApiKey::OffsetFetch, [ "0-1",  "0-1",  "0-1",  "0-2",  "0-3",  "0-3",  "0-5",  "0-7",  "0-9",  "1-9", "1-10"]),
-    (ApiKey::FindCoordinator, [ "0-0",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-2",  "0-3",  "0-6",  "0-6",  "0-6"]),
-    (ApiKey::JoinGroup, [    "",  "0-0",  "0-0",  "0-1",  "0-2",  "0-2",  "0-5",  "0-7",  "0-9",  "0-9",  "0-9"]),
-    (ApiKey::Heartbeat, [    "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-3",  "0-4",  "0-4",  "0-4",  "0-4"]),
-    (ApiKey::LeaveGroup, [    "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-2",  "0-4",  "0-5",  "0-5",  "0-5"]),
-    (ApiKey::SyncGroup, [    "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-3",  "0-5",  "0-5",  "0-5",  "0-5"]),
-    (ApiKey::DescribeGroups, [    "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-3",  "0-5",  "0-5",  "0-6",  "0-6"]),
-    (ApiKey::ListGroups, [    "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-2",  "0-4",  "0-5",  "0-5",  "0-5"]),
-    (ApiKey::SaslHandshake, [    "",     "",  "0-0",  "0-0",  "0-0",  "0-1",  "0-1",  "0-1",  "0-1",  "0-1",  "0-1"]),
-    (ApiKey::ApiVersions, [    "",     "",  "0-0",  "0-0",  "0-1",  "0-1",  "0-2",  "0-3",  "0-4",  "0-4",  "0-5"]),
-    (ApiKey::CreateTopics, [    "",     "",     "",  "0-1",  "0-2",  "0-2",  "0-3",  "0-7",  "0-7",  "2-7",  "2-7"]),
-    (ApiKey::DeleteTopics, [    "",     "",     "",  "0-0",  "0-1",  "0-1",  "0-3",  "0-6",  "0-6",  "1-6",  "1-6"]),
-    (ApiKey::DeleteRecords, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-1",  "0-2",  "0-2",  "0-2",  "0-2"]),
-    (ApiKey::InitProducerId, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-1",  "0-4",  "0-5",  "0-5",  "0-5"]),
-    (ApiKey::OffsetForLeaderEpoch, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-3",  "0-4",  "0-4",  "2-4",  "2-4"]),
-    (ApiKey::DescribeAcls, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-1",  "0-2",  "0-3",  "1-3",  "1-3"]),
-    (ApiKey::CreateAcls, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-1",  "0-2",  "0-3",  "1-3",  "1-3"]),
-    (ApiKey::DeleteAcls, [    "",     "",     "",     "",  "0-0",  "0-0",  "0-1",  "0-2",  "0-3",  "1-3",  "1-3"]),
-    (ApiKey::DescribeConfigs, [    "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-4",  "0-4",  "1-4",  "1-4"]),
-    (ApiKey::SaslAuthenticate, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-2",  "0-2",  "0-2"]),
-    (ApiKey::CreatePartitions, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-3",  "0-3",  "0-3",  "0-3"]),
-    (ApiKey::CreateDelegationToken, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-3",  "1-3",  "1-3"]),
-    (ApiKey::RenewDelegationToken, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-2",  "1-2",  "1-2"]),
-    (ApiKey::ExpireDelegationToken, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-2",  "1-2",  "1-2"]),
-    (ApiKey::DescribeDelegationToken, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-3",  "1-3",  "1-3"]),
-    (ApiKey::DeleteGroups, [    "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-2",  "0-2",  "0-3"]),
-    (ApiKey::DescribeClientQuotas, [    "",     "",     "",     "",     "",     "",     "",  "0-1",  "0-1",  "0-1",  "0-1"]),
-    (ApiKey::AlterClientQuotas, [    "",     "",     "",     "",     "",     "",     "",  "0-1",  "0-1",  "0-1",  "0-1"]),
-    (ApiKey::DescribeUserScramCredentials, [    "",     "",     "",     "",     "",     "",     "",  "0-0",  "0-0",  "0-0",  "0-0"]),
-    (ApiKey::AlterUserScramCredentials, [    "",     "",     "",     "",     "",     "",     "",  "0-0",  "0-0",  "0-0",  "0-0"]),
-    (ApiKey::DescribeCluster, [    "",     "",     "",     "",     "",     "",     "",  "0-0",  "0-1",  "0-2",  "0-2"]),
-    (ApiKey::GetTelemetrySubscriptions, [    "",     "",     "",     "",     "",     "",     "",     "",  "0-0",  "0-0",  "0-0"]),
-    (ApiKey::PushTelemetry, [    "",     "",     "",     "",     "",     "",     "",     "",  "0-0",  "0-0",  "0-0"]),
+const SPOKEN: &[(ApiKey, [(i16, i16); NAMES.len()])] = &[
+    (ApiKey::Produce, [(0, 0), (0, 1), (0, 2), (0, 2), (0, 3), (0, 5), (0, 7), (0, 9), (0, 11), (0, 12), (0, 13)]),
+    (ApiKey::Fetch, [(0, 0), (0, 1), (0, 2), (0, 3), (0, 5), (0, 7), (0, 11), (0, 12), (0, 17), (4, 17), (4, 18)]),
+    (ApiKey::ListOffsets, [(0, 0), (0, 0), (0, 0), (0, 1), (0, 2), (0, 2), (0, 5), (0, 6), (0, 9), (1, 10), (1, 11)]),
+    (ApiKey::Metadata, [(0, 0), (0, 0), (0, 1), (0, 2), (0, 4), (0, 5), (0, 8), (0, 11), (0, 12), (0, 13), (0, 13)]),
+    (ApiKey::OffsetCommit, [(0, 1), (0, 2), (0, 2), (0, 2), (0, 3), (0, 3), (0, 7), (0, 8), (0, 9), (2, 9), (2, 10)]),
+    (ApiKey::OffsetFetch, [(0, 1), (0, 1), (0, 1), (0, 2), (0, 3), (0, 3), (0, 5), (0, 7), (0, 9), (1, 9), (1, 10)]),
+    (ApiKey::FindCoordinator, [(0, 0), (0, 0), (0, 0), (0, 0), (0, 1), (0, 1), (0, 2), (0, 3), (0, 6), (0, 6), (0, 6)]),
+    (ApiKey::JoinGroup, [NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 2), (0, 5), (0, 7), (0, 9), (0, 9), (0, 9)]),
+    (ApiKey::Heartbeat, [NONE, (0, 0), (0, 0), (0, 0), (0, 1), (0, 1), (0, 3), (0, 4), (0, 4), (0, 4), (0, 4)]),
+    (ApiKey::LeaveGroup, [NONE, (0, 0), (0, 0), (0, 0), (0, 1), (0, 1), (0, 2), (0, 4), (0, 5), (0, 5), (0, 5)]),
+    (ApiKey::SyncGroup, [NONE, (0, 0), (0, 0), (0, 0), (0, 1), (0, 1), (0, 3), (0, 5), (0, 5), (0, 5), (0, 5)]),
+    (ApiKey::DescribeGroups, [NONE, (0, 0), (0, 0), (0, 0), (0, 1), (0, 1), (0, 3), (0, 5), (0, 5), (0, 6), (0, 6)]),
+    (ApiKey::ListGroups, [NONE, (0, 0), (0, 0), (0, 0), (0, 1), (0, 1), (0, 2), (0, 4), (0, 5), (0, 5), (0, 5)]),
+    (ApiKey::SaslHandshake, [NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 1), (0, 1), (0, 1), (0, 1), (0, 1), (0, 1)]),
+    (ApiKey::ApiVersions, [NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 1), (0, 2), (0, 3), (0, 4), (0, 4), (0, 5)]),
+    (ApiKey::CreateTopics, [NONE, NONE, NONE, (0, 1), (0, 2), (0, 2), (0, 3), (0, 7), (0, 7), (2, 7), (2, 7)]),
+    (ApiKey::DeleteTopics, [NONE, NONE, NONE, (0, 0), (0, 1), (0, 1), (0, 3), (0, 6), (0, 6), (1, 6), (1, 6)]),
+    (ApiKey::DeleteRecords, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 2), (0, 2), (0, 2)]),
+    (ApiKey::InitProducerId, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 4), (0, 5), (0, 5), (0, 5)]),
+    (ApiKey::OffsetForLeaderEpoch, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 3), (0, 4), (0, 4), (2, 4), (2, 4)]),
+    (ApiKey::DescribeAcls, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
+    (ApiKey::CreateAcls, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
+    (ApiKey::DeleteAcls, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
+    (ApiKey::DescribeConfigs, [NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 4), (0, 4), (1, 4), (1, 4)]),
+    (ApiKey::SaslAuthenticate, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 2), (0, 2), (0, 2)]),
+    (ApiKey::CreatePartitions, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 3), (0, 3), (0, 3), (0, 3)]),
+    (ApiKey::CreateDelegationToken, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
+    (ApiKey::RenewDelegationToken, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 2), (1, 2), (1, 2)]),
+    (ApiKey::ExpireDelegationToken, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 2), (1, 2), (1, 2)]),
+    (ApiKey::DescribeDelegationToken, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
+    (ApiKey::DeleteGroups, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 2), (0, 2), (0, 3)]),
+    (ApiKey::DescribeClientQuotas, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1), (0, 1), (0, 1)]),
+    (ApiKey::AlterClientQuotas, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1), (0, 1), (0, 1)]),
+    (ApiKey::DescribeUserScramCredentials, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 0)]),
+    (ApiKey::AlterUserScramCredentials, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 0)]),
+    (ApiKey::DescribeCluster, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 2)]),
+    (ApiKey::GetTelemetrySubscriptions, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0)]),
+    (ApiKey::PushTelemetry, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0)]),
 ];
 
 /// What a broker does with a request.
@@ -103,11 +106,8 @@ impl Release {
     /// The versions of an API that it tells; `None` if it does not have it.
     pub(crate) fn versions(self, api: ApiKey) -> Option<Versions> {
         let (_, row) = SPOKEN.iter().find(|(key, _)| *key == api)?;
-        let (min, max) = row.get(self.0)?.split_once('-')?;
-        Some(Versions {
-            min: min.parse().ok()?,
-            max: max.parse().ok()?,
-        })
+        let (min, max) = row.get(self.0).copied().filter(|range| *range != NONE)?;
+        Some(Versions { min, max })
     }
 
     /// What it does with a request of this version.
@@ -140,7 +140,7 @@ mod tests {
         for release in Release::all() {
             for (api, row) in SPOKEN {
                 let versions = release.versions(*api);
-                let is_empty = row[release.0].is_empty();
+                let is_empty = row[release.0] == NONE;
                 assert_eq!(versions.is_none(), is_empty, "{} {api:?}", release.name());
                 assert!(versions.is_none_or(|it| it.min <= it.max));
             }
