@@ -85,10 +85,7 @@ impl Eras {
 
     /// A broker told its versions.
     pub(super) fn told(&mut self, address: &str) {
-        match self.0.get_mut(address) {
-            Some(finding) => *finding = Finding::Told,
-            None => drop(self.0.insert(address.to_owned(), Finding::Told)),
-        }
+        self.0.insert(address.to_owned(), Finding::Told);
     }
 
     /// The set-up of a connection failed. True if another attempt at once is worth it.

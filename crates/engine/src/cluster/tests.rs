@@ -733,8 +733,8 @@ fn a_broker_that_was_upgraded_is_found_out() {
     assert_eq!(approach, Approach::Ask);
 }
 
-#[test]
-fn where_one_broker_is_old_others_are_probed_first() {
+/// A client that wants a topic, and has found out that the broker of the bootstrap address is one of 0.9.
+fn beside_an_old_broker() -> Script<Admin> {
     let mut script = admin(&[]);
     script.engine.core.cluster.want(script.now, &"t".into());
     script.engine.settle(script.now);
@@ -744,6 +744,12 @@ fn where_one_broker_is_old_others_are_probed_first() {
     }
     script.versions = Versions::of(Era::V0_9);
     script.run();
+    script
+}
+
+#[test]
+fn where_one_broker_is_old_others_are_probed_first() {
+    let mut script = beside_an_old_broker();
     let now = script.now;
     let id = ask(&mut script, offsets_of("t"), 60);
     let proof = Some(Evidence::Proven(Era::V0_9));
@@ -776,15 +782,7 @@ fn a_broker_that_told_its_versions_once_is_no_old_one() {
 /// Brokers since 4.0 close connections on what a probe asks for.
 #[test]
 fn a_broker_that_closes_on_a_probe_is_asked_next_time() {
-    let mut script = admin(&[]);
-    script.engine.core.cluster.want(script.now, &"t".into());
-    script.engine.settle(script.now);
-    fails(&mut script, Some(Evidence::Suspect));
-    for _ in 0..2 {
-        fails(&mut script, Some(Evidence::Proven(Era::V0_9)));
-    }
-    script.versions = Versions::of(Era::V0_9);
-    script.run();
+    let mut script = beside_an_old_broker();
     ask(&mut script, offsets_of("t"), 60);
     let next = |script: &mut Script<Admin>| {
         let mut actions = std::iter::from_fn(|| script.engine.poll_action());
