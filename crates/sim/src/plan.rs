@@ -269,12 +269,16 @@ impl Plan {
         let topics = topics(&mut chance);
         let authenticated = chance.percent(20);
         let releases = releases(&mut chance, nodes, authenticated);
-        let is_old = releases.iter().any(|release| *release < since("0.11.0"));
+        let cluster = Cluster {
+            nodes,
+            authenticated,
+            is_old: releases.iter().any(|release| *release < since("0.11.0")),
+        };
         let producers = (0..1 + chance.below(3))
-            .map(|number| producer(&mut chance, nodes, number, authenticated, is_old))
+            .map(|number| producer(&mut chance, &cluster, number))
             .collect();
         let consumers = (0..1 + chance.below(3))
-            .map(|number| consumer(&mut chance, nodes, number, authenticated, is_old))
+            .map(|number| consumer(&mut chance, &cluster, number))
             .collect();
         let slow = chance.millis(0, 4);
         let weather = Weather {
@@ -479,6 +483,14 @@ fn topics(chance: &mut Chance) -> Vec<Topic> {
     topics
 }
 
+/// What clients meet, as far as it decides about their settings.
+struct Cluster {
+    nodes: i32,
+    authenticated: bool,
+    /// A node has no record batches, or does not even tell what it speaks.
+    is_old: bool,
+}
+
 /// Some of the nodes' addresses in any order, and at times some where no broker is.
 fn bootstrap(chance: &mut Chance, nodes: i32) -> String {
     let mut addresses: Vec<String> = (1..=nodes).map(|node| format!("n{node}:9092")).collect();
@@ -495,15 +507,9 @@ fn bootstrap(chance: &mut Chance, nodes: i32) -> String {
     addresses.join(",")
 }
 
-fn common(
-    chance: &mut Chance,
-    nodes: i32,
-    name: String,
-    authenticated: bool,
-    is_old: bool,
-) -> Vec<(&'static str, String)> {
+fn common(chance: &mut Chance, cluster: &Cluster, name: String) -> Vec<(&'static str, String)> {
     let mut pairs = vec![
-        ("bootstrap.servers", bootstrap(chance, nodes)),
+        ("bootstrap.servers", bootstrap(chance, cluster.nodes)),
         ("client.id", name),
         ("request.timeout.ms", millis(chance, &[2000, 5000, 8000])),
         ("retry.backoff.ms", millis(chance, &[10, 100])),
@@ -522,7 +528,7 @@ fn common(
         // Who has less patience than the network takes for an answer finds old brokers where none are.
         (
             "api.version.request.timeout.ms",
-            if is_old { "500" } else { "5000" }.to_owned(),
+            if cluster.is_old { "500" } else { "5000" }.to_owned(),
         ),
     ];
     if chance.percent(30) {
@@ -531,7 +537,7 @@ fn common(
             "3000".to_owned(),
         ));
     }
-    if authenticated {
+    if cluster.authenticated {
         pairs.extend(login());
     }
     pairs
@@ -553,27 +559,15 @@ fn millis(chance: &mut Chance, of: &[u32]) -> String {
     chance.pick(of).unwrap_or(1000).to_string()
 }
 
-fn producer(
-    chance: &mut Chance,
-    nodes: i32,
-    number: usize,
-    authenticated: bool,
-    is_old: bool,
-) -> Member {
-    let mut pairs = common(
-        chance,
-        nodes,
-        format!("producer-{number}"),
-        authenticated,
-        is_old,
-    );
+fn producer(chance: &mut Chance, cluster: &Cluster, number: usize) -> Member {
+    let mut pairs = common(chance, cluster, format!("producer-{number}"));
     let idempotent = chance.percent(60);
     let acks = match idempotent {
         true => "all",
         false => chance.pick(&["all", "all", "1", "0"]).unwrap_or("all"),
     };
     // Who insists on it is refused by brokers that do not have it.
-    if !(idempotent && is_old) {
+    if !(idempotent && cluster.is_old) {
         pairs.push(("enable.idempotence", idempotent.to_string()));
     }
     pairs.extend([
@@ -612,20 +606,8 @@ fn producer(
     }
 }
 
-fn consumer(
-    chance: &mut Chance,
-    nodes: i32,
-    number: usize,
-    authenticated: bool,
-    is_old: bool,
-) -> Member {
-    let mut pairs = common(
-        chance,
-        nodes,
-        format!("consumer-{number}"),
-        authenticated,
-        is_old,
-    );
+fn consumer(chance: &mut Chance, cluster: &Cluster, number: usize) -> Member {
+    let mut pairs = common(chance, cluster, format!("consumer-{number}"));
     pairs.extend([
         (
             "auto.offset.reset",
@@ -638,13 +620,13 @@ fn consumer(
         (
             "max.partition.fetch.bytes",
             // Old brokers give no message that is larger.
-            match is_old {
+            match cluster.is_old {
                 true => "1000000".to_owned(),
                 false => millis(chance, &[300, 4000, 1_000_000]),
             },
         ),
     ]);
-    if chance.percent(20) && !is_old {
+    if chance.percent(20) && !cluster.is_old {
         pairs.push(("prefetch.max.bytes", "4000".to_owned()));
     }
     Member {
