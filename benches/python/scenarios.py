@@ -339,7 +339,7 @@ CONSUME_CHECKED = Way(
 )
 TLS_SCENARIOS = (
     *(
-        Scenario(name, "consume", size, records, (COLUMNS, CONSUME_CHECKED))
+        Scenario(name, "consume", size, records, (COLUMNS, CONSUME_CHECKED, DRAIN))
         for name, size, records in (("consume-100B", 100, 5_000_000), ("consume-1KB", 1_000, 1_000_000))
     ),
     Scenario(
@@ -347,7 +347,7 @@ TLS_SCENARIOS = (
         "produce",
         100,
         5_000_000,
-        (SEND_MANY, SEND_ARROW, PRODUCE_TUNED, PRODUCE_BATCH, PRODUCE_BATCH_TUNED),
+        (SEND_MANY, SEND_ARROW, PRODUCE_TUNED, PRODUCE_BATCH, PRODUCE_BATCH_TUNED, SENDING),
     ),
     FIRST,
 )

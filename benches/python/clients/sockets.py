@@ -6,6 +6,7 @@ Fetch v11 and Produce v7 (https://kafka.apache.org/protocol), whose answers are 
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 from typing import TYPE_CHECKING
@@ -61,14 +62,21 @@ def produce_request(topic: str, partition: int, size: int, acks: int) -> bytes:
 
 
 class Connection:
-    """A socket to a broker, and a buffer for its answers."""
+    """A socket to a job's broker, over TLS where the job says so, and a buffer for its answers."""
 
-    def __init__(self, bootstrap: str, room: int = FETCH_BYTES + LARGEST_BATCH) -> None:
-        host, port = bootstrap.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), TIMEOUT)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.send = self.socket.sendall
+    def __init__(self, job: Job, room: int = FETCH_BYTES + LARGEST_BATCH) -> None:
+        host, port = job.bootstrap.rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)), TIMEOUT)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if ca := job.properties.get("ssl_ca_location"):
+            self._socket = ssl.create_default_context(cafile=ca).wrap_socket(self._socket, server_hostname=host)
+        self.send = self._socket.sendall
         self._view = memoryview(bytearray(room))
+
+    def send_head(self, head: bytes) -> None:
+        """Send what goes out together with what is sent next; TLS makes a record of each."""
+        more = 0 if isinstance(self._socket, ssl.SSLSocket) else socket.MSG_MORE
+        self._socket.sendall(head, more)
 
     def receive(self) -> memoryview:
         """One answer without its length; the next one overwrites it."""
@@ -80,7 +88,7 @@ class Connection:
     def _fill(self, size: int) -> None:
         at = 0
         while at < size:
-            got = self.socket.recv_into(self._view[at:size])
+            got = self._socket.recv_into(self._view[at:size])
             if not got:
                 raise ConnectionError("the broker closed the connection")
             at += got
@@ -133,7 +141,7 @@ class Drain:
     """
 
     def __init__(self, job: Job, look: Callable[[memoryview], object] = len) -> None:
-        self._connection = Connection(job.bootstrap)
+        self._connection = Connection(job)
         self._requests = list[bytes]()
         offsets = dict.fromkeys(range(job.partitions), 0)
         while sum(offsets.values()) < job.records:
@@ -168,11 +176,11 @@ def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """Batches made beforehand, as large as ours are by default, to each partition in turn, five in flight."""
     per_batch, batch = _batch(job, job.properties.get("batch_size") or _default_batch_size())
     heads = [produce_request(job.topic, p, len(batch), acks=-1) for p in range(job.partitions)]
-    connection = Connection(job.bootstrap, 1 << 16)
+    connection = Connection(job, 1 << 16)
     sent = answered = 0
     watch.start()
     while job.wants_more(sent * per_batch, watch):
-        connection.send(heads[sent % job.partitions], socket.MSG_MORE)
+        connection.send_head(heads[sent % job.partitions])
         connection.send(batch)
         sent += 1
         if sent - answered == IN_FLIGHT:
@@ -209,7 +217,7 @@ def _check_produced(answer: memoryview) -> None:
 
 def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """From a Produce of one record to its answer."""
-    frames, connection = _single_records(job), Connection(job.bootstrap, 1 << 16)
+    frames, connection = _single_records(job), Connection(job, 1 << 16)
     watch.start()
     for i in range(job.records):
         begin = time.perf_counter()
@@ -222,7 +230,7 @@ def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
 def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """From a Produce of one record until a Fetch that waits for it has it."""
-    frames, producing, fetching = _single_records(job), Connection(job.bootstrap), Connection(job.bootstrap)
+    frames, producing, fetching = _single_records(job), Connection(job), Connection(job)
     offsets = dict.fromkeys(range(job.partitions), 1)  # behind the record that each partition has already
     watch.start()
     for i in range(job.records):
