@@ -9,18 +9,18 @@
 //!
 //! Checking a batch, reading from files and encoding happen outside all of them.
 
+mod group_log;
 mod member;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
-use bytes::Bytes;
-use ottla_protocol::records::Record;
 use ottla_protocol::{ErrorCode, Str, Uuid};
 use parking_lot::{Mutex, RwLock};
 
+pub(crate) use self::group_log::to_clients;
 use crate::bell::Slot;
 use crate::cluster::controller::Controller;
 use crate::cluster::image::{Host, Layout, PartitionId};
@@ -31,8 +31,8 @@ use crate::group::{GroupConfig, Groups, Reply, Stored};
 use crate::ids::Ids;
 use crate::now::Now;
 use crate::release::Release;
+use crate::replicas::Unreplicated;
 use crate::security::Security;
-use crate::storage::batch;
 use crate::storage::folder::Folder;
 use crate::storage::log::Log;
 use crate::storage::replica::Replica;
@@ -50,7 +50,14 @@ const OFFSETS_IN_MEMORY: [(&str, &str); 2] =
 pub(crate) const ONLY_NODE: i32 = 1;
 
 /// Where the group coordinator puts the answer to one request.
-pub(crate) type Ticket = Arc<Slot<Reply>>;
+pub(crate) type Ticket = Arc<Slot<Replied>>;
+
+/// An answer of the group coordinator, and what replicas must have before a client gets it.
+#[derive(Debug)]
+pub(crate) struct Replied {
+    pub(crate) reply: Reply,
+    pub(crate) unreplicated: Vec<Unreplicated>,
+}
 
 /// What the nodes of a cluster have in common.
 #[derive(Debug, Clone)]
@@ -238,12 +245,13 @@ impl Core {
         if let Some(offsets) = topics.by_name(OFFSETS_TOPIC).cloned() {
             let groups = self.groups.get_mut();
             for log in &offsets.partitions {
-                recover_offsets(log.lock().log(), groups).map_err(|what| {
+                group_log::read_back(log.lock().log(), groups).map_err(|what| {
                     BrokerError::Config(format!(
-                        "committed offsets in {OFFSETS_TOPIC} cannot be read back: {what}"
+                        "groups and committed offsets in {OFFSETS_TOPIC} cannot be read back: {what}"
                     ))
                 })?;
             }
+            groups.take_changed();
         }
         Ok(())
     }
@@ -433,17 +441,18 @@ impl Core {
             }
             self.write_settings(&topics)?;
         }
-        let mut groups = self.groups.lock();
-        let forgotten = groups
-            .commits_of_topic(name)
-            .into_iter()
-            .map(|(group, partition)| Stored {
+        let forgotten = self.with_groups(now, |groups| {
+            let committed = groups.commits_of_topic(name).into_iter();
+            let forgotten = committed.map(|(group, partition)| Stored {
                 group,
                 topic: name.to_owned(),
                 partition,
                 committed: None,
             });
-        self.store(&mut groups, forgotten.collect(), now)
+            self.store(groups, forgotten.collect(), now)
+        });
+        forgotten
+            .map(drop)
             .map_err(|code| TopicError::new(code, "its offsets are still there"))
     }
 
@@ -518,82 +527,19 @@ impl Core {
 
     // Groups.
 
-    /// Runs `act` on the group coordinator, then hands out the answers that became due and has the timer looked at.
-    pub(crate) fn with_groups<R>(&self, act: impl FnOnce(&mut Groups<Ticket>) -> R) -> R {
-        let mut groups = self.groups.lock();
-        let before = groups.next_timeout();
-        let result = act(&mut groups);
-        let replies = groups.take_replies();
-        let is_sooner = groups.next_timeout() != before;
-        drop(groups);
-        if is_sooner {
-            self.timer.wake_by_ref();
-        }
-        for (ticket, reply) in replies {
-            ticket.put(reply);
-        }
-        result
-    }
-
     /// When [`Core::handle_timeout`] has something to do.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.groups.lock().next_timeout()
     }
 
-    /// Does what the groups' timers say.
-    pub(crate) fn handle_timeout(&self, now: Now) {
-        self.with_groups(|groups| groups.handle_timeout(now.instant));
+    /// Has the sessions run of group members that were read back.
+    pub(crate) fn begin_sessions(&self, now: Now) {
+        self.groups.lock().begin_sessions(now.instant);
     }
 
-    /// Commits or forgets offsets: first in the offsets topic, then in the groups.
-    pub(crate) fn store(
-        &self,
-        groups: &mut Groups<Ticket>,
-        stored: Vec<Stored>,
-        now: Now,
-    ) -> Result<(), ErrorCode> {
-        if stored.is_empty() {
-            return Ok(());
-        }
-        let failed = |cause: &dyn std::fmt::Display| {
-            self.events
-                .say(format_args!("offsets could not be stored: {cause}"));
-            ErrorCode::KAFKA_STORAGE_ERROR
-        };
-        let records = stored
-            .iter()
-            .map(Stored::encode)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|cause| failed(&cause))?;
-        let topic = self
-            .offsets_topic()
-            .map_err(|error| failed(&error.message))?;
-        let mut by_partition: BTreeMap<i32, Vec<(Bytes, Option<Bytes>)>> = BTreeMap::new();
-        for (stored, record) in stored.iter().zip(records) {
-            let partition = offsets_partition(&stored.group, topic.partitions.len());
-            by_partition.entry(partition).or_default().push(record);
-        }
-        for (partition, records) in by_partition {
-            let batch = batch::of_records(&records, now.unix_ms).map_err(|cause| failed(&cause))?;
-            let appended = topic.partition(partition)?.lock().append(&batch, None);
-            appended.map_err(|refusal| match refusal.code {
-                ErrorCode::NOT_LEADER_OR_FOLLOWER => ErrorCode::NOT_COORDINATOR,
-                _ => failed(&refusal.message),
-            })?;
-        }
-        for Stored {
-            group,
-            topic,
-            partition,
-            committed,
-        } in stored
-        {
-            match committed {
-                Some(committed) => groups.commit(&group, &topic, partition, committed),
-                None => groups.forget(&group, &topic, partition),
-            }
-        }
-        Ok(())
+    /// Does what the groups' timers say.
+    pub(crate) fn handle_timeout(&self, now: Now) {
+        self.with_groups(now, |groups| groups.handle_timeout(now.instant));
     }
 
     fn offsets_topic(&self) -> Result<Arc<Topic>, TopicError> {
@@ -616,38 +562,6 @@ impl Core {
             made => made,
         }
     }
-}
-
-fn recover_offsets(log: &mut Log, groups: &mut Groups<Ticket>) -> Result<(), String> {
-    const STEP: usize = 1 << 20;
-    let mut offset = log.bounds().start;
-    while let Some(span) = log
-        .read(offset, STEP, true, None)
-        .map_err(|cause| cause.to_string())?
-        .and_then(|read| read.span)
-    {
-        let bytes = span.load().map_err(|cause| cause.to_string())?;
-        offset = batch::each_record(bytes, |record: &Record<'_>| {
-            match record.key.and_then(|key| Stored::decode(key, record.value)) {
-                Some(Stored {
-                    group,
-                    topic,
-                    partition,
-                    committed: Some(committed),
-                }) => {
-                    groups.commit(&group, &topic, partition, committed);
-                }
-                Some(Stored {
-                    group,
-                    topic,
-                    partition,
-                    committed: None,
-                }) => groups.forget(&group, &topic, partition),
-                None => {}
-            }
-        })?;
-    }
-    Ok(())
 }
 
 /// The partition of the offsets topic that keeps a group's offsets, and whose leader coordinates it. As in Kafka: by the

@@ -28,6 +28,7 @@ mod ids;
 pub mod node;
 mod now;
 mod release;
+mod replicas;
 mod security;
 mod server;
 mod storage;

@@ -252,6 +252,7 @@ impl Node {
     pub fn poll(&mut self) -> Option<Output> {
         while self.outputs.is_empty() {
             let now = self.now?;
+            self.core.begin_sessions(now);
             let connection = self.rung.lock().pop_first()?;
             self.wake(connection, now);
         }

@@ -634,10 +634,17 @@ async fn listen_until(
 
 /// Drives the groups' timers.
 async fn run_timers(core: Arc<Core>, alarm: Arc<Alarm>, mut stopped: watch::Receiver<()>) {
-    let mut next = core.next_timeout();
     loop {
+        let now = clock::now();
+        if core.blocks() {
+            let core = Arc::clone(&core);
+            // What groups keep is written to files. A panic in it has been printed by the runtime.
+            let _ = tokio::task::spawn_blocking(move || core.handle_timeout(now)).await;
+        } else {
+            core.handle_timeout(now);
+        }
         let due = async {
-            match next {
+            match core.next_timeout() {
                 Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
                 None => std::future::pending().await,
             }
@@ -646,9 +653,8 @@ async fn run_timers(core: Arc<Core>, alarm: Arc<Alarm>, mut stopped: watch::Rece
             biased;
             _ = stopped.changed() => return,
             () = alarm.woken() => {}
-            () = due => core.handle_timeout(clock::now()),
+            () = due => {}
         }
-        next = core.next_timeout();
     }
 }
 

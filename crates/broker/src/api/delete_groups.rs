@@ -29,7 +29,7 @@ impl Api for DeleteGroupsRequest {
 
 fn delete(cx: &Cx<'_>, group: &str) -> Result<(), ErrorCode> {
     cx.check_group(Operation::Delete, group)?;
-    cx.core.with_groups(|groups| {
+    cx.core.with_groups(cx.now, |groups| {
         let offsets = groups.delete(group)?;
         let forgotten = offsets.topics().flat_map(|(topic, partitions)| {
             partitions.keys().map(|partition| Stored {
@@ -39,6 +39,6 @@ fn delete(cx: &Cx<'_>, group: &str) -> Result<(), ErrorCode> {
                 committed: None,
             })
         });
-        cx.core.store(groups, forgotten.collect(), cx.now)
+        cx.core.store(groups, forgotten.collect(), cx.now).map(drop)
     })
 }

@@ -18,7 +18,7 @@ impl Api for DescribeGroupsRequest {
             if let Err(code) = cx.check_group(Operation::Describe, group) {
                 return refused(cx.version, group, code);
             }
-            let described = cx.core.with_groups(|groups| groups.describe(group));
+            let described = cx.core.with_groups(cx.now, |groups| groups.describe(group));
             let mut answer = match described {
                 Some(description) => found(group, description),
                 None => missing(cx.version, group),

@@ -21,7 +21,7 @@ impl Api for HeartbeatRequest {
         };
         let beaten = cx
             .core
-            .with_groups(|groups| groups.heartbeat(&self.group_id, &as_member, cx.now.instant));
+            .with_groups(cx.now, |groups| groups.heartbeat(&self.group_id, &as_member, cx.now.instant));
         Outcome::Answer(HeartbeatResponse {
             error_code: beaten.err().unwrap_or(ErrorCode::NONE).0,
             ..Default::default()

@@ -28,8 +28,8 @@ impl Api for JoinGroupRequest {
         let join = self.to_join(cx);
         let ticket = cx.ticket();
         cx.core
-            .with_groups(|groups| groups.join(join, Arc::clone(&ticket), cx.now.instant));
-        from_coordinator(ticket, move |reply| match reply {
+            .with_groups(cx.now, |groups| groups.join(join, Arc::clone(&ticket), cx.now.instant));
+        from_coordinator(cx, ticket, move |reply| match reply {
             Reply::Join(Ok(joined)) => Some(respond(version, joined)),
             Reply::Join(Err(not_joined)) => Some(refused(version, not_joined)),
             Reply::Sync(_) => None,

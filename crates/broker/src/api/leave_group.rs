@@ -24,7 +24,7 @@ impl Api for LeaveGroupRequest {
         if cx.version < FIRST_OF_MANY {
             let left = cx
                 .core
-                .with_groups(|groups| groups.leave(&self.group_id, &self.member_id, None, now));
+                .with_groups(cx.now, |groups| groups.leave(&self.group_id, &self.member_id, None, now));
             return Outcome::Answer(LeaveGroupResponse {
                 error_code: left.err().unwrap_or(ErrorCode::NONE).0,
                 ..Default::default()
@@ -32,7 +32,7 @@ impl Api for LeaveGroupRequest {
         }
         let leave = |member: &MemberIdentity| {
             let instance = member.group_instance_id.as_deref();
-            let left = cx.core.with_groups(|groups| {
+            let left = cx.core.with_groups(cx.now, |groups| {
                 groups.leave(&self.group_id, &member.member_id, instance, now)
             });
             MemberResponse {

@@ -22,7 +22,7 @@ impl Api for ListGroupsRequest {
         };
         let sees_all = cx.may(Operation::Describe, Resource::CLUSTER);
         let sees = |group: &str| sees_all || cx.may(Operation::Describe, Resource::group(group));
-        let groups = cx.core.with_groups(|groups| {
+        let groups = cx.core.with_groups(cx.now, |groups| {
             let listed = groups.list().filter(|group| {
                 wanted(&self.states_filter, group.state)
                     && wanted(&self.types_filter, TYPE)

@@ -39,6 +39,7 @@ mod offset_for_leader_epoch;
 mod produce;
 mod push_telemetry;
 mod renew_delegation_token;
+mod replicated;
 mod sasl_authenticate;
 mod sasl_handshake;
 mod sync_group;
@@ -70,10 +71,11 @@ use ottla_protocol::refusal::{Refusal, Refuse};
 use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Response, Str, Versions};
 use parking_lot::Mutex;
 
+use self::replicated::once_replicated;
 use self::throttled::Throttled;
 use crate::bell::{Awaited, Slot};
 use crate::cluster::image::Address;
-use crate::core::{Core, Ticket};
+use crate::core::{Core, Replied, Ticket};
 use crate::group::Reply;
 use crate::now::Now;
 use crate::release::Manner;
@@ -244,13 +246,28 @@ impl<R: Send + 'static> Outcome<R> {
 
 /// An answer of the group coordinator that comes to `ticket`, made a response by `respond`.
 fn from_coordinator<R: Send + 'static>(
+    cx: &Cx<'_>,
     ticket: Ticket,
     respond: impl FnOnce(Reply) -> Option<R> + Send + 'static,
 ) -> Outcome<R> {
     let awaited: Ticket = Arc::clone(&ticket);
-    let resume = move |_: Now| match ticket.take().and_then(respond) {
-        Some(response) => Outcome::Answer(response),
-        None => Outcome::Close("the group coordinator stopped".to_owned()),
+    let waker = cx.client.waker.clone();
+    let resume = move |now: Now| {
+        let stopped = || Outcome::Close("the group coordinator stopped".to_owned());
+        let Some(Replied {
+            reply,
+            unreplicated,
+        }) = ticket.take()
+        else {
+            return stopped();
+        };
+        once_replicated(unreplicated, waker, now, move |kept| {
+            let reply = match kept {
+                Ok(()) => reply,
+                Err(code) => reply.refused(code),
+            };
+            respond(reply).map_or_else(stopped, Outcome::Answer)
+        })
     };
     Outcome::Wait(Wait {
         awaited,

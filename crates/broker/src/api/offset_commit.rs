@@ -9,6 +9,7 @@ use ottla_protocol::messages::offset_commit_response::{
 use ottla_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
+use super::replicated::once_replicated;
 use super::{Api, Cx, Outcome};
 use crate::group::{AsMember, Committed, Stored};
 use crate::security::acl::{Operation, Resource};
@@ -28,21 +29,30 @@ impl Api for OffsetCommitRequest {
             generation: self.generation_id_or_member_epoch,
         };
         let mut stored = Vec::new();
-        let mut answer = respond(&self, |topic, asked| match check(&self, cx, topic, asked) {
+        let answer = respond(&self, |topic, asked| match check(&self, cx, topic, asked) {
             Ok(checked) => {
                 stored.push(checked);
                 ErrorCode::NONE
             }
             Err(code) => code,
         });
-        let committed = cx.core.with_groups(|groups| {
+        let committed = cx.core.with_groups(cx.now, |groups| {
             groups.check_commit(&self.group_id, &as_member, cx.now.instant)?;
             cx.core.store(groups, stored, cx.now)
         });
-        if let Err(code) = committed {
-            answer = self.refuse(cx.version, code);
+        let version = cx.version;
+        match committed {
+            Err(code) => Outcome::Answer(self.refuse(version, code)),
+            Ok(unreplicated) => {
+                let waker = cx.client.waker.clone();
+                once_replicated(unreplicated, waker, cx.now, move |kept| {
+                    Outcome::Answer(match kept {
+                        Ok(()) => answer,
+                        Err(code) => self.refuse(version, code),
+                    })
+                })
+            }
         }
-        Outcome::Answer(answer)
     }
 }
 

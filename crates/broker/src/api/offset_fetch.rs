@@ -101,7 +101,7 @@ struct Found {
 fn fetch(cx: &Cx<'_>, group: &str, asked: Option<Vec<(Named, Ints)>>, by_id: bool) -> Vec<Found> {
     let core = cx.core;
     let offsets = core
-        .with_groups(|groups| groups.offsets(group).cloned())
+        .with_groups(cx.now, |groups| groups.offsets(group).cloned())
         .unwrap_or_default();
     match asked {
         Some(asked) => asked

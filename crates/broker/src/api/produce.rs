@@ -18,6 +18,7 @@ use ottla_protocol::{ErrorCode, Versions};
 use super::{Api, Cx, Outcome, Wait};
 use crate::cluster::image::Address;
 use crate::now::Now;
+use crate::replicas::Unreplicated;
 use crate::security::acl::{Operation, Resource};
 use crate::storage::batch::{self, Rejected};
 use crate::storage::log::Appended;
@@ -90,23 +91,7 @@ struct Waiting {
 struct Pending {
     /// Of its topic and its own, in the answer.
     place: (usize, usize),
-    topic: Arc<Topic>,
-    index: i32,
-    epoch: i32,
-    end: i64,
-    least_in_sync: usize,
-}
-
-impl Pending {
-    fn look(&self, watcher: &Arc<Watcher>) -> Option<Result<(), ErrorCode>> {
-        match self.topic.partition(self.index) {
-            Ok(replica) => {
-                let mut replica = replica.lock();
-                replica.committed(self.epoch, self.end, self.least_in_sync, watcher)
-            }
-            Err(code) => Some(Err(code)),
-        }
-    }
+    records: Unreplicated,
 }
 
 impl Waiting {
@@ -116,7 +101,7 @@ impl Waiting {
         let is_late = now.instant >= self.deadline;
         let answer = &mut self.answer;
         self.pending.retain(|pending| {
-            let code = match pending.look(&watcher) {
+            let code = match pending.records.look(&watcher) {
                 Some(Ok(())) => return false,
                 Some(Err(code)) => code,
                 None if is_late => ErrorCode::REQUEST_TIMED_OUT,
@@ -126,7 +111,7 @@ impl Waiting {
             let topic = answer.responses.get_mut(topic);
             let place = topic.and_then(|it| it.partition_responses.get_mut(partition));
             if let Some(place) = place {
-                *place = partition_response(pending.index, Err(Rejected::new(code, code.name())));
+                *place = partition_response(pending.records.index, Err(Rejected::new(code, code.name())));
             }
             false
         });
@@ -232,11 +217,13 @@ fn append(
             if let Some((epoch, least_in_sync)) = epoch {
                 pending.push(Pending {
                     place,
-                    topic: Arc::clone(topic),
-                    index: data.index,
-                    epoch,
-                    end: appended.next_offset,
-                    least_in_sync,
+                    records: Unreplicated {
+                        topic: Arc::clone(topic),
+                        index: data.index,
+                        epoch,
+                        end: appended.next_offset,
+                        least_in_sync,
+                    },
                 });
             }
             partition_response(data.index, Ok(appended))

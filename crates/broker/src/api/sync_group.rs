@@ -42,8 +42,8 @@ impl Api for SyncGroupRequest {
         };
         let ticket = cx.ticket();
         cx.core
-            .with_groups(|groups| groups.sync(sync, Arc::clone(&ticket), cx.now.instant));
-        from_coordinator(ticket, |reply| match reply {
+            .with_groups(cx.now, |groups| groups.sync(sync, Arc::clone(&ticket), cx.now.instant));
+        from_coordinator(cx, ticket, |reply| match reply {
             Reply::Sync(Ok(synced)) => Some(respond(synced)),
             Reply::Sync(Err(code)) => Some(refused(code)),
             Reply::Join(_) => None,

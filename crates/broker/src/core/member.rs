@@ -6,7 +6,8 @@ use std::sync::Arc;
 use ottla_protocol::{ErrorCode, Uuid};
 use parking_lot::Mutex;
 
-use super::{Core, ONLY_NODE, offsets_partition, recover_offsets};
+use super::group_log::read_back;
+use super::{Core, ONLY_NODE, offsets_partition};
 use crate::cluster::controller::Member;
 use crate::cluster::image::{Host, Image, PartitionId};
 use crate::now::Now;
@@ -36,9 +37,7 @@ impl Core {
 
     /// The node that coordinates a group.
     pub(crate) fn coordinator(&self, group: &str) -> Result<i32, ErrorCode> {
-        if self.membership.is_none() {
-            return Ok(self.node);
-        }
+        // Who asks for the first coordinator makes the topic, as in Kafka.
         let topic = self
             .offsets_topic()
             .map_err(|_| ErrorCode::COORDINATOR_NOT_AVAILABLE)?;
@@ -85,13 +84,13 @@ impl Core {
     fn coordinate(&self, topic: &Topic, changed: &[(i32, bool)]) {
         let count = topic.partitions.len();
         for (partition, leads) in changed {
-            self.with_groups(|groups| {
+            self.reload_groups(|groups| {
                 groups.unload(|group| offsets_partition(group, count) == *partition);
                 let replica = topic.partition(*partition);
                 if let Some(replica) = replica.ok().filter(|_| *leads) {
-                    if let Err(what) = recover_offsets(replica.lock().log(), groups) {
+                    if let Err(what) = read_back(replica.lock().log(), groups) {
                         self.events.say(format_args!(
-                            "committed offsets cannot be read back: {what}"
+                            "groups and committed offsets cannot be read back: {what}"
                         ));
                     }
                 }
@@ -174,7 +173,7 @@ impl Member for Core {
     }
 
     fn forget_volatile(&self) {
-        self.with_groups(|groups| groups.unload(|_| true));
+        self.reload_groups(|groups| groups.unload(|_| true));
         // Nobody but the controller deals with a node that is down; what waits here ends with its connection.
         for topic in self.topics() {
             for replica in &topic.partitions {

@@ -4,7 +4,9 @@
 //! answers come out as [`Groups::take_replies`]. Whoever drives it calls [`Groups::handle_timeout`] at
 //! [`Groups::next_timeout`].
 
+mod members;
 mod offsets;
+mod record;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -13,7 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use ottla_protocol::ErrorCode;
+use ottla_protocol::messages::GroupMetadataValue;
 
+pub(crate) use self::members::StoredMembers;
 pub(crate) use self::offsets::{Committed, Offsets, Stored};
 pub(crate) use self::state::{
     AsMember, Description, Join, Joined, NotJoined, Protocol, Reply, Sync, Synced,
@@ -28,6 +32,10 @@ pub(crate) struct Groups<T> {
     /// Each group's next deadline, soonest first.
     deadlines: BTreeSet<(Instant, String)>,
     replies: Replies<T>,
+    /// Groups whose members are to be kept anew, or whose members nobody needs any more.
+    changed: BTreeSet<String>,
+    /// Groups that were read back, and whose members' sessions do not run yet.
+    restored: BTreeSet<String>,
     ids: Ids,
 }
 
@@ -60,6 +68,8 @@ impl<T> Groups<T> {
             groups: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             replies: Vec::new(),
+            changed: BTreeSet::new(),
+            restored: BTreeSet::new(),
             ids,
         }
     }
@@ -171,6 +181,7 @@ impl<T> Groups<T> {
             entry.offsets.remove(topic, partition);
             if entry.offsets.is_empty() && entry.group.is_empty() && entry.deadline.is_none() {
                 self.groups.remove(group);
+                self.changed.insert(group.to_owned());
             }
         }
     }
@@ -223,7 +234,43 @@ impl<T> Groups<T> {
         if let Some(deadline) = entry.deadline {
             self.deadlines.remove(&(deadline, group.to_owned()));
         }
+        self.changed.insert(group.to_owned());
         Ok(entry.offsets)
+    }
+
+    /// Takes over the members of a group that were kept, or with `None` that they were forgotten. Their sessions run from
+    /// the next call of [`Groups::begin_sessions`] on.
+    pub(crate) fn restore(&mut self, group: &str, kept: Option<&GroupMetadataValue>) {
+        self.make(group);
+        let Some(entry) = self.groups.get_mut(group) else {
+            return;
+        };
+        let delay = self.config.initial_rebalance_delay;
+        match kept {
+            Some(kept) => entry.group = Group::restored(delay, kept),
+            None if entry.offsets.is_empty() => {
+                self.groups.remove(group);
+            }
+            None => entry.group = Group::new(delay),
+        }
+        self.restored.insert(group.to_owned());
+    }
+
+    /// Has the sessions run of members that were read back.
+    pub(crate) fn begin_sessions(&mut self, now: Instant) {
+        for name in std::mem::take(&mut self.restored) {
+            self.with(&name, |entry, _| entry.group.begin_sessions(now));
+        }
+    }
+
+    /// What is to be kept of groups that changed since the last call.
+    pub(crate) fn take_changed(&mut self) -> Vec<StoredMembers> {
+        let changed = std::mem::take(&mut self.changed);
+        let stored = changed.into_iter().map(|group| StoredMembers {
+            kept: self.groups.get(&group).map(|entry| entry.group.kept()),
+            group,
+        });
+        stored.collect()
     }
 
     /// Forgets groups that another node coordinates from here on; who waits in them is told.
@@ -233,6 +280,7 @@ impl<T> Groups<T> {
             let Some(mut entry) = self.groups.remove(&name) else {
                 continue;
             };
+            self.changed.remove(&name);
             entry.group.abandon(&mut self.replies);
             if let Some(deadline) = entry.deadline {
                 self.deadlines.remove(&(deadline, name));
@@ -292,6 +340,9 @@ impl<T> Groups<T> {
     ) -> Option<R> {
         let entry = self.groups.get_mut(group)?;
         let result = act(entry, &mut self.replies);
+        if entry.group.take_changed() {
+            self.changed.insert(group.to_owned());
+        }
         let deadline = entry.group.deadline();
         if deadline != entry.deadline {
             if let Some(old) = std::mem::replace(&mut entry.deadline, deadline) {

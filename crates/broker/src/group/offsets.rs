@@ -1,13 +1,12 @@
 //! Committed offsets: the map of one group, and the records of `__consumer_offsets` that make it last.
-//!
-//! The records are Kafka's own (`OffsetCommitKey` and `OffsetCommitValue`, each behind its version as an int16; no value
-//! means forgotten), so that its tools read the topic.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use ottla_protocol::messages::{OffsetCommitKey, OffsetCommitValue};
-use ottla_protocol::{EncodeError, Message, Reader, Writer};
+use ottla_protocol::{EncodeError, Message, Reader};
+
+use super::record::versioned;
 
 /// Type of an offset commit's key, and the version of its value that every Kafka since 2.1 reads.
 const KEY_TYPE: i16 = 1;
@@ -129,13 +128,6 @@ impl Stored {
             committed,
         })
     }
-}
-
-fn versioned<M: Message>(prefix: i16, message: &M, version: i16) -> Result<Bytes, EncodeError> {
-    let mut writer = Writer::with_capacity(2);
-    writer.i16(prefix);
-    message.encode(version, &mut writer)?;
-    Ok(writer.finish().into_bytes())
 }
 
 #[cfg(test)]

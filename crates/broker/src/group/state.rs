@@ -19,6 +19,8 @@
 //! used (KIP-394). Sessions do not run while a member waits in JoinGroup or SyncGroup. Static members (KIP-345) outlive a
 //! missed rebalance and are replaced by the next process with their instance id.
 
+mod kept;
+
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -44,6 +46,8 @@ pub(super) struct Group<T> {
     pending: Vec<(String, Instant)>,
     /// When members that have not synced are taken for gone.
     sync_by: Option<Instant>,
+    /// Whether [`Group::kept`] says something new.
+    changed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +87,8 @@ struct Member<T> {
     syncing: Option<T>,
     synced: bool,
     is_new: bool,
-    session_ends: Instant,
+    /// `None`: it was read back, and begins anew.
+    session_ends: Option<Instant>,
 }
 
 /// A protocol a member offers, with its metadata for the leader.
@@ -191,6 +196,20 @@ pub(crate) struct MemberDescription {
     pub(crate) assignment: Bytes,
 }
 
+impl Reply {
+    /// The same, if nothing of it could be kept.
+    pub(crate) fn refused(self, code: ErrorCode) -> Self {
+        match self {
+            Reply::Join(Ok(joined)) => Reply::Join(Err(NotJoined {
+                code,
+                member: joined.member,
+            })),
+            Reply::Sync(Ok(_)) => Reply::Sync(Err(code)),
+            refused => refused,
+        }
+    }
+}
+
 /// Answers that became due, each with the ticket of its request.
 pub(super) type Replies<T> = Vec<(T, Reply)>;
 
@@ -206,6 +225,20 @@ impl<T> Group<T> {
             members: Vec::new(),
             pending: Vec::new(),
             sync_by: None,
+            changed: false,
+        }
+    }
+
+    /// Whether there is something to keep since the last call.
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Has the sessions run of members that were read back.
+    pub(super) fn begin_sessions(&mut self, now: Instant) {
+        for member in &mut self.members {
+            let ends = now + member.session_timeout;
+            member.session_ends.get_or_insert(ends);
         }
     }
 
@@ -338,7 +371,7 @@ impl<T> Group<T> {
             // The answer to its first request was lost, or it only wants to know.
             let joined = self.joined(&join.member, is_leader);
             if let Some(member) = self.members.get_mut(index) {
-                member.session_ends = now + member.session_timeout;
+                member.session_ends = Some(now + member.session_timeout);
             }
             out.push((ticket, Reply::Join(Ok(joined))));
             return;
@@ -390,7 +423,7 @@ impl<T> Group<T> {
             syncing: None,
             synced: false,
             is_new: true,
-            session_ends: now + NEW_MEMBER_TIMEOUT,
+            session_ends: Some(now + NEW_MEMBER_TIMEOUT),
         });
         if let State::Preparing(Joining {
             initial: Some(initial),
@@ -421,12 +454,13 @@ impl<T> Group<T> {
         member.offer(join.protocols, join.session_timeout, join.rebalance_timeout);
         member.client_id = join.client_id;
         member.client_host = join.client_host;
-        member.session_ends = now + member.session_timeout;
+        member.session_ends = Some(now + member.session_timeout);
         if self.leader.as_ref() == Some(&old_id) {
             self.leader = Some(new_id.clone());
         }
         if self.state == State::Stable && self.select_protocol() == self.protocol {
-            // Nothing changes for the group. A leader that cannot be told so takes itself for a follower.
+            // Only an id changes for the group. A leader that cannot be told so takes itself for a follower.
+            self.changed = true;
             let is_leader = self.leader.as_ref() == Some(&new_id) && join.can_skip_assignment;
             let mut joined = self.joined(&new_id, is_leader);
             joined.skip_assignment = is_leader;
@@ -471,7 +505,7 @@ impl<T> Group<T> {
         for member in &mut self.members {
             if let Some(ticket) = member.syncing.take() {
                 out.push((ticket, Reply::Sync(Err(ErrorCode::REBALANCE_IN_PROGRESS))));
-                member.session_ends = now + member.session_timeout;
+                member.session_ends = Some(now + member.session_timeout);
             }
         }
         if self.state == State::Completing {
@@ -503,6 +537,7 @@ impl<T> Group<T> {
                 }
             }
             self.state = State::Stable;
+            self.changed = true;
         }
         if self.state == State::Stable {
             self.answer_syncs(now, out);
@@ -528,7 +563,7 @@ impl<T> Group<T> {
     fn answer_syncs(&mut self, now: Instant, out: &mut Replies<T>) {
         for member in &mut self.members {
             if let Some(ticket) = member.syncing.take() {
-                member.session_ends = now + member.session_timeout;
+                member.session_ends = Some(now + member.session_timeout);
                 let synced = Synced {
                     protocol_type: self.protocol_type.clone(),
                     protocol: self.protocol.clone(),
@@ -609,7 +644,7 @@ impl<T> Group<T> {
             .members
             .iter()
             .filter(|member| member.session_runs())
-            .map(|member| member.session_ends);
+            .filter_map(|member| member.session_ends);
         let pending = self.pending.iter().map(|(_, until)| *until);
         sessions
             .chain(pending)
@@ -624,7 +659,7 @@ impl<T> Group<T> {
         while let Some(gone) = self
             .members
             .iter()
-            .position(|member| member.session_runs() && member.session_ends <= now)
+            .position(|member| member.session_is_over(now))
         {
             self.remove(gone, out);
             self.after_loss(now, out);
@@ -697,6 +732,7 @@ impl<T> Group<T> {
         if self.members.is_empty() {
             self.protocol = None;
             self.state = State::Empty;
+            self.changed = true;
             return;
         }
         self.protocol = self.select_protocol();
@@ -710,7 +746,7 @@ impl<T> Group<T> {
             let (id, ticket) = (member.id.clone(), member.joining.take());
             member.is_new = false;
             member.synced = false;
-            member.session_ends = now + member.session_timeout;
+            member.session_ends = Some(now + member.session_timeout);
             if let Some(ticket) = ticket {
                 let joined = self.joined(&id, leader.as_ref() == Some(&id));
                 out.push((ticket, Reply::Join(Ok(joined))));
@@ -789,7 +825,7 @@ impl<T> Group<T> {
 
     fn extend_session(&mut self, index: usize, now: Instant) {
         if let Some(member) = self.members.get_mut(index) {
-            member.session_ends = now + member.session_timeout;
+            member.session_ends = Some(now + member.session_timeout);
         }
     }
 
@@ -880,6 +916,10 @@ impl<T> Member<T> {
 
     fn session_runs(&self) -> bool {
         self.is_new || (self.joining.is_none() && self.syncing.is_none())
+    }
+
+    fn session_is_over(&self, now: Instant) -> bool {
+        self.session_runs() && self.session_ends.is_some_and(|ends| ends <= now)
     }
 }
 

@@ -1,0 +1,75 @@
+//! An answer of a coordinator that comes once the replicas in sync have what it is about.
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use ottla_protocol::ErrorCode;
+
+use super::{Outcome, Wait};
+use crate::core::to_clients;
+use crate::now::Now;
+use crate::replicas::Unreplicated;
+use crate::storage::replica::Watcher;
+
+/// How long replicas have for it, as `offsets.commit.timeout.ms` in Kafka.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Goes on with `then` when all replicas in sync have `unreplicated`, or with the code for clients if they will not.
+pub(super) fn once_replicated<R: 'static>(
+    unreplicated: Vec<Unreplicated>,
+    waker: Waker,
+    now: Now,
+    then: impl FnOnce(Result<(), ErrorCode>) -> Outcome<R> + Send + 'static,
+) -> Outcome<R> {
+    let deadline = now.instant + TIMEOUT;
+    Waiting {
+        unreplicated,
+        waker,
+        deadline,
+        then,
+    }
+    .look(now)
+}
+
+struct Waiting<F> {
+    unreplicated: Vec<Unreplicated>,
+    waker: Waker,
+    deadline: Instant,
+    then: F,
+}
+
+impl<F> Waiting<F> {
+    fn look<R: 'static>(mut self, now: Now) -> Outcome<R>
+    where
+        F: FnOnce(Result<(), ErrorCode>) -> Outcome<R> + Send + 'static,
+    {
+        let watcher = Watcher::new(1, self.waker.clone());
+        let is_late = now.instant >= self.deadline;
+        let mut failed = None;
+        self.unreplicated
+            .retain(|waiting| match waiting.look(&watcher) {
+                Some(Ok(())) => false,
+                Some(Err(code)) => {
+                    failed = Some(code);
+                    false
+                }
+                None if is_late => {
+                    failed = Some(ErrorCode::REQUEST_TIMED_OUT);
+                    false
+                }
+                None => true,
+            });
+        if let Some(code) = failed {
+            return (self.then)(Err(to_clients(code)));
+        }
+        if self.unreplicated.is_empty() {
+            return (self.then)(Ok(()));
+        }
+        Outcome::Wait(Wait {
+            awaited: Arc::clone(&watcher) as _,
+            deadline: Some(self.deadline),
+            resume: Box::new(move |now| self.look(now)),
+        })
+    }
+}
