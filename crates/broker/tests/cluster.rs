@@ -15,15 +15,18 @@ use ottla_protocol::messages::delete_records_request::{
 };
 use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use ottla_protocol::messages::fetch_response::PartitionData;
+use ottla_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use ottla_protocol::messages::offset_for_leader_epoch_request::{
     OffsetForLeaderPartition, OffsetForLeaderTopic,
 };
 use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use ottla_protocol::messages::produce_response::PartitionProduceResponse;
+use ottla_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use ottla_protocol::messages::{
-    DeleteRecordsRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest, MetadataRequest,
-    OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
-    ProduceResponse, offset_commit_request, offset_fetch_request,
+    DeleteRecordsRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest, JoinGroupRequest,
+    MetadataRequest, OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
+    OffsetForLeaderEpochRequest, ProduceRequest, ProduceResponse, SyncGroupRequest,
+    offset_commit_request, offset_fetch_request,
 };
 use ottla_protocol::records::{BatchBuilder, ProducerState};
 use ottla_protocol::{ErrorCode, Request, header};
@@ -454,42 +457,123 @@ fn a_clean_stop_loses_nothing_even_with_acks_1() {
     assert_eq!(world.values(), ["handed over"]);
 }
 
-#[test]
-fn committed_offsets_move_with_their_coordinator() {
-    let mut world = World::new(&[]);
-    let find = FindCoordinatorRequest {
-        coordinator_keys: vec!["g".into()],
+const OFFSETS: &str = "__consumer_offsets";
+
+impl World {
+    /// The node that coordinates the group "g", which all nodes agree on.
+    fn coordinator(&mut self) -> i32 {
+        let find = FindCoordinatorRequest {
+            coordinator_keys: vec!["g".into()],
+            ..Default::default()
+        };
+        let up: Vec<i32> = self.cluster.ids().collect();
+        let up = up.into_iter().filter(|node| self.cluster.is_up(*node));
+        let told: Vec<i32> = up
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|node| self.ask(node, &find, 4).coordinators[0].node_id)
+            .collect();
+        assert!(told.iter().all(|node| *node == told[0]), "{told:?}");
+        told[0]
+    }
+
+    /// The partition that keeps the group "g": the only one with anything in it.
+    fn kept_in(&mut self) -> i32 {
+        let coordinator = self.coordinator();
+        let mut all = (0..3).filter(|index| {
+            let standing = self.cluster.partition(OFFSETS, *index).unwrap();
+            standing.leader == coordinator
+        });
+        all.next().unwrap()
+    }
+
+    fn beat(&mut self, node: i32, member: &str, generation_id: i32) -> i16 {
+        let beat = HeartbeatRequest {
+            group_id: "g".into(),
+            member_id: member.into(),
+            generation_id,
+            ..Default::default()
+        };
+        self.ask(node, &beat, 4).error_code
+    }
+
+    /// The group "g" gets one member, which has synced; gives its id.
+    fn member(&mut self) -> String {
+        let coordinator = self.coordinator();
+        let joining = self.send(coordinator, &join(), 3);
+        self.pass(DELAY);
+        let joined = self.answer::<JoinGroupRequest>(joining, 3).unwrap();
+        assert_eq!((joined.error_code, joined.generation_id), (0, 1));
+        let member = joined.member_id.to_string();
+        let syncing = self.send(coordinator, &sync(&member), 3);
+        self.pass(DELAY * 2);
+        let synced = self.answer::<SyncGroupRequest>(syncing, 3).unwrap();
+        assert_eq!(
+            (synced.error_code, &synced.assignment[..]),
+            (0, &b"all"[..])
+        );
+        member
+    }
+}
+
+fn join() -> JoinGroupRequest {
+    JoinGroupRequest {
+        group_id: "g".into(),
+        session_timeout_ms: 6_000,
+        rebalance_timeout_ms: 6_000,
+        protocol_type: "consumer".into(),
+        protocols: vec![JoinGroupRequestProtocol {
+            name: "range".into(),
+            ..Default::default()
+        }],
         ..Default::default()
-    };
-    let found: Vec<i32> = (1..=3)
-        .map(|node| world.ask(node, &find, 4).coordinators[0].node_id)
-        .collect();
-    let old = found[0];
-    assert!(found.iter().all(|node| *node == old));
-    let commit = OffsetCommitRequest {
+    }
+}
+
+fn sync(member: &str) -> SyncGroupRequest {
+    SyncGroupRequest {
+        group_id: "g".into(),
+        member_id: member.into(),
+        generation_id: 1,
+        assignments: vec![SyncGroupRequestAssignment {
+            member_id: member.into(),
+            assignment: bytes::Bytes::from_static(b"all"),
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+fn commit(committed_offset: i64) -> OffsetCommitRequest {
+    OffsetCommitRequest {
         group_id: "g".into(),
         generation_id_or_member_epoch: -1,
         topics: vec![offset_commit_request::OffsetCommitRequestTopic {
             name: "t".into(),
             partitions: vec![offset_commit_request::OffsetCommitRequestPartition {
-                committed_offset: 7,
+                committed_offset,
                 ..Default::default()
             }],
             ..Default::default()
         }],
         ..Default::default()
-    };
-    let wrong = found[0] % 3 + 1;
-    let code = |answer: ottla_protocol::messages::OffsetCommitResponse| {
-        answer.topics[0].partitions[0].error_code
-    };
-    assert_eq!(
-        code(world.ask(wrong, &commit, 8)),
-        ErrorCode::NOT_COORDINATOR.0
-    );
-    assert_eq!(code(world.ask(old, &commit, 8)), 0);
+    }
+}
+
+fn committed(answer: &OffsetCommitResponse) -> i16 {
+    answer.topics[0].partitions[0].error_code
+}
+
+#[test]
+fn committed_offsets_move_with_their_coordinator() {
+    let mut world = World::new(&[]);
+    let old = world.coordinator();
+    let wrong = old % 3 + 1;
+    let refused = world.ask(wrong, &commit(7), 8);
+    assert_eq!(committed(&refused), ErrorCode::NOT_COORDINATOR.0);
+    assert_eq!(committed(&world.ask(old, &commit(7), 8)), 0);
     world.stop(old, Stop::Kill);
-    let new = world.ask(wrong, &find, 4).coordinators[0].node_id;
+    let new = world.coordinator();
     assert_ne!(new, old);
     let fetch = OffsetFetchRequest {
         group_id: "g".into(),
@@ -502,14 +586,105 @@ fn committed_offsets_move_with_their_coordinator() {
     };
     let fetched = world.ask(new, &fetch, 7);
     assert_eq!(fetched.topics[0].partitions[0].committed_offset, 7);
-    let beat = HeartbeatRequest {
-        group_id: "g".into(),
-        ..Default::default()
-    };
     world.start(old);
+    assert_eq!(world.beat(old, "", 0), ErrorCode::NOT_COORDINATOR.0);
+}
+
+#[test]
+fn offsets_are_committed_when_the_replicas_in_sync_have_them() {
+    let mut world = World::new(&[("min.insync.replicas", "2")]);
+    let coordinator = world.coordinator();
+    world.cluster.set_replication_delay(DELAY);
+    let waits = world.send(coordinator, &commit(7), 8);
+    world.pass(DELAY - Duration::from_millis(1));
+    assert!(world.answer::<OffsetCommitRequest>(waits, 8).is_none());
+    world.pass(DELAY);
+    let answer = world.answer::<OffsetCommitRequest>(waits, 8).unwrap();
+    assert_eq!(committed(&answer), 0);
+    // A follower in sync that takes nothing: the time is over before it is out of sync.
+    let others: Vec<_> = (1..=3).filter(|node| *node != coordinator).collect();
+    world.follow(others[0], false);
+    let waits = world.send(coordinator, &commit(8), 8);
+    world.pass(Duration::from_secs(5));
+    let answer = world.answer::<OffsetCommitRequest>(waits, 8).unwrap();
+    let not_available = ErrorCode::COORDINATOR_NOT_AVAILABLE.0;
+    assert_eq!(committed(&answer), not_available);
+    // Too few are in sync.
+    for node in others {
+        world.stop(node, Stop::Kill);
+    }
+    let answer = world.ask(coordinator, &commit(9), 8);
+    assert_eq!(committed(&answer), not_available);
+}
+
+#[test]
+fn members_move_with_their_coordinator() {
+    let mut world = World::new(&[("group.initial.rebalance.delay.ms", "0")]);
+    let partition = world.kept_in();
+    let member = world.member();
+    let mut old = world.coordinator();
+    // By hand, by a kill, by a clean stop; the last node that is up has seen none of it happen.
+    for step in 0..3 {
+        match step {
+            0 => world
+                .cluster
+                .move_leader(OFFSETS, partition, old % 3 + 1)
+                .unwrap(),
+            1 => world.stop(old, Stop::Kill),
+            _ => world.stop(old, Stop::Clean),
+        }
+        world.drain();
+        let new = world.coordinator();
+        assert_ne!(new, old);
+        if step == 0 {
+            assert_eq!(world.beat(old, &member, 1), ErrorCode::NOT_COORDINATOR.0);
+        }
+        assert_eq!(world.beat(new, &member, 1), 0);
+        assert_eq!(world.ask(new, &sync(&member), 3).assignment[..], b"all"[..]);
+        old = new;
+    }
+    // Its session ends there too.
+    world.pass(Duration::from_millis(5_999));
+    assert_eq!(world.beat(old, &member, 1), 0);
+    world.pass(Duration::from_secs(6));
+    let unknown = ErrorCode::UNKNOWN_MEMBER_ID.0;
+    assert_eq!(world.beat(old, &member, 1), unknown);
+}
+
+#[test]
+fn a_group_whose_coordinator_comes_back_is_there_again() {
+    let mut world = World::new(&[
+        ("default.replication.factor", "1"),
+        ("group.initial.rebalance.delay.ms", "0"),
+    ]);
+    let member = world.member();
+    let only = world.coordinator();
+    world.stop(only, Stop::Kill);
+    world.pass(Duration::from_secs(60));
+    world.start(only);
+    assert_eq!(world.beat(only, &member, 1), 0);
+    // Nobody asks, and the session ends all the same.
+    world.stop(only, Stop::Kill);
+    world.start(only);
+    world.pass(Duration::from_secs(6));
+    let unknown = ErrorCode::UNKNOWN_MEMBER_ID.0;
+    assert_eq!(world.beat(only, &member, 1), unknown);
+}
+
+#[test]
+fn an_assignment_is_told_when_the_replicas_in_sync_have_it() {
+    let mut world = World::new(&[("group.initial.rebalance.delay.ms", "0")]);
+    let coordinator = world.coordinator();
+    let joined = world.ask(coordinator, &join(), 3);
+    world.cluster.set_replication_delay(DELAY);
+    let waits = world.send(coordinator, &sync(&joined.member_id), 3);
+    world.pass(DELAY - Duration::from_millis(1));
+    assert!(world.answer::<SyncGroupRequest>(waits, 3).is_none());
+    world.pass(DELAY);
+    let synced = world.answer::<SyncGroupRequest>(waits, 3).unwrap();
     assert_eq!(
-        world.ask(old, &beat, 4).error_code,
-        ErrorCode::NOT_COORDINATOR.0
+        (synced.error_code, &synced.assignment[..]),
+        (0, &b"all"[..])
     );
 }
 

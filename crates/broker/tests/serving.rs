@@ -11,11 +11,13 @@ use bytes::Bytes;
 use ottla_broker::{Broker, BrokerConfig, BrokerError, EventSink, Fault};
 use ottla_protocol::compression::Compression;
 use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use ottla_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use ottla_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use ottla_protocol::messages::{
-    ApiVersionsRequest, FetchRequest, HeartbeatRequest, ListOffsetsRequest, MetadataRequest,
-    OffsetCommitRequest, OffsetFetchRequest, ProduceRequest, list_offsets_request,
-    offset_commit_request, offset_fetch_request,
+    ApiVersionsRequest, DescribeGroupsRequest, FetchRequest, HeartbeatRequest, JoinGroupRequest,
+    ListOffsetsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, ProduceRequest,
+    SyncGroupRequest, list_offsets_request, offset_commit_request, offset_fetch_request,
 };
 use ottla_protocol::records::{BatchBuilder, ProducerState};
 use ottla_protocol::{ApiKey, ErrorCode, Request, header};
@@ -411,6 +413,80 @@ fn a_folder_outlives_its_broker() {
             4
         );
         second.stop().await.unwrap();
+        std::fs::remove_dir_all(&dir).unwrap();
+    });
+}
+
+#[test]
+fn a_group_is_there_again_after_a_restart() {
+    run(async {
+        let name = format!("ottla-broker-group-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&dir);
+        let config = || BrokerConfig {
+            data_dir: Some(dir.clone()),
+            properties: vec![
+                (
+                    "group.initial.rebalance.delay.ms".to_owned(),
+                    "0".to_owned(),
+                ),
+                ("group.min.session.timeout.ms".to_owned(), "1".to_owned()),
+            ],
+            ..BrokerConfig::default()
+        };
+        let first = broker(config()).await;
+        let mut client = Client::to(first.address()).await;
+        let join = JoinGroupRequest {
+            group_id: "g".into(),
+            session_timeout_ms: 3_000,
+            rebalance_timeout_ms: 3_000,
+            protocol_type: "consumer".into(),
+            protocols: vec![JoinGroupRequestProtocol {
+                name: "range".into(),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let joined = client.ask(&join, 3).await;
+        let sync = SyncGroupRequest {
+            group_id: "g".into(),
+            member_id: joined.member_id.clone(),
+            generation_id: joined.generation_id,
+            assignments: vec![SyncGroupRequestAssignment {
+                member_id: joined.member_id.clone(),
+                assignment: Bytes::from_static(b"all"),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        assert_eq!(client.ask(&sync, 3).await.error_code, 0);
+        first.stop().await.unwrap();
+
+        let second = broker(config()).await;
+        let mut client = Client::to(second.address()).await;
+        let synced = client.ask(&sync, 3).await;
+        assert_eq!(
+            (synced.error_code, &synced.assignment[..]),
+            (0, &b"all"[..])
+        );
+        second.stop().await.unwrap();
+
+        // Nobody asks, and the session ends by itself.
+        let third = broker(config()).await;
+        let mut client = Client::to(third.address()).await;
+        let describe = DescribeGroupsRequest {
+            groups: vec!["g".into()],
+            ..Default::default()
+        };
+        loop {
+            let answer = client.ask(&describe, 5).await;
+            if answer.groups[0].group_state == "Empty" {
+                break;
+            }
+            assert_eq!(answer.groups[0].group_state, "Stable");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        third.stop().await.unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
     });
 }

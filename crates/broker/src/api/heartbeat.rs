@@ -19,9 +19,9 @@ impl Api for HeartbeatRequest {
             instance: self.group_instance_id.as_ref().map(ToString::to_string),
             generation: self.generation_id,
         };
-        let beaten = cx
-            .core
-            .with_groups(cx.now, |groups| groups.heartbeat(&self.group_id, &as_member, cx.now.instant));
+        let beaten = cx.core.with_groups(cx.now, |groups| {
+            groups.heartbeat(&self.group_id, &as_member, cx.now.instant)
+        });
         Outcome::Answer(HeartbeatResponse {
             error_code: beaten.err().unwrap_or(ErrorCode::NONE).0,
             ..Default::default()

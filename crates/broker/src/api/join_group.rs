@@ -27,8 +27,9 @@ impl Api for JoinGroupRequest {
         }
         let join = self.to_join(cx);
         let ticket = cx.ticket();
-        cx.core
-            .with_groups(cx.now, |groups| groups.join(join, Arc::clone(&ticket), cx.now.instant));
+        cx.core.with_groups(cx.now, |groups| {
+            groups.join(join, Arc::clone(&ticket), cx.now.instant)
+        });
         from_coordinator(cx, ticket, move |reply| match reply {
             Reply::Join(Ok(joined)) => Some(respond(version, joined)),
             Reply::Join(Err(not_joined)) => Some(refused(version, not_joined)),

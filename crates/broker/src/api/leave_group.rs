@@ -22,9 +22,9 @@ impl Api for LeaveGroupRequest {
             return Outcome::Answer(self.refuse(cx.version, code));
         }
         if cx.version < FIRST_OF_MANY {
-            let left = cx
-                .core
-                .with_groups(cx.now, |groups| groups.leave(&self.group_id, &self.member_id, None, now));
+            let left = cx.core.with_groups(cx.now, |groups| {
+                groups.leave(&self.group_id, &self.member_id, None, now)
+            });
             return Outcome::Answer(LeaveGroupResponse {
                 error_code: left.err().unwrap_or(ErrorCode::NONE).0,
                 ..Default::default()

@@ -111,7 +111,10 @@ impl Waiting {
             let topic = answer.responses.get_mut(topic);
             let place = topic.and_then(|it| it.partition_responses.get_mut(partition));
             if let Some(place) = place {
-                *place = partition_response(pending.records.index, Err(Rejected::new(code, code.name())));
+                *place = partition_response(
+                    pending.records.index,
+                    Err(Rejected::new(code, code.name())),
+                );
             }
             false
         });

@@ -41,8 +41,9 @@ impl Api for SyncGroupRequest {
             assignments: assignments.collect(),
         };
         let ticket = cx.ticket();
-        cx.core
-            .with_groups(cx.now, |groups| groups.sync(sync, Arc::clone(&ticket), cx.now.instant));
+        cx.core.with_groups(cx.now, |groups| {
+            groups.sync(sync, Arc::clone(&ticket), cx.now.instant)
+        });
         from_coordinator(cx, ticket, |reply| match reply {
             Reply::Sync(Ok(synced)) => Some(respond(synced)),
             Reply::Sync(Err(code)) => Some(refused(code)),

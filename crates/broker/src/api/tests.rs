@@ -1146,22 +1146,13 @@ fn the_offsets_topic_is_the_brokers_own() {
             .topics
     };
     assert_eq!(all().len(), 1);
-    let topic = offset_commit_request::OffsetCommitRequestTopic {
-        name: "t".into(),
-        ..Default::default()
-    };
-    let partitions = vec![Default::default()];
-    let topics = vec![offset_commit_request::OffsetCommitRequestTopic {
-        partitions,
-        ..topic
-    }];
+    // As in Kafka, whoever looks for a coordinator makes it.
     bench.ask(
-        &OffsetCommitRequest {
-            group_id: "g".into(),
-            topics,
+        &FindCoordinatorRequest {
+            key: "g".into(),
             ..Default::default()
         },
-        9,
+        3,
     );
     let internal: Vec<_> = all()
         .into_iter()

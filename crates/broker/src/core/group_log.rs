@@ -23,11 +23,7 @@ type Keyed = (Bytes, Option<Bytes>);
 impl Core {
     /// Runs `act` on the group coordinator and keeps what it changed of groups' members, then hands out the answers that
     /// became due and has the timer looked at.
-    pub(crate) fn with_groups<R>(
-        &self,
-        now: Now,
-        act: impl FnOnce(&mut Groups<Ticket>) -> R,
-    ) -> R {
+    pub(crate) fn with_groups<R>(&self, now: Now, act: impl FnOnce(&mut Groups<Ticket>) -> R) -> R {
         let mut groups = self.groups.lock();
         let before = groups.next_timeout();
         groups.begin_sessions(now.instant);
@@ -76,12 +72,9 @@ impl Core {
         }
     }
 
-    fn keep(
-        &self,
-        changed: &[StoredMembers],
-        now: Now,
-    ) -> Result<Vec<Unreplicated>, ErrorCode> {
-        let encode = |stored: &StoredMembers| Ok((stored.group.clone(), stored.encode(now.unix_ms)?));
+    fn keep(&self, changed: &[StoredMembers], now: Now) -> Result<Vec<Unreplicated>, ErrorCode> {
+        let encode =
+            |stored: &StoredMembers| Ok((stored.group.clone(), stored.encode(now.unix_ms)?));
         self.write(changed.iter().map(encode), now)
     }
 
@@ -108,8 +101,9 @@ impl Core {
         now: Now,
     ) -> Result<Vec<Unreplicated>, ErrorCode> {
         let failed = |cause: &dyn Display| {
-            self.events
-                .say(format_args!("groups or offsets could not be stored: {cause}"));
+            self.events.say(format_args!(
+                "groups or offsets could not be stored: {cause}"
+            ));
             ErrorCode::KAFKA_STORAGE_ERROR
         };
         let mut records = records.peekable();

@@ -641,3 +641,117 @@ fn bad_session_timeouts_and_names_are_refused() {
         ErrorCode::INCONSISTENT_GROUP_PROTOCOL
     );
 }
+
+// A coordinator that takes over.
+
+impl Bench {
+    /// Another coordinator, which has read back what this one kept.
+    fn successor(&mut self) -> Bench {
+        let mut other = Bench::new(Duration::ZERO);
+        other.now = self.now;
+        other.groups.ids = Ids::new(2);
+        for stored in self.groups.take_changed() {
+            other.groups.restore(&stored.group, stored.kept.as_ref());
+        }
+        other.groups.begin_sessions(other.now);
+        other
+    }
+
+    /// The generation that is to be kept now, and how many members.
+    fn kept(&mut self) -> Option<(i32, usize)> {
+        let mut changed = self.groups.take_changed();
+        assert!(changed.len() <= 1, "{changed:?}");
+        let kept = changed.pop()?.kept.expect("the group is there");
+        Some((kept.generation, kept.members.len()))
+    }
+}
+
+#[test]
+fn a_group_is_kept_when_it_is_assigned_and_when_nobody_is_left() {
+    let mut bench = Bench::new(Duration::ZERO);
+    let ticket = bench.send_join(join());
+    let member = bench.joined(ticket).member;
+    assert_eq!(bench.kept(), None, "nothing is assigned yet");
+    bench.send_sync(&member, 1, &[(&member, "all")]);
+    assert_eq!(bench.kept(), Some((1, 1)));
+    bench.heartbeat(&member, 1).unwrap();
+    bench.send_sync(&member, 1, &[]);
+    assert_eq!(bench.kept(), None);
+    bench.groups.leave("g", &member, None, bench.now).unwrap();
+    assert_eq!(bench.kept(), Some((2, 0)));
+    bench.groups.delete("g").unwrap();
+    let changed = bench.groups.take_changed();
+    assert_eq!((changed.len(), &changed[0].kept), (1, &None));
+}
+
+#[test]
+fn members_go_on_with_the_coordinator_that_takes_over() {
+    let mut old = Bench::new(Duration::ZERO);
+    let ticket = old.send_join(static_join("i"));
+    let member = old.joined(ticket).member;
+    old.send_sync(&member, 1, &[(&member, "all")]);
+    let described = old.groups.describe("g");
+    let mut new = old.successor();
+    assert_eq!(new.groups.describe("g"), described);
+    assert_eq!(new.heartbeat(&member, 1), Ok(()));
+    assert_eq!(
+        new.groups
+            .check_commit("g", &as_member(&member, 1), new.now),
+        Ok(())
+    );
+    let again = new.send_sync(&member, 1, &[]);
+    assert_eq!(new.synced(again), Ok(Bytes::from_static(b"all")));
+    assert_eq!(
+        new.heartbeat(&member, 2),
+        Err(ErrorCode::ILLEGAL_GENERATION)
+    );
+    // It leads, and asks for another rebalance.
+    let ticket = new.send_join(rejoin(&member));
+    assert_eq!(new.joined(ticket).generation, 2);
+}
+
+#[test]
+fn a_member_that_was_read_back_has_a_session_from_then_on() {
+    let (mut old, member) = Bench::alone();
+    let mut new = old.successor();
+    new.pass(SESSION - Duration::from_millis(1));
+    assert_eq!(new.state(), "Stable");
+    new.pass(Duration::from_millis(1));
+    assert_eq!(new.state(), "Empty");
+    assert_eq!(new.heartbeat(&member, 1), Err(ErrorCode::UNKNOWN_MEMBER_ID));
+}
+
+#[test]
+fn a_rebalance_that_was_under_way_begins_anew_elsewhere() {
+    let (mut old, a) = Bench::alone();
+    let kept = old.groups.take_changed();
+    let waits = old.send_join(join());
+    old.groups.unload(|_| true);
+    old.answered.extend(old.groups.take_replies());
+    let refused = old.not_joined(waits);
+    assert_eq!(refused.code, ErrorCode::NOT_COORDINATOR);
+    let mut new = Bench::new(Duration::ZERO);
+    new.groups.restore("g", kept[0].kept.as_ref());
+    new.groups.begin_sessions(new.now);
+    // Nobody who was not assigned is known.
+    let stranger = new.send_join(rejoin(&refused.member));
+    assert_eq!(new.not_joined(stranger).code, ErrorCode::UNKNOWN_MEMBER_ID);
+    let joining_b = new.send_join(join());
+    let joining_a = new.send_join(rejoin(&a));
+    assert_eq!(new.joined(joining_b).generation, 2);
+    assert_eq!(new.joined(joining_a).members.len(), 2);
+}
+
+#[test]
+fn the_new_id_of_a_static_member_is_kept() {
+    let mut old = Bench::new(Duration::ZERO);
+    let ticket = old.send_join(static_join("i"));
+    let first = old.joined(ticket).member;
+    old.send_sync(&first, 1, &[(&first, "all")]);
+    let mut middle = old.successor();
+    let ticket = middle.send_join(static_join("i"));
+    let second = middle.joined(ticket).member;
+    let mut new = middle.successor();
+    assert_eq!(new.heartbeat(&second, 1), Ok(()));
+    assert_eq!(new.heartbeat(&first, 1), Err(ErrorCode::UNKNOWN_MEMBER_ID));
+}
