@@ -15,7 +15,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates schemas -type f -not -name '*.md')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test wheel fuzz simulate brokers bench lint
+.PHONY: help setup demo test wheel fuzz simulate brokers franz bench lint
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -39,6 +39,10 @@ simulate:  ## run clients and brokers as one program under simulated time, SEEDS
 
 brokers: .venv/dev.stamp  ## use real Kafka of each generation, 0.8.2 to 4.4, and print the table of tests/brokers/RELEASES.md
 	.venv/bin/python -m tests.brokers.releases $(RELEASES)
+
+franz: .venv/dev.stamp  ## run franz-go's own client suite on the embedded broker, with 500,000 records and with connections that die
+	.venv/bin/python -m tests.integration.franz_suite
+	.venv/bin/python -m tests.integration.franz_suite --chaos TestGroupETL
 
 bench: .venv/dev.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, scaling: what holds the word)
 	.venv/bin/python benches/python/run.py $(if $(ONLY),--only $(ONLY))

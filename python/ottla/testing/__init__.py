@@ -409,7 +409,7 @@ class Broker:
         self._started().move_leader(topic, partition, to, unclean)
 
     def move_coordinator(self, group: str, *, to: int) -> None:
-        """Make a node the coordinator of a group. Members join again; committed offsets stay.
+        """Make a node the coordinator of a group. Members and committed offsets stay.
 
         Raises:
             ArgumentError: It cannot be: the text says why.

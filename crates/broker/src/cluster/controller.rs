@@ -38,7 +38,7 @@ pub(crate) trait Member: Send + Sync {
     fn replica(&self, topic: &str, id: Uuid, index: i32) -> Option<Arc<Mutex<Replica>>>;
     /// The partitions that it leads, and that have grown.
     fn take_grown(&self) -> BTreeSet<PartitionId>;
-    /// Forgets what is only in its memory: members of groups.
+    /// Forgets what it reads back when it comes again: groups.
     fn forget_volatile(&self);
 }
 

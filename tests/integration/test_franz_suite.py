@@ -1,0 +1,37 @@
+"""franz-go's own client suite on the embedded broker: nothing fails, and what is skipped is what `tests/README.md` lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration import franz_suite
+
+if TYPE_CHECKING:
+    from tests.integration.franz_suite import Suite
+
+# `make franz` has 500,000.
+RECORDS = 20_000
+DEADLINE = 120
+
+pytestmark = [pytest.mark.needs("go"), pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
+    return franz_suite.build(tmp_path_factory.mktemp("franz-suite"))
+
+
+def test_the_table_is_about_this_suite(suite: Suite) -> None:
+    assert franz_suite.expected_size() == (franz_suite.version(), len(suite.names()))
+
+
+@pytest.mark.parametrize("nodes", [3, 1])
+def test_nothing_fails_and_the_table_lists_what_is_skipped(suite: Suite, nodes: int) -> None:
+    with franz_suite.embedded(nodes) as broker:
+        settings = franz_suite.settings(broker, nodes, RECORDS)
+        outcomes = franz_suite.run(suite, suite.names(), settings, DEADLINE)
+    found = franz_suite.flat(outcomes)
+    failed = [outcomes[name].said for name in outcomes if outcomes[name].how == franz_suite.FAILED]
+    assert not franz_suite.differences(found, franz_suite.expected()), "\n".join(failed)[-20_000:]
