@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import Producer as ConfluentProducer
@@ -84,6 +86,32 @@ def test_kafka_python_of_old_reads_and_writes(release: str, version: tuple[int, 
             assert [record.value for record in consumer] == VALUES * 2
         finally:
             consumer.close()
+
+
+@pytest.mark.parametrize("release", ["0.8.2", "2.8"])
+def test_kafka_python_of_old_goes_on_where_it_committed_in_zookeeper(release: str) -> None:
+    """Version (0, 8, 1) of kafka-python commits by version 0 of the APIs, as long as brokers take it."""
+    with ottla.testing.Broker(as_version=release, topics=["t"]) as broker:
+        write(broker)
+
+        def consumer() -> KafkaConsumer:
+            made = KafkaConsumer(
+                bootstrap_servers=broker.bootstrap_servers,
+                api_version=(0, 8, 1),
+                group_id="g",
+                enable_auto_commit=False,
+                auto_offset_reset="earliest",
+                consumer_timeout_ms=5000,
+            )
+            made.assign([PythonPartition("t", 0)])
+            return made
+
+        with contextlib.closing(consumer()) as first:
+            assert next(first).value == VALUES[0]
+            first.commit()
+        with contextlib.closing(consumer()) as second:
+            assert second.committed(PythonPartition("t", 0)) == 1
+            assert next(second).value == VALUES[1]
 
 
 def test_a_release_that_is_not_there_is_named() -> None:

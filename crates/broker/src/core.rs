@@ -27,7 +27,7 @@ use crate::cluster::image::{Host, Layout, PartitionId};
 use crate::config::{BrokerConfig, EventSink, Settings, TOPIC_KEYS, Values};
 use crate::error::BrokerError;
 use crate::fault::Faults;
-use crate::group::{GroupConfig, Groups, Reply, Stored};
+use crate::group::{GroupConfig, Groups, Reply, Stored, ZooKeeperOffsets};
 use crate::ids::Ids;
 use crate::now::Now;
 use crate::release::Release;
@@ -64,6 +64,7 @@ pub(crate) struct Replied {
 pub(crate) struct Shared {
     pub(crate) security: Arc<Security>,
     pub(crate) faults: Arc<Faults>,
+    pub(crate) zookeeper: Arc<ZooKeeperOffsets>,
     /// `None`: the node draws one, or finds it in its folder.
     pub(crate) cluster_id: Option<String>,
 }
@@ -93,6 +94,7 @@ pub(crate) struct Core {
     pub(crate) faults: Faults,
     /// Those that strike whichever node comes first.
     pub(crate) shared_faults: Arc<Faults>,
+    pub(crate) zookeeper: Arc<ZooKeeperOffsets>,
     pub(crate) pushes: Mutex<Pushes>,
     pub(crate) events: EventSink,
     groups: Mutex<Groups<Ticket>>,
@@ -184,6 +186,7 @@ impl Core {
             cluster_id: cluster_id.into(),
             faults: Faults::default(),
             shared_faults: shared.faults,
+            zookeeper: shared.zookeeper,
             pushes: Mutex::default(),
             events: config.events.clone(),
             groups: Mutex::new(Groups::new(group_config, Ids::new(ids.next()))),

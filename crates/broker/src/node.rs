@@ -98,6 +98,7 @@ impl Parts {
             shared: Shared {
                 security: Arc::new(security),
                 faults: Arc::default(),
+                zookeeper: Arc::default(),
                 cluster_id: None,
             },
         })

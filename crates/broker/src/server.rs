@@ -101,6 +101,7 @@ impl Broker {
         let shared = Shared {
             security: Arc::new(security(&config, &settings, secret).await?),
             faults: Arc::clone(&faults),
+            zookeeper: Arc::default(),
             cluster_id: several.then(|| seeds.uuid().to_string()),
         };
         let alarm = Arc::<Alarm>::default();

@@ -1,4 +1,4 @@
-//! DescribeConfigs, versions 1 to 4: topics and this broker.
+//! DescribeConfigs, versions 0 to 4: topics and this broker.
 
 use ottla_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use ottla_protocol::messages::describe_configs_response::{
@@ -15,7 +15,7 @@ const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
 
 impl Api for DescribeConfigsRequest {
-    const HANDLED: Versions = Versions { min: 1, max: 4 };
+    const HANDLED: Versions = Versions { min: 0, max: 4 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<DescribeConfigsResponse> {
         let results = self
@@ -104,6 +104,7 @@ fn row(
         name: Str::from_static(key.name),
         value: Some(value.into()),
         read_only: true,
+        is_default: version == 0 && source == ConfigSource::Default,
         config_source: source as i8,
         synonyms,
         config_type: if version >= 3 {

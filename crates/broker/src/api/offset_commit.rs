@@ -1,4 +1,4 @@
-//! OffsetCommit, versions 1 to 10; from version 10 topics go by id.
+//! OffsetCommit, versions 0 to 10: version 0 commits into ZooKeeper, at any node; from version 10 topics go by id.
 
 use ottla_protocol::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
@@ -17,9 +17,12 @@ use crate::security::acl::{Operation, Resource};
 const FIRST_BY_ID: i16 = 10;
 
 impl Api for OffsetCommitRequest {
-    const HANDLED: Versions = Versions { min: 1, max: 10 };
+    const HANDLED: Versions = Versions { min: 0, max: 10 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<OffsetCommitResponse> {
+        if cx.version == 0 {
+            return Outcome::Answer(into_zookeeper(&self, cx));
+        }
         if let Err(code) = cx.check_group(Operation::Read, &self.group_id) {
             return Outcome::Answer(self.refuse(cx.version, code));
         }
@@ -54,6 +57,25 @@ impl Api for OffsetCommitRequest {
             }
         }
     }
+}
+
+fn into_zookeeper(request: &OffsetCommitRequest, cx: &Cx<'_>) -> OffsetCommitResponse {
+    let group = &*request.group_id;
+    if let Err(code) = cx.check(Operation::Read, Resource::group(group)) {
+        return request.refuse(cx.version, code);
+    }
+    respond(request, |topic, asked| {
+        match check(request, cx, topic, asked) {
+            Ok(_) => {
+                let (partition, offset) = (asked.partition_index, asked.committed_offset);
+                cx.core
+                    .zookeeper
+                    .commit(group, &topic.name, partition, offset);
+                ErrorCode::NONE
+            }
+            Err(code) => code,
+        }
+    })
 }
 
 fn check(

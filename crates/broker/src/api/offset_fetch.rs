@@ -1,6 +1,7 @@
-//! OffsetFetch, versions 1 to 10: one group, or from version 8 several (KIP-709); from version 10 topics go by id.
+//! OffsetFetch, versions 0 to 10: version 0 looks into ZooKeeper, at any node; one group, or from version 8 several (KIP-709);
+//! from version 10 topics go by id.
 //!
-//! No offset committed is answered with -1 and no error. Without transactions every offset is stable (KIP-447).
+//! No offset committed is answered with -1 and no error, in version 0 with UNKNOWN_TOPIC_OR_PARTITION. Without transactions every offset is stable (KIP-447).
 
 use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use ottla_protocol::messages::offset_fetch_response::{
@@ -18,9 +19,12 @@ const FIRST_BATCHED: i16 = 8;
 const FIRST_BY_ID: i16 = 10;
 
 impl Api for OffsetFetchRequest {
-    const HANDLED: Versions = Versions { min: 1, max: 10 };
+    const HANDLED: Versions = Versions { min: 0, max: 10 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<OffsetFetchResponse> {
+        if cx.version == 0 {
+            return Outcome::Answer(from_zookeeper(&self, cx));
+        }
         let describes = |group: &str| cx.check_group(Operation::Describe, group);
         Outcome::Answer(if cx.version < FIRST_BATCHED {
             if let Err(code) = describes(&self.group_id) {
@@ -81,6 +85,40 @@ impl Api for OffsetFetchRequest {
                 ..Default::default()
             }
         })
+    }
+}
+
+fn from_zookeeper(request: &OffsetFetchRequest, cx: &Cx<'_>) -> OffsetFetchResponse {
+    let group = &*request.group_id;
+    if let Err(code) = cx.check(Operation::Describe, Resource::group(group)) {
+        return request.refuse(cx.version, code);
+    }
+    let committed = |topic: &str, partition: i32| {
+        cx.check(Operation::Describe, Resource::topic(topic))?;
+        cx.core.topic(topic)?;
+        let committed = cx.core.zookeeper.committed(group, topic, partition);
+        committed.ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
+    };
+    let topics = request.topics.iter().flatten().map(|topic| {
+        let partitions = topic.partition_indexes.iter().map(|partition_index| {
+            let committed = committed(&topic.name, *partition_index);
+            OffsetFetchResponsePartition {
+                partition_index: *partition_index,
+                committed_offset: committed.unwrap_or(-1),
+                metadata: Some(Str::default()),
+                error_code: committed.err().unwrap_or(ErrorCode::NONE).0,
+                ..Default::default()
+            }
+        });
+        OffsetFetchResponseTopic {
+            partitions: partitions.collect(),
+            name: topic.name.clone(),
+            ..Default::default()
+        }
+    });
+    OffsetFetchResponse {
+        topics: topics.collect(),
+        ..Default::default()
     }
 }
 

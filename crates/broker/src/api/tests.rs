@@ -1,5 +1,6 @@
 //! Every API at every version through the door, and what single ones mean; no sockets, and time stands still.
 
+mod old_versions;
 mod security;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -69,6 +70,7 @@ impl Bench {
             Shared {
                 security: Arc::new(security.unwrap()),
                 faults: Arc::default(),
+                zookeeper: Arc::default(),
                 cluster_id: None,
             },
             7,

@@ -10,6 +10,7 @@ mod record;
 mod state;
 #[cfg(test)]
 mod tests;
+mod zookeeper;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ pub(crate) use self::state::{
     AsMember, Description, Join, Joined, NotJoined, Protocol, Reply, Sync, Synced,
 };
 use self::state::{Group, Replies};
+pub(crate) use self::zookeeper::ZooKeeperOffsets;
 use crate::ids::Ids;
 
 #[derive(Debug)]
