@@ -230,7 +230,10 @@ impl Conversation {
 
     fn proceed(&mut self, exchange: Exchange, outcome: Outcome<Answered>) {
         self.stage = match outcome {
-            Outcome::Answer(answered) => Stage::Handled(exchange, Some(answered)),
+            // What is left to be done to it is done where it is encoded.
+            Outcome::Answer(answered) | Outcome::Finish(answered, _) => {
+                Stage::Handled(exchange, Some(answered))
+            }
             Outcome::Silent => Stage::Handled(exchange, None),
             Outcome::Close(reason) => Stage::Over(Some(reason)),
             Outcome::Wait(wait) => Stage::Parked(exchange, wait),

@@ -2,7 +2,7 @@
 //!
 //! # Locks
 //! Always taken in this order, after that of a cluster's controller, and none is ever held while an answer is parked:
-//! 1. `groups`, one for all groups;
+//! 1. `groups`, one for all groups, or `fetch_sessions`;
 //! 2. `topics`, read for lookups, written when topics come and go;
 //! 3. one lock per partition's log, never two at once;
 //! 4. `ids`, `producer_ids` and `pushes`, held for a draw or a push, and those inside `security`.
@@ -27,6 +27,7 @@ use crate::cluster::image::{Host, Layout, PartitionId};
 use crate::config::{BrokerConfig, EventSink, Settings, TOPIC_KEYS, Values};
 use crate::error::BrokerError;
 use crate::fault::Faults;
+use crate::fetch_session::FetchSessions;
 use crate::group::{GroupConfig, Groups, Reply, Stored, ZooKeeperOffsets};
 use crate::ids::Ids;
 use crate::now::Now;
@@ -98,6 +99,7 @@ pub(crate) struct Core {
     pub(crate) pushes: Mutex<Pushes>,
     pub(crate) events: EventSink,
     groups: Mutex<Groups<Ticket>>,
+    pub(crate) fetch_sessions: Mutex<FetchSessions>,
     /// Woken when [`Core::next_timeout`] has changed.
     timer: Waker,
     topics: RwLock<Topics>,
@@ -175,6 +177,7 @@ impl Core {
             min_session_timeout: settings.min_session_timeout,
             max_session_timeout: settings.max_session_timeout,
         };
+        let fetch_sessions = settings.fetch_sessions;
         let mut core = Self {
             release: Mutex::new(settings.release),
             settings,
@@ -190,6 +193,7 @@ impl Core {
             pushes: Mutex::default(),
             events: config.events.clone(),
             groups: Mutex::new(Groups::new(group_config, Ids::new(ids.next()))),
+            fetch_sessions: Mutex::new(FetchSessions::new(fetch_sessions, Ids::new(ids.next()))),
             timer,
             topics: RwLock::default(),
             ids: Mutex::new(ids),

@@ -7,6 +7,7 @@
 //! * [`cluster`] is what several nodes share, as Kafka's metadata log is: leaders, who is in sync, who copies from whom.
 //! * [`security`] decides who may connect, and what they may do: TLS, SASL, ACLs, quotas.
 //! * [`group`] is the group coordinator, a state machine; [`storage`] the partitions' logs, in Kafka's segment format.
+//! * [`fetch_session`] is what consumers need not say again.
 //! * [`release`] is which release of Kafka it speaks as. [`fault`] injects faults for tests; [`telemetry`] keeps the metrics that clients push.
 //!
 //! It has no transactions, compaction or retention by time, and ApiVersions does not advertise them.
@@ -22,6 +23,7 @@ mod core;
 mod door;
 mod error;
 mod fault;
+mod fetch_session;
 mod group;
 mod handshake;
 mod ids;

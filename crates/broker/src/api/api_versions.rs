@@ -34,7 +34,7 @@ impl Api for ApiVersionsRequest {
             api_keys: keys(cx.core, false),
             ..Default::default()
         };
-        Outcome::Answer(Answered::new(answer, 0, correlation_id))
+        Outcome::Answer(Answered::new(answer, None, 0, correlation_id))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Fetch, versions 0 to 18: a long poll over partitions; from version 13 topics go by id. Before version 4 clients get message
 //! sets, which the batches of the log are made into.
 //!
-//! The broker opens no fetch sessions (KIP-227): it answers session id 0, which a client must accept, and every request is
-//! complete. Followers do not come here: they are rejected, as is everybody who says that it is one.
+//! What a request is about, and what of an answer its client must be told, [`crate::fetch_session`] decides. What was read stays
+//! while a request waits for more: only partitions in which something happened are read again. Followers do not come here: they are rejected, as is everybody who says that it is one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,14 @@ use ottla_protocol::messages::fetch_response::{
 };
 use ottla_protocol::messages::{FetchRequest, FetchResponse};
 use ottla_protocol::records::OldMagic;
-use ottla_protocol::{ErrorCode, Versions};
+use ottla_protocol::{ErrorCode, Str, Uuid, Versions};
 
 use super::{Api, Cx, Outcome, Wait, nodes};
 use crate::cluster::image::Address;
 use crate::core::Core;
+use crate::fetch_session::{Asked, Begun, FetchKind};
+use crate::now::Now;
+use crate::security::Throttle;
 use crate::security::acl::{Operation, Resource};
 use crate::security::session::Who;
 use crate::storage::batch;
@@ -38,41 +41,48 @@ const FIRST_WITH_TIMESTAMPS: i16 = 2;
 impl Api for FetchRequest {
     const HANDLED: Versions = Versions { min: 0, max: 18 };
 
-    fn answer(self, cx: &Cx<'_>) -> Outcome<FetchResponse> {
+    fn answer(mut self, cx: &Cx<'_>) -> Outcome<FetchResponse> {
         if self.replica_id >= 0 || self.replica_state.replica_id >= 0 {
             return Outcome::Answer(
                 self.refuse(cx.version, ErrorCode::CLUSTER_AUTHORIZATION_FAILED),
             );
         }
-        if self.session_id != 0 && self.session_epoch > 0 {
-            return Outcome::Answer(FetchResponse {
-                error_code: ErrorCode::FETCH_SESSION_ID_NOT_FOUND.0,
-                ..Default::default()
-            });
-        }
-        let allowed = Allowed::new(cx);
-        let (version, listener) = (cx.version, cx.client.listener);
-        let attempt = Attempt::new(cx.core, &self, version, listener, &allowed);
+        let (by_id, core) = (cx.version >= FIRST_BY_ID, cx.core);
+        let name_of = |id| core.topic_by_id(id).ok().map(|topic| topic.name.clone());
+        let mut sessions = core.fetch_sessions.lock();
+        let begun = sessions.begin(&mut self, by_id, cx.now.instant, name_of);
+        drop(sessions);
+        let begun = match begun {
+            Ok(begun) => begun,
+            Err(code) => {
+                return Outcome::Answer(FetchResponse {
+                    error_code: code.0,
+                    ..Default::default()
+                });
+            }
+        };
+        let attempt = Attempt::new(cx, &self, begun);
         let wanted = usize::try_from(self.min_bytes).unwrap_or(0);
         let wait = Duration::from_millis(u64::try_from(self.max_wait_ms).unwrap_or(0));
-        if attempt.failed || attempt.bytes >= wanted || wait.is_zero() {
-            return attempt.finish();
+        if attempt.has_failed() || attempt.bytes >= wanted || wait.is_zero() {
+            return attempt.finish(cx.now);
         }
         let Some(deadline) = cx.now.instant.checked_add(wait) else {
-            return attempt.finish();
+            return attempt.finish(cx.now);
         };
         let watcher = Watcher::new(wanted - attempt.bytes, cx.client.waker.clone());
         attempt.watch(&watcher);
-        let core = Arc::clone(cx.core);
-        let resume =
-            Box::new(move |_| Attempt::new(&core, &self, version, listener, &allowed).finish());
+        let awaited: Arc<Watcher> = Arc::clone(&watcher);
         Outcome::Wait(Wait {
-            awaited: watcher,
+            awaited,
             deadline: Some(deadline),
-            resume,
+            resume: Box::new(move |now| attempt.again(&watcher).finish(now)),
         })
     }
 }
+
+/// A topic, or why there is none for this client.
+type Looked = Result<Arc<Topic>, ErrorCode>;
 
 /// What the client may read, and how much at once.
 struct Allowed {
@@ -110,15 +120,19 @@ impl Allowed {
     }
 }
 
-/// The result of reading all partitions once.
+/// What was read of the partitions.
 struct Attempt {
-    topics: Vec<(FetchableTopicResponse, Vec<Found>)>,
+    core: Arc<Core>,
+    allowed: Allowed,
+    begun: Begun,
+    /// As many as are asked for.
+    found: Vec<Found>,
+    /// Of records that were found, and how many there may be.
     bytes: usize,
-    /// A partition cannot be read; the response is sent at once.
-    failed: bool,
-    /// Where to find the leaders that are named.
-    leaders: Vec<NodeEndpoint>,
+    most: usize,
     version: i16,
+    listener: usize,
+    isolation_level: i8,
 }
 
 struct Found {
@@ -130,106 +144,165 @@ struct Found {
     most: usize,
 }
 
+impl Found {
+    fn bytes(&self) -> usize {
+        self.span.as_ref().map_or(0, Span::len)
+    }
+
+    /// It cannot be read on from here: the client is told at once.
+    fn has_failed(&self) -> bool {
+        self.data.error_code != 0 || self.data.diverging_epoch.end_offset >= 0
+    }
+}
+
 impl Attempt {
-    fn new(
-        core: &Core,
-        request: &FetchRequest,
-        version: i16,
-        listener: usize,
-        allowed: &Allowed,
-    ) -> Self {
-        let mut budget = usize::try_from(request.max_bytes)
+    fn new(cx: &Cx<'_>, request: &FetchRequest, begun: Begun) -> Self {
+        let allowed = Allowed::new(cx);
+        let most = usize::try_from(request.max_bytes)
             .unwrap_or(0)
-            .min(core.settings.fetch_max_bytes)
+            .min(cx.core.settings.fetch_max_bytes)
             .min(allowed.bytes);
         let mut attempt = Self {
-            topics: Vec::with_capacity(request.topics.len()),
+            core: Arc::clone(cx.core),
+            allowed,
+            found: Vec::with_capacity(begun.asked.len()),
+            begun,
             bytes: 0,
-            failed: false,
-            leaders: Vec::new(),
-            version,
+            most,
+            version: cx.version,
+            listener: cx.client.listener,
+            isolation_level: request.isolation_level,
         };
-        for asked in &request.topics {
-            let topic = if version < FIRST_BY_ID {
-                core.topic(&asked.topic)
-            } else {
-                core.topic_by_id(asked.topic_id)
+        let mut last: Option<(Uuid, Str, Looked)> = None;
+        for asked in &attempt.begun.asked {
+            let looked = match last.take() {
+                Some((id, name, looked)) if id == asked.id && name == asked.topic => looked,
+                _ => attempt.look_up(asked),
             };
-            let topic = allowed.check(core, &asked.topic, topic);
-            let mut partitions = Vec::with_capacity(asked.partitions.len());
-            for partition in &asked.partitions {
-                let found = read(
-                    core,
-                    topic.as_ref(),
-                    partition,
-                    (request.isolation_level, version),
-                    budget,
-                    attempt.bytes == 0,
-                );
-                let length = found.span.as_ref().map_or(0, Span::len);
-                attempt.bytes += length;
-                budget = budget.saturating_sub(length);
-                let diverges = found.data.diverging_epoch.end_offset >= 0;
-                attempt.failed |= found.data.error_code != 0 || diverges;
-                partitions.push(found);
-            }
-            let answer = FetchableTopicResponse {
-                topic: asked.topic.clone(),
-                topic_id: asked.topic_id,
-                ..Default::default()
-            };
-            attempt.topics.push((answer, partitions));
-        }
-        if version >= FIRST_WITH_ENDPOINTS && attempt.failed {
-            attempt.name_leaders(core, listener);
+            let found = attempt.read(asked, &looked);
+            attempt.bytes += found.bytes();
+            attempt.found.push(found);
+            last = Some((asked.id, asked.topic.clone(), looked));
         }
         attempt
     }
 
-    /// Says where to find the leaders that partitions name.
-    fn name_leaders(&mut self, core: &Core, listener: usize) {
-        let partitions = self.topics.iter().flat_map(|(_, partitions)| partitions);
-        let leaders = partitions.map(|found| found.data.current_leader.leader_id);
-        let leaders: Vec<i32> = leaders.filter(|leader| *leader >= 0).collect();
-        if !leaders.is_empty() {
-            let nodes = nodes(core, listener).into_iter();
-            let named = nodes.filter(|(id, _)| leaders.contains(id));
-            let named = named.map(|(node_id, Address { host, port })| NodeEndpoint {
-                node_id,
-                host,
-                port,
-                ..Default::default()
-            });
-            self.leaders = named.collect();
+    fn look_up(&self, asked: &Asked) -> Looked {
+        let Asked { topic, id, .. } = asked;
+        let found = if self.version < FIRST_BY_ID {
+            self.core.topic(topic)
+        } else {
+            self.core.topic_by_id(*id).map_err(|code| {
+                // In a session, a topic that was there once.
+                match self.core.topic(topic) {
+                    _ if topic.is_empty() => code,
+                    Ok(_) => ErrorCode::INCONSISTENT_TOPIC_ID,
+                    Err(code) => code,
+                }
+            })
+        };
+        self.allowed.check(&self.core, topic, found)
+    }
+
+    fn read(&self, asked: &Asked, looked: &Looked) -> Found {
+        let budget = self.most.saturating_sub(self.bytes);
+        read(
+            &self.core,
+            looked.as_ref(),
+            &asked.partition,
+            (self.isolation_level, self.version),
+            budget,
+            self.bytes == 0,
+        )
+    }
+
+    /// Reads the partitions again in which something happened.
+    fn again(mut self, watcher: &Watcher) -> Self {
+        for place in watcher.take_grown() {
+            let old = self.found.get_mut(place).and_then(|it| it.span.take());
+            self.bytes -= old.as_ref().map_or(0, Span::len);
+            if let Some(asked) = self.begun.asked.get(place) {
+                let found = self.read(asked, &self.look_up(asked));
+                self.bytes += found.bytes();
+                if let Some(old) = self.found.get_mut(place) {
+                    *old = found;
+                }
+            }
         }
+        self
+    }
+
+    fn has_failed(&self) -> bool {
+        self.found.iter().any(Found::has_failed)
+    }
+
+    /// Where to find the leaders that partitions name.
+    fn leaders(&self) -> Vec<NodeEndpoint> {
+        if self.version < FIRST_WITH_ENDPOINTS || !self.has_failed() {
+            return Vec::new();
+        }
+        let leaders = self.found.iter().map(|it| it.data.current_leader.leader_id);
+        let leaders: Vec<i32> = leaders.filter(|leader| *leader >= 0).collect();
+        if leaders.is_empty() {
+            return Vec::new();
+        }
+        let nodes = nodes(&self.core, self.listener).into_iter();
+        let named = nodes.filter(|(id, _)| leaders.contains(id));
+        let named = named.map(|(node_id, Address { host, port })| NodeEndpoint {
+            node_id,
+            host,
+            port,
+            ..Default::default()
+        });
+        named.collect()
     }
 
     /// Registers `watcher` for records that are appended after this read.
     fn watch(&self, watcher: &Arc<Watcher>) {
-        for found in self.topics.iter().flat_map(|(_, partitions)| partitions) {
+        for (place, found) in self.found.iter().enumerate() {
             let log = found
                 .topic
                 .as_ref()
                 .and_then(|topic| topic.partition(found.data.partition_index).ok());
             if let Some(log) = log {
-                log.lock().watch(watcher, found.data.high_watermark);
+                log.lock().watch(watcher, place, found.data.high_watermark);
             }
         }
     }
 
-    fn finish(self) -> Outcome<FetchResponse> {
-        let responses = self.topics.into_iter().map(|(mut answer, partitions)| {
-            let loaded = partitions
-                .into_iter()
-                .map(|found| load(found, self.version));
-            answer.partitions = loaded.collect();
-            answer
-        });
-        Outcome::Answer(FetchResponse {
-            responses: responses.collect(),
-            node_endpoints: self.leaders,
+    fn finish(self, now: Now) -> Outcome<FetchResponse> {
+        let mut response = FetchResponse {
+            node_endpoints: self.leaders(),
             ..Default::default()
-        })
+        };
+        let by_id = self.version >= FIRST_BY_ID;
+        let mut last: Option<&Asked> = None;
+        for (asked, found) in self.begun.asked.iter().zip(self.found) {
+            if last.is_none_or(|last| (last.id, &last.topic) != (asked.id, &asked.topic)) {
+                response.responses.push(FetchableTopicResponse {
+                    topic: if by_id {
+                        Str::new()
+                    } else {
+                        asked.topic.clone()
+                    },
+                    topic_id: asked.id,
+                    ..Default::default()
+                });
+            }
+            if let Some(topic) = response.responses.last_mut() {
+                topic.partitions.push(load(found, self.version));
+            }
+            last = Some(asked);
+        }
+        let (core, begun) = (self.core, self.begun);
+        if begun.kind == FetchKind::Sessionless {
+            return Outcome::Answer(response);
+        }
+        let finish = move |response: &mut FetchResponse, throttle: Throttle| {
+            let mut sessions = core.fetch_sessions.lock();
+            sessions.finish(begun, throttle.withholds, response, now.instant);
+        };
+        Outcome::Finish(response, Box::new(finish))
     }
 }
 

@@ -179,6 +179,8 @@ pub(crate) fn unauthorized(kind: ResourceType) -> ErrorCode {
 pub(crate) enum Outcome<R> {
     /// The response.
     Answer(R),
+    /// The response, and what is done to it last.
+    Finish(R, Finish<R>),
     /// No response: the client does not expect one.
     Silent,
     /// The broker closes the connection for this reason.
@@ -186,6 +188,9 @@ pub(crate) enum Outcome<R> {
     /// The response is built when what it waits for has come, or at the deadline.
     Wait(Wait<R>),
 }
+
+/// Completes a response when it is known what quotas say of it, right before it is encoded.
+pub(crate) type Finish<R> = Box<dyn FnOnce(&mut R, Throttle) + Send>;
 
 /// A response that waits for what quotas say.
 pub(crate) struct Answered {
@@ -198,6 +203,7 @@ pub(crate) struct Answered {
 impl Answered {
     fn new<R: Response + Throttled + Send + 'static>(
         mut response: R,
+        finish: Option<Finish<R>>,
         version: i16,
         correlation_id: i32,
     ) -> Self {
@@ -206,6 +212,9 @@ impl Answered {
             encode: Box::new(move |throttle| {
                 if throttle != Throttle::default() {
                     response.throttle(throttle);
+                }
+                if let Some(finish) = finish {
+                    finish(&mut response, throttle);
                 }
                 header::encode_response(&response, version, correlation_id)
                     .map_err(|error| error.to_string())
@@ -225,10 +234,11 @@ pub(crate) struct Wait<R> {
 impl<R: Send + 'static> Outcome<R> {
     fn map<S: Send + 'static>(
         self,
-        then: impl FnOnce(R) -> Outcome<S> + Send + 'static,
+        then: impl FnOnce(R, Option<Finish<R>>) -> S + Send + 'static,
     ) -> Outcome<S> {
         match self {
-            Outcome::Answer(answer) => then(answer),
+            Outcome::Answer(answer) => Outcome::Answer(then(answer, None)),
+            Outcome::Finish(answer, finish) => Outcome::Answer(then(answer, Some(finish))),
             Outcome::Silent => Outcome::Silent,
             Outcome::Close(reason) => Outcome::Close(reason),
             Outcome::Wait(Wait {
@@ -415,7 +425,7 @@ fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> 
         // The end of the connection is all that its sender can be told, as with Kafka.
         Ask::Refuse(code) => Outcome::Close(format!("{code}, and nobody waits for an answer")),
     };
-    outcome.map(move |response| Outcome::Answer(Answered::new(response, version, correlation_id)))
+    outcome.map(move |response, finish| Answered::new(response, finish, version, correlation_id))
 }
 
 macro_rules! apis {

@@ -1,5 +1,6 @@
 //! Every API at every version through the door, and what single ones mean; no sockets, and time stands still.
 
+mod fetch_sessions;
 mod old_versions;
 mod security;
 
@@ -101,7 +102,9 @@ impl Bench {
         let mut outcome = self.outcome(request, version, Ask::Answer);
         loop {
             outcome = match outcome {
-                Outcome::Answer(frame) => return answer::<R>(version, frame),
+                Outcome::Answer(frame) | Outcome::Finish(frame, _) => {
+                    return answer::<R>(version, frame);
+                }
                 Outcome::Wait(wait) => (wait.resume)(self.now),
                 Outcome::Silent => panic!("no answer"),
                 Outcome::Close(reason) => panic!("closed: {reason}"),
@@ -246,7 +249,9 @@ fn at_every_version<R: Api>(bench: &Bench) {
 fn takes_version<R: Api>(bench: &Bench, version: i16) {
     for ask in [Ask::Answer, Ask::Refuse(ErrorCode::UNKNOWN_SERVER_ERROR)] {
         match bench.outcome(&R::default(), version, ask) {
-            Outcome::Answer(frame) => drop(answer::<R>(version, frame)),
+            Outcome::Answer(frame) | Outcome::Finish(frame, _) => {
+                drop(answer::<R>(version, frame));
+            }
             Outcome::Silent => assert_eq!(R::KEY, ApiKey::Produce, "acks is 0 there"),
             Outcome::Close(reason) if R::KEY == ApiKey::Produce && ask != Ask::Answer => {
                 assert!(reason.contains("nobody waits"), "{reason}");

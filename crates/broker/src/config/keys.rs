@@ -150,6 +150,12 @@ pub const BROKER_KEYS: &[Key] = &[
         "Maximum bytes of a log segment.",
     ),
     key(
+        FETCH_SESSIONS,
+        ValueType::Int(0, INT),
+        "1000",
+        "Maximum number of fetch sessions (KIP-227); a client without one names all its partitions each time.",
+    ),
+    key(
         "message.max.bytes",
         ValueType::Int(0, INT),
         "1048588",
@@ -283,6 +289,7 @@ pub(super) const SASL_MAX_BYTES: &str = "sasl.server.max.receive.size";
 pub(super) const SUPER_USERS: &str = "super.users";
 pub(super) const TOKEN_EXPIRY: &str = "delegation.token.expiry.time.ms";
 pub(super) const TOKEN_MAX_LIFETIME: &str = "delegation.token.max.lifetime.ms";
+pub(super) const FETCH_SESSIONS: &str = "max.incremental.fetch.session.cache.slots";
 pub(super) const FETCH_MAX_BYTES: &str = "fetch.max.bytes";
 pub(super) const INITIAL_REBALANCE_DELAY: &str = "group.initial.rebalance.delay.ms";
 pub(super) const MIN_SESSION_TIMEOUT: &str = "group.min.session.timeout.ms";

@@ -58,6 +58,7 @@ pub(crate) struct Settings {
     pub(crate) default_replication: Option<i32>,
     pub(crate) replica_lag: Duration,
     pub(crate) fetch_max_bytes: usize,
+    pub(crate) fetch_sessions: usize,
     pub(crate) request_max_bytes: usize,
     pub(crate) offset_metadata_max_bytes: usize,
     pub(crate) initial_rebalance_delay: Duration,
@@ -106,6 +107,7 @@ impl Settings {
             },
             replica_lag: Duration::from_millis(number(broker_value(&values, REPLICA_LAG))),
             fetch_max_bytes: number(broker_value(&values, FETCH_MAX_BYTES)),
+            fetch_sessions: number(broker_value(&values, FETCH_SESSIONS)),
             request_max_bytes: number(broker_value(&values, REQUEST_MAX_BYTES)),
             offset_metadata_max_bytes: number(broker_value(&values, OFFSET_METADATA_MAX)),
             initial_rebalance_delay: Duration::from_millis(number(broker_value(

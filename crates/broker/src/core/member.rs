@@ -174,6 +174,7 @@ impl Member for Core {
 
     fn forget_volatile(&self) {
         self.reload_groups(|groups| groups.unload(|_| true));
+        self.fetch_sessions.lock().clear();
         // Nobody but the controller deals with a node that is down; what waits here ends with its connection.
         for topic in self.topics() {
             for replica in &topic.partitions {

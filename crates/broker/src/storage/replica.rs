@@ -3,7 +3,7 @@
 //! A leader appends, and its high watermark follows the slowest replica in sync; a follower takes what the leader gives it,
 //! after it has cut off what the leader never had (KIP-101). A partition with one replica is always in sync with itself.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,6 +11,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use ottla_protocol::ErrorCode;
+use parking_lot::Mutex;
 
 use super::batch::{Checked, Rejected};
 use super::log::{Appended, Log, Read};
@@ -60,7 +61,7 @@ pub(crate) struct Replica {
     /// Where a loss of power would cut the log.
     synced: i64,
     growth: Option<Growth>,
-    watchers: Vec<Weak<Watcher>>,
+    watchers: Vec<(usize, Weak<Watcher>)>,
     deleted: bool,
 }
 
@@ -105,10 +106,12 @@ pub(crate) struct Cut {
     agreed: i64,
 }
 
-/// A reader waiting until partitions together have grown by so many bytes.
+/// Somebody waiting until partitions together have grown by so many bytes.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     missing: AtomicI64,
+    /// The places of the partitions that have grown.
+    grown: Mutex<BTreeSet<usize>>,
     bell: Bell,
 }
 
@@ -117,15 +120,22 @@ impl Watcher {
         let missing = i64::try_from(missing).unwrap_or(i64::MAX);
         Arc::new(Self {
             missing: AtomicI64::new(missing),
+            grown: Mutex::default(),
             bell: Bell::new(waker),
         })
     }
 
-    fn grown(&self, bytes: u64) {
+    fn grown(&self, place: usize, bytes: u64) {
+        self.grown.lock().insert(place);
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         if self.missing.fetch_sub(bytes, Ordering::Relaxed) <= bytes {
             self.bell.ring();
         }
+    }
+
+    /// The places, as the partitions were registered under them, where something happened.
+    pub(crate) fn take_grown(&self) -> BTreeSet<usize> {
+        std::mem::take(&mut *self.grown.lock())
     }
 }
 
@@ -250,7 +260,7 @@ impl Replica {
         } else if !self.leads() || self.standing.epoch != epoch {
             Some(Err(ErrorCode::NOT_LEADER_OR_FOLLOWER))
         } else if self.high_watermark < end {
-            self.register(watcher);
+            self.register(watcher, 0);
             None
         } else if self.standing.in_sync.len() < least_in_sync {
             Some(Err(ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND))
@@ -463,8 +473,10 @@ impl Replica {
             bytes += size;
             self.uncommitted.pop_front();
         }
-        for watcher in self.watchers.iter().filter_map(Weak::upgrade) {
-            watcher.grown(bytes.max(1));
+        for (place, watcher) in &self.watchers {
+            if let Some(watcher) = watcher.upgrade() {
+                watcher.grown(*place, bytes.max(1));
+            }
         }
         self.sync_if_due();
     }
@@ -484,24 +496,27 @@ impl Replica {
 
     // Who waits.
 
-    /// Has `watcher` told of growth, counting at once what came after clients could see up to `seen`.
-    pub(crate) fn watch(&mut self, watcher: &Arc<Watcher>, seen: i64) {
+    /// Has `watcher` told of growth at this place of it, counting at once what came after clients could see up to `seen`.
+    pub(crate) fn watch(&mut self, watcher: &Arc<Watcher>, place: usize, seen: i64) {
         if self.deleted || self.visible().high_watermark != seen {
             // How much came in between is not worth working out: the reader looks again.
-            watcher.grown(u64::MAX);
+            watcher.grown(place, u64::MAX);
         } else {
-            self.register(watcher);
+            self.register(watcher, place);
         }
     }
 
-    fn register(&mut self, watcher: &Arc<Watcher>) {
-        self.watchers.retain(|watcher| watcher.strong_count() > 0);
-        self.watchers.push(Arc::downgrade(watcher));
+    fn register(&mut self, watcher: &Arc<Watcher>, place: usize) {
+        self.watchers
+            .retain(|(_, watcher)| watcher.strong_count() > 0);
+        self.watchers.push((place, Arc::downgrade(watcher)));
     }
 
     fn wake_all(&mut self) {
-        for watcher in self.watchers.drain(..).filter_map(|it| it.upgrade()) {
-            watcher.grown(u64::MAX);
+        for (place, watcher) in self.watchers.drain(..) {
+            if let Some(watcher) = watcher.upgrade() {
+                watcher.grown(place, u64::MAX);
+            }
         }
     }
 
