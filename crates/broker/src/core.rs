@@ -5,12 +5,13 @@
 //! 1. `groups`, one for all groups, or `fetch_sessions`;
 //! 2. `topics`, read for lookups, written when topics come and go;
 //! 3. one lock per partition's log, never two at once;
-//! 4. `ids`, `producer_ids` and `pushes`, held for a draw or a push, and those inside `security`.
+//! 4. `ids`, `producer_ids`, `pushes` and `upkeep`, held for a draw, a push or a look at the time, and those inside `security`.
 //!
 //! Checking a batch, reading from files and encoding happen outside all of them.
 
 mod group_log;
 mod member;
+mod upkeep;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use ottla_protocol::{ErrorCode, Str, Uuid};
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use self::group_log::to_clients;
+use self::upkeep::Upkeep;
 use crate::bell::Slot;
 use crate::cluster::controller::Controller;
 use crate::cluster::image::{Host, Layout, PartitionId};
@@ -100,6 +102,7 @@ pub(crate) struct Core {
     pub(crate) events: EventSink,
     groups: Mutex<Groups<Ticket>>,
     pub(crate) fetch_sessions: Mutex<FetchSessions>,
+    upkeep: Mutex<Upkeep>,
     /// Woken when [`Core::next_timeout`] has changed.
     timer: Waker,
     topics: RwLock<Topics>,
@@ -194,6 +197,7 @@ impl Core {
             events: config.events.clone(),
             groups: Mutex::new(Groups::new(group_config, Ids::new(ids.next()))),
             fetch_sessions: Mutex::new(FetchSessions::new(fetch_sessions, Ids::new(ids.next()))),
+            upkeep: Mutex::default(),
             timer,
             topics: RwLock::default(),
             ids: Mutex::new(ids),

@@ -191,6 +191,7 @@ impl Node {
     /// that of another.
     pub fn connect(&mut self, connection: u64, listener: usize, peer: IpAddr, now: Now) {
         self.now = Some(now);
+        self.core.begin_upkeep(now);
         if !self.is_up {
             let reason = "the node is down".to_owned();
             self.outputs.push_back(Output::Close { connection, reason });
@@ -265,10 +266,11 @@ impl Node {
     pub fn next_timeout(&self) -> Option<Instant> {
         let connections = self.timeouts.first().map(|(timeout, _)| *timeout);
         let groups = self.core.next_timeout();
-        connections.into_iter().chain(groups).min()
+        let upkeep = self.core.next_upkeep().filter(|_| self.is_up);
+        connections.into_iter().chain(groups).chain(upkeep).min()
     }
 
-    /// Does what is due: long polls, the groups' timers, delays, idle connections.
+    /// Does what is due: long polls, the groups' timers, delays, idle connections, old segments.
     pub fn handle_timeout(&mut self, now: Now) {
         self.now = Some(now);
         if self
@@ -277,6 +279,9 @@ impl Node {
             .is_some_and(|due| due <= now.instant)
         {
             self.core.handle_timeout(now);
+        }
+        if self.is_up {
+            self.core.upkeep(now);
         }
         while let Some((due, connection)) = self.timeouts.first().copied() {
             if due > now.instant {

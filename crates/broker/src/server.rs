@@ -440,7 +440,8 @@ impl Node {
             Arc::clone(&self.timer),
             stopped.clone(),
         );
-        let mut tasks = vec![tokio::spawn(timers)];
+        let upkeep = run_upkeep(Arc::clone(&self.core), stopped.clone());
+        let mut tasks = vec![tokio::spawn(timers), tokio::spawn(upkeep)];
         for (socket, door) in sockets.into_iter().zip(&self.doors) {
             let core = Arc::clone(&self.core);
             let accepting = listen_until(socket, core, door.clone(), stopped.clone());
@@ -655,6 +656,26 @@ async fn run_timers(core: Arc<Core>, alarm: Arc<Alarm>, mut stopped: watch::Rece
             _ = stopped.changed() => return,
             () = alarm.woken() => {}
             () = due => {}
+        }
+    }
+}
+
+/// Looks at the logs when that is due.
+async fn run_upkeep(core: Arc<Core>, mut stopped: watch::Receiver<()>) {
+    core.begin_upkeep(clock::now());
+    while let Some(due) = core.next_upkeep() {
+        tokio::select! {
+            biased;
+            _ = stopped.changed() => return,
+            () = tokio::time::sleep_until(due.into()) => {}
+        }
+        let core = Arc::clone(&core);
+        let work = move || {
+            core.upkeep(clock::now());
+            Ok(())
+        };
+        if off_thread(work).await.is_err() {
+            return;
         }
     }
 }

@@ -177,10 +177,14 @@ fn one(answer: ProduceResponse) -> PartitionProduceResponse {
 }
 
 fn produce(acks: i16, value: &str) -> ProduceRequest {
+    produce_at(1, acks, value)
+}
+
+fn produce_at(timestamp: i64, acks: i16, value: &str) -> ProduceRequest {
     let mut builder = BatchBuilder::new(Compression::None, None);
     let none = std::iter::empty();
     builder
-        .append(1, None, Some(value.as_bytes()), none)
+        .append(timestamp, None, Some(value.as_bytes()), none)
         .unwrap();
     ProduceRequest {
         acks,
@@ -765,4 +769,35 @@ fn a_cluster_keeps_nothing_in_a_folder() {
     };
     let error = Cluster::new(&config, &[vec![("h".to_owned(), 1)]], 1).unwrap_err();
     assert!(error.to_string().contains("in memory"));
+}
+
+#[test]
+fn followers_keep_what_their_leader_keeps() {
+    let mut world = World::new(&[
+        ("log.segment.bytes", "100"),
+        ("log.retention.ms", "60000"),
+        ("log.retention.check.interval.ms", "10000"),
+    ]);
+    let leader = world.leader();
+    let start = world.now.unix_ms;
+    for step in 0..6 {
+        let request = produce_at(start + 10_000 * step, -1, "record");
+        assert_eq!(one(world.ask(leader, &request, 10)).error_code, 0);
+    }
+    let log_start = |world: &mut World, node| world.fetch(node, 5, (-1, -1)).log_start_offset;
+    world.pass(Duration::from_secs(60));
+    assert_eq!(log_start(&mut world, leader), 0);
+    world.pass(Duration::from_secs(20));
+    assert_eq!(log_start(&mut world, leader), 2);
+    let other = world.other();
+    world.cluster.move_leader("t", 0, other).unwrap();
+    assert_eq!(log_start(&mut world, other), 2, "before it looked itself");
+    world.pass(Duration::from_secs(30));
+    assert_eq!(log_start(&mut world, other), 5);
+    world.pass(Duration::from_secs(60));
+    let data = world.fetch(other, 6, (-1, -1));
+    assert_eq!(
+        (data.error_code, data.log_start_offset, data.high_watermark),
+        (0, 6, 6)
+    );
 }

@@ -141,7 +141,25 @@ pub const BROKER_KEYS: &[Key] = &[
         "log.retention.bytes",
         ValueType::Int(-1, LONG),
         "-1",
-        "Maximum bytes of a partition, checked when a segment is full; -1 means no limit.",
+        "Bytes of a partition, beyond which whole segments are deleted; -1 means no limit.",
+    ),
+    key(
+        RETENTION_CHECK,
+        ValueType::Int(1, LONG),
+        "300000",
+        "Milliseconds between two looks for segments that are too old or too many.",
+    ),
+    key(
+        "log.retention.ms",
+        ValueType::Int(-1, LONG),
+        "604800000",
+        "Milliseconds after the newest record of a segment at which it is deleted; -1 means never.",
+    ),
+    key(
+        "log.roll.ms",
+        ValueType::Int(1, LONG),
+        "604800000",
+        "Milliseconds between the first records of a segment and those that begin the next one.",
     ),
     key(
         "log.segment.bytes",
@@ -283,6 +301,7 @@ pub(super) const CLOCK_SKEW: &str = "sasl.oauthbearer.clock.skew.seconds";
 pub(super) const EXPECTED_AUDIENCE: &str = "sasl.oauthbearer.expected.audience";
 pub(super) const EXPECTED_ISSUER: &str = "sasl.oauthbearer.expected.issuer";
 pub(super) const PRINCIPAL_CLAIM: &str = "sasl.oauthbearer.sub.claim.name";
+pub(super) const RETENTION_CHECK: &str = "log.retention.check.interval.ms";
 pub(super) const REPLICA_LAG: &str = "replica.lag.time.max.ms";
 pub(super) const REPLICATION_FACTOR: &str = "default.replication.factor";
 pub(super) const SASL_MAX_BYTES: &str = "sasl.server.max.receive.size";
@@ -301,8 +320,7 @@ pub(super) const TELEMETRY_INTERVAL: &str = "telemetry.interval.ms";
 pub(super) const TELEMETRY_MAX_BYTES: &str = "telemetry.max.bytes";
 pub(super) const TELEMETRY_METRICS: &str = "telemetry.metrics";
 
-/// A topic's settings, in Kafka's names. Rows that say "without effect" are stored and described, but change nothing
-/// in a broker with one node that neither compacts logs nor deletes records by age.
+/// A topic's settings, in Kafka's names. Rows that say "without effect" are stored and described, but change nothing.
 pub const TOPIC_KEYS: &[Key] = &[
     key(
         "cleanup.policy",
@@ -404,13 +422,13 @@ pub const TOPIC_KEYS: &[Key] = &[
         "retention.bytes",
         ValueType::Int(-1, LONG),
         "-1",
-        "Maximum bytes of a partition, checked when a segment is full; -1 means no limit.",
+        "Bytes of a partition, beyond which whole segments are deleted; -1 means no limit.",
     ),
     key(
         "retention.ms",
         ValueType::Int(-1, LONG),
         "604800000",
-        "Stored, without effect.",
+        "Milliseconds after the newest record of a segment at which it is deleted; -1 means never.",
     ),
     key(
         "segment.bytes",
@@ -434,7 +452,7 @@ pub const TOPIC_KEYS: &[Key] = &[
         "segment.ms",
         ValueType::Int(1, LONG),
         "604800000",
-        "Stored, without effect.",
+        "Milliseconds between the first records of a segment and those that begin the next one.",
     ),
     key(
         "unclean.leader.election.enable",
@@ -467,7 +485,9 @@ pub(super) const INHERITED: &[(&str, &str)] = &[
     ("message.timestamp.type", "log.message.timestamp.type"),
     ("min.insync.replicas", "min.insync.replicas"),
     ("retention.bytes", "log.retention.bytes"),
+    ("retention.ms", "log.retention.ms"),
     ("segment.bytes", "log.segment.bytes"),
+    ("segment.ms", "log.roll.ms"),
     (
         "unclean.leader.election.enable",
         "unclean.leader.election.enable",

@@ -24,8 +24,14 @@ pub(crate) enum TimestampType {
 pub(crate) struct LogConfig {
     pub(crate) segment_bytes: u64,
     pub(crate) index_interval_bytes: u64,
+    /// How long, by the timestamps of records, a segment takes batches.
+    pub(crate) segment_ms: i64,
+    /// Does the topic have the policy "delete"?
+    pub(crate) deletes: bool,
     /// `None`: no limit.
     pub(crate) retention_bytes: Option<u64>,
+    /// `None`: no limit.
+    pub(crate) retention_ms: Option<i64>,
     pub(crate) max_message_bytes: usize,
     pub(crate) timestamp_type: TimestampType,
     pub(crate) timestamp_after_max_ms: i64,
@@ -59,6 +65,7 @@ pub(crate) struct Settings {
     pub(crate) replica_lag: Duration,
     pub(crate) fetch_max_bytes: usize,
     pub(crate) fetch_sessions: usize,
+    pub(crate) retention_check: Duration,
     pub(crate) request_max_bytes: usize,
     pub(crate) offset_metadata_max_bytes: usize,
     pub(crate) initial_rebalance_delay: Duration,
@@ -108,6 +115,7 @@ impl Settings {
             replica_lag: Duration::from_millis(number(broker_value(&values, REPLICA_LAG))),
             fetch_max_bytes: number(broker_value(&values, FETCH_MAX_BYTES)),
             fetch_sessions: number(broker_value(&values, FETCH_SESSIONS)),
+            retention_check: Duration::from_millis(number(broker_value(&values, RETENTION_CHECK))),
             request_max_bytes: number(broker_value(&values, REQUEST_MAX_BYTES)),
             offset_metadata_max_bytes: number(broker_value(&values, OFFSET_METADATA_MAX)),
             initial_rebalance_delay: Duration::from_millis(number(broker_value(
@@ -212,7 +220,10 @@ impl Settings {
         LogConfig {
             segment_bytes: number(value("segment.bytes")),
             index_interval_bytes: number(value("index.interval.bytes")),
+            segment_ms: number(value("segment.ms")),
+            deletes: value("cleanup.policy").contains("delete"),
             retention_bytes: value("retention.bytes").parse().ok(),
+            retention_ms: Some(number(value("retention.ms"))).filter(|ms| *ms >= 0),
             max_message_bytes: number(value("max.message.bytes")),
             timestamp_type: match value("message.timestamp.type") {
                 "LogAppendTime" => TimestampType::LogAppendTime,

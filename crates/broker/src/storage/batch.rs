@@ -79,6 +79,8 @@ pub(crate) struct Checked {
     pub(crate) meta: Meta,
     /// The broker's time where that is what the topic keeps, else -1.
     pub(crate) append_time: i64,
+    /// When it came, in milliseconds since 1970.
+    pub(crate) at: i64,
     bytes: Bytes,
 }
 
@@ -157,6 +159,7 @@ pub(crate) fn check(
             Ok(Checked {
                 meta,
                 append_time: -1,
+                at: now,
                 bytes: records,
             })
         }
@@ -167,6 +170,7 @@ pub(crate) fn check(
             Ok(Checked {
                 meta,
                 append_time: now,
+                at: now,
                 bytes: stamped.freeze(),
             })
         }
@@ -355,6 +359,7 @@ pub(crate) fn of_records(records: &[(Bytes, Option<Bytes>)], now: i64) -> Result
     Ok(Checked {
         meta,
         append_time: -1,
+        at: now,
         bytes,
     })
 }

@@ -10,9 +10,13 @@ use ottla_protocol::ErrorCode;
 use super::batch::{self, Checked, Meta, Rejected};
 use super::epochs::Epochs;
 use super::producers::{Producers, Sequenced, Verdict};
+use super::retention::{self, Extent};
 use super::segment::{Segment, Span, Trust};
 use crate::config::{EventSink, LogConfig};
 use crate::error::BrokerError;
+
+/// When a batch came that was copied: nobody knows.
+const NEVER: i64 = -1;
 
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -160,7 +164,7 @@ impl Log {
         let base_offset = self.next_offset;
         let meta = batch.meta.at(base_offset, epoch);
         let (head, body) = batch.placed(base_offset, epoch);
-        self.write(&meta, &head, body).map_err(|cause| {
+        self.write(&meta, batch.at, &head, body).map_err(|cause| {
             Rejected::new(
                 ErrorCode::KAFKA_STORAGE_ERROR,
                 format!("the log could not be written: {cause}"),
@@ -207,14 +211,16 @@ impl Log {
         }
     }
 
-    fn write(&mut self, meta: &Meta, head: &[u8], body: &[u8]) -> io::Result<()> {
+    fn write(&mut self, meta: &Meta, now: i64, head: &[u8], body: &[u8]) -> io::Result<()> {
         let size = self.active.size();
         let is_full = size > 0 && size + meta.size > self.config.segment_bytes;
+        let waited = self.active.waited(meta.max_timestamp, now);
+        let is_old = size > 0 && waited > self.config.segment_ms;
         let is_too_long = meta.last_offset - self.active.base_offset() > i64::from(i32::MAX);
-        if is_full || is_too_long {
+        if is_full || is_old || is_too_long {
             self.roll()?;
         }
-        self.active.append(meta, head, body)?;
+        self.active.append(meta, now, head, body)?;
         self.next_offset = meta.last_offset + 1;
         self.epochs.wrote(meta.leader_epoch, meta.base_offset);
         Ok(())
@@ -226,7 +232,7 @@ impl Log {
             if meta.base_offset < self.next_offset {
                 return Err(io::Error::other("a copied batch begins inside the log"));
             }
-            self.write(meta, &bytes, &[])?;
+            self.write(meta, NEVER, &bytes, &[])?;
             if let Some(sequenced) = meta.sequenced {
                 self.producers.appended(sequenced, meta.base_offset, -1);
             }
@@ -306,24 +312,48 @@ impl Log {
         let full = std::mem::replace(&mut self.active, next);
         full.seal()?;
         self.sealed.push(full);
-        self.cut_back()
+        Ok(())
     }
 
-    /// Deletes the oldest segments while what is left is still as large as the topic wants to keep.
-    fn cut_back(&mut self) -> io::Result<()> {
-        let Some(kept) = self.config.retention_bytes else {
-            return Ok(());
-        };
-        let mut size: u64 = self.sealed.iter().map(Segment::size).sum();
-        let mut expired = 0;
-        for segment in &self.sealed {
-            size -= segment.size();
-            if size < kept {
-                break;
-            }
-            expired += 1;
+    /// Deletes the segments that are too old or too many, of those that clients have seen. Says whether there were any.
+    pub(crate) fn retain(&mut self, high_watermark: i64, now: i64) -> io::Result<bool> {
+        let count = retention::expired(&self.config, &self.extents(), high_watermark, now);
+        self.delete_first(count)
+    }
+
+    /// Deletes the segments that are too many.
+    pub(crate) fn cut_back(&mut self, high_watermark: i64) -> io::Result<bool> {
+        if self.config.retention_bytes.is_none() {
+            return Ok(false);
         }
-        self.sealed.drain(..expired).try_for_each(Segment::delete)
+        let count = retention::oversized(&self.config, &self.extents(), high_watermark);
+        self.delete_first(count)
+    }
+
+    fn delete_first(&mut self, count: usize) -> io::Result<bool> {
+        if count > self.sealed.len() {
+            self.roll()?;
+        }
+        let gone = count.min(self.sealed.len());
+        self.sealed.drain(..gone).try_for_each(Segment::delete)?;
+        Ok(gone > 0)
+    }
+
+    fn extents(&self) -> Vec<Extent> {
+        let segments = self.sealed.iter().chain([&self.active]);
+        let next_bases = segments.clone().skip(1).map(Segment::base_offset);
+        let ends = next_bases.chain([self.next_offset]);
+        let extents = segments.zip(ends).map(|(segment, end)| Extent {
+            end,
+            bytes: segment.size(),
+            newest: segment.newest_time(),
+        });
+        extents.collect()
+    }
+
+    /// How many segments there are.
+    pub(crate) fn segments(&self) -> usize {
+        self.sealed.len() + 1
     }
 
     /// Reads whole batches from the one that holds `offset` on, as [`Segment::read`] does; `None` where `offset` is

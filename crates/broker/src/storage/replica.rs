@@ -233,12 +233,16 @@ impl Replica {
                 format!("{in_sync} replicas are in sync, min.insync.replicas says more"),
             ));
         }
-        let before = self.log.bounds().end;
+        let (before, segments) = (self.log.bounds().end, self.log.segments());
         let appended = self.log.append(batch, self.standing.epoch)?;
         let end = self.log.bounds().end;
         if end > before {
             self.uncommitted.push_back((end, batch.meta.size));
             self.advance();
+            if self.log.segments() > segments {
+                // What cannot be deleted now is deleted when all logs are looked at.
+                let _ = self.log.cut_back(self.high_watermark);
+            }
             if !self.is_alone() {
                 self.tell_growth();
             }
@@ -319,6 +323,17 @@ impl Replica {
             .map_err(|_| ErrorCode::KAFKA_STORAGE_ERROR)?;
         self.tell_growth();
         Ok(self.visible().start)
+    }
+
+    /// Deletes the segments that are too old or too many; of followers, those that their leader has deleted.
+    pub(crate) fn retain(&mut self, now: i64) -> io::Result<()> {
+        if self.deleted || !self.leads() {
+            return Ok(());
+        }
+        if self.log.retain(self.high_watermark, now)? {
+            self.tell_growth();
+        }
+        Ok(())
     }
 
     // Replication.

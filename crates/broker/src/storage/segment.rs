@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 
@@ -17,6 +18,24 @@ pub(crate) struct Segment {
     base_offset: i64,
     store: Store,
     index: Index,
+    age: Age,
+}
+
+/// When the batches of a segment are from, in milliseconds since 1970; -1 where nobody knows.
+#[derive(Debug, Clone, Copy)]
+struct Age {
+    /// The newest timestamp of its first batch, and when that was written.
+    first_timestamp: i64,
+    first_written: i64,
+    last_written: i64,
+}
+
+impl Age {
+    const UNKNOWN: Self = Self {
+        first_timestamp: -1,
+        first_written: -1,
+        last_written: -1,
+    };
 }
 
 #[derive(Debug)]
@@ -64,6 +83,7 @@ impl Segment {
             base_offset,
             store,
             index: Index::new(base_offset, index_interval),
+            age: Age::UNKNOWN,
         }
     }
 
@@ -77,6 +97,7 @@ impl Segment {
             base_offset,
             store,
             index: Index::new(base_offset, index_interval),
+            age: Age::UNKNOWN,
         })
     }
 
@@ -90,12 +111,21 @@ impl Segment {
     ) -> Result<(Self, u64), BrokerError> {
         let file = LogFile::open(&path).map_err(BrokerError::io(&path))?;
         let mut index = Index::new(base_offset, index_interval);
+        let written = written(&path);
+        let mut age = Age {
+            first_written: written,
+            last_written: written,
+            ..Age::UNKNOWN
+        };
         let mut position = 0;
         let mut next_offset = base_offset;
         while position < file.size() {
             match next_batch(&file, position, next_offset, trust) {
                 Ok(meta) => {
                     visit(&meta);
+                    if position == 0 {
+                        age.first_timestamp = meta.max_timestamp;
+                    }
                     index.appended(&meta, position);
                     position += meta.size;
                     next_offset = meta.last_offset + 1;
@@ -119,6 +149,7 @@ impl Segment {
                 path: path.clone(),
             },
             index,
+            age,
         };
         if let (Store::File { file, .. }, true) = (&mut segment.store, cut > 0) {
             file.truncate(position).map_err(BrokerError::io(&path))?;
@@ -141,13 +172,46 @@ impl Segment {
         self.index.newest()
     }
 
-    /// Appends the batch whose bytes are `head` and then `body`.
-    pub(crate) fn append(&mut self, meta: &Meta, head: &[u8], body: &[u8]) -> io::Result<()> {
+    /// The time of its newest record: its timestamp, or where records have none, when the last of them was written.
+    pub(crate) fn newest_time(&self) -> Option<i64> {
+        let timestamp = self.newest().map_or(-1, |newest| newest.timestamp);
+        let time = if timestamp >= 0 {
+            timestamp
+        } else {
+            self.age.last_written
+        };
+        (time >= 0).then_some(time)
+    }
+
+    /// The milliseconds from its first batch to one with this timestamp that is written `now`.
+    pub(crate) fn waited(&self, timestamp: i64, now: i64) -> i64 {
+        if self.age.first_timestamp >= 0 {
+            timestamp.saturating_sub(self.age.first_timestamp)
+        } else if self.age.first_written >= 0 {
+            now.saturating_sub(self.age.first_written)
+        } else {
+            0
+        }
+    }
+
+    /// Appends the batch whose bytes are `head` and then `body`, which came at `now`.
+    pub(crate) fn append(
+        &mut self,
+        meta: &Meta,
+        now: i64,
+        head: &[u8],
+        body: &[u8],
+    ) -> io::Result<()> {
         let position = self.size();
         match &mut self.store {
             Store::Memory(memory) => memory.append(head, body),
             Store::File { file, .. } => file.append(head, body)?,
         }
+        if position == 0 {
+            self.age.first_timestamp = meta.max_timestamp;
+            self.age.first_written = now;
+        }
+        self.age.last_written = now;
         self.index.appended(meta, position);
         Ok(())
     }
@@ -278,6 +342,15 @@ impl Segment {
             Store::File { file, .. } => Span::File(file.range(start, length)),
         }
     }
+}
+
+/// When a file was written to the last time, in milliseconds since 1970, or -1.
+fn written(path: &Path) -> i64 {
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+    let since = modified
+        .ok()
+        .and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+    since.map_or(-1, |since| i64::try_from(since.as_millis()).unwrap_or(-1))
 }
 
 enum Damage {

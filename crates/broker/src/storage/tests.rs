@@ -38,7 +38,10 @@ fn config(segment_bytes: u64) -> LogConfig {
     LogConfig {
         segment_bytes,
         index_interval_bytes: 200,
+        segment_ms: i64::MAX,
+        deletes: true,
         retention_bytes: None,
+        retention_ms: None,
         max_message_bytes: 1 << 20,
         timestamp_type: TimestampType::CreateTime,
         timestamp_after_max_ms: i64::MAX,
@@ -285,8 +288,10 @@ fn old_segments_go_when_the_log_is_large_enough_without_them() {
     let mut on_disk = open(&dir.0, limited);
     let mut in_memory = Log::in_memory(limited);
     for _ in 0..100 {
-        on_disk.append(&plain(3), 0).unwrap();
-        in_memory.append(&plain(3), 0).unwrap();
+        for log in [&mut on_disk, &mut in_memory] {
+            let end = log.append(&plain(3), 0).unwrap().next_offset;
+            log.retain(end, 0).unwrap();
+        }
     }
     assert_eq!(on_disk.bounds(), in_memory.bounds());
     let start = on_disk.bounds().start;
@@ -296,6 +301,65 @@ fn old_segments_go_when_the_log_is_large_enough_without_them() {
     assert_eq!(offsets(&mut on_disk, 100), offsets(&mut in_memory, 100));
     let reopened = open(&dir.0, limited);
     assert_eq!(reopened.bounds(), on_disk.bounds());
+}
+
+/// A batch of one record with this timestamp, which comes at `now`.
+fn timed(timestamp: i64, now: i64) -> Checked {
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    builder
+        .append(timestamp, Some(b"key"), None, std::iter::empty())
+        .unwrap();
+    let bytes = builder.finish(ProducerState::NONE).unwrap();
+    batch::check(bytes, &config(0), true, now).unwrap()
+}
+
+#[test]
+fn a_segment_takes_batches_for_so_long_by_their_time_or_the_brokers() {
+    let config = LogConfig {
+        segment_ms: 100,
+        ..config(1 << 20)
+    };
+    for (times, segments) in [
+        ([(1000, 0), (1100, 9999), (900, 0), (1000, 0)], 1),
+        ([(1000, 0), (1101, 0), (1100, 0), (1202, 0)], 3),
+        ([(-1, 500), (-1, 600), (-1, 601), (9000, 650)], 2),
+    ] {
+        let mut log = Log::in_memory(config);
+        for (timestamp, now) in times {
+            log.append(&timed(timestamp, now), 0).unwrap();
+        }
+        assert_eq!(log.segments(), segments, "{times:?}");
+    }
+}
+
+#[test]
+fn old_segments_go_by_their_time_also_after_a_restart() {
+    let dir = TempDir::new("retention-time");
+    let config = LogConfig {
+        segment_ms: 10,
+        retention_ms: Some(1000),
+        ..config(1 << 20)
+    };
+    let mut logs = [Log::in_memory(config), open(&dir.0, config)];
+    for log in &mut logs {
+        for timestamp in [100, 200, 300] {
+            log.append(&timed(timestamp, 0), 0).unwrap();
+        }
+        assert!(!log.retain(3, 1100).unwrap());
+        assert!(log.retain(3, 1101).unwrap());
+        assert_eq!(log.bounds().start, 1);
+    }
+    drop(logs);
+    let mut log = open(&dir.0, config);
+    assert_eq!((log.bounds().start, log.bounds().end), (1, 3));
+    assert!(
+        log.retain(3, 1301).unwrap(),
+        "the one that is written to goes as well"
+    );
+    drop(log);
+    let mut log = open(&dir.0, config);
+    assert_eq!((log.bounds().start, log.bounds().end), (3, 3));
+    assert_eq!(log.append(&timed(2000, 0), 0).unwrap().base_offset, 3);
 }
 
 #[test]

@@ -1,0 +1,194 @@
+"""Fetch sessions (KIP-227): the embedded broker answers as real Kafka does, and the clients that use them lose nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ottla
+from ottla import protocol
+from ottla.testing import Broker
+from tests.integration.conftest import REAL, wait_until
+from tests.integration.messages import Message
+from tests.wire import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.integration.peers.base import Peer
+
+pytestmark = pytest.mark.timeout(120)
+FIRST_BY_ID = 13
+ZERO = "AAAAAAAAAAAAAAAAAAAAAA"
+# A row of an answer: partition, code, high watermark, log start, records.
+Row = tuple[int, int, int, int, bytes]
+
+
+class Reader:
+    """A client that is told what to send. It keeps the answers without what differs from broker to broker: ids and names."""
+
+    def __init__(self, bootstrap: str, topic: str, version: int) -> None:
+        self.bootstrap, self.topic, self.version = bootstrap, topic, version
+        self.connection = Connection(bootstrap)
+        self.session, self.said = 0, list[Any]()
+        self.topic_id = self.find_id()
+
+    def find_id(self) -> Any:
+        answer = self.connection.ask("Metadata", 12, {"topics": [{"topic_id": ZERO, "name": self.topic}]})
+        return answer["topics"][0]["topic_id"]
+
+    def reconnect(self) -> None:
+        self.connection.socket.close()
+        self.connection = Connection(self.bootstrap)
+
+    def named(self, **fields: Any) -> dict[str, Any]:
+        key = {"topic_id": self.topic_id} if self.version >= FIRST_BY_ID else {"topic": self.topic}
+        return key | fields
+
+    def fetch(
+        self,
+        epoch: int,
+        offsets: dict[int, int] | None = None,
+        forget: list[int] | None = None,
+        session: int | None = None,
+        max_bytes: int = 1 << 20,
+    ) -> None:
+        partitions = [
+            {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+            for partition, offset in (offsets or {}).items()
+        ]
+        request = {
+            "replica_id": -1,
+            "max_wait_ms": 0,
+            "min_bytes": 0,
+            "max_bytes": max_bytes,
+            "session_id": self.session if session is None else session,
+            "session_epoch": epoch,
+            "topics": [self.named(partitions=partitions)] if partitions else [],
+            "forgotten_topics_data": [self.named(partitions=forget)] if forget else [],
+        }
+        if self.version >= 15:
+            del request["replica_id"]
+        answer = self.connection.ask("Fetch", self.version, request)
+        rows = [row(partition) for topic in answer["responses"] for partition in topic["partitions"]]
+        old, new = self.session, answer["session_id"]
+        kept = "none" if new == 0 else "same" if new == old else "new"
+        self.said.append((answer["error_code"], kept, rows))
+        if session is None and not answer["error_code"]:
+            self.session = new
+
+    def produce(self, partition: int) -> None:
+        records = protocol.encode_records([protocol.Record(b"v" * 100, timestamp=1_700_000_000_000)])
+        data = [{"name": self.topic, "partition_data": [{"index": partition, "records": records}]}]
+        answer = self.connection.ask("Produce", 9, {"acks": -1, "timeout_ms": 10_000, "topic_data": data})
+        assert answer["responses"][0]["partition_responses"][0]["error_code"] == 0
+
+
+def row(partition: dict[str, Any]) -> Row:
+    names = ("partition_index", "error_code", "high_watermark", "log_start_offset")
+    number, code, high, start = (partition[name] for name in names)
+    return number, code, high, start, bytes(partition["records"] or b"")
+
+
+def script(bootstrap: str, topic: str, version: int) -> list[Any]:
+    """What a broker says to requests that are right and wrong."""
+    reader = Reader(bootstrap, topic, version)
+    reader.produce(0)
+    reader.fetch(0, {0: 0, 1: 0, 2: 0})  # it begins
+    reader.fetch(1)  # partition 0 again, which did not move on
+    reader.fetch(2, {0: 1})  # nothing is new
+    reader.produce(1)
+    reader.produce(2)
+    reader.fetch(3)  # two
+    reader.fetch(4, max_bytes=1)  # one of them, and the other the next time
+    reader.fetch(5, max_bytes=1)
+    reader.fetch(6, {1: 1, 2: 1})
+    reader.reconnect()
+    reader.fetch(7)  # a session belongs to no connection
+    reader.fetch(8, {0: 9})  # out of range, each time
+    reader.fetch(9)
+    reader.fetch(10, {0: 1})  # the error has gone
+    reader.fetch(11, forget=[2])
+    reader.produce(2)
+    reader.fetch(12)  # it was forgotten
+    reader.fetch(13, {2: 1})  # and is asked for again
+    reader.fetch(13)  # the epoch before
+    reader.fetch(20)  # one that is far ahead
+    reader.fetch(14, session=reader.session ^ 1)  # an unknown session
+    reader.fetch(14, {7: 0})  # a partition that there is not
+    reader.fetch(15, forget=[7])
+    reader.fetch(16)
+    reader.fetch(0, {0: 0, 1: 0})  # anew: the old one ends
+    reader.fetch(1, forget=[0, 1])  # nothing is left
+    reader.fetch(2, session=reader.session)
+    reader.session = 0
+    reader.fetch(0, {0: 0})
+    reader.version, before = (12 if version >= FIRST_BY_ID else 13), version
+    reader.fetch(1)  # ids and names do not mix
+    reader.version = before
+    reader.fetch(1)
+    reader.fetch(-1, {0: 0})  # the last
+    reader.fetch(1)
+    reader.session = 0
+    reader.fetch(-1, {0: 0, 1: 1})  # without any
+    reader.connection.socket.close()
+    return reader.said
+
+
+@REAL
+@pytest.mark.parametrize("version", [7, 12, 13, 18])
+def test_each_request_is_answered_as_by_kafka(version: int, kafka: str, new_topic: Callable[..., str]) -> None:
+    with Broker() as broker:
+        ours = script(broker.bootstrap_servers, new_topic(broker.bootstrap_servers, 3), version)
+    theirs = script(kafka, new_topic(kafka, 3), version)
+    assert ours == theirs
+    codes = {code for code, _, _ in theirs}
+    assert codes == {0, 70, 71, 106}
+    assert len(theirs) == 27
+
+
+@REAL
+def test_a_topic_that_is_gone_is_told_as_by_kafka(kafka: str, new_topic: Callable[..., str]) -> None:
+    def told(bootstrap: str) -> list[Any]:
+        topic = new_topic(bootstrap, 1)
+        reader = Reader(bootstrap, topic, 17)
+        reader.fetch(0, {0: 0})
+        with ottla.Admin(bootstrap) as admin:
+            admin.delete_topics([topic])
+            wait_until(lambda: topic not in admin.list_topics(), "the topic is gone")
+            reader.fetch(1)
+            admin.create_topics([ottla.NewTopic(topic, 1, 1)])
+            wait_until(lambda: topic in admin.list_topics(), "the topic is there again")
+        reader.topic_id, old = reader.find_id(), reader.topic_id
+        reader.produce(0)
+        reader.fetch(2)  # by the old id
+        reader.topic_id = old
+        reader.fetch(-1, {0: 0}, session=0)
+        reader.connection.socket.close()
+        return reader.said
+
+    with Broker() as broker:
+        assert told(broker.bootstrap_servers) == told(kafka)
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [pytest.param("java-console", marks=REAL), pytest.param("franz-go", marks=pytest.mark.needs("go"))],
+    indirect=True,
+)
+def test_clients_with_sessions_read_all_whatever_happens_to_answers(peer: Peer) -> None:
+    """Partitions get records one after the other, so that most answers leave most of them out."""
+    partitions, count = 6, 600
+    with Broker(topics={"t": partitions}, nodes=1) as broker:
+        sent = [Message(b"%d" % i, b"v" * 200, partition=i % partitions) for i in range(count)]
+        written = [m for message in sent if (m := peer.as_written(message))]
+        peer.produce(broker.bootstrap_servers, "t", "none", written)
+        broker.disconnect("Fetch", applied=True)
+        broker.fail("Fetch", "INVALID_FETCH_SESSION_EPOCH")
+        broker.throttle("Fetch", 0.1)
+        broker.cut("Fetch", 30)
+        broker.fail("Fetch", "FETCH_SESSION_ID_NOT_FOUND")
+        broker.delay("Fetch", 0.1)
+        got = peer.consume(broker.bootstrap_servers, "t", partitions, count)
+    assert sorted(m.key or b"" for m in got) == sorted(m.key or b"" for m in sent)
