@@ -45,9 +45,9 @@ use crate::topics::{OFFSETS_TOPIC, Topic, Topics, check_name};
 /// More partitions than this would be a mistake, and a costly one.
 pub(crate) const MOST_PARTITIONS: i32 = 10_000;
 const PRODUCER_ID_BLOCK: i64 = 1000;
-/// In memory the offsets topic is only there to be read; this much of it is kept.
-const OFFSETS_IN_MEMORY: [(&str, &str); 2] =
-    [("segment.bytes", "1048576"), ("retention.bytes", "8388608")];
+/// Bytes of a segment of the offsets topic, of which only full ones are compacted: on disk as Kafka's, and in memory, which is
+/// less patient.
+const OFFSETS_SEGMENT: [&str; 2] = ["104857600", "1048576"];
 
 /// The number of a broker that is the only one of its cluster.
 pub(crate) const ONLY_NODE: i32 = 1;
@@ -232,7 +232,11 @@ impl Core {
         };
         let mut next_producer_id = folder.producer_ids()?;
         let topics = self.topics.get_mut();
-        for (name, found) in folder.topics()? {
+        for (name, mut found) in folder.topics()? {
+            if name == OFFSETS_TOPIC {
+                // A folder of earlier versions does not say so.
+                found.values = offsets_settings(true).map_err(BrokerError::Config)?;
+            }
             let config = self.settings.log_config(&found.values);
             let mut partitions = Vec::new();
             for index in 0..found.partitions {
@@ -557,14 +561,8 @@ impl Core {
         if let Ok(topic) = self.topic(OFFSETS_TOPIC) {
             return Ok(topic);
         }
-        let mut values = Values::default();
-        if self.folder.is_none() {
-            for (name, value) in OFFSETS_IN_MEMORY {
-                values
-                    .set(TOPIC_KEYS, name, value)
-                    .map_err(|what| TopicError::new(ErrorCode::INVALID_CONFIG, what))?;
-            }
-        }
+        let values = offsets_settings(self.folder.is_some())
+            .map_err(|what| TopicError::new(ErrorCode::INVALID_CONFIG, what))?;
         let layout = Layout::of(self.offsets_partitions());
         match self.create_topic(OFFSETS_TOPIC, &layout, values, false) {
             Err(error) if error.code == ErrorCode::TOPIC_ALREADY_EXISTS => self
@@ -573,6 +571,16 @@ impl Core {
             made => made,
         }
     }
+}
+
+/// The settings of the offsets topic, as Kafka's.
+fn offsets_settings(on_disk: bool) -> Result<Values, String> {
+    let [disk, memory] = OFFSETS_SEGMENT;
+    let mut values = Values::default();
+    values.set(TOPIC_KEYS, "cleanup.policy", "compact")?;
+    let bytes = if on_disk { disk } else { memory };
+    values.set(TOPIC_KEYS, "segment.bytes", bytes)?;
+    Ok(values)
 }
 
 /// The partition of the offsets topic that keeps a group's offsets, and whose leader coordinates it. As in Kafka: by the

@@ -10,7 +10,7 @@
 //! * [`fetch_session`] is what consumers need not say again.
 //! * [`release`] is which release of Kafka it speaks as. [`fault`] injects faults for tests; [`telemetry`] keeps the metrics that clients push.
 //!
-//! It has no transactions or compaction, and ApiVersions does not advertise them.
+//! It has no transactions, and ApiVersions does not advertise them.
 
 mod api;
 mod bell;

@@ -120,6 +120,42 @@ pub const BROKER_KEYS: &[Key] = &[
         "Minimum session timeout of a group member, in ms.",
     ),
     key(
+        CLEANER_BACKOFF,
+        ValueType::Int(1, LONG),
+        "15000",
+        "Milliseconds between two looks for logs that are worth being compacted.",
+    ),
+    key(
+        "log.cleaner.delete.retention.ms",
+        ValueType::Int(0, LONG),
+        "86400000",
+        "Milliseconds that a tombstone stays in a compacted log.",
+    ),
+    key(
+        "log.cleaner.max.compaction.lag.ms",
+        ValueType::Int(1, LONG),
+        "9223372036854775807",
+        "Milliseconds after which a record of a compacted topic is compacted, however little is worth it.",
+    ),
+    key(
+        "log.cleaner.min.cleanable.ratio",
+        ValueType::Ratio,
+        "0.5",
+        "The part of a log's bytes that must be new for it to be compacted.",
+    ),
+    key(
+        "log.cleaner.min.compaction.lag.ms",
+        ValueType::Int(0, LONG),
+        "0",
+        "Milliseconds that a record stays in a compacted log at least.",
+    ),
+    key(
+        "log.cleanup.policy",
+        ValueType::ListOf(&["compact", "delete"]),
+        "delete",
+        "What becomes of old records: delete by time and size, compact to the last of each key, or both.",
+    ),
+    key(
         "log.index.interval.bytes",
         ValueType::Int(0, INT),
         "4096",
@@ -301,6 +337,7 @@ pub(super) const CLOCK_SKEW: &str = "sasl.oauthbearer.clock.skew.seconds";
 pub(super) const EXPECTED_AUDIENCE: &str = "sasl.oauthbearer.expected.audience";
 pub(super) const EXPECTED_ISSUER: &str = "sasl.oauthbearer.expected.issuer";
 pub(super) const PRINCIPAL_CLAIM: &str = "sasl.oauthbearer.sub.claim.name";
+pub(super) const CLEANER_BACKOFF: &str = "log.cleaner.backoff.ms";
 pub(super) const RETENTION_CHECK: &str = "log.retention.check.interval.ms";
 pub(super) const REPLICA_LAG: &str = "replica.lag.time.max.ms";
 pub(super) const REPLICATION_FACTOR: &str = "default.replication.factor";
@@ -326,7 +363,7 @@ pub const TOPIC_KEYS: &[Key] = &[
         "cleanup.policy",
         ValueType::ListOf(&["compact", "delete"]),
         "delete",
-        "With compact, records must have a key; the broker does not compact logs yet.",
+        "What becomes of old records: delete by time and size, compact to the last of each key, or both.",
     ),
     key(
         "compression.type",
@@ -338,7 +375,7 @@ pub const TOPIC_KEYS: &[Key] = &[
         "delete.retention.ms",
         ValueType::Int(0, LONG),
         "86400000",
-        "Stored, without effect.",
+        "Milliseconds that a tombstone stays in a compacted log.",
     ),
     key(
         "file.delete.delay.ms",
@@ -368,7 +405,7 @@ pub const TOPIC_KEYS: &[Key] = &[
         "max.compaction.lag.ms",
         ValueType::Int(1, LONG),
         "9223372036854775807",
-        "Stored, without effect.",
+        "Milliseconds after which a record of a compacted topic is compacted, however little is worth it.",
     ),
     key(
         "max.message.bytes",
@@ -398,13 +435,13 @@ pub const TOPIC_KEYS: &[Key] = &[
         "min.cleanable.dirty.ratio",
         ValueType::Ratio,
         "0.5",
-        "Stored, without effect.",
+        "The part of a log's bytes that must be new for it to be compacted.",
     ),
     key(
         "min.compaction.lag.ms",
         ValueType::Int(0, LONG),
         "0",
-        "Stored, without effect.",
+        "Milliseconds that a record stays in a compacted log at least.",
     ),
     key(
         "min.insync.replicas",
@@ -476,13 +513,21 @@ pub const TOPIC_KEYS: &[Key] = &[
 
 /// Topic settings that fall back to a broker setting of another name.
 pub(super) const INHERITED: &[(&str, &str)] = &[
+    ("cleanup.policy", "log.cleanup.policy"),
+    ("delete.retention.ms", "log.cleaner.delete.retention.ms"),
     ("index.interval.bytes", "log.index.interval.bytes"),
+    ("max.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
     ("max.message.bytes", "message.max.bytes"),
     (
         "message.timestamp.after.max.ms",
         "log.message.timestamp.after.max.ms",
     ),
     ("message.timestamp.type", "log.message.timestamp.type"),
+    (
+        "min.cleanable.dirty.ratio",
+        "log.cleaner.min.cleanable.ratio",
+    ),
+    ("min.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms"),
     ("min.insync.replicas", "min.insync.replicas"),
     ("retention.bytes", "log.retention.bytes"),
     ("retention.ms", "log.retention.ms"),

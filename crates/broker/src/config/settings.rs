@@ -10,6 +10,7 @@ use crate::security::quota::Windows;
 use crate::security::sasl::oauth::Rules;
 use crate::security::settings::AclSettings;
 use crate::security::tokens::Lifetimes;
+use crate::storage::compaction::Compaction;
 use crate::telemetry::Wanted;
 
 /// Who sets the timestamps of records.
@@ -20,7 +21,7 @@ pub(crate) enum TimestampType {
 }
 
 /// The settings of a topic that its partitions' logs use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LogConfig {
     pub(crate) segment_bytes: u64,
     pub(crate) index_interval_bytes: u64,
@@ -35,8 +36,8 @@ pub(crate) struct LogConfig {
     pub(crate) max_message_bytes: usize,
     pub(crate) timestamp_type: TimestampType,
     pub(crate) timestamp_after_max_ms: i64,
-    /// Does the topic have the policy "compact"?
-    pub(crate) needs_keys: bool,
+    /// `None`: the topic does not have the policy "compact".
+    pub(crate) compaction: Option<Compaction>,
     /// `flush.messages`: records after which what a node has survives a loss of power.
     pub(crate) flush_messages: i64,
     /// `min.insync.replicas`.
@@ -66,6 +67,7 @@ pub(crate) struct Settings {
     pub(crate) fetch_max_bytes: usize,
     pub(crate) fetch_sessions: usize,
     pub(crate) retention_check: Duration,
+    pub(crate) cleaner_backoff: Duration,
     pub(crate) request_max_bytes: usize,
     pub(crate) offset_metadata_max_bytes: usize,
     pub(crate) initial_rebalance_delay: Duration,
@@ -115,6 +117,7 @@ impl Settings {
             replica_lag: Duration::from_millis(number(broker_value(&values, REPLICA_LAG))),
             fetch_max_bytes: number(broker_value(&values, FETCH_MAX_BYTES)),
             fetch_sessions: number(broker_value(&values, FETCH_SESSIONS)),
+            cleaner_backoff: Duration::from_millis(number(broker_value(&values, CLEANER_BACKOFF))),
             retention_check: Duration::from_millis(number(broker_value(&values, RETENTION_CHECK))),
             request_max_bytes: number(broker_value(&values, REQUEST_MAX_BYTES)),
             offset_metadata_max_bytes: number(broker_value(&values, OFFSET_METADATA_MAX)),
@@ -217,10 +220,21 @@ impl Settings {
     /// The settings of a topic's logs.
     pub(crate) fn log_config(&self, topic: &Values) -> LogConfig {
         let value = |name| self.topic_value(topic, name).0;
+        let compacts = value("cleanup.policy").contains("compact");
+        let compaction = compacts.then(|| Compaction {
+            delete_retention_ms: number(value("delete.retention.ms")),
+            min_lag_ms: number(value("min.compaction.lag.ms")),
+            max_lag_ms: number(value("max.compaction.lag.ms")),
+            dirty_ratio: number(value("min.cleanable.dirty.ratio")),
+        });
+        // Only a full segment is compacted: it must be full in time.
+        let segment_ms: i64 = number(value("segment.ms"));
         LogConfig {
             segment_bytes: number(value("segment.bytes")),
             index_interval_bytes: number(value("index.interval.bytes")),
-            segment_ms: number(value("segment.ms")),
+            segment_ms: compaction
+                .map_or(i64::MAX, |it| it.max_lag_ms)
+                .min(segment_ms),
             deletes: value("cleanup.policy").contains("delete"),
             retention_bytes: value("retention.bytes").parse().ok(),
             retention_ms: Some(number(value("retention.ms"))).filter(|ms| *ms >= 0),
@@ -230,7 +244,7 @@ impl Settings {
                 _ => TimestampType::CreateTime,
             },
             timestamp_after_max_ms: number(value("message.timestamp.after.max.ms")),
-            needs_keys: value("cleanup.policy").contains("compact"),
+            compaction,
             flush_messages: number(value("flush.messages")),
             least_in_sync: number(value("min.insync.replicas")),
             unclean_elections: value("unclean.leader.election.enable") == "true",

@@ -1,7 +1,7 @@
-//! What is done to logs from time to time: segments that are too old or too many are deleted.
+//! What is done to logs from time to time: segments that are too old or too many are deleted, others compacted.
 
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -9,43 +9,60 @@ use super::Core;
 use crate::now::Now;
 use crate::storage::replica::Replica;
 
-/// When the next look at all logs is due.
+/// When the next looks at all logs are due.
 #[derive(Debug, Default)]
 pub(super) struct Upkeep {
     retention: Option<Instant>,
+    compaction: Option<Instant>,
+}
+
+/// Whether something is due; if so, it is due again after `pause`.
+fn take(due: &mut Option<Instant>, pause: Duration, now: Instant) -> bool {
+    let is_due = due.is_some_and(|due| due <= now);
+    if is_due {
+        *due = now.checked_add(pause);
+    }
+    is_due
 }
 
 impl Core {
-    /// Begins to count the time to the first look, unless that was begun.
+    /// Begins to count the time to the first looks, unless that was begun.
     pub(crate) fn begin_upkeep(&self, now: Now) {
         let mut upkeep = self.upkeep.lock();
         if upkeep.retention.is_none() {
             upkeep.retention = now.instant.checked_add(self.settings.retention_check);
+            upkeep.compaction = now.instant.checked_add(self.settings.cleaner_backoff);
         }
     }
 
     /// When [`Core::upkeep`] has something to do. Nobody is woken when that changes, and only [`Core::upkeep`] changes it.
     pub(crate) fn next_upkeep(&self) -> Option<Instant> {
-        self.upkeep.lock().retention
+        let upkeep = self.upkeep.lock();
+        upkeep.retention.into_iter().chain(upkeep.compaction).min()
     }
 
     /// Looks at all logs, if that is due. It reads and writes files.
     pub(crate) fn upkeep(&self, now: Now) {
-        let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now.instant);
-        let retains = {
-            let mut upkeep = self.upkeep.lock();
-            let retains = is_due(upkeep.retention);
-            if retains {
-                upkeep.retention = now.instant.checked_add(self.settings.retention_check);
-            }
-            retains
+        let (retains, compacts) = {
+            let (settings, mut upkeep) = (&self.settings, self.upkeep.lock());
+            (
+                take(&mut upkeep.retention, settings.retention_check, now.instant),
+                take(
+                    &mut upkeep.compaction,
+                    settings.cleaner_backoff,
+                    now.instant,
+                ),
+            )
         };
         if retains {
             self.each_log(|replica| replica.lock().retain(now.unix_ms));
         }
+        if compacts {
+            self.each_log(|replica| compact(replica, now.unix_ms));
+        }
     }
 
-    fn each_log(&self, mut act: impl FnMut(&Mutex<Replica>) -> io::Result<()>) {
+    fn each_log(&self, act: impl Fn(&Mutex<Replica>) -> io::Result<()>) {
         for topic in self.topics() {
             for (index, replica) in topic.partitions.iter().enumerate() {
                 if let Err(cause) = act(replica) {
@@ -56,5 +73,17 @@ impl Core {
                 }
             }
         }
+    }
+}
+
+/// Compacts a log where that is worth it. Others can use it while that is done.
+fn compact(replica: &Mutex<Replica>, now: i64) -> io::Result<()> {
+    let work = replica.lock().compaction(now);
+    match work {
+        Some(work) => {
+            let cleaned = work.clean()?;
+            replica.lock().install(cleaned)
+        }
+        None => Ok(()),
     }
 }

@@ -15,7 +15,7 @@ use super::producers::Sequenced;
 use crate::config::{LogConfig, TimestampType};
 
 /// Most bytes a batch may decompress to, as the broker looks inside.
-const DECOMPRESS_LIMIT: usize = 256 << 20;
+pub(super) const DECOMPRESS_LIMIT: usize = 256 << 20;
 
 /// The bytes of a batch header.
 pub(crate) type RawHeader = [u8; BatchHeader::SIZE];
@@ -54,7 +54,12 @@ impl Meta {
             last_offset: header.last_offset(),
             leader_epoch: header.partition_leader_epoch,
             size: header.size() as u64,
-            max_timestamp: header.max_timestamp,
+            // One that compaction left empty has no record of that time.
+            max_timestamp: if header.count == 0 {
+                -1
+            } else {
+                header.max_timestamp
+            },
             sequenced,
         }
     }
@@ -144,7 +149,7 @@ pub(crate) fn check(
             message,
         ));
     }
-    check_records(&batch, config.needs_keys)?;
+    check_records(&batch, config.compaction.is_some())?;
     let mut meta = Meta::of(header);
     match config.timestamp_type {
         TimestampType::CreateTime => {
@@ -231,6 +236,9 @@ pub(crate) fn to_message_sets(stored: Bytes, magic: OldMagic, from: i64) -> Resu
 
 fn message_set(batch: &Batch, magic: OldMagic, from: i64) -> Result<Bytes, RecordsError> {
     let header = &batch.header;
+    if header.count == 0 {
+        return Ok(Bytes::new());
+    }
     let codec = match header.compression()? {
         Compression::Zstd => Compression::None,
         codec => codec,
@@ -335,6 +343,28 @@ pub(crate) fn each_batch(
         visit(&meta, rest.split_to(size))?;
     }
     Ok(())
+}
+
+/// The whole batches that stored bytes begin with; none if already the first is cut short.
+pub(crate) fn whole(stored: &Bytes) -> io::Result<Bytes> {
+    let mut end = 0;
+    while let Some(rest) = stored
+        .get(end..)
+        .filter(|rest| rest.len() >= BatchHeader::SIZE)
+    {
+        let size = first_size(rest)?;
+        if size > rest.len() {
+            break;
+        }
+        end += size;
+    }
+    Ok(stored.slice(..end))
+}
+
+/// Bytes of the batch whose header stored bytes begin with.
+pub(crate) fn first_size(stored: &[u8]) -> io::Result<usize> {
+    let meta = Meta::parse(stored).map_err(io::Error::other)?;
+    Ok(usize::try_from(meta.size).unwrap_or(usize::MAX))
 }
 
 /// Checks a batch found at the end of a file.

@@ -85,6 +85,15 @@ pub(crate) struct FileRange {
 }
 
 impl FileRange {
+    /// Up to `length` bytes from `position` on.
+    pub(crate) fn part(&self, position: usize, length: usize) -> Self {
+        Self {
+            file: Arc::clone(&self.file),
+            position: self.position + position as u64,
+            length: length.min(self.length.saturating_sub(position)),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.length
     }

@@ -1,6 +1,5 @@
 //! The log of one partition: segments, the offsets they cover, the producers and the leaders that wrote them.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,10 +7,14 @@ use bytes::Bytes;
 use ottla_protocol::ErrorCode;
 
 use super::batch::{self, Checked, Meta, Rejected};
+use super::compaction::{Cleaned, Full, Work};
 use super::epochs::Epochs;
+use super::naming::{self, segment_files};
 use super::producers::{Producers, Sequenced, Verdict};
 use super::retention::{self, Extent};
 use super::segment::{Segment, Span, Trust};
+use super::source::Source;
+use super::swap;
 use crate::config::{EventSink, LogConfig};
 use crate::error::BrokerError;
 
@@ -30,6 +33,10 @@ pub(crate) struct Log {
     start: i64,
     producers: Producers,
     epochs: Epochs,
+    /// What is before this offset was compacted.
+    clean: i64,
+    /// Counts what took segments away or put others in their place.
+    generation: u64,
 }
 
 /// Where a batch ended up.
@@ -70,6 +77,7 @@ impl Log {
         events: &EventSink,
     ) -> Result<Self, BrokerError> {
         let interval = config.index_interval_bytes;
+        swap::recover(dir)?;
         let mut found = segment_files(dir)?;
         let last = found.pop();
         let mut producers = Producers::default();
@@ -124,6 +132,8 @@ impl Log {
             start: 0,
             producers: Producers::default(),
             epochs: Epochs::default(),
+            clean: 0,
+            generation: 0,
         }
     }
 
@@ -249,6 +259,8 @@ impl Log {
         if end >= self.next_offset {
             return Ok(());
         }
+        self.generation += 1;
+        self.clean = self.clean.min(end);
         let first = self.sealed.first().unwrap_or(&self.active).base_offset();
         let start = std::mem::replace(&mut self.start, first);
         let (mut kept, mut offset) = (Vec::new(), first);
@@ -282,6 +294,7 @@ impl Log {
     /// Deletes what is before `offset`, segments that lie before it too. A log that ends before it goes on there.
     pub(crate) fn delete_before(&mut self, offset: i64) -> io::Result<()> {
         self.start = self.start.max(offset);
+        self.generation += 1;
         if offset > self.next_offset {
             let next = self.segment(offset)?;
             std::mem::replace(&mut self.active, next).delete()?;
@@ -335,11 +348,13 @@ impl Log {
             self.roll()?;
         }
         let gone = count.min(self.sealed.len());
+        self.generation += 1;
         self.sealed.drain(..gone).try_for_each(Segment::delete)?;
         Ok(gone > 0)
     }
 
-    fn extents(&self) -> Vec<Extent> {
+    /// Its segments, the oldest first.
+    pub(super) fn extents(&self) -> Vec<Extent> {
         let segments = self.sealed.iter().chain([&self.active]);
         let next_bases = segments.clone().skip(1).map(Segment::base_offset);
         let ends = next_bases.chain([self.next_offset]);
@@ -349,6 +364,74 @@ impl Log {
             newest: segment.newest_time(),
         });
         extents.collect()
+    }
+
+    /// What there is to be compacted, of what is before `stable`; `None` if that is not worth it yet.
+    pub(crate) fn compaction(&mut self, stable: i64, now: i64) -> Option<Work> {
+        let compaction = self.config.compaction?;
+        let segments = self.sealed.iter().chain([&self.active]);
+        let ends: Vec<i64> = segments.skip(1).map(Segment::base_offset).collect();
+        let fulls = self.sealed.iter().zip(&ends).map(|(segment, end)| Full {
+            end: *end,
+            bytes: segment.size(),
+            first: segment.times().0,
+            newest: segment.newest_time().unwrap_or(-1),
+        });
+        let fulls: Vec<Full> = fulls.collect();
+        let until = compaction.until(&fulls, self.clean, stable, now)?;
+        let mut groups: Vec<Vec<Source>> = Vec::new();
+        let most = self.config.segment_bytes;
+        for (segment, end) in self.sealed.iter_mut().zip(ends) {
+            if end > until {
+                break;
+            }
+            let source = Source {
+                base_offset: segment.base_offset(),
+                end,
+                bytes: segment.size(),
+                written: segment.times().1,
+                spans: segment.spans(),
+                path: segment.path().map(Path::to_owned),
+                index_interval: self.config.index_interval_bytes,
+            };
+            match groups.last_mut() {
+                Some(group) if source.fits(group, most) => group.push(source),
+                _ => groups.push(vec![source]),
+            }
+        }
+        Some(Work {
+            compaction,
+            groups,
+            clean: self.clean,
+            until,
+            last_offsets: self.producers.last_offsets(),
+            now,
+            generation: self.generation,
+        })
+    }
+
+    /// Puts compacted segments in the place of those that they were made from; if these are not there any more, nothing
+    /// happens.
+    pub(crate) fn install(&mut self, cleaned: Cleaned) -> io::Result<()> {
+        if cleaned.generation != self.generation {
+            return cleaned.discard();
+        }
+        self.generation += 1;
+        for (new, count) in cleaned.segments.into_iter().zip(cleaned.counts) {
+            let first = self
+                .sealed
+                .partition_point(|segment| segment.base_offset() < new.base_offset());
+            let old = self.sealed.get(first..first + count).unwrap_or_default();
+            let paths = old.iter().filter_map(Segment::path);
+            let paths: Vec<PathBuf> = paths.map(Path::to_owned).collect();
+            if let Some((log, others)) = paths.split_first() {
+                naming::replace(log, others)?;
+                new.seal()?;
+            }
+            self.sealed.splice(first..first + count, [new]);
+        }
+        self.clean = cleaned.until;
+        Ok(())
     }
 
     /// How many segments there are.
@@ -422,24 +505,4 @@ impl Log {
             .and_then(|()| self.active.seal());
         flushed.map_err(BrokerError::io(dir))
     }
-}
-
-/// The segment files of a folder and their base offsets, in order.
-fn segment_files(dir: &Path) -> Result<Vec<(i64, PathBuf)>, BrokerError> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).map_err(BrokerError::io(dir))? {
-        let path = entry.map_err(BrokerError::io(dir))?.path();
-        if path.extension().is_some_and(|extension| extension == "log") {
-            let stem = path.file_stem().and_then(|stem| stem.to_str());
-            let base = stem
-                .and_then(|stem| stem.parse().ok())
-                .filter(|base| *base >= 0);
-            let base = base.ok_or_else(|| {
-                BrokerError::corrupt(&path, "its name is not a segment's base offset")
-            })?;
-            found.push((base, path));
-        }
-    }
-    found.sort();
-    Ok(found)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A client keeps at most this many produce requests in flight, so no older batch can come again.
 const REMEMBERED: usize = 5;
@@ -120,6 +120,16 @@ impl Producers {
             base_offset,
             append_time,
         });
+    }
+
+    /// The offset of the last record of each producer, with its id.
+    pub(crate) fn last_offsets(&self) -> FxHashSet<(i64, i64)> {
+        let newest = self.0.iter().filter_map(|(id, producer)| {
+            let batch = producer.batches.back()?;
+            let steps = batch.last.wrapping_sub(batch.first) & i32::MAX;
+            Some((*id, batch.base_offset + i64::from(steps)))
+        });
+        newest.collect()
     }
 
     /// The highest producer id seen that a broker can have given out.

@@ -14,6 +14,7 @@ use ottla_protocol::ErrorCode;
 use parking_lot::Mutex;
 
 use super::batch::{Checked, Rejected};
+use super::compaction::{Cleaned, Work};
 use super::log::{Appended, Log, Read};
 use super::segment::Span;
 use crate::bell::{Awaited, Bell};
@@ -334,6 +335,23 @@ impl Replica {
             self.tell_growth();
         }
         Ok(())
+    }
+
+    /// What there is to be compacted.
+    pub(crate) fn compaction(&mut self, now: i64) -> Option<Work> {
+        if self.deleted {
+            return None;
+        }
+        self.log.compaction(self.high_watermark, now)
+    }
+
+    /// Puts compacted segments in the place of what they were made from.
+    pub(crate) fn install(&mut self, cleaned: Cleaned) -> io::Result<()> {
+        if self.deleted {
+            // Its folder has gone.
+            return Ok(());
+        }
+        self.log.install(cleaned)
     }
 
     // Replication.

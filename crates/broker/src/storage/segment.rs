@@ -11,6 +11,7 @@ use super::batch::{self, Meta, RawHeader};
 use super::file::{FileRange, LogFile};
 use super::index::{Index, Newest};
 use super::memory::Memory;
+use super::naming::{cleaned, remove};
 use crate::error::BrokerError;
 
 #[derive(Debug)]
@@ -96,6 +97,23 @@ impl Segment {
         Ok(Self {
             base_offset,
             store,
+            index: Index::new(base_offset, index_interval),
+            age: Age::UNKNOWN,
+        })
+    }
+
+    /// Begins the file that is to take the place of the segment file at `log`.
+    pub(crate) fn create_cleaned(
+        log: &Path,
+        base_offset: i64,
+        index_interval: u64,
+    ) -> io::Result<Self> {
+        let mut file = LogFile::open(&cleaned(log))?;
+        file.truncate(0)?;
+        let path = log.to_owned();
+        Ok(Self {
+            base_offset,
+            store: Store::File { file, path },
             index: Index::new(base_offset, index_interval),
             age: Age::UNKNOWN,
         })
@@ -281,16 +299,37 @@ impl Segment {
 
     /// Removes the segment's files. Readers that hold a span of it can still read it.
     pub(crate) fn delete(self) -> io::Result<()> {
-        let Store::File { path, .. } = &self.store else {
-            return Ok(());
-        };
-        for extension in ["index", "timeindex"] {
-            match fs::remove_file(path.with_extension(extension)) {
-                Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
-                _ => {}
-            }
+        match self.path() {
+            Some(path) => remove(path),
+            None => Ok(()),
         }
-        fs::remove_file(path)
+    }
+
+    /// Its file; `None` in memory.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match &self.store {
+            Store::Memory(_) => None,
+            Store::File { path, .. } => Some(path),
+        }
+    }
+
+    /// All its batches, to be read when the log is no longer locked.
+    pub(crate) fn spans(&mut self) -> Vec<Span> {
+        let (mut spans, mut position) = (Vec::new(), 0);
+        while position < self.size() {
+            let span = self.span(position, self.size());
+            if span.len() == 0 {
+                break;
+            }
+            position += span.len() as u64;
+            spans.push(span);
+        }
+        spans
+    }
+
+    /// The time of its first batch, and when it was written to last; -1 where nobody knows.
+    pub(crate) fn times(&self) -> (i64, i64) {
+        (self.age.first_timestamp, self.age.last_written)
     }
 
     /// Walks batches from the one at `position` on to the first that `wanted` accepts.

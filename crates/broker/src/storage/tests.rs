@@ -1,5 +1,7 @@
 //! Logs over memory and over folders: the same reads, and what a restart finds.
 
+mod compaction;
+
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use ottla_protocol::records::{self, BatchBuilder, ProducerState};
 use proptest::prelude::*;
 
 use super::batch::{self, Checked};
+use super::compaction::Compaction;
 use super::folder::Folder;
 use super::log::Log;
 use crate::config::{EventSink, LogConfig, TOPIC_KEYS, TimestampType, Values};
@@ -45,12 +48,19 @@ fn config(segment_bytes: u64) -> LogConfig {
         max_message_bytes: 1 << 20,
         timestamp_type: TimestampType::CreateTime,
         timestamp_after_max_ms: i64::MAX,
-        needs_keys: false,
+        compaction: None,
         flush_messages: i64::MAX,
         least_in_sync: 1,
         unclean_elections: false,
     }
 }
+
+const COMPACTION: Compaction = Compaction {
+    delete_retention_ms: 1000,
+    min_lag_ms: 0,
+    max_lag_ms: i64::MAX,
+    dirty_ratio: 0.0,
+};
 
 fn checked(records: usize, size: usize, state: ProducerState) -> Checked {
     let mut builder = BatchBuilder::new(Compression::None, None);
@@ -84,7 +94,7 @@ fn records_are_looked_at_before_they_are_taken() {
         let good = built(compression, None);
         assert!(batch::check(good, &config(0), true, 0).is_ok());
         let compacted = LogConfig {
-            needs_keys: true,
+            compaction: Some(COMPACTION),
             ..config(0)
         };
         let refused = batch::check(built(compression, None), &compacted, true, 0).unwrap_err();
