@@ -441,21 +441,29 @@ impl Core {
     }
 
     fn delete_own_topic(&self, name: &str, now: Now) -> Result<(), TopicError> {
-        {
+        let settings = {
             let mut topics = self.topics.write();
-            let topic = topics.remove(name).ok_or_else(|| unknown_topic(name))?;
+            let topic = topics
+                .by_name(name)
+                .cloned()
+                .ok_or_else(|| unknown_topic(name))?;
+            if let Some(folder) = &self.folder {
+                let count = topic.partitions.len() as i32;
+                let left = folder
+                    .delete_topic(name, topic.id, count)
+                    .map_err(|cause| TopicError::storage(&cause))?;
+                if let Some(cause) = left {
+                    self.events.say(format_args!(
+                        "{name} is deleted, but not all of its files; they go at the next start: {cause}"
+                    ));
+                }
+            }
+            topics.remove(name);
             for log in &topic.partitions {
                 log.lock().close_deleted();
             }
-            if let Some(folder) = &self.folder {
-                for index in 0..topic.partitions.len() as i32 {
-                    folder
-                        .remove_partition(name, index)
-                        .map_err(|cause| TopicError::storage(&cause))?;
-                }
-            }
-            self.write_settings(&topics)?;
-        }
+            self.write_settings(&topics)
+        };
         let forgotten = self.with_groups(now, |groups| {
             let committed = groups.commits_of_topic(name).into_iter();
             let forgotten = committed.map(|(group, partition)| Stored {
@@ -466,9 +474,8 @@ impl Core {
             });
             self.store(groups, forgotten.collect(), now)
         });
-        forgotten
-            .map(drop)
-            .map_err(|code| TopicError::new(code, "its offsets are still there"))
+        forgotten.map_err(|code| TopicError::new(code, "its offsets are still there"))?;
+        settings
     }
 
     fn new_logs(

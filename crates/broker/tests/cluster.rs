@@ -569,6 +569,57 @@ fn committed(answer: &OffsetCommitResponse) -> i16 {
 }
 
 #[test]
+fn committed_offsets_are_compacted_and_none_is_lost() {
+    let mut world = World::new(&[]);
+    let old = world.coordinator();
+    let commit = |partition_index, committed_offset| OffsetCommitRequest {
+        group_id: "g".into(),
+        generation_id_or_member_epoch: -1,
+        topics: vec![offset_commit_request::OffsetCommitRequestTopic {
+            name: "t".into(),
+            partitions: vec![offset_commit_request::OffsetCommitRequestPartition {
+                partition_index,
+                committed_offset,
+                committed_metadata: Some("m".repeat(4000).into()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    world.ask(old, &commit(1, 99), 8);
+    for offset in 0..600 {
+        world.ask(old, &commit(0, offset), 8);
+    }
+    world.pass(Duration::from_secs(16));
+    let new = old % 3 + 1;
+    let index = world.kept_in();
+    let mut first_at = |offset| {
+        let mut request = fetch(offset, (-1, -1));
+        request.topics[0].topic = OFFSETS.into();
+        request.topics[0].partitions[0].partition = index;
+        let answer = world.ask(old, &request, 12);
+        let records = answer.responses[0].partitions[0].records.clone().unwrap();
+        let mut batches = ottla_protocol::records::batches(records);
+        batches.next().unwrap().unwrap().header.base_offset
+    };
+    assert_eq!(first_at(0), 0, "the only commit of its partition");
+    assert!(first_at(1) > 200, "the older ones have gone");
+    world.cluster.move_leader(OFFSETS, index, new).unwrap();
+    let fetched = OffsetFetchRequest {
+        group_id: "g".into(),
+        topics: None,
+        ..Default::default()
+    };
+    let fetched = world.ask(new, &fetched, 7);
+    let committed = fetched.topics[0].partitions.iter();
+    let committed: Vec<_> = committed
+        .map(|it| (it.partition_index, it.committed_offset))
+        .collect();
+    assert_eq!(committed, [(0, 599), (1, 99)]);
+}
+
+#[test]
 fn committed_offsets_move_with_their_coordinator() {
     let mut world = World::new(&[]);
     let old = world.coordinator();

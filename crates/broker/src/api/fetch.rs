@@ -354,9 +354,9 @@ fn read(
             span = read;
             Some(visible)
         }
-        Ok(Fetched::OutOfRange(visible)) => {
+        Ok(Fetched::OutOfRange) => {
             data.error_code = ErrorCode::OFFSET_OUT_OF_RANGE.0;
-            Some(visible)
+            None
         }
         Ok(Fetched::Diverging(visible, epoch, end_offset)) => {
             data.diverging_epoch = EpochEndOffset {

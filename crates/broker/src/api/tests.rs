@@ -602,7 +602,8 @@ fn offsets_outside_the_log_and_wrong_epochs_are_refused_at_once() {
     for offset in [-1, 3] {
         let data = bench.fetch(offset, 1 << 20, 12);
         assert_eq!(data.error_code, ErrorCode::OFFSET_OUT_OF_RANGE.0);
-        assert_eq!((data.high_watermark, data.log_start_offset), (2, 0));
+        let told = (data.high_watermark, data.log_start_offset);
+        assert_eq!(told, (-1, -1), "as Kafka");
     }
     let mut request = bench.fetch_request(0, 1, 12);
     request.topics[0].partitions[0].current_leader_epoch = 1;

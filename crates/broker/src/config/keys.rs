@@ -234,6 +234,18 @@ pub const BROKER_KEYS: &[Key] = &[
         "Maximum bytes of the metadata of a committed offset.",
     ),
     key(
+        PRODUCER_EXPIRATION_CHECK,
+        ValueType::Int(1, INT),
+        "600000",
+        "Milliseconds between two looks for idempotent producers that wrote nothing for long.",
+    ),
+    key(
+        PRODUCER_EXPIRATION,
+        ValueType::Int(1, INT),
+        "86400000",
+        "Milliseconds after the newest record of an idempotent producer at which a partition forgets it.",
+    ),
+    key(
         QUOTA_WINDOWS,
         ValueType::Int(1, INT),
         "11",
@@ -331,6 +343,8 @@ pub(super) const AUTO_CREATE: &str = "auto.create.topics.enable";
 pub(super) const FAILED_AUTHENTICATION_DELAY: &str = "connection.failed.authentication.delay.ms";
 pub(super) const MAX_IDLE: &str = "connections.max.idle.ms";
 pub(super) const MAX_REAUTHENTICATION: &str = "connections.max.reauth.ms";
+pub(super) const PRODUCER_EXPIRATION: &str = "producer.id.expiration.ms";
+pub(super) const PRODUCER_EXPIRATION_CHECK: &str = "producer.id.expiration.check.interval.ms";
 pub(super) const QUOTA_WINDOWS: &str = "quota.window.num";
 pub(super) const QUOTA_WINDOW_SECONDS: &str = "quota.window.size.seconds";
 pub(super) const CLOCK_SKEW: &str = "sasl.oauthbearer.clock.skew.seconds";

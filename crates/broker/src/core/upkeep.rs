@@ -1,4 +1,5 @@
-//! What is done to logs from time to time: segments that are too old or too many are deleted, others compacted.
+//! What is done to logs from time to time: segments that are too old or too many are deleted, others compacted, and
+//! producers forgotten.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use crate::storage::replica::Replica;
 pub(super) struct Upkeep {
     retention: Option<Instant>,
     compaction: Option<Instant>,
+    producers: Option<Instant>,
 }
 
 /// Whether something is due; if so, it is due again after `pause`.
@@ -30,32 +32,45 @@ impl Core {
     pub(crate) fn begin_upkeep(&self, now: Now) {
         let mut upkeep = self.upkeep.lock();
         if upkeep.retention.is_none() {
-            upkeep.retention = now.instant.checked_add(self.settings.retention_check);
-            upkeep.compaction = now.instant.checked_add(self.settings.cleaner_backoff);
+            let after = |pause| now.instant.checked_add(pause);
+            upkeep.retention = after(self.settings.retention_check);
+            upkeep.compaction = after(self.settings.cleaner_backoff);
+            upkeep.producers = after(self.settings.producer_expiration_check);
         }
     }
 
     /// When [`Core::upkeep`] has something to do. Nobody is woken when that changes, and only [`Core::upkeep`] changes it.
     pub(crate) fn next_upkeep(&self) -> Option<Instant> {
         let upkeep = self.upkeep.lock();
-        upkeep.retention.into_iter().chain(upkeep.compaction).min()
+        let dues = [upkeep.retention, upkeep.compaction, upkeep.producers];
+        dues.into_iter().flatten().min()
     }
 
     /// Looks at all logs, if that is due. It reads and writes files.
     pub(crate) fn upkeep(&self, now: Now) {
-        let (retains, compacts) = {
-            let (settings, mut upkeep) = (&self.settings, self.upkeep.lock());
+        let settings = &self.settings;
+        let (retains, compacts, forgets) = {
+            let mut upkeep = self.upkeep.lock();
+            let now = now.instant;
             (
-                take(&mut upkeep.retention, settings.retention_check, now.instant),
+                take(&mut upkeep.retention, settings.retention_check, now),
+                take(&mut upkeep.compaction, settings.cleaner_backoff, now),
                 take(
-                    &mut upkeep.compaction,
-                    settings.cleaner_backoff,
-                    now.instant,
+                    &mut upkeep.producers,
+                    settings.producer_expiration_check,
+                    now,
                 ),
             )
         };
         if retains {
             self.each_log(|replica| replica.lock().retain(now.unix_ms));
+        }
+        if forgets {
+            let until = now.unix_ms.saturating_sub(settings.producer_expiration_ms);
+            self.each_log(|replica| {
+                replica.lock().log().expire_producers(until);
+                Ok(())
+            });
         }
         if compacts {
             self.each_log(|replica| compact(replica, now.unix_ms));

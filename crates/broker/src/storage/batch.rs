@@ -29,6 +29,8 @@ pub(crate) struct Meta {
     /// Bytes, header included.
     pub(crate) size: u64,
     pub(crate) max_timestamp: i64,
+    /// The broker's time where that is what the topic keeps, else -1.
+    pub(crate) append_time: i64,
     pub(crate) sequenced: Option<Sequenced>,
 }
 
@@ -59,6 +61,10 @@ impl Meta {
                 -1
             } else {
                 header.max_timestamp
+            },
+            append_time: match header.timestamp_type() {
+                records::TimestampType::Create => -1,
+                records::TimestampType::LogAppend => header.max_timestamp,
             },
             sequenced,
         }
@@ -170,6 +176,7 @@ pub(crate) fn check(
         }
         TimestampType::LogAppendTime => {
             meta.max_timestamp = now;
+            meta.append_time = now;
             let mut stamped = BytesMut::from(records.as_ref());
             records::set_log_append_time(&mut stamped, now).map_err(|error| corrupt(&error))?;
             Ok(Checked {

@@ -3,8 +3,11 @@
 //! `meta.properties` names the cluster; each `topic-partition` folder holds `partition.metadata` with the topic's id and
 //! `leader-epoch-checkpoint`. A real broker keeps topic settings and producer ids in its metadata log; here they are two
 //! small files of our own, `topic-settings` and `producer-ids`, which it ignores.
+//!
+//! A topic is deleted at once by its id in a third, `deleted-topics`; its folders get other names, as Kafka's, and go. What a
+//! crash or a failure leaves of them goes at the next start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,6 +39,11 @@ const META: &str = "meta.properties";
 const PARTITION_METADATA: &str = "partition.metadata";
 const SETTINGS: &str = "topic-settings";
 const PRODUCER_IDS: &str = "producer-ids";
+const DELETED: &str = "deleted-topics";
+/// The end of the name of a folder that goes.
+const GOES: &str = "-delete";
+/// File systems take no longer names.
+const LONGEST_NAME: usize = 255;
 
 impl Folder {
     /// Opens the folder at `root`, made if need be, and gives the id of the cluster it belongs to: `new_cluster_id` where
@@ -76,25 +84,17 @@ impl Folder {
             .map_err(|cause| BrokerError::io(&self.root)(cause.into()))
     }
 
-    /// The topics whose partitions have folders here, by name.
+    /// The topics whose partitions have folders here, by name. Topics that were being deleted are deleted first.
     pub(crate) fn topics(&self) -> Result<BTreeMap<String, FoundTopic>, BrokerError> {
+        self.finish_deletions()?;
         let mut topics: BTreeMap<String, FoundTopic> = BTreeMap::new();
-        for entry in fs::read_dir(&self.root).map_err(BrokerError::io(&self.root))? {
-            let path = entry.map_err(BrokerError::io(&self.root))?.path();
+        for path in self.paths()? {
             let Some((topic, partition)) = partition_of(&path) else {
                 continue;
             };
-            let metadata = path.join(PARTITION_METADATA);
-            let Some(text) = read_if_there(&metadata)? else {
+            let Some(id) = topic_id(&path)? else {
                 continue;
             };
-            let id = text
-                .lines()
-                .find_map(|line| line.strip_prefix("topic_id:"))
-                .map(str::trim);
-            let id = id.and_then(|id| id.parse::<Uuid>().ok());
-            let id =
-                id.ok_or_else(|| BrokerError::corrupt(&metadata, "it has no readable topic_id"))?;
             let found = topics.entry(topic).or_insert(FoundTopic {
                 id,
                 partitions: 0,
@@ -156,10 +156,77 @@ impl Folder {
         Ok(dir)
     }
 
-    /// Removes the folder of a partition.
-    pub(crate) fn remove_partition(&self, topic: &str, partition: i32) -> Result<(), BrokerError> {
-        let dir = self.root.join(format!("{topic}-{partition}"));
-        fs::remove_dir_all(&dir).map_err(BrokerError::io(&dir))
+    /// Deletes a topic: when this has returned, it does not come back. Gives why folders of it are still there, if they are.
+    pub(crate) fn delete_topic(
+        &self,
+        topic: &str,
+        id: Uuid,
+        partitions: i32,
+    ) -> Result<Option<BrokerError>, BrokerError> {
+        let deleted = self.deleted_topics()?;
+        self.write_deleted(deleted.iter().copied().chain([id]))?;
+        let mut left = None;
+        for partition in 0..partitions {
+            let dir = self.root.join(format!("{topic}-{partition}"));
+            left = left.or(remove_folder(&dir, topic, partition, id).err());
+        }
+        if left.is_none() {
+            self.write_deleted(deleted.into_iter())?;
+        }
+        Ok(left)
+    }
+
+    /// What is in the folder.
+    fn paths(&self) -> Result<Vec<PathBuf>, BrokerError> {
+        let failed = || BrokerError::io(&self.root);
+        let entries = fs::read_dir(&self.root).map_err(failed())?;
+        let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+        paths.collect::<Result<_, _>>().map_err(failed())
+    }
+
+    fn finish_deletions(&self) -> Result<(), BrokerError> {
+        let deleted = self.deleted_topics()?;
+        let paths = self.paths()?;
+        let goes = |path: &&PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.ends_with(GOES)) && path.is_dir()
+        };
+        for path in paths.iter().filter(goes) {
+            fs::remove_dir_all(path).map_err(BrokerError::io(path))?;
+        }
+        for path in &paths {
+            if let Some((topic, partition)) = partition_of(path) {
+                if let Some(id) = topic_id(path)?.filter(|id| deleted.contains(id)) {
+                    remove_folder(path, &topic, partition, id)?;
+                }
+            }
+        }
+        self.write_deleted(std::iter::empty())
+    }
+
+    /// The topics that are being deleted.
+    fn deleted_topics(&self) -> Result<BTreeSet<Uuid>, BrokerError> {
+        let path = self.root.join(DELETED);
+        let text = read_if_there(&path)?.unwrap_or_default();
+        let ids = text.lines().map(|line| {
+            let id = line.parse::<Uuid>();
+            id.map_err(|_| BrokerError::corrupt(&path, format!("\"{line}\" is not a topic's id")))
+        });
+        ids.collect()
+    }
+
+    fn write_deleted(&self, ids: impl Iterator<Item = Uuid>) -> Result<(), BrokerError> {
+        let path = self.root.join(DELETED);
+        let text: String = ids.map(|id| format!("{id}\n")).collect();
+        if !text.is_empty() {
+            return replace(&path, &text);
+        }
+        match fs::remove_file(&path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                Err(BrokerError::io(&path)(cause))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The first producer id that was not reserved yet.
@@ -178,6 +245,34 @@ impl Folder {
     pub(crate) fn reserve_producer_ids(&self, next: i64) -> Result<(), BrokerError> {
         replace(&self.root.join(PRODUCER_IDS), &format!("{next}\n"))
     }
+}
+
+/// Removes the folder of a partition, under another name first: one that is half removed is not taken for a partition, and does
+/// not stand in the way of a new topic.
+fn remove_folder(dir: &Path, topic: &str, partition: i32, id: Uuid) -> Result<(), BrokerError> {
+    let unique: String = id.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    let end = format!("-{partition}.{unique}{GOES}");
+    let start = topic.get(..LONGEST_NAME.saturating_sub(end.len()));
+    let goes = dir.with_file_name(format!("{}{end}", start.unwrap_or(topic)));
+    match fs::rename(dir, &goes) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+        renamed => renamed.map_err(BrokerError::io(dir))?,
+    }
+    fs::remove_dir_all(&goes).map_err(BrokerError::io(&goes))
+}
+
+/// The id of the topic whose partition has its folder here; `None` where the folder was not made to its end.
+fn topic_id(dir: &Path) -> Result<Option<Uuid>, BrokerError> {
+    let metadata = dir.join(PARTITION_METADATA);
+    let Some(text) = read_if_there(&metadata)? else {
+        return Ok(None);
+    };
+    let id = text
+        .lines()
+        .find_map(|line| line.strip_prefix("topic_id:"))
+        .and_then(|id| id.trim().parse().ok());
+    id.map(Some)
+        .ok_or_else(|| BrokerError::corrupt(&metadata, "it has no readable topic_id"))
 }
 
 /// The topic and partition that a folder's name says.

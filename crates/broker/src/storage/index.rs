@@ -150,6 +150,7 @@ mod tests {
                 last_offset: 101 + 2 * i,
                 size: 100,
                 max_timestamp,
+                append_time: -1,
                 sequenced: None,
             };
             index.appended(&batch, 100 * i as u64);

@@ -87,7 +87,12 @@ impl Log {
             next_offset = meta.last_offset + 1;
             epochs.wrote(meta.leader_epoch, meta.base_offset);
             if let Some(sequenced) = meta.sequenced {
-                producers.appended(sequenced, meta.base_offset, -1);
+                producers.appended(
+                    sequenced,
+                    meta.base_offset,
+                    meta.append_time,
+                    meta.max_timestamp,
+                );
             }
         };
         let mut sealed = Vec::with_capacity(found.len());
@@ -181,8 +186,12 @@ impl Log {
             )
         })?;
         if let Some(sequenced) = sequenced {
-            self.producers
-                .appended(sequenced, base_offset, batch.append_time);
+            self.producers.appended(
+                sequenced,
+                base_offset,
+                batch.append_time,
+                meta.max_timestamp,
+            );
         }
         Ok(Appended {
             base_offset,
@@ -244,7 +253,12 @@ impl Log {
             }
             self.write(meta, NEVER, &bytes, &[])?;
             if let Some(sequenced) = meta.sequenced {
-                self.producers.appended(sequenced, meta.base_offset, -1);
+                self.producers.appended(
+                    sequenced,
+                    meta.base_offset,
+                    meta.append_time,
+                    meta.max_timestamp,
+                );
             }
             Ok(())
         })
@@ -432,6 +446,11 @@ impl Log {
         }
         self.clean = cleaned.until;
         Ok(())
+    }
+
+    /// Forgets the producers that wrote last at this time or before.
+    pub(crate) fn expire_producers(&mut self, until: i64) {
+        self.producers.expire(until);
     }
 
     /// How many segments there are.

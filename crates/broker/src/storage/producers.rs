@@ -47,6 +47,8 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 struct Producer {
     epoch: i16,
+    /// The highest timestamp of its last batch.
+    last_timestamp: i64,
     batches: VecDeque<Stored>,
 }
 
@@ -102,15 +104,23 @@ impl Producers {
     }
 
     /// Remembers an appended batch. `append_time` is -1 where the client's time stands.
-    pub(crate) fn appended(&mut self, batch: Sequenced, base_offset: i64, append_time: i64) {
+    pub(crate) fn appended(
+        &mut self,
+        batch: Sequenced,
+        base_offset: i64,
+        append_time: i64,
+        timestamp: i64,
+    ) {
         let fresh = || Producer {
             epoch: batch.epoch,
+            last_timestamp: timestamp,
             batches: VecDeque::with_capacity(REMEMBERED),
         };
         let producer = self.0.entry(batch.producer_id).or_insert_with(fresh);
         if producer.epoch != batch.epoch {
             *producer = fresh();
         }
+        producer.last_timestamp = timestamp;
         if producer.batches.len() == REMEMBERED {
             producer.batches.pop_front();
         }
@@ -120,6 +130,12 @@ impl Producers {
             base_offset,
             append_time,
         });
+    }
+
+    /// Forgets who wrote last at this time, by its records' timestamps, or before (`producer.id.expiration.ms`). The next batch
+    /// of such a producer may begin anywhere.
+    pub(crate) fn expire(&mut self, until: i64) {
+        self.0.retain(|_, producer| producer.last_timestamp > until);
     }
 
     /// The offset of the last record of each producer, with its id.
@@ -159,8 +175,8 @@ mod tests {
             Verdict::Next,
             "never seen: may begin anywhere"
         );
-        producers.appended(batch(0, 0, 3), 100, -1);
-        producers.appended(batch(0, 3, 1), 103, -1);
+        producers.appended(batch(0, 0, 3), 100, -1, 0);
+        producers.appended(batch(0, 3, 1), 103, -1, 0);
         assert_eq!(producers.check(batch(0, 4, 1)), Verdict::Next);
         assert_eq!(
             producers.check(batch(0, 0, 3)),
@@ -189,7 +205,7 @@ mod tests {
                 producer_id,
                 ..batch(0, 0, 1)
             };
-            producers.appended(made_up, 0, -1);
+            producers.appended(made_up, 0, -1, 0);
             assert!(matches!(
                 producers.check(made_up),
                 Verdict::Duplicate { .. }
@@ -202,7 +218,7 @@ mod tests {
     fn only_the_newest_batches_are_known_again() {
         let mut producers = Producers::default();
         for i in 0..6 {
-            producers.appended(batch(0, i, 1), i64::from(i), -1);
+            producers.appended(batch(0, i, 1), i64::from(i), -1, 0);
         }
         assert_eq!(
             producers.check(batch(0, 0, 1)),
@@ -220,13 +236,13 @@ mod tests {
     #[test]
     fn a_new_epoch_begins_at_zero_and_ends_the_old() {
         let mut producers = Producers::default();
-        producers.appended(batch(3, 0, 9), 0, -1);
+        producers.appended(batch(3, 0, 9), 0, -1, 0);
         assert_eq!(
             producers.check(batch(4, 9, 1)),
             Verdict::OutOfOrder { wanted: 0 }
         );
         assert_eq!(producers.check(batch(4, 0, 9)), Verdict::Next);
-        producers.appended(batch(4, 0, 1), 9, -1);
+        producers.appended(batch(4, 0, 1), 9, -1, 0);
         assert_eq!(
             producers.check(batch(3, 9, 1)),
             Verdict::StaleEpoch { current: 4 }
@@ -240,9 +256,9 @@ mod tests {
     #[test]
     fn sequences_wrap() {
         let mut producers = Producers::default();
-        producers.appended(batch(0, i32::MAX - 1, 2), 0, -1);
+        producers.appended(batch(0, i32::MAX - 1, 2), 0, -1, 0);
         assert_eq!(producers.check(batch(0, 0, 1)), Verdict::Next);
-        producers.appended(batch(0, 0, 1), 2, -1);
+        producers.appended(batch(0, 0, 1), 2, -1, 0);
         assert_eq!(
             producers.check(batch(0, i32::MAX - 1, 2)),
             Verdict::Duplicate {
@@ -250,5 +266,19 @@ mod tests {
                 append_time: -1
             }
         );
+    }
+
+    #[test]
+    fn who_wrote_nothing_for_long_is_forgotten() {
+        let mut producers = Producers::default();
+        producers.appended(batch(0, 0, 1), 0, -1, 100);
+        producers.appended(batch(0, 1, 1), 1, -1, 200);
+        producers.expire(199);
+        assert_eq!(
+            producers.check(batch(0, 9, 1)),
+            Verdict::OutOfOrder { wanted: 2 }
+        );
+        producers.expire(200);
+        assert_eq!(producers.check(batch(0, 9, 1)), Verdict::Next);
     }
 }

@@ -87,7 +87,7 @@ pub(crate) struct Visible {
 #[derive(Debug)]
 pub(crate) enum Fetched {
     Read(Visible, Option<Span>),
-    OutOfRange(Visible),
+    OutOfRange,
     /// The client's log parts from this one where this epoch ends.
     Diverging(Visible, i32, i64),
 }
@@ -295,7 +295,7 @@ impl Replica {
         let below = (self.high_watermark < self.log.bounds().end).then_some(self.high_watermark);
         Ok(match self.log.read(offset, limit, at_least_one, below)? {
             Some(Read { span, .. }) => Fetched::Read(visible, span),
-            None => Fetched::OutOfRange(visible),
+            None => Fetched::OutOfRange,
         })
     }
 

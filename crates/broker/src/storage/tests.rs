@@ -289,6 +289,74 @@ fn producers_are_known_again_after_a_restart() {
 }
 
 #[test]
+fn a_duplicate_gets_the_brokers_time_also_after_a_restart() {
+    let dir = TempDir::new("append-time");
+    let config = LogConfig {
+        timestamp_type: TimestampType::LogAppendTime,
+        ..config(1 << 20)
+    };
+    let batch = |now| {
+        let mut builder = BatchBuilder::new(Compression::None, None);
+        builder
+            .append(1, Some(b"key"), None, std::iter::empty())
+            .unwrap();
+        let state = ProducerState {
+            producer_id: 1,
+            epoch: 0,
+            base_sequence: 0,
+        };
+        batch::check(builder.finish(state).unwrap(), &config, true, now).unwrap()
+    };
+    let mut log = open(&dir.0, config);
+    assert_eq!(log.append(&batch(500), 0).unwrap().append_time, 500);
+    let mut follower = Log::in_memory(config);
+    let span = log.read(0, 1, true, None).unwrap().unwrap().span.unwrap();
+    follower.copy(span.load().unwrap()).unwrap();
+    drop(log);
+    for mut log in [open(&dir.0, config), follower] {
+        assert_eq!(log.append(&batch(900), 0).unwrap().append_time, 500);
+        log.expire_producers(499);
+        assert_eq!(log.append(&batch(900), 0).unwrap().append_time, 500);
+        log.expire_producers(500);
+        assert_eq!(log.append(&batch(900), 0).unwrap().append_time, 900);
+    }
+}
+
+#[test]
+fn a_deleted_topic_does_not_come_back_whatever_is_left_of_it() {
+    let dir = TempDir::new("folder-delete");
+    let mut ids = Ids::new(3);
+    let (gone, stays) = (ids.uuid(), ids.uuid());
+    let long = "x".repeat(249);
+    let (folder, _) = Folder::open(dir.0.clone(), 1, ids.uuid(), ids.uuid()).unwrap();
+    for partition in 0..3 {
+        folder.partition(&long, gone, partition).unwrap();
+        folder.partition("stays", stays, partition).unwrap();
+    }
+    let names = |folder: &Folder| -> Vec<String> { folder.topics().unwrap().into_keys().collect() };
+    assert_eq!(names(&folder), ["stays", &long]);
+    // What a crash in the middle of a deletion leaves: its id, one folder gone, one with its new name, one as it was.
+    fs::write(dir.0.join("deleted-topics"), format!("{gone}\n")).unwrap();
+    fs::remove_dir_all(dir.0.join(format!("{long}-0"))).unwrap();
+    let halfway = dir.0.join("xxx-1.0123-delete");
+    fs::rename(dir.0.join(format!("{long}-1")), &halfway).unwrap();
+    fs::remove_file(halfway.join("partition.metadata")).unwrap();
+    assert_eq!(names(&folder), ["stays"]);
+    let left = fs::read_dir(&dir.0).unwrap();
+    let left: Vec<String> = left
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(!left.iter().any(|name| name.contains('x')), "{left:?}");
+    assert!(!left.contains(&"deleted-topics".to_owned()), "{left:?}");
+
+    for partition in 0..3 {
+        folder.partition(&long, gone, partition).unwrap();
+    }
+    assert!(folder.delete_topic(&long, gone, 3).unwrap().is_none());
+    assert_eq!(names(&folder), ["stays"]);
+}
+
+#[test]
 fn old_segments_go_when_the_log_is_large_enough_without_them() {
     let dir = TempDir::new("retention");
     let limited = LogConfig {
