@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 TOKEN = re.compile(
     r"""//[^\n]*|/\*(?:.|\n)*?\*/            # comments
     |b?r(?P<hashes>\#*)"(?:.|\n)*?"(?P=hashes)  # raw strings
-    |[bc]?"(?:\\.|[^"\\])*"                  # strings
+    |[bc]?"(?:\\(?:.|\n)|[^"\\])*"           # strings
     |b?'(?:\\[^\n]+?|[^\\'\n])'              # characters
     |'?[A-Za-z_]\w*|::|\S                    # names and lifetimes, punctuation""",
     re.VERBOSE,
