@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from ottla import TopicPartition, errors
+from ottla.testing import Broker
+from tests.python.conftest import PATIENCE
 
 MOMENT = datetime(2024, 5, 6, 7, 8, 9, 123999, tzinfo=timezone(timedelta(hours=2)))
 MILLISECONDS = 1714972089123
@@ -63,6 +66,42 @@ def test_a_refusal_is_named_once(api, broker, address, topic):
     with api.producer(address) as producer, pytest.raises(errors.AuthorizationError) as caught:
         api.result(api(producer.send(topic, b"v")))
     assert str(caught.value).count("TOPIC_AUTHORIZATION_FAILED") == 1
+
+
+def test_a_tuple_of_three_is_no_partition(api, address):
+    with api.consumer(address) as consumer:
+        with pytest.raises(TypeError, match="this tuple has 3 items") as caught:
+            consumer.assign([("ev", 0, 5)])
+        assert "('ev', 0, 5)" in str(caught.value)
+        assert "write TopicPartition(topic, partition, offset)" in str(caught.value)
+        with pytest.raises(TypeError, match="pair, not list"):
+            consumer.assign([["ev", 0]])
+
+
+PLAIN = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_allow_plaintext": True,
+    "sasl_mechanism": "PLAIN",
+    "sasl_username": "alice",
+    "sasl_password": "alice-secret",
+    "broker_version_fallback": "0.9.0",
+}
+
+
+def test_a_broker_too_old_for_the_mechanism_is_said_long_before_the_deadline(api):
+    """Kafka 0.9 authenticates by Kerberos alone, and tells no versions: the settings say what it is."""
+    listener = ["SASL_PLAINTEXT mechanisms=PLAIN"]
+    with Broker(as_version="0.9.0", listeners=listener, users={"alice": "alice-secret"}) as broker:
+        address, quick = broker.bootstrap_servers, {"api_version_request_timeout_ms": 300}
+        with api.producer(address, **PLAIN, **quick) as producer:
+            begin = time.monotonic()
+            with pytest.raises(errors.AuthenticationError) as caught:
+                api.result(api(producer.send("t", b"v")))
+            assert time.monotonic() - begin < PATIENCE
+    for word in (address, "Kafka 0.9", "PLAIN needs Kafka 0.10", "broker.version.fallback"):
+        assert word in str(caught.value)
+    with pytest.raises(errors.ConfigError, match=r"sasl\.mechanism.* PLAIN needs brokers of Kafka 0\.10 or newer"):
+        api.module.Producer("localhost:1", **PLAIN, api_version_request=False)
 
 
 class TestTopicPartition:

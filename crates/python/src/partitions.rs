@@ -40,10 +40,18 @@ impl FromPyObject<'_, '_> for Named {
                 offset.filter(|offset| !offset.is_none()),
             );
         }
-        Err(PyTypeError::new_err(format!(
-            "a partition is a TopicPartition or a (topic, partition) pair, not {}",
-            object.get_type().qualname()?
-        )))
+        Err(PyTypeError::new_err(match object.cast::<PyTuple>() {
+            Ok(tuple) => format!(
+                "a partition is a TopicPartition or a (topic, partition) pair, and this tuple has {} items: {}; with an offset, \
+                 write TopicPartition(topic, partition, offset)",
+                tuple.len(),
+                tuple.repr()?
+            ),
+            Err(_) => format!(
+                "a partition is a TopicPartition or a (topic, partition) pair, not {}",
+                object.get_type().qualname()?
+            ),
+        }))
     }
 }
 

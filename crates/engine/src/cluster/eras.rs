@@ -18,8 +18,8 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
-use crate::config::{Config, SecurityProtocol};
-use crate::error::{Error, Evidence};
+use crate::config::{Config, SaslMechanism, SecurityProtocol};
+use crate::error::{Error, Evidence, Kind};
 use crate::observe::Observed;
 use crate::release::{Approach, Era, Fallback};
 
@@ -88,6 +88,26 @@ impl Eras {
         self.0.insert(address.to_owned(), Finding::Told);
     }
 
+    /// What to say of a set-up that ended as with a broker that does not tell its versions, where the settings say what such a
+    /// broker is, and it cannot authenticate the client.
+    pub(super) fn explain(&self, config: &Config, address: &str, cause: Error) -> Error {
+        let is_silent = cause.evidence() == Some(Evidence::Suspect);
+        let has_told = self.0.get(address) == Some(&Finding::Told);
+        match config.unknown_to_old().filter(|_| is_silent && !has_told) {
+            Some((mechanism, era)) => {
+                let (name, era) = (mechanism.name(), era.name());
+                let text = format!(
+                    "the broker does not tell its versions and is taken for one of Kafka {era} (broker.version.fallback), and {name} \
+                     needs Kafka {} or newer: use security.protocol and sasl.mechanism of one of its listeners, or remove \
+                     broker.version.fallback if the brokers are newer",
+                    mechanism.since()
+                );
+                Error::new(Kind::Authentication, text).at(address)
+            }
+            None => cause,
+        }
+    }
+
     /// The set-up of a connection failed. True if another attempt at once is worth it.
     pub(super) fn learn(
         &mut self,
@@ -96,6 +116,11 @@ impl Eras {
         address: &str,
         cause: &Error,
     ) -> bool {
+        // Where an authentication is wanted that 0.9 does not know, no probe can find anything out.
+        let is_known = |mechanism| mechanism == SaslMechanism::Gssapi;
+        if !context.config.authenticates().is_none_or(is_known) {
+            return false;
+        }
         let (era, reason) = match (cause.evidence(), context.config.broker_version_fallback) {
             _ if self.0.get(address) == Some(&Finding::Told) => return false,
             (Some(Evidence::Proven(era)), _) if self.is_believed(address, era) => {

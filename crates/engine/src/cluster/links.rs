@@ -537,7 +537,8 @@ impl Links {
         } else {
             self.failures_at(destination)
         };
-        let mut cause = cause.clone().at(&broker);
+        let cause = cause.clone().at(&broker);
+        let mut cause = self.eras.explain(&context.config, &broker, cause);
         if cause.is_refusal() {
             context.meters.refused(now, was_up);
         }

@@ -835,6 +835,48 @@ fn the_settings_say_what_a_broker_is_that_does_not() {
     assert_eq!(fails(&mut script, Some(Evidence::Suspect)), Approach::Ask);
 }
 
+/// Kafka 0.9 authenticates by Kerberos alone.
+#[test]
+fn a_broker_that_the_settings_call_too_old_to_authenticate_is_given_up_at_once() {
+    let plain = [
+        ("security.protocol", "SASL_PLAINTEXT"),
+        ("sasl.allow.plaintext", "true"),
+        ("sasl.mechanism", "PLAIN"),
+        ("sasl.username", "alice"),
+        ("sasl.password", "secret"),
+    ];
+    let mut script = admin(&[&plain[..], &[("broker.version.fallback", "0.9.0")]].concat());
+    ask(&mut script, ListTopics, 60);
+    assert_eq!(fails(&mut script, Some(Evidence::Suspect)), Approach::Ask);
+    let error = script.engine.hopeless().unwrap();
+    assert_eq!(error.kind(), Kind::Authentication);
+    for word in [
+        "boot:1",
+        "Kafka 0.9",
+        "broker.version.fallback",
+        "PLAIN needs Kafka 0.10",
+    ] {
+        assert!(error.message().contains(word), "{error}");
+    }
+    // Where the settings do not say so, it may be a fault of the network.
+    let mut script = admin(&plain);
+    ask(&mut script, ListTopics, 60);
+    fails(&mut script, Some(Evidence::Suspect));
+    assert!(script.engine.hopeless().is_none());
+    assert_eq!(
+        dialled(&mut script),
+        None,
+        "nothing can be found out at once"
+    );
+    // Nor does a broker that has told its versions once become an old one.
+    let mut script = admin(&[&plain[..], &[("broker.version.fallback", "0.9.0")]].concat());
+    ask(&mut script, ListTopics, 60);
+    let (link, _) = succeeds(&mut script, versions());
+    lose(&mut script, link, 1);
+    fails(&mut script, Some(Evidence::Suspect));
+    assert!(script.engine.hopeless().is_none());
+}
+
 #[test]
 fn an_old_broker_creates_nothing_that_is_only_looked_for() {
     let mut script = admin(&[]);

@@ -4,6 +4,7 @@ use super::jaas::{Jaas, Module};
 use super::secret::Secret;
 use super::settings::Config;
 use super::tables::{SaslMechanism, SecurityProtocol};
+use crate::release::{self, Era, Fallback};
 
 /// The property at fault, and what is wrong with it.
 type Conflict = (&'static str, String);
@@ -60,7 +61,31 @@ impl Config {
                 ),
             ));
         }
+        if let (false, Some(era)) = (self.api_version_request, self.too_old_for(mechanism)) {
+            let text = format!(
+                "{} needs brokers of Kafka {} or newer, and broker.version.fallback with api.version.request=false says that \
+                 they are of {}: remove these two if the brokers are newer",
+                mechanism.name(),
+                mechanism.since(),
+                era.name(),
+            );
+            return Err(("sasl.mechanism", text));
+        }
         self.settle_names(mechanism)
+    }
+
+    /// What brokers that do not tell their versions are, if it knows no such mechanism and the settings say so.
+    fn too_old_for(&self, mechanism: SaslMechanism) -> Option<Era> {
+        match self.broker_version_fallback {
+            Fallback::Old(era) if release::is_before(era.name(), mechanism.since()) => Some(era),
+            _ => None,
+        }
+    }
+
+    /// The mechanism to authenticate with, and what brokers are that do not tell their versions, if they know no such mechanism.
+    pub(crate) fn unknown_to_old(&self) -> Option<(SaslMechanism, Era)> {
+        let mechanism = self.authenticates()?;
+        Some((mechanism, self.too_old_for(mechanism)?))
     }
 
     fn settle_jaas(

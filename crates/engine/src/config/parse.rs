@@ -418,6 +418,41 @@ mod tests {
     }
 
     #[test]
+    fn brokers_that_are_not_asked_must_know_the_mechanism() {
+        let login = [
+            ("security.protocol", "SASL_SSL"),
+            ("sasl.username", "alice"),
+            ("sasl.password", "secret"),
+            ("api.version.request", "false"),
+        ];
+        for (release, mechanism, needed) in [
+            ("0.8.2", "GSSAPI", "0.9"),
+            ("0.9.0", "PLAIN", "0.10"),
+            ("0.9.0", "SCRAM-SHA-512", "0.10.2"),
+        ] {
+            let of = [
+                ("broker.version.fallback", release),
+                ("sasl.mechanism", mechanism),
+            ];
+            let said = problem(&[&login[..], &of].concat());
+            let wanted =
+                format!("sasl.mechanism: {mechanism} needs brokers of Kafka {needed} or newer");
+            assert!(said.starts_with(&wanted), "{said}");
+        }
+        let kerberos = [
+            ("broker.version.fallback", "0.9.0"),
+            ("sasl.mechanism", "GSSAPI"),
+        ];
+        assert!(producer(&[&login[..], &kerberos].concat()).is_ok());
+        // Newer brokers are asked, and the fallback does not matter.
+        let asked = [
+            ("broker.version.fallback", "0.9.0"),
+            ("sasl.mechanism", "PLAIN"),
+        ];
+        assert!(producer(&[&login[..3], &asked].concat()).is_ok());
+    }
+
+    #[test]
     fn settings_of_tls_are_whole() {
         for (given, said) in [
             (

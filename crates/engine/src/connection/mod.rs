@@ -402,7 +402,7 @@ impl Connection {
         }
         let text = match self.stage {
             _ if in_answer => "the connection was closed in the middle of an answer",
-            Stage::Negotiating => return self.about_age(self.negotiation.closed()),
+            Stage::Negotiating => return self.negotiation.closed(),
             Stage::Authenticating | Stage::Reauthenticating { begun: true } => {
                 "the broker closed the connection during authentication: it does not accept this user or this mechanism"
             }
@@ -463,14 +463,6 @@ impl Connection {
     fn negotiate(&mut self, now: Instant) -> Result<(), Error> {
         let (request, version) = self.negotiation.begin();
         self.ask(now, request, version)
-    }
-
-    /// Where an authentication is wanted that brokers before 0.10 do not know, nothing tells of them.
-    fn about_age(&self, error: Error) -> Error {
-        match &self.authentication {
-            Some(wanted) if !wanted.is_known_to_0_9() => error.telling(None),
-            _ => error,
-        }
     }
 
     /// Sends a request of the set-up, which has the time that is left of the whole.
@@ -625,7 +617,7 @@ impl Connection {
     fn late(&self, overdue: &Overdue<'_>) -> Error {
         if let (Overdue::Unanswered(sent), Stage::Negotiating) = (overdue, self.stage) {
             let error = self.negotiation.silent(sent.api, sent.timeout, self.within);
-            return self.about_age(error).calling(sent.api.name());
+            return error.calling(sent.api.name());
         }
         let (sent, text) = match *overdue {
             Overdue::Unwritten(sent) => (

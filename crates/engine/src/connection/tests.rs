@@ -481,18 +481,23 @@ fn a_broker_that_is_taken_for_old_has_to_answer_first() {
 }
 
 #[test]
-fn where_authentication_is_wanted_nothing_tells_of_old_brokers() {
+fn where_authentication_is_wanted_that_0_9_does_not_know_no_broker_is_probed() {
     let now = start();
-    let authentication = Authentication {
-        mechanism: Box::new(Shouting::new("SHOUTING")),
-        again_within: AGAIN,
-        seed: 7,
-    };
-    let mut connection =
-        Connection::authenticated(now, "test", SETUP, LIMIT, Some(authentication)).unwrap();
-    assert_eq!(connection.closed(false).evidence(), None);
-    let error = connection.handle_timeout(now + SETUP).unwrap_err();
-    assert_eq!(error.evidence(), None);
+    for approach in [Approach::Probe, Approach::Assume(Era::V0_9), Approach::Ask] {
+        let authentication = Authentication {
+            mechanism: Box::new(Shouting::new("SHOUTING")),
+            again_within: AGAIN,
+            seed: 7,
+        };
+        let connection =
+            Connection::authenticated(now, "test", SETUP, LIMIT, Some(authentication)).unwrap();
+        let mut connection = connection.approaching(now, approach, SETUP).unwrap();
+        assert_eq!(asks(&mut connection), Some(VERSIONS), "{approach:?}");
+        let suspected = Some(Evidence::Suspect);
+        assert_eq!(connection.closed(false).evidence(), suspected);
+        let error = connection.handle_timeout(now + SETUP).unwrap_err();
+        assert_eq!(error.evidence(), suspected);
+    }
 }
 
 /// Says `hello`, answers a challenge with itself in capitals, and is done at `welcome`.

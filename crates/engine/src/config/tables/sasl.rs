@@ -108,6 +108,16 @@ impl SaslMechanism {
         )
     }
 
+    /// The first release whose brokers can take it; that of AWS is theirs, on the callbacks of KIP-86.
+    pub(crate) fn since(self) -> &'static str {
+        match self {
+            SaslMechanism::Gssapi => "0.9",
+            SaslMechanism::Plain => "0.10",
+            SaslMechanism::ScramSha256 | SaslMechanism::ScramSha512 => "0.10.2",
+            SaslMechanism::OauthBearer | SaslMechanism::AwsMskIam => "2.0",
+        }
+    }
+
     /// Whether a provider outside the engine answers its questions.
     pub fn asks_outside(self) -> bool {
         matches!(
