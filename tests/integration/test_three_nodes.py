@@ -127,8 +127,8 @@ def refuse_alice(cluster: Cluster, node: int) -> None:
     cluster.restart(node)
 
 
-def test_a_node_that_does_not_accept_the_client_is_named(three: Cluster) -> None:
-    """What the other nodes lead goes on; what needs this one ends with what it said."""
+def test_a_node_that_does_not_accept_the_client_is_named(three: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    """What the other nodes lead goes on; what needs this one ends with what it said, long before any deadline."""
     controls, topic, node = Controls(three), "split", 3
     admin = AdminClient({"bootstrap.servers": controls.bootstrap})
     for future in admin.create_topics([NewTopic(topic, 2, replica_assignment=[[1], [node]])]).values():
@@ -157,8 +157,7 @@ def test_a_node_that_does_not_accept_the_client_is_named(three: Cluster) -> None
             assert word in said
         assert "alice-secret" not in said
 
-    produces = {"delivery_timeout_ms": int(patience * 1000), "request_timeout_ms": 1000, "linger_ms": 0}
-    with ottla.Producer(**options, **produces) as producer:
+    with ottla.Producer(**options, delivery_timeout_ms=120_000, linger_ms=0, client_id="writes") as producer:
         assert producer.send(topic, b"v", partition=0).result(DEADLINE).offset == 0
         refused(lambda: producer.send(topic, b"v", partition=1).result(DEADLINE))
         assert producer.send(topic, b"v", partition=0).result(DEADLINE).offset == 1
@@ -169,6 +168,16 @@ def test_a_node_that_does_not_accept_the_client_is_named(three: Cluster) -> None
         refused(lambda: consumer.poll(patience))
         consumer.assign([ottla.TopicPartition(topic, 0, 0)])
         assert len(consumer.poll(DEADLINE, max_records=2)) == 2
+    with ottla.Consumer(**options, client_id="reads", auto_offset_reset="earliest") as consumer:
+        consumer.assign([ottla.TopicPartition(topic, 0), there])
+        records = iter(consumer)
+        assert [next(records).partition for _ in range(2)] == [0, 0]
+        refused(lambda: consumer.position(there))
+        refused(lambda: next(records))
+    for client in ("writes", "reads"):
+        said = [text for text in said_by(client, caplog) if f"broker {node} ({addresses[node - 1]})" in text]
+        assert len(said) == 1
+        assert "do not accept each other" in said[0]
     with ottla.Admin(**options) as client:
         assert topic in client.list_topics()
         refused(lambda: client.describe_producers([there]))

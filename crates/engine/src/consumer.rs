@@ -90,9 +90,17 @@ impl Engine<Consumer> {
     /// The offset of the next record that the caller gets; `None` until it was looked up.
     ///
     /// # Errors
-    /// The partition is not assigned, or what keeps its offset from being known for good.
+    /// The partition is not assigned, or what keeps its offset from being known: for good, or until its leader accepts the
+    /// client.
     pub fn position(&self, topic: &str, partition: i32) -> Result<Option<i64>, Error> {
-        self.client.fetcher.position(topic, partition)
+        let fetcher = &self.client.fetcher;
+        match fetcher.position(topic, partition)? {
+            Some(next) => Ok(Some(next)),
+            None => match fetcher.refusal(&self.core.cluster, topic, partition) {
+                Some(refusal) => Err(refusal),
+                None => Ok(None),
+            },
+        }
     }
 
     /// Stops or resumes giving out records of a partition.
@@ -227,6 +235,7 @@ impl Engine<Consumer> {
             }
             let fetcher = &self.client.fetcher;
             self.assignment()
+                .filter(|(_, _, paused)| !paused)
                 .filter_map(|(topic, number, _)| fetcher.partition_delay(cluster, topic, number))
                 .find(Error::is_refusal)
         };

@@ -45,6 +45,14 @@ pub enum Observed {
         /// Until the next attempt.
         pause: Duration,
     },
+    /// A broker of the cluster does not accept the client, or the client does not accept it, as several attempts in a row show.
+    /// Told once until a connection to it is made.
+    Refused {
+        /// The broker's id.
+        node: i32,
+        /// Why, with the broker's address.
+        cause: Error,
+    },
     /// Files of certificates or keys changed, and what they hold now cannot be used: what they held before is kept.
     CertificatesKept {
         /// Why, with the file.
@@ -219,6 +227,7 @@ impl Observed {
             | Observed::ReplicaChosen { .. }
             | Observed::ProducerIdentified { .. } => Level::Info,
             Observed::ConnectFailed { .. }
+            | Observed::Refused { .. }
             | Observed::CertificatesKept { .. }
             | Observed::VersionsAssumed { .. }
             | Observed::IdempotenceOff { .. }
@@ -236,6 +245,7 @@ impl Observed {
         match self {
             Observed::Connected { .. }
             | Observed::ConnectFailed { .. }
+            | Observed::Refused { .. }
             | Observed::CertificatesKept { .. }
             | Observed::VersionsAssumed { .. }
             | Observed::Disconnected { .. }
@@ -278,6 +288,13 @@ impl fmt::Display for Observed {
                 "cannot connect to {broker}: {}; attempt {failures}, the next in {} ms",
                 cause.message(),
                 pause.as_millis()
+            ),
+            Observed::Refused { node, cause } => write!(
+                f,
+                "broker {node} ({}) and this client do not accept each other, and what only this broker can do fails until they \
+                 do, such as sends to partitions that it leads, and reads of them: {}",
+                cause.broker().unwrap_or("?"),
+                cause.message()
             ),
             Observed::CertificatesKept { cause } => write!(
                 f,

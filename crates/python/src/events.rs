@@ -152,6 +152,7 @@ fn about(event: &Observed) -> About<'_> {
         Observed::ConnectFailed { broker, cause, .. }
         | Observed::Disconnected { broker, cause } => (Some(broker), None, Some(cause)),
         Observed::Retried { cause, .. }
+        | Observed::Refused { cause, .. }
         | Observed::CertificatesKept { cause }
         | Observed::BatchFailed { cause, .. }
         | Observed::Rebootstrapped { cause }

@@ -13,7 +13,7 @@ mod idle;
 mod requests;
 mod trouble;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -178,6 +178,8 @@ impl Link {
 #[derive(Debug)]
 struct Failure {
     count: u32,
+    /// How many of the last failures in a row were refusals.
+    refusals: u32,
     at: Instant,
     retry_at: Instant,
     cause: Error,
@@ -196,6 +198,8 @@ pub(super) struct Links {
     links: BTreeMap<LinkId, Link>,
     by_destination: FxHashMap<Destination, LinkId>,
     failures: BTreeMap<Destination, Failure>,
+    /// Brokers of the cluster that do not accept the client, as was told.
+    refusing: BTreeSet<i32>,
     next_id: u64,
     next_bootstrap: usize,
     ever_up: bool,
@@ -473,6 +477,12 @@ impl Links {
             .map_or(0, |failure| failure.count)
     }
 
+    fn refusals_at(&self, destination: Destination) -> u32 {
+        self.failures
+            .get(&destination)
+            .map_or(0, |failure| failure.refusals)
+    }
+
     // --- beginnings and ends
 
     pub(super) fn set_up(
@@ -499,6 +509,9 @@ impl Links {
         link.state = State::Up(versions);
         link.used = now;
         self.failures.remove(&link.destination);
+        if let Destination::Node(node, _) = link.destination {
+            self.refusing.remove(&node);
+        }
         self.ever_up = true;
         self.unresolved = false;
         self.advertised.reached(&link.host, link.port);
@@ -546,6 +559,7 @@ impl Links {
             // The next connection knows better how to begin.
             let failure = Failure {
                 count: failed,
+                refusals: 0,
                 at: now,
                 retry_at: now,
                 cause: cause.clone(),
@@ -560,6 +574,11 @@ impl Links {
                 .explain(&context.config, cause, node, host, port);
         }
         let failures = failed.saturating_add(1);
+        let refusals = if cause.is_refusal() {
+            self.refusals_at(destination).saturating_add(1)
+        } else {
+            0
+        };
         let pause = context.reconnect_pause(failures);
         context.observer.tell(if was_up {
             Observed::Disconnected {
@@ -578,11 +597,13 @@ impl Links {
             destination,
             Failure {
                 count: failures,
+                refusals,
                 at: now,
                 retry_at: now + pause,
                 cause: cause.clone(),
             },
         );
+        self.tell_refusal(context, destination);
         self.remove(now, context, id, &cause);
         self.note_unresolved(now, context);
     }
@@ -600,6 +621,7 @@ impl Links {
         }
         self.failures
             .retain(|destination, _| matches!(destination, Destination::Bootstrap(_)));
+        self.refusing.clear();
     }
 
     fn close(&mut self, now: Instant, context: &mut Context, id: LinkId, cause: &Error) {
@@ -670,6 +692,8 @@ impl Links {
             Destination::Node(id, _) => nodes.iter().any(|(known, ..)| known == id),
             Destination::Bootstrap(_) => true,
         });
+        self.refusing
+            .retain(|id| nodes.iter().any(|(known, ..)| known == id));
         let moved = Error::new(
             Kind::Unreachable,
             "the broker left the cluster or moved to another address",

@@ -361,6 +361,11 @@ impl Cluster {
         self.links.refusal_of(node, lane, since)
     }
 
+    /// Why the broker does not accept the client over this lane, and when it said so last, if several attempts in a row show it.
+    pub(crate) fn believed_refusal_of(&self, node: i32, lane: Lane) -> Option<(&Error, Instant)> {
+        self.links.believed_refusal_of(node, lane)
+    }
+
     pub(crate) fn has_link(&self, link: LinkId) -> bool {
         self.links.contains(link)
     }

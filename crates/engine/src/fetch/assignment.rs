@@ -59,6 +59,8 @@ pub(super) struct Assignment {
     touched: Vec<Key>,
     pausing: BTreeSet<(Instant, Key)>,
     leaderless: BTreeSet<Key>,
+    /// How often a partition came to be without a leader.
+    lost: u64,
     searching: BTreeMap<i32, BTreeSet<Key>>,
     ready: BTreeMap<i32, BTreeSet<(u64, Key)>>,
     stuck: BTreeSet<Key>,
@@ -273,7 +275,10 @@ impl Assignment {
         match place {
             Place::Idle => {}
             Place::Pausing(at) => drop(self.pausing.insert((at, key))),
-            Place::Leaderless => drop(self.leaderless.insert(key)),
+            Place::Leaderless => {
+                self.leaderless.insert(key);
+                self.lost += 1;
+            }
             Place::Searching(leader) => {
                 self.searching.entry(leader).or_default().insert(key);
             }
@@ -291,8 +296,9 @@ impl Assignment {
         self.pausing.first().map(|(at, _)| *at)
     }
 
-    pub(super) fn has_leaderless(&self) -> bool {
-        !self.leaderless.is_empty()
+    /// How often a partition came to be without a leader so far, if one is.
+    pub(super) fn leaderless(&self) -> Option<u64> {
+        (!self.leaderless.is_empty()).then_some(self.lost)
     }
 
     /// The lookups that are due, one list for each leader.

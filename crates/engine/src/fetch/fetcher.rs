@@ -18,6 +18,7 @@ use crate::error::{Error, Kind};
 use crate::fetch::answer::{self, Refused, Verdict, heals};
 use crate::fetch::assignment::{Assignment, Key, Place};
 use crate::fetch::buffer::{Buffer, Taken};
+use crate::fetch::leaders::Leaders;
 use crate::fetch::lookup::{Lookups, Searched, time_of};
 use crate::fetch::position::{Generation, Need, Position, Start, outdated};
 use crate::fetch::replica::Replica;
@@ -35,10 +36,6 @@ const LANES: u8 = 2;
 /// The most bytes that are expected around the records of an answer.
 const ENVELOPE: usize = 64 << 10;
 
-/// The pause between two requests for leaders stops growing after so many failures: an election takes less than a
-/// second.
-const LEADER_ROUNDS: u32 = 3;
-
 /// Reads the assigned partitions.
 #[derive(Debug)]
 pub struct Fetcher {
@@ -54,8 +51,7 @@ pub struct Fetcher {
     seen_view: u64,
     /// Topics came or went since.
     must_look: bool,
-    leader_rounds: u32,
-    ask_for_leaders_at: Option<Instant>,
+    leaders: Leaders,
 }
 
 impl Fetcher {
@@ -70,8 +66,7 @@ impl Fetcher {
             turn: 0,
             seen_view: 0,
             must_look: false,
-            leader_rounds: 0,
-            ask_for_leaders_at: None,
+            leaders: Leaders::default(),
             config,
         }
     }
@@ -341,6 +336,18 @@ impl Fetcher {
         refused.or_else(|| self.assignment.stuck().find_map(Position::obstacle))
     }
 
+    /// Why the leader of a partition does not accept the client, if several attempts in a row show it. A position that needs
+    /// nothing of the leader at the moment is not concerned.
+    pub(crate) fn refusal(&self, cluster: &Cluster, topic: &str, partition: i32) -> Option<Error> {
+        let (leader, _) = cluster.view().leader(topic, partition)?;
+        let mut refusals = (0..LANES)
+            .map(Lane::Data)
+            .chain([Lane::Control])
+            .filter_map(|lane| cluster.believed_refusal_of(leader, lane));
+        let (cause, _) = refusals.next()?;
+        Some(cause.clone().partition_is(&topic.into(), partition))
+    }
+
     pub(crate) fn partition_delay(
         &self,
         cluster: &Cluster,
@@ -593,7 +600,9 @@ impl Fetcher {
         self.review(now, cluster, is_new);
         self.look_up(now, core);
         let cluster = &mut core.cluster;
-        self.ask_for_leaders(now, cluster);
+        if let Some(lost) = self.assignment.leaderless() {
+            self.leaders.seek(now, cluster, lost);
+        }
         self.leave_unreachable(now, cluster);
         self.wake_links(now, cluster);
         if let Some(at) = self.assignment.next_due() {
@@ -756,26 +765,6 @@ impl Fetcher {
         if !by_leader.is_empty() {
             self.review(now, &mut core.cluster, false);
             self.lookups.start(now, core, by_leader);
-        }
-    }
-
-    /// Asks for another view while something cannot be read for want of a leader.
-    fn ask_for_leaders(&mut self, now: Instant, cluster: &mut Cluster) {
-        if !self.assignment.has_leaderless() {
-            self.leader_rounds = 0;
-            self.ask_for_leaders_at = None;
-            return;
-        }
-        if cluster.view().nodes().next().is_none() {
-            return;
-        }
-        if self.ask_for_leaders_at.is_none_or(|at| at <= now) {
-            cluster.refresh(now);
-            self.leader_rounds = (self.leader_rounds + 1).min(LEADER_ROUNDS);
-            self.ask_for_leaders_at = Some(now + cluster.retry_pause(self.leader_rounds));
-        }
-        if let Some(at) = self.ask_for_leaders_at {
-            cluster.set_alarm(at);
         }
     }
 

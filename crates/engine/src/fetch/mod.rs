@@ -40,6 +40,7 @@
 //! | `buffer` | records that wait to be taken, within the budget |
 //! | `assignment` | all positions, and which of them need something |
 //! | `subscription` | topics: whether they exist, were recreated, or have added partitions |
+//! | `leaders` | when to ask again who leads |
 //! | `lookup` | lookups of offsets; all that the fetcher knows of calls |
 //! | `request` | what to ask one broker for |
 //! | `answer` | what an answer means |
@@ -52,6 +53,7 @@ mod buffer;
 mod doubt;
 pub mod fetched;
 mod fetcher;
+mod leaders;
 mod lookup;
 mod part;
 mod position;

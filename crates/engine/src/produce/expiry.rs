@@ -1,8 +1,10 @@
-//! Which batches are given up: those older than `delivery.timeout.ms`, and all at the end of the client.
+//! Which batches are given up: those older than `delivery.timeout.ms`, those whose leader does not accept the client, and all
+//! at the end of the client.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Lane};
 use crate::error::{Error, Kind};
 use crate::produce::accumulator::Accumulator;
 
@@ -49,6 +51,30 @@ impl<T: Clone> Accumulator<T> {
         }
         if let Some(oldest) = queue.oldest_undecided() {
             cluster.set_alarm(oldest + timeout);
+        }
+    }
+
+    /// Fails batches that wait for a leader that does not accept the client, and has said so since they were begun: no waiting
+    /// mends that. Those that a request still carries come back when its connection ends.
+    pub(super) fn fail_refused(&mut self, cluster: &mut Cluster, index: usize, leader: i32) {
+        let Some((cause, at)) = cluster.believed_refusal_of(leader, Lane::Control) else {
+            return;
+        };
+        let text = "the partition's leader and this client do not accept each other";
+        let error = cause.clone().wrap(cause.kind(), text).retriable_is(false);
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        if queue.open.as_ref().is_some_and(|open| open.created <= at) {
+            queue.close_open();
+        }
+        let (refused, kept) = std::mem::take(&mut queue.ready)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|batch| batch.created <= at);
+        queue.ready = kept;
+        for batch in refused {
+            let error = queue.name(error.clone());
+            self.fates.failed(&mut cluster.context, &batch, error);
         }
     }
 

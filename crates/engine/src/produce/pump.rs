@@ -28,14 +28,14 @@ impl<T: Clone> Accumulator<T> {
                 continue;
             }
             self.listed.push_back(index);
+            // A wanted topic whose partitions lack a leader is asked for, ever more rarely.
             let Some(leader) = queue.leader else {
-                cluster.refresh(now);
                 continue;
             };
-            if let Some(link) = cluster.node_link(now, leader, Lane::Control) {
-                if self.is_identified() {
-                    self.nudge(now, cluster, link, index);
-                }
+            match cluster.node_link(now, leader, Lane::Control) {
+                Some(link) if self.is_identified() => self.nudge(now, cluster, link, index),
+                Some(_) => {}
+                None => self.fail_refused(cluster, index, leader),
             }
         }
     }

@@ -3,11 +3,42 @@
 use std::time::Instant;
 
 use super::super::context::Context;
-use super::super::target::Destination;
+use super::super::target::{Destination, Lane};
 use super::{Failure, IMPATIENCE, Link, Links};
+use crate::change::Change;
 use crate::error::{Error, Kind};
+use crate::observe::Observed;
+
+/// A broker that has just started, or that learns of a change of users, may refuse a client once that it then accepts: so many
+/// refusals in a row are believed.
+const BELIEVED: u32 = 3;
 
 impl Links {
+    /// Why the broker does not accept the client over this lane, and when it said so last, if several attempts in a row show it.
+    pub(in crate::cluster) fn believed_refusal_of(
+        &self,
+        node: i32,
+        lane: Lane,
+    ) -> Option<(&Error, Instant)> {
+        let failure = self.failures.get(&Destination::Node(node, lane))?;
+        (failure.refusals >= BELIEVED).then_some((&failure.cause, failure.at))
+    }
+
+    /// Tells of a broker of the cluster that does not accept the client, once until it does.
+    pub(super) fn tell_refusal(&mut self, context: &mut Context, destination: Destination) {
+        let Destination::Node(node, lane) = destination else {
+            return;
+        };
+        if let Some((cause, _)) = self.believed_refusal_of(node, lane) {
+            let cause = cause.clone();
+            if self.refusing.insert(node) {
+                context.observer.tell(Observed::Refused { node, cause });
+                // Who waits for a position that only this broker can tell waits no longer.
+                context.changes.tell(Change::Position);
+            }
+        }
+    }
+
     /// Notices that the DNS knew none of the bootstrap servers for too long (KIP-909).
     pub(super) fn note_unresolved(&mut self, now: Instant, context: &Context) {
         let timeout = context.config.resolve_timeout;

@@ -1,6 +1,7 @@
 //! What goes wrong: what is raised, what is only told, and what goes on meanwhile.
 
 use super::*;
+use crate::change::Change;
 use crate::cluster::Action;
 use crate::error::Error;
 use crate::fetch::answer::heals;
@@ -79,6 +80,97 @@ fn a_node_that_refuses_the_client_is_told_to_a_poll_without_records() {
     script.refusal = None;
     script.pass(Duration::from_secs(70));
     assert_eq!(script.engine.delay(), None);
+}
+
+#[test]
+fn a_node_that_refuses_the_client_is_told_once_and_where_it_is_asked() {
+    let mut script = reader(&[], Start::Beginning);
+    script.refusal = Some(Error::new(Kind::Authentication, "who is alice?"));
+    script.refusing = vec!["b1".to_owned()];
+    while script.engine.poll_change().is_some() {}
+    let asked = script.pass(Duration::from_secs(3));
+    let changes: Vec<_> = std::iter::from_fn(|| script.engine.poll_change()).collect();
+    assert!(
+        changes.contains(&Change::Position),
+        "who waits for it is woken"
+    );
+    // The other partition is read all the while.
+    find(&mut script, &asked, 0);
+    let asked = script.pass(Duration::from_secs(1));
+    let second = to(&asked, &script, "b2");
+    reply(&mut script, &asked[second], ErrorCode::NONE, &[batch(0, 2)]);
+    assert_eq!(script.engine.stuck(), None);
+    assert!(script.engine.take(script.now).is_some());
+    assert_eq!(script.engine.position("t", 1), Ok(Some(0)));
+    for error in [
+        script.engine.position("t", 0).unwrap_err(),
+        script.engine.partition_delay("t", 0).unwrap(),
+    ] {
+        assert_eq!(
+            (error.kind(), error.broker(), error.partition()),
+            (Kind::Authentication, Some("b1:9092"), Some(0))
+        );
+        assert!(error.message().contains("who is alice?"), "{error}");
+    }
+    script.pass(Duration::from_secs(60));
+    let told = told(&mut script);
+    let refused = told.iter().filter(|text| {
+        text.starts_with("broker 1 (b1:9092) and this client do not accept each other")
+    });
+    assert_eq!(refused.count(), 1, "{told:?}");
+    script.refusal = None;
+    let asked = script.pass(Duration::from_secs(3));
+    find(&mut script, &asked, 5);
+    assert_eq!(script.engine.position("t", 0), Ok(Some(5)));
+    assert_eq!(script.engine.delay(), None);
+}
+
+#[test]
+fn a_paused_partition_of_a_node_that_refuses_hides_no_silence() {
+    let mut script = reader(&[], Start::Offset(0));
+    let asked = script.run();
+    let first = to(&asked, &script, "b1");
+    script.refusal = Some(Error::new(Kind::Authentication, "who is alice?"));
+    script.refusing = vec!["b1".to_owned()];
+    script.cut(asked[first].link);
+    script.pass(Duration::from_secs(5));
+    assert!(script.engine.delay().is_some());
+    script.engine.set_paused(script.now, "t", 0, true).unwrap();
+    assert_eq!(script.engine.delay(), None);
+}
+
+#[test]
+fn leaders_are_asked_for_ever_more_rarely_and_at_once_for_another_partition() {
+    let mut script = reader(
+        &[
+            ("retry.backoff.max.ms", "8000"),
+            ("fetch.max.wait.ms", "60000"),
+        ],
+        Start::Offset(0),
+    );
+    script.topics = vec![("t", vec![1, -1])];
+    let asked = script.pass(Duration::from_secs(1));
+    script.metadata_asked.clear();
+    script.pass(Duration::from_secs(20));
+    let times = script.metadata_asked.len();
+    assert!((2..=10).contains(&times), "{times} times in 20 s");
+    // Another partition loses its leader for a moment, as any does that moves.
+    script.topics = vec![("t", vec![-1, -1])];
+    let first = to(&asked, &script, "b1");
+    reply(
+        &mut script,
+        &asked[first],
+        ErrorCode::NOT_LEADER_OR_FOLLOWER,
+        &[],
+    );
+    script.pass(Duration::from_millis(300));
+    assert_eq!(
+        script.engine.partition_delay("t", 0).unwrap().code(),
+        Some(ErrorCode::LEADER_NOT_AVAILABLE)
+    );
+    script.topics = vec![("t", vec![2, -1])];
+    let asked = script.pass(Duration::from_millis(500));
+    assert_eq!(fetched(&asked), [(0, 0)]);
 }
 
 #[test]

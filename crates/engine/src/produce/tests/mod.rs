@@ -19,6 +19,7 @@ use crate::script::{Asked, Script, config};
 mod events;
 mod metrics;
 mod old;
+mod refused;
 mod topics;
 
 type Sender = Script<Producer<i32>>;
