@@ -20,7 +20,10 @@ from tqdm import tqdm
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scenarios import Protocol
+
 KAFKA = "4.4.0"
+USER, PASSWORD = "alice", "alice-secret"
 FIRST_PORT = 31000
 CHUNK = 10_000
 
@@ -29,18 +32,22 @@ class Broker:
     """A running broker.
 
     Attributes:
-        bootstrap: host:port, for what is not measured.
+        bootstrap: host:port of the plaintext listener, for what is not measured.
         pid: Its process.
-        measured: host:port for what is measured.
-        ca: The file of the authority that its TLS listener is to be trusted by; empty if that is not what is measured.
+        protocol: What is measured, where a scenario does not say otherwise.
+        ca: The file of the authority that its listeners with TLS are to be trusted by; empty if it has none.
     """
 
-    def __init__(self, bootstrap: str, pid: int, measured: str = "", ca: str = "") -> None:
+    def __init__(self, addresses: dict[str, str], pid: int, protocol: Protocol = "PLAINTEXT", ca: str = "") -> None:
         from confluent_kafka.admin import AdminClient
 
-        self.bootstrap, self.pid = bootstrap, pid
-        self.measured, self.ca = measured or bootstrap, ca
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self.bootstrap, self.pid = addresses["PLAINTEXT"], pid
+        self.protocol, self.ca, self._addresses = protocol, ca, addresses
+        self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    def address(self, protocol: Protocol) -> str:
+        """host:port of the listener with this protocol."""
+        return self._addresses[protocol]
 
     def create(self, topic: str, partitions: int) -> str:
         from confluent_kafka.admin import NewTopic
@@ -115,14 +122,15 @@ def real_broker(*, tls: bool = False) -> Iterator[Broker]:
     port = next(p for p in range(FIRST_PORT, 32000, 100) if not any(listens(p + i) for i in range(100)))
     with tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
         quick = {"log.segment.delete.delay.ms": "100", "group.initial.rebalance.delay.ms": "0"}
-        cluster = Cluster.start(folder, version=KAFKA, port=port, config=quick, heap="1g", tls=tls)
+        security = {"tls": True, "sasl": "scram"} if tls else {}
+        cluster = Cluster.start(folder, version=KAFKA, port=port, config=quick, heap="1g", **security)
         try:
             [process] = [p for p in cluster.st["processes"].values() if p]
             at = cluster.st["bootstrap"]
             if tls:
-                yield Broker(at["PLAINTEXT"], process["pid"], at["SSL"], str(cluster.st["tls"]["ca"]))
+                yield Broker(at, process["pid"], "SSL", str(cluster.st["tls"]["ca"]))
             else:
-                yield Broker(at["PLAINTEXT"], process["pid"])
+                yield Broker(at, process["pid"])
         finally:
             cluster.stop(grace=2.0)
 
@@ -141,7 +149,7 @@ def embedded_broker() -> Iterator[Broker]:
             if time.monotonic() > end or process.poll() is not None:
                 raise SystemExit(f"the embedded broker did not start: {_errors(process)}")
             time.sleep(0.05)
-        yield Broker(f"127.0.0.1:{port}", process.pid)
+        yield Broker({"PLAINTEXT": f"127.0.0.1:{port}"}, process.pid)
     finally:
         process.terminate()
         process.wait(20)

@@ -31,10 +31,10 @@ sys.path.insert(0, str(ROOT))
 import codec  # noqa: E402
 import plots  # noqa: E402
 import report  # noqa: E402
-from broker import KAFKA, Broker, embedded_broker, real_broker  # noqa: E402
+from broker import KAFKA, PASSWORD, USER, Broker, embedded_broker, real_broker  # noqa: E402
 from clients import krafka  # noqa: E402
 from measurement import Job  # noqa: E402
-from scenarios import GOALS, SCALING, SCENARIOS, TLS_GOALS, TLS_SCENARIOS, Scenario, Way  # noqa: E402
+from scenarios import GOALS, SCALING, SCENARIOS, TLS_GOALS, TLS_SCENARIOS, Protocol, Scenario, Way  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 MEASUREMENT_TIMEOUT = 90.0
@@ -50,7 +50,7 @@ approximate times, with 5 repeats on 2 cores:
   latency                        2.5 minutes
   codec                          5 minutes
   scaling                        15 minutes; only when asked for: --only scaling
-  --tls                          8 minutes
+  --tls                          9 minutes
   --other ../before              15 minutes for all of our ways; consume-100B 1.5
 
 old against new:
@@ -129,28 +129,36 @@ class Bench:
             self._filled.append(topic)
         return topic
 
-    def _security(self, way: Way) -> dict[str, str]:
-        """What a client needs for TLS, by the names that it has for that."""
-        if not self._broker.ca:
+    def _security(self, protocol: Protocol, way: Way) -> dict[str, str]:
+        """What a client needs for TLS and SASL, by the names that it has for that."""
+        if protocol == "PLAINTEXT":
             return {}
+        needs = {"security.protocol": protocol, "ssl.ca.location": self._broker.ca}
+        if protocol == "SASL_SSL":
+            needs |= {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": USER, "sasl.password": PASSWORD}
         if way.client == "confluent-kafka":
-            return {"security.protocol": "SSL", "ssl.ca.location": self._broker.ca}
-        ca = "ssl_cafile" if way.client == "aiokafka" else "ssl_ca_location"
-        return {"security_protocol": "SSL", ca: self._broker.ca}
+            return needs
+        needs = {name.replace(".", "_"): value for name, value in needs.items()}
+        if way.client == "aiokafka":
+            own = {"ssl_ca_location": "ssl_cafile", "sasl_username": "sasl_plain_username"}
+            own["sasl_password"] = "sasl_plain_password"
+            needs = {own.get(name, name): value for name, value in needs.items()}
+        return needs
 
     def _records(self, scenario: Scenario) -> int:
         return scenario.records // self._shrink
 
     def _work(self, scenario: Scenario, way: Way, topic: str) -> report.Measured:
+        protocol = scenario.protocol or self._broker.protocol
         job = Job(
-            self._broker.measured,
+            self._broker.address(protocol),
             topic,
             scenario.partitions,
             self._records(scenario),
             scenario.size,
             scenario.budget / self._shrink,
             scenario.codec,
-            {**dict(way.properties), **self._security(way)},
+            {**dict(way.properties), **self._security(protocol, way)},
         )
         order = {"way": way.function, "cores": scenario.cores[0], "job": dataclasses.asdict(job)}
         environment = {**os.environ, "PYTHONPATH": way.python_path} if way.python_path else None
