@@ -17,7 +17,8 @@ import pytest
 
 import ottla
 from ottla import errors
-from tests.brokers.brokers import PASSWORD, Cluster
+from tests.brokers.brokers import PASSWORD, Cluster, members
+from tests.certificates import PASSWORD as LOCK
 from tests.certificates import Authority, front
 from tests.integration.conftest import REAL, kafka_for_a_while
 from tests.python.conftest import Api, AsyncApi
@@ -176,6 +177,46 @@ def test_what_is_wrong_is_said(api: Api, kafka_tls: Cluster, files: dict[str, st
         fails(api, f"127.0.0.1:{port}", refused, "is not for 127.0.0.1 but for kafka.example", **trusting)
     with front(behind, authority.issue("good"), newest="TLSv1.2") as port:
         fails(api, f"localhost:{port}", refused, "does not speak TLSv1.3", **trusting, ssl_enabled_protocols="TLSv1.3")
+
+
+class Misfit(NamedTuple):
+    """Kafka whose SSL listener shows a certificate that has expired, and whose MTLS listener one for another host."""
+
+    cluster: Cluster
+    ca: str
+
+
+@pytest.fixture(scope="module", params=["4.4.0", "2.8.2"])
+def misfit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Misfit]:
+    """Kafka checks at its start only the certificate of the listener between brokers, which here is plaintext."""
+    authority = Authority(tmp_path_factory.mktemp("certificates") / "authority")
+    shown = {
+        "ssl": authority.issue("old", until="20240101000000Z"),
+        "mtls": authority.issue("elsewhere", "DNS:kafka.example"),
+    }
+    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=request.param, tls=True) as cluster:
+        lines = ["listener.name.mtls.ssl.client.auth=none"]
+        for listener, certificate in shown.items():
+            prefix = f"listener.name.{listener}.ssl"
+            lines += [f"{prefix}.keystore.location={certificate.p12}", f"{prefix}.keystore.type=PKCS12"]
+            lines += [f"{prefix}.keystore.password={LOCK}", f"{prefix}.key.password={LOCK}"]
+        with (cluster.dir / "node1.properties").open("a") as file:
+            file.write("\n" + "\n".join(lines) + "\n")
+        cluster.end(["node1"], 5.0)
+        cluster.spawn("node1")
+        # Not by its restart, which wants the first certificates again.
+        cluster.wait("node1", "no answer to Metadata", lambda: 1 in members(port_of(cluster, "PLAINTEXT")))
+        yield Misfit(cluster, str(authority.ca))
+
+
+def test_certificates_of_kafka_itself_that_do_not_fit_are_said(api: Api, misfit: Misfit) -> None:
+    refused, trusting = errors.AuthenticationError, {"security_protocol": "SSL", "ssl_ca_location": misfit.ca}
+    at = {name: f"localhost:{port_of(misfit.cluster, name)}" for name in ("SSL", "MTLS")}
+    fails(api, at["SSL"], refused, "has expired, on 2024-01-01", **trusting)
+    fails(api, at["MTLS"], refused, "is not for localhost but for kafka.example", **trusting)
+    # Nothing else is wrong with that listener.
+    with api.admin(at["MTLS"], **trusting, ssl_endpoint_identification_algorithm="none") as admin:
+        assert api(admin.list_topics()) == []
 
 
 def test_a_file_that_cannot_be_used_is_said_at_once(api: Api, kafka_tls: Cluster, files: dict[str, str]) -> None:
