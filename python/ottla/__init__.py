@@ -29,6 +29,9 @@ from ottla._ottla import DEBUG_BUILD, Batch, Deliveries, Delivery, Record, __ver
 from ottla._producer import Producer
 from ottla._types import (
     DelegationToken,
+    GroupDescription,
+    GroupListing,
+    MemberDescription,
     NewTopic,
     OffsetAndTimestamp,
     PartitionInfo,
@@ -36,6 +39,8 @@ from ottla._types import (
     RecordMetadata,
     TopicDescription,
     TopicPartition,
+    TransactionDescription,
+    TransactionListing,
 )
 from ottla.errors import KafkaError
 
@@ -51,7 +56,10 @@ __all__ = [
     "DelegationToken",
     "Deliveries",
     "Delivery",
+    "GroupDescription",
+    "GroupListing",
     "KafkaError",
+    "MemberDescription",
     "MetricName",
     "Metrics",
     "NewTopic",
@@ -63,6 +71,8 @@ __all__ = [
     "RecordMetadata",
     "TopicDescription",
     "TopicPartition",
+    "TransactionDescription",
+    "TransactionListing",
     "__version__",
     "aio",
     "errors",

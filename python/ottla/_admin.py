@@ -18,11 +18,21 @@ if TYPE_CHECKING:
     from ottla._metrics import Metrics
     from ottla._ottla import Partition, Servers
     from ottla._properties import AdminProperties, ConfigValue
-    from ottla._types import DelegationToken, NewTopic, ProducerState, TopicDescription, TopicPartition
+    from ottla._types import (
+        DelegationToken,
+        GroupDescription,
+        GroupListing,
+        NewTopic,
+        ProducerState,
+        TopicDescription,
+        TopicPartition,
+        TransactionDescription,
+        TransactionListing,
+    )
 
 
 class Admin:
-    """Manages topics. Threads may share it.
+    """Manages topics, groups and transactions. Threads may share it.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
@@ -151,6 +161,90 @@ class Admin:
             KafkaError: A broker refused, or none answered in time.
         """
         described: dict[TopicPartition, list[ProducerState]] = self._core.describe_producers(partitions, timeout).wait()
+        return described
+
+    def list_groups(self, *, timeout: float | None = None) -> list[GroupListing]:
+        """Lists the groups that this client may see, sorted by id. Every broker answers for those that it coordinates.
+
+        Without the permission to describe the cluster these are the groups that this client may describe.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            Groups of every protocol and type.
+
+        Raises:
+            UnsupportedError: A broker is older than Kafka 0.9.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or one did not answer in time.
+        """
+        groups: list[GroupListing] = self._core.list_groups(timeout).wait()
+        return groups
+
+    def describe_groups(
+        self, groups: str | Iterable[str], *, timeout: float | None = None
+    ) -> dict[str, GroupDescription]:
+        """Describes groups of the classic protocol and their members. The coordinator of each group answers.
+
+        Args:
+            groups: Ids of groups.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            Descriptions by id.
+
+        Raises:
+            NotFoundError: There is no such group, or it is of another protocol.
+            AuthorizationError: This client may not describe the group.
+            UnsupportedError: A broker is older than Kafka 0.9.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        described: dict[str, GroupDescription] = self._core.describe_groups(groups, timeout).wait()
+        return described
+
+    def list_transactions(self, *, timeout: float | None = None) -> list[TransactionListing]:
+        """Lists the transactional ids that this client may describe, sorted (KIP-664, Kafka 3.0 and later).
+
+        Every broker answers for those that it coordinates.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            UnsupportedError: A broker is too old to know.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or one did not answer in time.
+        """
+        found: list[TransactionListing] = self._core.list_transactions(timeout).wait()
+        return found
+
+    def describe_transactions(
+        self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
+    ) -> dict[str, TransactionDescription]:
+        """Describes transactional ids and their last transactions (KIP-664, Kafka 3.0 and later).
+
+        The coordinator of each transactional id answers. Of the partitions it tells those that this client may
+        describe.
+
+        Args:
+            transactional_ids: Transactional ids.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            Descriptions by transactional id.
+
+        Raises:
+            NotFoundError: No producer used such a transactional id, or not for long: for 7 days by default,
+                `transactional.id.expiration.ms` of the broker.
+            AuthorizationError: This client may not describe the transactional id.
+            UnsupportedError: A coordinator is too old to know.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        described: dict[str, TransactionDescription]
+        described = self._core.describe_transactions(transactional_ids, timeout).wait()
         return described
 
     def create_delegation_token(

@@ -152,6 +152,106 @@ class ProducerState(NamedTuple):
     current_transaction_start_offset: int | None
 
 
+class GroupListing(NamedTuple):
+    """A group as its coordinator lists it.
+
+    Attributes:
+        group_id: Its id.
+        protocol_type: What its members do, such as `"consumer"` or `"connect"`; empty if it only has committed offsets.
+        state: Its state, such as `"Stable"`; None where brokers do not tell (before Kafka 2.6).
+        type: Its type, such as `"classic"` or `"consumer"`; None where brokers do not tell (before Kafka 3.8).
+    """
+
+    group_id: str
+    protocol_type: str
+    state: str | None
+    type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """A member of a group of the classic protocol.
+
+    Attributes:
+        member_id: The id that the coordinator gave it.
+        group_instance_id: Its `group.instance.id` if it is a static member (KIP-345).
+        client_id: Its `client.id`.
+        client_host: Where it connects from, such as `"/127.0.0.1"`.
+        assignment: The partitions that it was assigned, sorted, in a group of consumers; None if the group has another
+            protocol, or if the assignment does not decode.
+        metadata: What it told the group, in the form of the group's protocol. `ottla.protocol` decodes it: for
+            consumers a `ConsumerProtocolSubscription` behind two bytes of its version.
+        assignment_data: What it was assigned, in the form of the group's protocol: for consumers a
+            `ConsumerProtocolAssignment` behind two bytes of its version.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    assignment: list[TopicPartition] | None
+    metadata: bytes = field(repr=False)
+    assignment_data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group of the classic protocol as its coordinator describes it.
+
+    Attributes:
+        group_id: Its id.
+        state: Its state: `"Empty"`, `"PreparingRebalance"`, `"CompletingRebalance"`, `"Stable"` or `"Dead"`.
+        protocol_type: What its members do, such as `"consumer"`; empty if it only has committed offsets.
+        protocol: The protocol that its members agreed on, for consumers the assignor, such as `"range"`; empty while
+            there is none.
+        members: Its members, by their ids.
+    """
+
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol: str
+    members: list[MemberDescription]
+
+
+class TransactionListing(NamedTuple):
+    """A transactional id as its coordinator lists it.
+
+    Attributes:
+        transactional_id: The transactional id.
+        producer_id: The producer's id.
+        state: The state of its last transaction, such as `"Ongoing"`.
+    """
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionDescription:
+    """A transactional id as its coordinator describes it.
+
+    Attributes:
+        transactional_id: The transactional id.
+        state: The state of its last transaction: `"Empty"`, `"Ongoing"`, `"PrepareCommit"`, `"PrepareAbort"`,
+            `"CompleteCommit"`, `"CompleteAbort"`, `"PrepareEpochFence"` or `"Dead"`.
+        producer_id: The producer's id.
+        producer_epoch: The producer's epoch.
+        timeout: How long a transaction may stay open, in milliseconds.
+        started: When the open transaction began, in milliseconds since 1970 UTC; None if none is open.
+        partitions: The partitions of the open transaction, sorted.
+    """
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout: int
+    started: int | None
+    partitions: list[TopicPartition]
+
+
 @dataclass(frozen=True)
 class DelegationToken:
     """A delegation token (KIP-48): a name and a password for SCRAM that stand for its owner.

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -45,6 +46,8 @@ ACLS = [
     ("alice", AclOperation.READ, "read"),
     ("bob", AclOperation.DESCRIBE, "seen"),
 ]
+# Types of resources, as ACLs number them.
+GROUP, TRANSACTIONAL_ID = 3, 5
 # Bytes a second, and those of one record: each is more than a second's share.
 RATE, RECORD = 20_000, 30_000
 
@@ -68,6 +71,9 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             )
             for user, operation, name in ACLS
         ]
+        # librdkafka has no ACLs of transactional ids.
+        for kind in (GROUP, TRANSACTIONAL_ID):
+            allow_to_describe(cluster, "alice", kind, "seen")
         for future in [*root.create_topics(made).values(), *root.create_acls(acls).values()]:
             future.result(DEADLINE)
         with ottla.Admin(**user_of(cluster, "alice")) as admin:
@@ -82,6 +88,14 @@ def api(request: pytest.FixtureRequest) -> Iterator[Api]:
     if isinstance(made, AsyncApi):
         made.loop.run_until_complete(made.loop.shutdown_asyncgens())
         made.loop.close()
+
+
+def allow_to_describe(cluster: Cluster, user: str, kind: int, name: str) -> None:
+    acl = {"resource_type": kind, "resource_name": name, "resource_pattern_type": 3, "principal": f"User:{user}"}
+    acl |= {"host": "*", "operation": 8, "permission_type": 3}
+    with Connection(cluster.st["bootstrap"]["PLAINTEXT"]) as root:
+        answer = root.ask("CreateAcls", 2, {"creations": [acl]})
+    assert [each["error_code"] for each in answer["results"]] == [0]
 
 
 def user_of(cluster: Cluster, user: str) -> dict[str, Any]:
@@ -161,6 +175,74 @@ def test_an_admin_is_denied(api: Api, guarded: Cluster) -> None:
             (lambda: admin.describe_producers([("seen", 0)]), "seen", "DescribeProducers", "READ on the topic"),
         ]:
             denied(lambda call=call: api(call()), topic, calling, permission)
+
+
+def denied_by_name(call: Callable[[], object], name: str, said_by: str, kind: str, permission: str) -> None:
+    """A denial of a group or a transactional id names it, the broker that denies it and the permission."""
+    begin = time.monotonic()
+    with pytest.raises(errors.AuthorizationError) as caught:
+        call()
+    assert time.monotonic() - begin < SOON
+    error = caught.value
+    assert (error.name, error.api, error.retriable) == (f"{kind}_AUTHORIZATION_FAILED", said_by, False)
+    assert list(error.failures) == [name]
+    for word in (name, f"an ACL that allows {permission}", f"broker {error.broker}"):
+        assert word in str(error)
+    assert error.broker
+    assert "-secret" not in str(error)
+
+
+def test_groups_are_denied(api: Api, guarded: Cluster) -> None:
+    open_to_all = guarded.st["bootstrap"]["PLAINTEXT"]
+
+    def is_made(group: str) -> bool:
+        """Whether its first commit is taken: not while the coordinator still loads."""
+        topics = [{"name": "seen", "partitions": [{"partition_index": 0, "committed_offset": 0}]}]
+        commit = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "topics": topics}
+        with Connection(open_to_all) as root:
+            root.ask("FindCoordinator", 3, {"key_type": 0, "key": group})
+            answer = root.ask("OffsetCommit", 8, commit)
+        return all(part["error_code"] == 0 for topic in answer["topics"] for part in topic["partitions"])
+
+    with api.admin(open_to_all) as admin:
+        for group in ("seen", "hidden"):
+            wait_until(lambda group=group: is_made(group), f"{group} is made")
+        wait_until(
+            lambda: {"hidden", "seen"} <= {each.group_id for each in api(admin.list_groups())}, "the groups are listed"
+        )
+    with api.admin(**user_of(guarded, "alice")) as admin:
+        assert [each.group_id for each in api(admin.list_groups())] == ["seen"]
+        assert api(admin.describe_groups("seen"))["seen"].state == "Empty"
+        denied_by_name(
+            lambda: api(admin.describe_groups(["seen", "hidden"])),
+            "hidden",
+            "FindCoordinator",
+            "GROUP",
+            "DESCRIBE on the group",
+        )
+
+
+def test_transactions_are_denied(api: Api, guarded: Cluster) -> None:
+    open_to_all = guarded.st["bootstrap"]["PLAINTEXT"]
+    for transactional_id in ("seen", "hidden"):
+        producer = Producer({"bootstrap.servers": open_to_all, "transactional.id": transactional_id})
+        producer.init_transactions(DEADLINE)
+    is_new = guarded.st["options"]["version"] == "4.4.0"
+    with api.admin(**user_of(guarded, "alice")) as admin:
+        if is_new:
+            assert [each.transactional_id for each in api(admin.list_transactions())] == ["seen"]
+            assert api(admin.describe_transactions("seen"))["seen"].state == "Empty"
+            denied_by_name(
+                lambda: api(admin.describe_transactions(["seen", "hidden"])),
+                "hidden",
+                "FindCoordinator",
+                "TRANSACTIONAL_ID",
+                "DESCRIBE on the transactional id",
+            )
+        else:
+            for call in (admin.list_transactions, lambda: admin.describe_transactions("seen")):
+                with pytest.raises(errors.UnsupportedError, match=r"needs brokers of Kafka 3\.0"):
+                    api(call())
 
 
 class Answers(logging.Handler):

@@ -35,8 +35,9 @@ mod unread;
 mod wait;
 
 pub use admin::{
-    Admin, ClusterDescription, Each, NewTopic, Node, OffsetSpec, ProducerState, TopicDescription,
-    TopicListing,
+    Admin, ClusterDescription, Each, GroupDescription, GroupListing, MemberDescription, NewTopic,
+    Node, OffsetSpec, ProducerState, TopicDescription, TopicListing, TransactionDescription,
+    TransactionListing,
 };
 pub use consumer::{Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp, Start};
 pub use deliveries::{Deliveries, Report};

@@ -8,14 +8,16 @@ use ottla_protocol::messages::{
     ApiVersionsRequest, ApiVersionsResponse, CreateDelegationTokenRequest,
     CreateDelegationTokenResponse, CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest,
     DeleteTopicsResponse, DescribeDelegationTokenRequest, DescribeDelegationTokenResponse,
-    DescribeProducersRequest, DescribeProducersResponse, ExpireDelegationTokenRequest,
-    ExpireDelegationTokenResponse, FetchRequest, FetchResponse, FindCoordinatorRequest,
-    FindCoordinatorResponse, GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse,
-    InitProducerIdRequest, InitProducerIdResponse, ListGroupsRequest, ListGroupsResponse,
-    ListOffsetsRequest, ListOffsetsResponse, MetadataRequest, MetadataResponse, ProduceRequest,
-    ProduceResponse, PushTelemetryRequest, PushTelemetryResponse, RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse, SaslAuthenticateRequest, SaslAuthenticateResponse,
-    SaslHandshakeRequest, SaslHandshakeResponse,
+    DescribeGroupsRequest, DescribeGroupsResponse, DescribeProducersRequest,
+    DescribeProducersResponse, DescribeTransactionsRequest, DescribeTransactionsResponse,
+    ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, FetchRequest, FetchResponse,
+    FindCoordinatorRequest, FindCoordinatorResponse, GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse, InitProducerIdRequest, InitProducerIdResponse,
+    ListGroupsRequest, ListGroupsResponse, ListOffsetsRequest, ListOffsetsResponse,
+    ListTransactionsRequest, ListTransactionsResponse, MetadataRequest, MetadataResponse,
+    ProduceRequest, ProduceResponse, PushTelemetryRequest, PushTelemetryResponse,
+    RenewDelegationTokenRequest, RenewDelegationTokenResponse, SaslAuthenticateRequest,
+    SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
@@ -112,10 +114,13 @@ apis! {
     ApiVersions: ApiVersionsRequest => ApiVersionsResponse, 0..=4, throttles from 2;
     CreateTopics: CreateTopicsRequest => CreateTopicsResponse, 0..=7, throttles from 3;
     DeleteTopics: DeleteTopicsRequest => DeleteTopicsResponse, 0..=6, throttles from 2;
+    DescribeGroups: DescribeGroupsRequest => DescribeGroupsResponse, 0..=6, throttles from 2;
     DescribeProducers: DescribeProducersRequest => DescribeProducersResponse, 0..=0, throttles from 0;
     FindCoordinator: FindCoordinatorRequest => FindCoordinatorResponse, 0..=6, throttles from 2;
     InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=5, throttles from 1;
     ListGroups: ListGroupsRequest => ListGroupsResponse, 0..=5, throttles from 2;
+    DescribeTransactions: DescribeTransactionsRequest => DescribeTransactionsResponse, 0..=0, throttles from 0;
+    ListTransactions: ListTransactionsRequest => ListTransactionsResponse, 0..=2, throttles from 0;
     CreateDelegationToken: CreateDelegationTokenRequest => CreateDelegationTokenResponse, 0..=3, throttles from 1;
     RenewDelegationToken: RenewDelegationTokenRequest => RenewDelegationTokenResponse, 0..=2, throttles from 1;
     ExpireDelegationToken: ExpireDelegationTokenRequest => ExpireDelegationTokenResponse, 0..=2, throttles from 1;

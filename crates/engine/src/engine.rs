@@ -354,7 +354,7 @@ impl<C: Client> Engine<C> {
                 cluster.handle_metadata(now, link, answer);
             }
             (Owner::Coordinators, Response::FindCoordinator(answer)) => {
-                cluster.handle_coordinator(now, token, answer);
+                cluster.handle_coordinator(now, link, token, answer);
             }
             (Owner::Call, _) => calls.handle_answer(now, cluster, token, link, *response),
             (Owner::Telemetry, response) => {

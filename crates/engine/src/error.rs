@@ -71,6 +71,8 @@ struct Facts {
     api: Option<&'static str>,
     topic: Option<Arc<str>>,
     partition: Option<i32>,
+    /// What else it is about, and its name.
+    subject: Option<(&'static str, Arc<str>)>,
     attempts: u32,
     written: Option<Written>,
     evidence: Option<Evidence>,
@@ -92,6 +94,7 @@ impl Error {
             api: None,
             topic: None,
             partition: None,
+            subject: None,
             attempts: 0,
             written: None,
             evidence: None,
@@ -140,6 +143,23 @@ impl Error {
         let facts = Arc::make_mut(&mut self.0);
         facts.topic = Some(Arc::clone(topic));
         facts.partition = Some(partition);
+        self
+    }
+
+    /// Names the consumer group.
+    #[must_use]
+    pub fn group_is(self, group: &Arc<str>) -> Error {
+        self.subject_is("group", group)
+    }
+
+    /// Names the transactional id.
+    #[must_use]
+    pub fn transactional_id_is(self, id: &Arc<str>) -> Error {
+        self.subject_is("transactional id", id)
+    }
+
+    fn subject_is(mut self, what: &'static str, name: &Arc<str>) -> Error {
+        Arc::make_mut(&mut self.0).subject = Some((what, Arc::clone(name)));
         self
     }
 
@@ -291,7 +311,15 @@ fn lacking(code: ErrorCode, api: Option<&'static str>) -> Option<&'static str> {
              enable.idempotence=false"
         }
         (ErrorCode::CLUSTER_AUTHORIZATION_FAILED, _) => "this on the cluster",
+        (
+            ErrorCode::GROUP_AUTHORIZATION_FAILED,
+            Some("FindCoordinator" | "DescribeGroups" | "ListGroups"),
+        ) => "DESCRIBE on the group",
         (ErrorCode::GROUP_AUTHORIZATION_FAILED, _) => "this on the group",
+        (
+            ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            Some("FindCoordinator" | "DescribeTransactions"),
+        ) => "DESCRIBE on the transactional id",
         (ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _) => "this on the transactional id",
         (ErrorCode::DELEGATION_TOKEN_AUTHORIZATION_FAILED, _) => "this on the delegation token",
         _ => return None,
@@ -316,6 +344,9 @@ impl fmt::Display for Error {
         }
         if let Some(partition) = facts.partition {
             fact(f, "partition", &partition)?;
+        }
+        if let Some((what, name)) = &facts.subject {
+            fact(f, what, name)?;
         }
         if let Some(broker) = &facts.broker {
             fact(f, "broker", broker)?;

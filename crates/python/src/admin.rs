@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use ottla_client::admin::{
-    DelegationToken, Each, NewTopic, Principal, ProducerState, TopicDescription, TopicListing,
+    DelegationToken, Each, GroupDescription, GroupListing, MemberDescription, NewTopic, Principal,
+    ProducerState, TopicDescription, TopicListing, TransactionDescription, TransactionListing,
 };
 use ottla_client::{Admin as Client, Role};
 use pyo3::exceptions::PyTypeError;
@@ -150,6 +151,95 @@ fn producing(py: Python<'_>, each: Each<Partition, Vec<ProducerState>>) -> PyRes
     Ok(described.into_any().unbind())
 }
 
+fn listed_groups(py: Python<'_>, groups: Vec<GroupListing>) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.import(py, "ottla._types", "GroupListing")?;
+    let rows = groups.into_iter().map(|group| {
+        class.call1((
+            group.group_id,
+            group.protocol_type,
+            group.state,
+            group.group_type,
+        ))
+    });
+    let rows = rows.collect::<PyResult<Vec<_>>>()?;
+    Ok(rows.into_pyobject(py)?.into_any().unbind())
+}
+
+fn described_groups(py: Python<'_>, each: Each<String, GroupDescription>) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.import(py, "ottla._types", "GroupDescription")?;
+    let described = PyDict::new(py);
+    for (id, found) in all(py, each)? {
+        let members = found
+            .members
+            .iter()
+            .map(|member| described_member(py, member));
+        let members = members.collect::<PyResult<Vec<_>>>()?;
+        let group = class.call1((
+            found.group_id,
+            found.state,
+            found.protocol_type,
+            found.protocol,
+            members,
+        ))?;
+        described.set_item(id, group)?;
+    }
+    Ok(described.into_any().unbind())
+}
+
+fn described_member<'py>(
+    py: Python<'py>,
+    member: &MemberDescription,
+) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let assignment = member.assignment.as_deref();
+    let assignment = assignment.map(|partitions| topic_partitions(py, partitions));
+    CLASS
+        .import(py, "ottla._types", "MemberDescription")?
+        .call1((
+            &member.member_id,
+            member.group_instance_id.as_deref(),
+            &member.client_id,
+            &member.client_host,
+            assignment.transpose()?,
+            PyBytes::new(py, &member.metadata),
+            PyBytes::new(py, &member.assignment_data),
+        ))
+}
+
+fn listed_transactions(py: Python<'_>, found: Vec<TransactionListing>) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.import(py, "ottla._types", "TransactionListing")?;
+    let rows = found
+        .into_iter()
+        .map(|row| class.call1((row.transactional_id, row.producer_id, row.state)));
+    let rows = rows.collect::<PyResult<Vec<_>>>()?;
+    Ok(rows.into_pyobject(py)?.into_any().unbind())
+}
+
+fn described_transactions(
+    py: Python<'_>,
+    each: Each<String, TransactionDescription>,
+) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.import(py, "ottla._types", "TransactionDescription")?;
+    let described = PyDict::new(py);
+    for (id, found) in all(py, each)? {
+        let transaction = class.call1((
+            found.transactional_id,
+            found.state,
+            found.producer_id,
+            found.producer_epoch,
+            found.timeout_ms,
+            found.started_ms,
+            topic_partitions(py, &found.partitions)?,
+        ))?;
+        described.set_item(id, transaction)?;
+    }
+    Ok(described.into_any().unbind())
+}
+
 fn principal((kind, name): (String, String)) -> Principal {
     Principal { kind, name }
 }
@@ -259,6 +349,52 @@ impl AdminCore {
         Ok(Operation::new(
             async move { client.describe_producers(&partitions, timeout).await },
             producing,
+        ))
+    }
+
+    #[pyo3(signature = (timeout))]
+    fn list_groups(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.list_groups(timeout).await },
+            listed_groups,
+        ))
+    }
+
+    #[pyo3(signature = (groups, timeout))]
+    fn describe_groups(
+        &self,
+        groups: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let groups = names(groups)?;
+        Ok(Operation::new(
+            async move { client.describe_groups(&groups, timeout).await },
+            described_groups,
+        ))
+    }
+
+    #[pyo3(signature = (timeout))]
+    fn list_transactions(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.list_transactions(timeout).await },
+            listed_transactions,
+        ))
+    }
+
+    #[pyo3(signature = (transactional_ids, timeout))]
+    fn describe_transactions(
+        &self,
+        transactional_ids: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let ids = names(transactional_ids)?;
+        Ok(Operation::new(
+            async move { client.describe_transactions(&ids, timeout).await },
+            described_transactions,
         ))
     }
 

@@ -17,6 +17,7 @@ mod delegation_tokens;
 mod delete_topics;
 mod describe_producers;
 mod describe_topics;
+mod groups;
 mod init_producer_id;
 mod interface;
 mod list_offsets;
@@ -26,6 +27,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod transactions;
 
 pub(crate) use self::calls::Calls;
 pub use self::create_topics::CreateTopics;
@@ -36,6 +38,9 @@ pub use self::delegation_tokens::{
 pub use self::delete_topics::DeleteTopics;
 pub use self::describe_producers::DescribeProducers;
 pub use self::describe_topics::{DescribeCluster, DescribeTopics, ListTopics};
+pub use self::groups::{
+    DescribeGroups, GroupDescription, GroupListing, ListGroups, MemberDescription,
+};
 pub use self::init_producer_id::{InitProducerId, ProducerIdentity};
 pub use self::interface::{About, Asked, Call};
 pub use self::list_offsets::{EARLIEST, FoundOffset, LATEST, ListOffsets};
@@ -43,4 +48,7 @@ pub use self::target::Target;
 pub(crate) use self::target::{Absence, why_no_leader};
 pub use self::ticket::Ticket;
 pub(crate) use self::ticket::{Asker, Ended};
+pub use self::transactions::{
+    DescribeTransactions, ListTransactions, TransactionDescription, TransactionListing,
+};
 pub use crate::change::CallId;

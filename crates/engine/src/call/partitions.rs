@@ -53,3 +53,16 @@ pub(super) fn results<'a, R, T>(
     };
     wanted.map(result).collect()
 }
+
+/// The partitions that rows by topic name, sorted.
+pub(super) fn pairs<'a, N: Iterator<Item = i32>>(
+    topics: impl Iterator<Item = (&'a str, N)>,
+) -> Vec<(Arc<str>, i32)> {
+    let mut pairs = Vec::new();
+    for (topic, numbers) in topics {
+        let topic: Arc<str> = Arc::from(topic);
+        pairs.extend(numbers.map(|number| (Arc::clone(&topic), number)));
+    }
+    pairs.sort();
+    pairs
+}

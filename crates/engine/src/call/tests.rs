@@ -1,5 +1,7 @@
 //! Calls against a scripted cluster.
 
+mod groups;
+
 use std::time::Duration;
 
 use ottla_protocol::messages::create_topics_request::CreatableTopic;

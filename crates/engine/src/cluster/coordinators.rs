@@ -133,6 +133,7 @@ impl Coordinators {
         now: Instant,
         context: &mut Context,
         token: u64,
+        broker: Option<String>,
         answer: &FindCoordinatorResponse,
     ) {
         let Some(key) = self.asked.remove(&token) else {
@@ -148,7 +149,10 @@ impl Coordinators {
         };
         let code = ErrorCode(code);
         if code.is_error() {
-            let error = Error::from_code(code, text);
+            let mut error = Error::from_code(code, text);
+            if let Some(broker) = broker {
+                error = error.at(broker);
+            }
             return self.fail(now, context, key, error);
         }
         if node < 0 {
@@ -179,6 +183,10 @@ impl Coordinators {
             return;
         };
         entry.failures = entry.failures.saturating_add(1);
+        let error = match key.0 {
+            CoordinatorType::Group => error.group_is(&key.1),
+            CoordinatorType::Transaction => error.transactional_id_is(&key.1),
+        };
         let error = error.calling("FindCoordinator").after(entry.failures);
         let pause = context.retry_pause(entry.failures);
         let at = now + pause;

@@ -291,14 +291,17 @@ impl Cluster {
         }
     }
 
+    /// Takes in an answer that came over `link`.
     pub(crate) fn handle_coordinator(
         &mut self,
         now: Instant,
+        link: LinkId,
         token: u64,
         answer: &FindCoordinatorResponse,
     ) {
+        let broker = self.address_of(link);
         self.coordinators
-            .handle_answer(now, &mut self.context, token, answer);
+            .handle_answer(now, &mut self.context, token, broker, answer);
     }
 
     pub(crate) fn coordinator_failed(&mut self, now: Instant, orphan: Orphan) {

@@ -1,0 +1,220 @@
+//! Consumer groups of the classic protocol: ListGroups, which every broker answers for the groups that it coordinates, and
+//! DescribeGroups, asked of each group's coordinator.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ottla_protocol::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
+use ottla_protocol::messages::{
+    ConsumerProtocolAssignment, DescribeGroupsRequest, ListGroupsRequest,
+};
+use ottla_protocol::{ApiKey, ErrorCode, Message, Reader};
+
+use super::interface::results;
+use super::{About, Asked, Call, Target, partitions};
+use crate::api::{Request, Response};
+use crate::cluster::CoordinatorType;
+use crate::error::Error;
+
+/// The version of DescribeGroups from which on a group that does not exist is an error; before, it is dead (KIP-1043).
+const FIRST_WITH_NOT_FOUND: i16 = 6;
+/// The protocol type of groups whose members consume topics.
+const CONSUMER: &str = "consumer";
+
+/// A group as its coordinator lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupListing {
+    /// Its id.
+    pub group_id: String,
+    /// What its members do, such as `consumer` or `connect`; empty if it only has committed offsets.
+    pub protocol_type: String,
+    /// Its state, such as `Stable`; brokers before 2.6 do not tell.
+    pub state: Option<String>,
+    /// Its type, such as `classic`; brokers before 3.8 do not tell.
+    pub group_type: Option<String>,
+}
+
+/// Lists all groups that the client may see.
+#[derive(Clone, Copy, Debug)]
+pub struct ListGroups;
+
+impl Call for ListGroups {
+    type Found = Vec<GroupListing>;
+    /// Sorted by id.
+    type Answer = Vec<GroupListing>;
+    const API: ApiKey = ApiKey::ListGroups;
+
+    fn target(&self, _: usize) -> Target {
+        Target::EveryNode
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        Request::ListGroups(ListGroupsRequest::default())
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
+        let Response::ListGroups(answer) = response else {
+            return Vec::new();
+        };
+        let code = ErrorCode(answer.error_code);
+        if code.is_error() {
+            return vec![Err(Error::from_code(code, None))];
+        }
+        let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let rows = answer.groups.iter().map(|row| GroupListing {
+            group_id: row.group_id.to_string(),
+            protocol_type: row.protocol_type.to_string(),
+            state: known(&row.group_state),
+            group_type: known(&row.group_type),
+        });
+        vec![Ok(rows.collect())]
+    }
+
+    fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
+        let each: Result<Vec<_>, Error> = found.into_iter().collect();
+        let mut all: Vec<_> = each?.into_iter().flatten().collect();
+        // A group whose coordinator moves meanwhile may be listed by both brokers.
+        all.sort_by(|one, other| one.group_id.cmp(&other.group_id));
+        all.dedup_by(|one, other| one.group_id == other.group_id);
+        Ok(all)
+    }
+}
+
+/// A member of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberDescription {
+    /// The id that the coordinator gave it.
+    pub member_id: String,
+    /// Its `group.instance.id` if it is a static member (KIP-345).
+    pub group_instance_id: Option<String>,
+    /// Its `client.id`.
+    pub client_id: String,
+    /// Where it connects from.
+    pub client_host: String,
+    /// The partitions that it was assigned, sorted, in a group of consumers; `None` if the group has another protocol, or the
+    /// assignment does not decode.
+    pub assignment: Option<Vec<(Arc<str>, i32)>>,
+    /// What it told the group, in the form of the group's protocol.
+    pub metadata: Bytes,
+    /// What it was assigned, in the form of the group's protocol.
+    pub assignment_data: Bytes,
+}
+
+/// A group as its coordinator describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupDescription {
+    /// Its id.
+    pub group_id: String,
+    /// Its state: `Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable` or `Dead`.
+    pub state: String,
+    /// What its members do, such as `consumer`; empty if it only has committed offsets.
+    pub protocol_type: String,
+    /// The protocol that its members agreed on: the assignor, for consumers. Empty while there is none.
+    pub protocol: String,
+    /// Its members, by their ids.
+    pub members: Vec<MemberDescription>,
+}
+
+/// Describes groups. An item is a group.
+#[derive(Clone, Debug)]
+pub struct DescribeGroups {
+    /// The groups' ids.
+    pub groups: Vec<Arc<str>>,
+}
+
+impl Call for DescribeGroups {
+    type Found = GroupDescription;
+    /// In the order of the request.
+    type Answer = Vec<Result<GroupDescription, Error>>;
+    const API: ApiKey = ApiKey::DescribeGroups;
+
+    fn items(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn target(&self, item: usize) -> Target {
+        match self.groups.get(item) {
+            Some(group) => Target::Coordinator(CoordinatorType::Group, Arc::clone(group)),
+            None => Target::Any,
+        }
+    }
+
+    fn request(&self, items: &[usize], _: &About<'_>) -> Request {
+        let wanted = items.iter().filter_map(|item| self.groups.get(*item));
+        Request::DescribeGroups(DescribeGroupsRequest {
+            groups: wanted.map(|group| (&**group).into()).collect(),
+            ..Default::default()
+        })
+    }
+
+    fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
+        let Response::DescribeGroups(answer) = response else {
+            return Vec::new();
+        };
+        results(items, "a group", |asked| {
+            let group = self.groups.get(asked.item)?;
+            let mut rows = answer.groups.iter();
+            let row = rows.find(|row| *row.group_id == **group)?;
+            Some(described(row, asked.version).map_err(|error| error.group_is(group)))
+        })
+    }
+
+    fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
+        Ok(found)
+    }
+}
+
+fn described(row: &DescribedGroup, version: i16) -> Result<GroupDescription, Error> {
+    let code = ErrorCode(row.error_code);
+    if code.is_error() {
+        return Err(Error::from_code(code, row.error_message.as_deref()));
+    }
+    if version < FIRST_WITH_NOT_FOUND && *row.group_state == *"Dead" {
+        let text = "there is no such group";
+        return Err(Error::from_code(ErrorCode::GROUP_ID_NOT_FOUND, Some(text)));
+    }
+    let consumes = *row.protocol_type == *CONSUMER;
+    let mut members: Vec<_> = row
+        .members
+        .iter()
+        .map(|member| described_member(member, consumes))
+        .collect();
+    members.sort_by(|one, other| one.member_id.cmp(&other.member_id));
+    Ok(GroupDescription {
+        group_id: row.group_id.to_string(),
+        state: row.group_state.to_string(),
+        protocol_type: row.protocol_type.to_string(),
+        protocol: row.protocol_data.to_string(),
+        members,
+    })
+}
+
+fn described_member(row: &DescribedGroupMember, consumes: bool) -> MemberDescription {
+    let assigned = || assignment(row.member_assignment.clone());
+    MemberDescription {
+        member_id: row.member_id.to_string(),
+        group_instance_id: row.group_instance_id.as_ref().map(|id| id.to_string()),
+        client_id: row.client_id.to_string(),
+        client_host: row.client_host.to_string(),
+        assignment: consumes.then(assigned).flatten(),
+        metadata: row.member_metadata.clone(),
+        assignment_data: row.member_assignment.clone(),
+    }
+}
+
+/// The partitions of an assignment of the consumer protocol: its version, then the message. Any client of the group may have
+/// written it, also in a version that is not known here, which is read as the highest that is. A member that was assigned
+/// nothing yet has no bytes.
+fn assignment(data: Bytes) -> Option<Vec<(Arc<str>, i32)>> {
+    if data.is_empty() {
+        return Some(Vec::new());
+    }
+    let mut input = Reader::new(data);
+    let version = input.i16().ok()?;
+    let highest = ConsumerProtocolAssignment::VERSIONS.max;
+    let decoded = ConsumerProtocolAssignment::decode(version.min(highest), &mut input).ok()?;
+    let topics = decoded.assigned_partitions.iter();
+    Some(partitions::pairs(topics.map(|topic| {
+        (&*topic.topic, topic.partitions.iter().copied())
+    })))
+}

@@ -1,0 +1,158 @@
+//! Transactions as their coordinators know them (KIP-664): ListTransactions, which every broker answers for those that it
+//! coordinates, and DescribeTransactions, asked of each transactional id's coordinator.
+
+use std::sync::Arc;
+
+use ottla_protocol::messages::describe_transactions_response::TransactionState;
+use ottla_protocol::messages::{DescribeTransactionsRequest, ListTransactionsRequest};
+use ottla_protocol::{ApiKey, ErrorCode};
+
+use super::interface::results;
+use super::{About, Asked, Call, Target, partitions};
+use crate::api::{Request, Response};
+use crate::cluster::CoordinatorType;
+use crate::error::Error;
+
+/// A transactional id as its coordinator lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionListing {
+    /// The transactional id.
+    pub transactional_id: String,
+    /// The producer's id.
+    pub producer_id: i64,
+    /// The state of its last transaction, such as `Ongoing`.
+    pub state: String,
+}
+
+/// Lists all transactional ids that the client may see.
+#[derive(Clone, Copy, Debug)]
+pub struct ListTransactions;
+
+impl Call for ListTransactions {
+    type Found = Vec<TransactionListing>;
+    /// Sorted by transactional id.
+    type Answer = Vec<TransactionListing>;
+    const API: ApiKey = ApiKey::ListTransactions;
+
+    fn target(&self, _: usize) -> Target {
+        Target::EveryNode
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        Request::ListTransactions(ListTransactionsRequest::default())
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
+        let Response::ListTransactions(answer) = response else {
+            return Vec::new();
+        };
+        let code = ErrorCode(answer.error_code);
+        if code.is_error() {
+            return vec![Err(Error::from_code(code, None))];
+        }
+        let rows = answer.transaction_states.iter();
+        let rows = rows.map(|row| TransactionListing {
+            transactional_id: row.transactional_id.to_string(),
+            producer_id: row.producer_id,
+            state: row.transaction_state.to_string(),
+        });
+        vec![Ok(rows.collect())]
+    }
+
+    fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
+        let each: Result<Vec<_>, Error> = found.into_iter().collect();
+        let mut all: Vec<_> = each?.into_iter().flatten().collect();
+        // One whose coordinator moves meanwhile may be listed by both brokers.
+        all.sort_by(|one, other| one.transactional_id.cmp(&other.transactional_id));
+        all.dedup_by(|one, other| one.transactional_id == other.transactional_id);
+        Ok(all)
+    }
+}
+
+/// A transactional id as its coordinator describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionDescription {
+    /// The transactional id.
+    pub transactional_id: String,
+    /// The state of its last transaction: `Empty`, `Ongoing`, `PrepareCommit`, `PrepareAbort`, `CompleteCommit`,
+    /// `CompleteAbort`, `PrepareEpochFence` or `Dead`.
+    pub state: String,
+    /// The producer's id.
+    pub producer_id: i64,
+    /// The producer's epoch.
+    pub producer_epoch: i16,
+    /// How long a transaction may stay open, in ms.
+    pub timeout_ms: i32,
+    /// When the open transaction began, in ms since 1970 UTC; `None` if none is open.
+    pub started_ms: Option<i64>,
+    /// The partitions of the open transaction, sorted.
+    pub partitions: Vec<(Arc<str>, i32)>,
+}
+
+/// Describes transactional ids. An item is one of them.
+#[derive(Clone, Debug)]
+pub struct DescribeTransactions {
+    /// The transactional ids.
+    pub ids: Vec<Arc<str>>,
+}
+
+impl Call for DescribeTransactions {
+    type Found = TransactionDescription;
+    /// In the order of the request.
+    type Answer = Vec<Result<TransactionDescription, Error>>;
+    const API: ApiKey = ApiKey::DescribeTransactions;
+
+    fn items(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn target(&self, item: usize) -> Target {
+        match self.ids.get(item) {
+            Some(id) => Target::Coordinator(CoordinatorType::Transaction, Arc::clone(id)),
+            None => Target::Any,
+        }
+    }
+
+    fn request(&self, items: &[usize], _: &About<'_>) -> Request {
+        let wanted = items.iter().filter_map(|item| self.ids.get(*item));
+        Request::DescribeTransactions(DescribeTransactionsRequest {
+            transactional_ids: wanted.map(|id| (&**id).into()).collect(),
+            ..Default::default()
+        })
+    }
+
+    fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
+        let Response::DescribeTransactions(answer) = response else {
+            return Vec::new();
+        };
+        results(items, "a transactional id", |asked| {
+            let id = self.ids.get(asked.item)?;
+            let mut rows = answer.transaction_states.iter();
+            let row = rows.find(|row| *row.transactional_id == **id)?;
+            Some(described(row).map_err(|error| error.transactional_id_is(id)))
+        })
+    }
+
+    fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
+        Ok(found)
+    }
+}
+
+fn described(row: &TransactionState) -> Result<TransactionDescription, Error> {
+    let code = ErrorCode(row.error_code);
+    if code.is_error() {
+        return Err(Error::from_code(code, None));
+    }
+    let topics = row.topics.iter();
+    Ok(TransactionDescription {
+        transactional_id: row.transactional_id.to_string(),
+        state: row.transaction_state.to_string(),
+        producer_id: row.producer_id,
+        producer_epoch: row.producer_epoch,
+        timeout_ms: row.transaction_timeout_ms,
+        started_ms: Some(row.transaction_start_time_ms).filter(|started| *started >= 0),
+        partitions: partitions::pairs(
+            topics.map(|topic| (&*topic.topic, topic.partitions.iter().copied())),
+        ),
+    })
+}
