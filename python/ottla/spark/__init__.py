@@ -1,10 +1,12 @@
-"""Spark reads Kafka topics through ottla, without a jar: `spark.read` and `spark.readStream` with `.format("ottla")`.
+"""Spark reads and writes Kafka topics through ottla, without a jar.
+
+`spark.read`, `spark.readStream`, `df.write` and `df.writeStream` take `.format("ottla")`.
 
 The package `pyspark_ottla`, which is installed along, registers the format by itself. `register` does it by hand, and
 `ensure_java` finds a Java runtime for Spark, which needs one.
 
-Columns, options and the JSON of offsets are those of Spark's own Kafka source (the "Structured Streaming + Kafka
-Integration Guide"), so changing one word moves a query to ottla, and its checkpoint with it.
+Columns, options and the JSON of offsets are those of Spark's own Kafka source and sink (the "Structured Streaming +
+Kafka Integration Guide"), so changing one word moves a query to ottla, and its checkpoint with it.
 """
 
 import subprocess
@@ -22,8 +24,9 @@ __all__ = ["ensure_java", "register"]
 def register(spark: "SparkSession") -> None:
     """Make `format("ottla")` known to a session.
 
-    It is needed only if Spark's Python does not find the package `pyspark_ottla`. Otherwise it changes nothing, but
-    still makes sure that Spark's workers can import ottla.
+    It is needed in two cases: if Spark's Python does not find the package `pyspark_ottla`; and in each thread of your
+    own that calls `df.write`, since Spark finds no data source in Python from a thread that knows no session. Otherwise
+    it changes nothing, but still makes sure that Spark's workers can import ottla.
 
     Args:
         spark: The session, classic or Connect.
@@ -38,6 +41,9 @@ def register(spark: "SparkSession") -> None:
 
     if not is_remote():
         _check_worker_python(spark.sparkContext.pythonExec)
+        # PySpark makes the session that of this thread whenever it makes a frame from Python's data, and has no call
+        # that does nothing else.
+        spark.createDataFrame([], "nothing int")
     try:
         spark.dataSource.register(OttlaDataSource)
     except PySparkException as error:
