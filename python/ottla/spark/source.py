@@ -5,9 +5,11 @@ Spark sends these objects around by pickle, so they hold options and plans only;
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import (
     ArrayType,
@@ -24,7 +26,7 @@ from ottla.spark.options import ReadOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.datasource import DataSourceStreamReader
+    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
 
 COLUMNS = [
     StructField("key", BinaryType()),
@@ -44,7 +46,12 @@ class OttlaDataSource(DataSource):
     """Kafka topics as rows, by `format("ottla")`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = ReadOptions.parse(options)
+        # Spark does not say here whether they are of a read or of a write.
+        self._given = dict(options)
+
+    @cached_property
+    def _options(self) -> ReadOptions:
+        return ReadOptions.parse(self._given)
 
     @classmethod
     def name(cls) -> str:
@@ -72,6 +79,41 @@ class OttlaDataSource(DataSource):
         from ottla.spark.admission import LimitedStreamReader
 
         return LimitedStreamReader(self._options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
+        """What `df.write` uses."""
+        if overwrite:
+            raise ValueError(
+                'mode "overwrite" is not possible: a topic is only ever appended to. Use .mode("append"), and delete '
+                "the topic or its records first if they are to go"
+            )
+        from ottla.spark.producers import check
+        from ottla.spark.sink import BatchWriter
+        from ottla.spark.sink_options import WriteOptions
+
+        options = WriteOptions.parse(self._given)
+        check(options)
+        return BatchWriter(options, options.columns(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":  # noqa: ARG002
+        """What `df.writeStream` uses.
+
+        Output mode `complete` asks to overwrite. As with Spark's Kafka sink, each micro-batch then appends all rows of
+        the result anew.
+        """
+        from ottla.spark.producers import check
+        from ottla.spark.sink_options import WriteOptions
+
+        options = WriteOptions.parse(self._given)
+        check(options)
+        columns = options.columns(schema)
+        if hasattr(datasource, "DataSourceStreamArrowWriter"):
+            from ottla.spark.arrow_sink import StreamWriter
+
+            return StreamWriter(options, columns)
+        from ottla.spark.sink import RowStreamWriter
+
+        return RowStreamWriter(options, columns)
 
     def _check_schema(self, schema: StructType) -> None:
         if schema != self.schema():

@@ -1,0 +1,72 @@
+"""Producers inside Spark's Python processes.
+
+Spark's workers are forked from a daemon and serve one task after another, in one thread. So a producer is made on first
+use, kept for the next task with the same options, and never crosses a fork or a pickle.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from ottla import Producer
+from ottla.errors import ConfigError, KafkaError
+from ottla.spark.sink_options import WriteOptions
+
+CLIENT_ID = "ottla-spark"
+# Seconds without a task after which a producer is closed: that of `spark.kafka.producer.cache.timeout`.
+IDLE = 600.0
+
+# What is about files and secrets, which may be there for the tasks and not for the driver.
+_CHECKED_IN_TASKS = ("security.", "ssl.", "sasl.", "https.")
+
+# Connections are shared by all tasks that name the same brokers and properties. Beside each producer: since when nobody
+# has used it.
+_Key = tuple[str, tuple[tuple[str, str], ...]]
+_idle: dict[_Key, list[tuple[Producer, float]]] = {}
+os.register_at_fork(after_in_child=_idle.clear)
+
+
+def check(options: WriteOptions) -> None:
+    """Refuse properties that no producer takes, before tasks run. Properties of security are left to the tasks.
+
+    Raises:
+        ValueError: One is unknown or has a value that is not allowed; the message names it.
+    """
+    shown = tuple((name, value) for name, value in options.properties if not name.startswith(_CHECKED_IN_TASKS))
+    try:
+        _make(options.bootstrap, shown).close(timeout=0)
+    except ConfigError as error:
+        raise ValueError(f"option kafka.{error} (`ottla config producer` lists all properties)") from None
+
+
+@contextmanager
+def producer(options: WriteOptions) -> Iterator[Producer]:
+    """A producer for one task. After an error it is closed with what it holds, else kept for the next one."""
+    key = (options.bootstrap, options.properties)
+    _close_idle(time.monotonic() - IDLE)
+    kept = _idle.setdefault(key, [])
+    client = kept.pop()[0] if kept else _make(*key)
+    try:
+        yield client
+    except BaseException:
+        # The error that led here is the one to raise, not that the records of this task are given up.
+        with suppress(KafkaError):
+            client.close(timeout=0)
+        raise
+    kept.append((client, time.monotonic()))
+
+
+def _make(bootstrap: str, properties: tuple[tuple[str, str], ...]) -> Producer:
+    return Producer(bootstrap, config={"client.id": CLIENT_ID, **dict(properties)})
+
+
+def _close_idle(before: float) -> None:
+    """Close the producers that nobody has used since a moment of the monotonic clock."""
+    for kept in _idle.values():
+        old = [entry for entry in kept if entry[1] < before]
+        for entry in old:
+            kept.remove(entry)
+            # Each task has flushed, so that nothing can be lost here.
+            with suppress(KafkaError):
+                entry[0].close(timeout=0)

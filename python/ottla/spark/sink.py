@@ -1,0 +1,129 @@
+"""The sink: what the tasks of a write do. Method names are Spark's (`pyspark.sql.datasource`).
+
+A task sends its rows, flushes, and fails with the first error before it reports to the driver, so that a write that
+succeeds is in Kafka as a whole. A task that Spark repeats writes its rows again: at least once, as Spark's own sink.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
+
+from ottla.spark.producers import producer
+from ottla.spark.sink_options import WriteOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+    from ottla import Deliveries
+
+# The columns to send: each one's name and its place in the data.
+Columns = tuple[tuple[str, int], ...]
+
+# Rows that become one record batch where Spark hands over rows.
+BATCH_ROWS = 10_000
+# Bytes or characters of a key that an error shows.
+KEY_SHOWN = 100
+
+_TYPES = {
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+}
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """What `df.write` uses."""
+
+    def __init__(self, options: WriteOptions, columns: Columns) -> None:
+        self._options, self._columns = options, columns
+
+    def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
+        """Send the rows of one task."""
+        return send(self._options, self._columns, iterator)
+
+
+class RowStreamWriter(DataSourceStreamWriter):
+    """What `df.writeStream` uses under Spark 4.0, which hands a stream's rows over one by one."""
+
+    def __init__(self, options: WriteOptions, columns: Columns) -> None:
+        self._options, self._columns = options, columns
+
+    def write(self, iterator: Iterator["Row"]) -> WriterCommitMessage:
+        """Send the rows of one task."""
+        places = tuple((name, place) for place, (name, _) in enumerate(self._columns))
+        return send(self._options, places, batches(self._columns, iterator))
+
+
+def batches(columns: Columns, rows: Iterator["Row"]) -> Iterator["pa.RecordBatch"]:
+    """Rows in columns, those to send and in their order."""
+    while some := list(islice(rows, BATCH_ROWS)):
+        arrays = [_array(name, [row[place] for row in some]) for name, place in columns]
+        yield pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])
+
+
+def _array(name: str, values: list[Any]) -> "pa.Array":
+    if name in _TYPES:
+        return pa.array(values, _TYPES[name])
+    text = any(isinstance(value, str) for value in values)
+    return pa.array(values, pa.string() if text else pa.binary())
+
+
+def send(options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatch"]) -> WriterCommitMessage:
+    """Send record batches, and wait until each row is in Kafka.
+
+    The producer's buffer bounds what waits (`buffer.memory`), and so the batches that are held for their keys too.
+
+    Raises:
+        KafkaError: The first row that could not be delivered: its topic, partition and cause, and in a note its key.
+        ValueError: A row has no topic.
+    """
+    names, places = [name for name, _ in columns], [place for _, place in columns]
+    with producer(options) as client:
+        # With the keys, which tell rows from each other in an error.
+        undecided: deque[tuple[Deliveries, pa.Array | None]] = deque()
+        for batch in given:
+            rows = pa.RecordBatch.from_arrays([batch.column(place) for place in places], names=names)
+            if options.topic is None:
+                rows = by_topic(rows)
+            keys = rows.column("key") if "key" in names else None
+            undecided.append((client.send_arrow(options.topic, rows), keys))
+            while undecided and undecided[0][0].done():
+                _raise_failure(*undecided.popleft())
+        client.flush()
+        for sent in undecided:
+            _raise_failure(*sent)
+    return WriterCommitMessage()
+
+
+def by_topic(rows: "pa.RecordBatch") -> "pa.RecordBatch":
+    """Rows that each name their topic, those of one topic together and in their order.
+
+    The producer takes rows of one topic at once, which costs a third of taking them one by one.
+
+    Raises:
+        ValueError: A row has no topic.
+    """
+    topics = rows.column("topic")
+    if topics.null_count:
+        raise ValueError(
+            "a row has no topic: its column topic is null. Fill the column, drop such rows, or set option topic for "
+            "all rows"
+        )
+    if len(pc.unique(topics)) < 2:
+        return rows
+    # The sort is stable.
+    return rows.take(pc.sort_indices(topics))
+
+
+def _raise_failure(deliveries: "Deliveries", keys: "pa.Array | None") -> None:
+    failures = deliveries.errors
+    for row, error in failures.items():
+        key = None if keys is None else keys[row].as_py()
+        which = "a record without a key" if key is None else f"the record with the key {key[:KEY_SHOWN]!r}"
+        error.add_note(f"this is about {which}; of the {len(deliveries)} sent together with it, {len(failures)} failed")
+        raise error

@@ -1,0 +1,145 @@
+"""The options and columns of a write, checked in the driver before any task runs.
+
+Names, meanings and refusals are those of Spark's Kafka sink (`KafkaSourceProvider`, `KafkaWriter`). Spark takes options
+in any letter case, and columns as they are written.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructField, StructType
+
+# Every option but kafka.*, with its meaning as errors show it.
+KNOWN = {
+    "topic": "the topic of all rows; without it, each row's column topic names one",
+    "includeHeaders": "true or false, for reads; a write sends the column headers if it is there",
+    "checkpointLocation": "for streams: where Spark keeps the query's progress",
+}
+
+# Set by the sink itself, refused as Spark's Kafka sink refuses them.
+REFUSED = {
+    "key.serializer": "keys are bytes or text; cast or encode them with DataFrame operations",
+    "value.serializer": "values are bytes or text; cast or encode them with DataFrame operations",
+}
+
+BOOTSTRAP = "bootstrap.servers"
+
+# The columns that a write sends, and their types; others are left out.
+COLUMNS: dict[str, tuple[DataType, ...]] = {
+    "key": (StringType(), BinaryType()),
+    "value": (StringType(), BinaryType()),
+    "headers": (ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),),
+    "partition": (IntegerType(),),
+    "topic": (StringType(),),
+}
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """The checked options of a write. They are plain data and travel to executors by pickle.
+
+    Attributes:
+        bootstrap: Addresses, `host:port` separated by commas.
+        topic: The topic of all rows; None where the column `topic` names each row's.
+        properties: Kafka's own properties, from the options that begin with `kafka.`. A repr leaves them out,
+            since some are secret.
+    """
+
+    bootstrap: str
+    topic: str | None
+    properties: tuple[tuple[str, str], ...] = field(repr=False)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "WriteOptions":
+        """Check options and give them their types.
+
+        Args:
+            options: As Spark hands them over.
+
+        Raises:
+            ValueError: One is missing, unknown or has a bad value; the message names it.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        properties = {name[6:]: value for name, value in given.items() if name.startswith("kafka.")}
+        plain = {name: value for name, value in given.items() if not name.startswith("kafka.")}
+        canonical = {name.lower(): name for name in KNOWN}
+        for name in plain:
+            if name not in canonical:
+                raise ValueError(_unknown(name, canonical))
+        for name, why in REFUSED.items():
+            if name in properties:
+                raise ValueError(f"option kafka.{name} cannot be set: {why}")
+        bootstrap = properties.pop(BOOTSTRAP, "").strip()
+        if not bootstrap:
+            raise ValueError(
+                f'option kafka.{BOOTSTRAP} is missing: the brokers to ask first, such as "host1:9092,host2:9092"'
+            )
+        topic = plain.get("topic")
+        if topic is not None and not topic.strip():
+            raise ValueError(
+                "option topic is empty: name the topic of all rows, or leave the option out and give the rows a "
+                "column topic"
+            )
+        include_headers = plain.get("includeheaders", "false")
+        if include_headers.strip().lower() not in {"true", "false"}:
+            raise ValueError(f"option includeHeaders must be true or false, not {include_headers!r}")
+        return cls(bootstrap, topic and topic.strip(), tuple(sorted(properties.items())))
+
+    def columns(self, schema: StructType) -> tuple[tuple[str, int], ...]:
+        """Find what is sent of the rows.
+
+        Args:
+            schema: The columns of the data.
+
+        Returns:
+            Each column's name and its place in the data, in the order of `COLUMNS`.
+
+        Raises:
+            ValueError: A column is missing or has a type that a record cannot take.
+        """
+        found: dict[str, int] = {}
+        for place, column in enumerate(schema.fields):
+            # Of columns with the same name the first counts, as in Spark's sink.
+            found.setdefault(column.name, place)
+        if "value" not in found:
+            there = ", ".join(schema.names) or "none"
+            raise ValueError(
+                f"column value is missing, which every record needs; the columns are: {there}. Make one, such as "
+                '.selectExpr("to_json(struct(*)) AS value")'
+            )
+        if self.topic is not None:
+            found.pop("topic", None)
+        elif "topic" not in found:
+            raise ValueError(
+                "no topic is given: set option topic for all rows, or give the rows a column topic of type string"
+            )
+        sent = tuple((name, found[name]) for name in COLUMNS if name in found)
+        for name, place in sent:
+            _check_type(name, schema.fields[place].dataType)
+        return sent
+
+
+def _unknown(name: str, canonical: Mapping[str, str]) -> str:
+    near = difflib.get_close_matches(name, canonical, n=1)
+    hint = f" Did you mean {canonical[near[0]]}?" if near else ""
+    meanings = {**KNOWN, "kafka.<property>": "a property of Kafka's producer"}
+    known = "".join(f"\n  {option}: {meaning}" for option, meaning in meanings.items())
+    return f"option {name} is not known to a write by ottla.{hint} Known are{known}"
+
+
+def _check_type(name: str, found: DataType) -> None:
+    wanted = COLUMNS[name]
+    shapes = [_shape(kind) for kind in wanted]
+    if _shape(found) not in shapes:
+        choice = " or ".join(kind.simpleString() for kind in wanted)
+        raise ValueError(f"column {name} has type {found.simpleString()} and must be of type {choice}: cast it")
+
+
+def _shape(kind: DataType) -> object:
+    """A type without what does not matter: whether there may be nulls."""
+    if isinstance(kind, ArrayType):
+        return ("array", _shape(kind.elementType))
+    if isinstance(kind, StructType):
+        return ("struct", *((column.name, _shape(column.dataType)) for column in kind.fields))
+    return StringType if isinstance(kind, StringType) else type(kind)
