@@ -28,5 +28,6 @@ def test_tour(spark, capsys):
         "['orders', 'payments']",
         "Metadata 12 orders\n",
         "0 none [b'in']\n",
+        "payments: 1006 of 1006\n",
     ):
         assert expected in printed
