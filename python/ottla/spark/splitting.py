@@ -1,0 +1,62 @@
+"""How many tasks read a range: `minPartitions` and `maxRecordsPerPartition`.
+
+The arithmetic is that of Spark's Kafka source (`KafkaOffsetRangeCalculator`), so that a query has the same tasks with
+either. Its numbers of parts are quotients of doubles, which is why floats stand here for counts of records.
+"""
+
+import math
+from collections.abc import Sequence
+
+from ottla.spark.offsets import Range
+
+
+def split(ranges: Sequence[Range], min_parts: int | None, max_records: int | None) -> list[Range]:
+    """Divide ranges for more tasks.
+
+    Args:
+        ranges: At most one range of each partition.
+        min_parts: How many ranges there should be at least. Large ranges are divided in proportion to their offsets,
+            small ones stay whole; rounding can give a few more or less.
+        max_records: The most offsets of one range. This comes first.
+
+    Returns:
+        The ranges that are not empty, in the order given.
+    """
+    whole = [span for span in ranges if span.end > span.start]
+    if max_records is not None:
+        whole = [part for span in whole for part in _divide(span, math.ceil(float(_size(span)) / float(max_records)))]
+    if min_parts is None or min_parts <= len(whole):
+        return whole
+    total = sum(map(_size, whole))
+    # What stays whole is left out of the proportions, else the large ranges would get too few parts.
+    small = [span for span in whole if _parts(_size(span), total, min_parts) == 1]
+    unsplit = {(span.topic, span.partition) for span in small}
+    total -= sum(map(_size, small))
+    left = max(min_parts - len(small), 1)
+    return [
+        part
+        for span in whole
+        for part in _divide(span, 1 if (span.topic, span.partition) in unsplit else _parts(_size(span), total, left))
+    ]
+
+
+def _size(span: Range) -> int:
+    return span.end - span.start
+
+
+def _parts(size: int, total: int, parts: int) -> int:
+    share = float(size) / float(total) * parts
+    # Halves go up, as Java rounds; Python's round() takes them to the even number.
+    whole = math.floor(share)
+    return max(whole + (share - whole >= 0.5), 1)
+
+
+def _divide(span: Range, parts: int) -> list[Range]:
+    """Parts of the same size; the later ones take what is left over, and none is empty."""
+    divided, start = [], span.start
+    for left in range(parts, 0, -1):
+        end = start + (span.end - start) // left
+        if end > start:
+            divided.append(span._replace(start=start, end=end))
+        start = end
+    return divided
