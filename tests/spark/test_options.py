@@ -4,15 +4,18 @@ import pickle
 
 import pytest
 
-from ottla.spark.offsets import EARLIEST, LATEST
-from ottla.spark.options import KNOWN, ReadOptions
+from ottla.spark.options import KNOWN, ReadOptions, Topics
+from ottla.spark.positions import EARLIEST, LATEST, Position
 
 GOOD = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
 
 
 def test_defaults():
     options = ReadOptions.parse(GOOD)
-    assert options == ReadOptions("h:1", ("t",), None, None, None, False, True, 120.0, ())
+    assert options == ReadOptions("h:1", Topics(names=("t",)))
+    assert (options.start, options.end, options.max_offsets, options.max_delay) == (None, None, None, 900.0)
+    assert (options.include_headers, options.fail_on_data_loss, options.poll_timeout) == (False, True, 120.0)
+    assert (options.fetch_attempts, options.fetch_interval, options.latest_if_none) == (3, 1.0, False)
     assert pickle.loads(pickle.dumps(options)) == options
 
 
@@ -24,6 +27,14 @@ def test_names_in_any_case_as_spark_takes_them():
             "STARTINGOFFSETS": "Earliest",
             "endingOffsets": '{"a": {"0": -1}}',
             "maxoffsetspertrigger": "7",
+            "minOffsetsPerTrigger": "5",
+            "maxTriggerDelay": "90s",
+            "maxBytesPerTrigger": "1000",
+            "minPartitions": "3",
+            "maxRecordsPerPartition": "4",
+            "fetchOffset.numRetries": "9",
+            "fetchOffset.retryIntervalMs": "20",
+            "startingOffsetsByTimestampStrategy": "LATEST",
             "includeHEADERS": "True",
             "failOnDataLoss": "false",
             "kafkaConsumer.pollTimeoutMs": "1500",
@@ -31,10 +42,13 @@ def test_names_in_any_case_as_spark_takes_them():
         }
     )
     assert options.bootstrap == "h:1,i:2"
-    assert options.topics == ("a", "b")
-    assert options.start == EARLIEST
-    assert options.end == {("a", 0): LATEST}
+    assert options.topics == Topics(names=("a", "b"))
+    assert options.start == Position("startingOffsets", EARLIEST)
+    assert options.end == Position("endingOffsets", {("a", 0): LATEST})
     assert options.max_offsets == 7
+    assert (options.min_offsets, options.max_delay, options.max_bytes) == (5, 90.0, 1000)
+    assert (options.min_partitions, options.max_records) == (3, 4)
+    assert (options.fetch_attempts, options.fetch_interval, options.latest_if_none) == (9, 0.02, True)
     assert options.include_headers
     assert not options.fail_on_data_loss
     assert options.poll_timeout == 1.5
@@ -45,8 +59,18 @@ def test_names_in_any_case_as_spark_takes_them():
     ("change", "why"),
     [
         ({"kafka.bootstrap.servers": " "}, "kafka.bootstrap.servers is missing"),
-        ({"subscribe": ","}, "subscribe is missing"),
-        ({"startngOffsets": "earliest"}, "Did you mean startingOffsets?"),
+        ({"subscribe": ","}, "option subscribe names no topic"),
+        ({"assign": '{"t":[0]}'}, "options subscribe and assign exclude each other"),
+        ({"minPartitions": "0"}, "minPartitions must be a whole number above 0"),
+        ({"maxRecordsPerPartition": "x"}, "maxRecordsPerPartition must be"),
+        ({"minOffsetsPerTrigger": "8", "maxOffsetsPerTrigger": "7"}, "minOffsetsPerTrigger (8) is above maxOffsetsPer"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a time with a unit of Spark's"),
+        ({"maxTriggerDelay": "3weeks"}, "not '3weeks'"),
+        ({"maxBytesPerTrigger": "1k"}, "maxBytesPerTrigger must be"),
+        ({"fetchOffset.numRetries": "0"}, "fetchOffset.numRetries must be"),
+        ({"fetchOffset.retryIntervalMs": "-1"}, "fetchOffset.retryIntervalMs must be a whole number, 0 or above"),
+        ({"startingOffsetsByTimestampStrategy": "earliest"}, "must be error or latest, not 'earliest'"),
+        ({"startngOffsets": "earliest"}, "did you mean startingOffsets?"),
         ({"startingOffsets": "soon"}, "startingOffsets must be"),
         ({"endingOffsets": '{"t": {"0": -7}}'}, "endingOffsets must be"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be a whole number above 0, not '0'"),
@@ -78,6 +102,40 @@ def test_unknown_option_lists_the_known_ones():
     assert all(name in str(raised.value) for name in KNOWN)
 
 
+def test_what_to_read():
+    def topics(**given):
+        return ReadOptions.parse({"kafka.bootstrap.servers": "h:1", **given}).topics
+
+    assert topics(subscribePattern=" orders-.* ") == Topics(pattern="orders-.*")
+    assert topics(assign='{"t": [1, 0]}') == Topics(assigned=(("t", 0), ("t", 1)))
+    for given, why in [
+        ({}, "one of the options subscribe, subscribePattern and assign must say what to read"),
+        ({"subscribePattern": ""}, "option subscribePattern is empty"),
+        ({"subscribePattern": "(a"}, r"option subscribePattern is not a regular expression.*\(a"),
+        ({"assign": "t"}, "option assign must be JSON"),
+        ({"subscribe": "t", "subscribePattern": "t"}, "subscribe and subscribePattern exclude each other"),
+    ]:
+        with pytest.raises(ValueError, match=why):
+            topics(**given)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("1500", 1.5), ("100ms", 0.1), ("2min", 120), ("1D", 86400)])
+def test_delays_have_the_units_of_spark(text, seconds):
+    assert ReadOptions.parse({**GOOD, "maxTriggerDelay": text}).max_delay == seconds
+
+
+def test_groups_are_taken_and_left_unused(caplog):
+    given = {"kafka.group.id": "g", "groupIdPrefix": "p", "kafka.session.timeout.ms": "9", "kafka.client.id": "c"}
+    options = ReadOptions.parse({**GOOD, **given})
+    assert options.properties == (("client.id", "c"),)
+    assert "leaves kafka.group.id, kafka.session.timeout.ms unused" in caplog.text
+
+
+def test_a_batch_says_that_it_has_no_triggers(caplog):
+    ReadOptions.parse({**GOOD, "maxOffsetsPerTrigger": "7"}).check_batch()
+    assert "ignores maxOffsetsPerTrigger" in caplog.text
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -92,6 +150,21 @@ def test_batch_that_would_read_nothing_is_refused(change):
         ReadOptions.parse({**GOOD, **change}).check_batch()
 
 
-def test_stream_has_no_end():
-    with pytest.raises(ValueError, match="availableNow"):
-        ReadOptions.parse({**GOOD, "endingOffsets": "latest"}).check_stream()
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("endingOffsets", "latest"), ("endingTimestamp", "7"), ("endingOffsetsByTimestamp", '{"t":{"0":7}}')],
+)
+def test_stream_has_no_end(option, value):
+    with pytest.raises(ValueError, match=f"option {option} has no meaning in a stream: use the trigger availableNow"):
+        ReadOptions.parse({**GOOD, option: value}).check_stream()
+
+
+def test_a_batch_ends_after_it_begins():
+    text = '{"t": {"0": %d}}'
+    given = {"startingOffsets": text % 5, "endingOffsets": text % 4}
+    with pytest.raises(ValueError, match="option endingOffsets ends t-0 at 4, before 5"):
+        ReadOptions.parse({**GOOD, **given}).check_batch()
+
+
+def test_a_time_wins_over_a_word_that_a_batch_cannot_have():
+    ReadOptions.parse({**GOOD, "startingOffsets": "latest", "startingTimestamp": "7"}).check_batch()

@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from ottla.spark.filters import Filter, Narrowing
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions
 from ottla.spark.planner import DataLossError, DataLossWarning, Planner
@@ -14,15 +15,25 @@ class DictLog:
 
     def __init__(self, held):
         self.held = held
+        self.asked = 0
 
     def partitions(self, topics):
-        return sorted(p for p in self.held if p[0] in topics)
+        return sorted(p for p in self.held if p[0] in topics.names)
 
     def earliest(self, partitions):
         return {p: self.held[p][0] for p in partitions}
 
     def latest(self, partitions):
+        self.asked += 1
         return {p: self.held[p][1] for p in partitions}
+
+    def at_times(self, times):
+        """As if each record stood at ten times its offset."""
+        found = {p: max(-(-time // 10), self.held[p][0]) for p, time in times.items()}
+        return {p: offset if offset < self.held[p][1] else None for p, offset in found.items()}
+
+    def record_bytes(self, positions):
+        return dict.fromkeys(positions, 100.0)
 
 
 @pytest.fixture
@@ -68,16 +79,85 @@ def test_named_offset_that_is_not_held(log, offset, instead):
 
 
 def test_limit_counts_a_new_partition_from_its_earliest_offset(log):
-    plan = planner(log)
-    assert plan.limited(10, {("t", 1): 0}, plan.latest()) == {("t", 0): 18, ("t", 1): 1}
+    plan = planner(log, maxOffsetsPerTrigger="10")
+    assert plan.limited({("t", 1): 0}, plan.latest({})) == {("t", 0): 18, ("t", 1): 1}
 
 
 def test_new_partition_is_read_from_its_start(log):
     log.held["t", 2] = (0, 4)
     plan = planner(log)
-    assert plan.ranges({("t", 0): 50, ("t", 1): 5}, plan.latest()) == [Range("t", 2, 0, 4)]
+    assert plan.ranges({("t", 0): 50, ("t", 1): 5}, plan.latest({})) == [Range("t", 2, 0, 4)]
 
 
 def test_data_loss_error_travels(log):
     error = DataLossError("gone")
     assert str(pickle.loads(pickle.dumps(error))) == "gone"
+
+
+def test_times_for_all_partitions_and_for_each(log):
+    by_partition = '{"t":{"0":200,"1":11}}'
+    assert planner(log, startingOffsetsByTimestamp=by_partition).initial() == {("t", 0): 20, ("t", 1): 2}
+    assert planner(log, startingTimestamp="31").initial() == {("t", 0): 10, ("t", 1): 4}
+
+
+def test_a_time_without_a_record(log):
+    with pytest.raises(
+        ValueError,
+        match=r"option startingTimestamp: t-1 has no record at or after 300 \(1970-01-01T00:00:00.300\+00:00\); set startingOffsetsByTimestampStrategy to latest",
+    ):
+        planner(log, startingTimestamp="300").batch()
+    late = planner(log, startingTimestamp="300", startingOffsetsByTimestampStrategy="latest")
+    assert late.initial() == {("t", 0): 30, ("t", 1): 5}
+    assert late.batch() == [Range("t", 0, 30, 50)]
+
+
+def test_an_end_without_a_record_after_it_is_the_latest(log):
+    assert planner(log, endingTimestamp="300").batch() == [Range("t", 0, 10, 30), Range("t", 1, 0, 5)]
+
+
+def test_a_batch_that_ends_before_it_begins(log):
+    plan = planner(log, startingOffsets='{"t":{"0":40,"1":0}}', endingTimestamp="300")
+    why = (
+        r"t-0 ends at offset 30 \(option endingTimestamp\), before offset 40 where it begins \(option startingOffsets\)"
+    )
+    with pytest.raises(ValueError, match=why):
+        plan.batch()
+
+
+def test_a_time_far_away_is_named(log):
+    with pytest.raises(ValueError, match="at or after 99999999999999999;"):
+        planner(log, startingTimestamp="99999999999999999").batch()
+
+
+@pytest.mark.parametrize(("attempts", "asked"), [("1", 1), ("4", 4)])
+def test_a_broker_that_lags_behind_is_asked_again(log, attempts, asked):
+    plan = planner(log, **{"fetchOffset.numRetries": attempts, "fetchOffset.retryIntervalMs": "0"})
+    assert plan.latest({("t", 0): 60, ("t", 1): 5}) == {("t", 0): 50, ("t", 1): 5}
+    assert log.asked == asked
+
+
+def test_a_limit_of_bytes(log):
+    assert planner(log, maxBytesPerTrigger="900").limited({("t", 0): 10, ("t", 1): 0}, {("t", 0): 50, ("t", 1): 5}) == {
+        ("t", 0): 18,
+        ("t", 1): 1,
+    }
+    fewer = planner(log, maxBytesPerTrigger="900", maxOffsetsPerTrigger="3")
+    assert fewer.limited({("t", 0): 10, ("t", 1): 5}, {("t", 0): 50, ("t", 1): 5}) == {("t", 0): 13, ("t", 1): 5}
+
+
+def test_ranges_are_split(log):
+    assert planner(log, minPartitions="4").batch() == [
+        Range("t", 0, 10, 23),
+        Range("t", 0, 23, 36),
+        Range("t", 0, 36, 50),
+        Range("t", 1, 0, 5),
+    ]
+    spans = planner(log, maxRecordsPerPartition="30").ranges({("t", 0): 10, ("t", 1): 4}, {("t", 0): 50, ("t", 1): 5})
+    assert spans == [Range("t", 0, 10, 30), Range("t", 0, 30, 50), Range("t", 1, 4, 5)]
+
+
+def test_filters_narrow_a_batch(log):
+    left = Narrowing(filters=(Filter("partition", "EqualTo", 0),), first=12, end=40, since=200)
+    assert planner(log).batch(left) == [Range("t", 0, 20, 40)]
+    assert planner(log).batch(Narrowing(since=45)) == [Range("t", 0, 10, 50)], "nothing of t-1 is as young"
+    assert planner(log).batch(Narrowing(first=100)) == []

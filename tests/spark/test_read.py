@@ -180,7 +180,7 @@ def test_lost_records_fail_a_stream_unless_allowed(topic, tmp_path, broker):
     [
         ({"kafka.bootstrap.servers": ""}, "option kafka.bootstrap.servers is missing"),
         ({"subscribe": ""}, "option subscribe is missing"),
-        ({"startingOffset": "earliest"}, "Did you mean startingOffsets"),
+        ({"startingOffset": "earliest"}, "did you mean startingOffsets"),
         ({"startingOffsets": "{"}, "is not JSON"),
         ({"startingOffsets": '{"nope":{"0":1}}'}, "leaves out"),
         ({"startingOffsets": "latest"}, "startingOffsets cannot be"),

@@ -3,7 +3,9 @@
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
+    ReadMinRows,
     SupportsTriggerAvailableNow,
 )
 
@@ -14,7 +16,7 @@ from ottla.spark.stream import StreamReader, Told
 
 
 class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
-    """A stream that takes `maxOffsetsPerTrigger` records at a time, and with `availableNow` stops at today's end."""
+    """A stream that keeps the limits of a trigger, and with `availableNow` stops at today's end."""
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
@@ -22,26 +24,36 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
         self._latest: Offsets | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The user's limit."""
-        most = self._options.max_offsets
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        """The user's limit.
+
+        Spark hands it back to `latestOffset`, and knows no combination of limits: any but "all" stands for all of the
+        user's.
+        """
+        options = self._options
+        if options.max_offsets is not None:
+            return ReadMaxRows(options.max_offsets)
+        if options.max_bytes is not None:
+            return ReadMaxBytes(options.max_bytes)
+        return ReadAllAvailable() if options.min_offsets is None else ReadMinRows(options.min_offsets)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Remember the end at which the query is to stop."""
-        self._target = planner(self._options).latest()
+        self._target = planner(self._options).latest({})
 
     def latestOffset(self, start: Told, limit: ReadLimit) -> Told:
         """Where the next batch ends.
 
         Args:
             start: Where the last one ended.
-            limit: All rows, or a number of rows at most.
+            limit: What `getDefaultReadLimit` returned, or everything (the trigger `once`).
         """
-        plan = planner(self._options)
-        self._latest = end = self._target if self._target is not None else plan.latest()
-        if isinstance(limit, ReadMaxRows):
-            end = plan.limited(limit.max_rows, from_json(start), end)
-        return to_json(end)
+        plan, begin = planner(self._options), from_json(start)
+        self._latest = self._target if self._target is not None else plan.latest(begin)
+        if isinstance(limit, ReadAllAvailable):
+            return to_json(self._latest)
+        # Up to a fixed end there is nothing to wait for.
+        limited = plan.limited if self._target is not None else self._limited
+        return to_json(limited(begin, self._latest))
 
     def reportLatestOffset(self) -> Told | None:
         """The end of the topics at the last request, so that a query's progress shows how far behind it is."""

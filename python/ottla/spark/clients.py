@@ -4,21 +4,27 @@ Spark's workers are forked from a daemon and serve one task after another, so a 
 the next task with the same options, and never crosses a fork or a pickle.
 """
 
+import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cache
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla import Admin, Batch, Consumer, TopicPartition
+from ottla import Admin, Batch, Consumer, TopicDescription, TopicPartition
 from ottla._properties import AdminProperties
 from ottla.errors import KafkaError, KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError
-from ottla.spark.offsets import Offsets, Partition, Range
-from ottla.spark.options import ReadOptions
+from ottla.spark.offsets import Offsets, Partition, Range, names
+from ottla.spark.options import ReadOptions, Topics
 from ottla.spark.planner import Planner
+
+LOG = logging.getLogger("ottla.spark")
 
 # Spark's Arrow form of its Kafka source's columns; a batch of any other form is refused.
 SCHEMA = pa.schema(
@@ -46,6 +52,8 @@ SLICE = 0.1
 # Bytes of one fetch of one partition; a task reads one partition, so the consumer's default would starve it.
 FETCH_BYTES = 8 << 20
 CLIENT_ID = "ottla-spark"
+# A sample of records needs few of them from each partition.
+SAMPLING = {"max.partition.fetch.bytes": str(64 << 10), "fetch.max.bytes": str(4 << 20), "fetch.min.bytes": "1"}
 # A query's properties are mostly the consumer's; the admin client has these too.
 ADMIN_PROPERTIES = frozenset(AdminProperties.__annotations__)
 
@@ -116,20 +124,31 @@ class KafkaLog:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
-    def partitions(self, topics: tuple[str, ...]) -> list[Partition]:
-        """All partitions of the topics now.
+    def partitions(self, topics: Topics) -> list[Partition]:
+        """All partitions that are to be read now.
+
+        Internal topics match no pattern. An assigned partition that its topic does not have is left out until it is
+        there, as Spark's Kafka source does.
 
         Raises:
-            NotFoundError: A topic does not exist.
+            NotFoundError: A topic that an option names does not exist.
         """
         with admin(self._options) as client:
+            if topics.pattern is not None:
+                search = re.compile(topics.pattern).search
+                return _present(client, [name for name in client.list_topics() if search(name)])
+            named = topics.names or sorted({topic for topic, _ in topics.assigned})
             try:
-                known = client.describe_topics(topics)
+                there = _of(client.describe_topics(named))
             except NotFoundError as error:
                 raise NotFoundError(
-                    f"option subscribe names topic {error.topic}, which does not exist: {error}"
+                    f"option {topics.option} names topic {error.topic}, which does not exist: {error}"
                 ) from None
-        return [(topic, at.partition) for topic in topics for at in known[topic].partitions]
+        if not topics.assigned:
+            return there
+        if missing := set(topics.assigned) - set(there):
+            _warn_of_missing(names(sorted(missing)))
+        return [partition for partition in topics.assigned if partition in set(there)]
 
     def earliest(self, partitions: list[Partition]) -> Offsets:
         """The first offset that each partition still holds."""
@@ -140,6 +159,77 @@ class KafkaLog:
         """The offset after the last record of each partition that may be read."""
         with consumer(self._options) as client:
             return _offsets(client.end_offsets(_topic_partitions(partitions)))
+
+    def at_times(self, times: Offsets) -> dict[Partition, int | None]:
+        """The first offset of each partition whose record is at or after a time; None if there is none."""
+        with consumer(self._options) as client:
+            found = client.offsets_for_times(times)
+        return {(at.topic, at.partition): None if record is None else record.offset for at, record in found.items()}
+
+    def record_bytes(self, positions: Offsets) -> dict[Partition, float]:
+        """The bytes of keys and values, on average for an offset, of the records that follow each position.
+
+        A sample of each partition tells; offsets without a record count as 0 bytes.
+
+        Raises:
+            KafkaTimeoutError: Nothing came from a partition for `kafkaConsumer.pollTimeoutMs`.
+        """
+        sampling = {**dict(self._options.properties), **SAMPLING}
+        found: dict[Partition, float] = {}
+        with consumer(replace(self._options, properties=tuple(sorted(sampling.items())))) as client:
+            client.assign([TopicPartition(*partition, offset) for partition, offset in positions.items()])
+            deadline = time.monotonic() + self._options.poll_timeout
+            while left := sorted(positions.keys() - found.keys()):
+                if time.monotonic() > deadline:
+                    raise KafkaTimeoutError(
+                        f"{names(left)}: nothing came for {self._options.poll_timeout:g} s to tell the size of records "
+                        "for maxBytesPerTrigger. Option kafkaConsumer.pollTimeoutMs sets how long to wait"
+                    )
+                found |= _bytes_per_offset(client.poll(SLICE), positions)
+                found |= {p: 0.0 for p in left if p not in found and client.position(p) > positions[p]}
+        return found
+
+
+def _present(client: Admin, topics: list[str]) -> list[Partition]:
+    """The partitions of topics, without those that were deleted after they were listed."""
+    try:
+        return _of(client.describe_topics(topics)) if topics else []
+    except NotFoundError as error:
+        left = [topic for topic in topics if topic not in error.failures]
+        if len(left) == len(topics):
+            raise
+    return _present(client, left)
+
+
+def _of(known: dict[str, TopicDescription]) -> list[Partition]:
+    return sorted((topic, at.partition) for topic, described in known.items() for at in described.partitions)
+
+
+@cache
+def _warn_of_missing(listed: str) -> None:
+    """Say it once, and not at every trigger."""
+    LOG.warning("Option assign names %s, which are not there and are left out until they are", listed)
+
+
+def _bytes_per_offset(batch: Batch, positions: Offsets) -> dict[Partition, float]:
+    if not len(batch):
+        return {}
+    table = batch.to_arrow()
+    lengths = [pc.fill_null(pc.binary_length(table.column(name)), 0) for name in ("key", "value")]
+    sized = pa.table(
+        {
+            "topic": table.column("topic"),
+            "partition": table.column("partition"),
+            "offset": table.column("offset"),
+            "bytes": pc.add(*lengths),
+        }
+    )
+    sums = sized.group_by(["topic", "partition"]).aggregate([("offset", "max"), ("bytes", "sum")])
+    return {
+        (row["topic"], row["partition"]): row["bytes_sum"]
+        / (row["offset_max"] + 1 - positions[row["topic"], row["partition"]])
+        for row in sums.to_pylist()
+    }
 
 
 def _topic_partitions(partitions: list[Partition]) -> list[TopicPartition]:
@@ -181,6 +271,12 @@ def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
                 position = _after_refusal(options, span, position)
                 client.assign([TopicPartition(span.topic, span.partition, position)])
                 continue
+            except NotFoundError:
+                planner(options).report(
+                    f"{span.topic}-{span.partition}: the topic was deleted while it was read, and the records from "
+                    f"offset {position} to {span.end} are gone"
+                )
+                return
             except KafkaError as error:
                 # A slice is shorter than a connection may take to come up.
                 if not error.retriable or time.monotonic() > deadline:

@@ -4,21 +4,43 @@ Names and meanings are those of Spark's Kafka source (`KafkaSourceProvider`). Sp
 """
 
 import difflib
+import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ottla.spark.offsets import EARLIEST, LATEST, Offsets, parse
+from ottla.spark.offsets import Partition, names
+from ottla.spark.positions import EARLIEST, LATEST, Position, check_order, parse_assigned, parse_end, parse_start
 
-# Every option but kafka.*, with its meaning and default as errors show them.
-KNOWN = {
-    "subscribe": "topics to read, separated by commas; required",
-    "startingOffsets": "earliest, latest or JSON; default latest for streams and earliest for batches",
-    "endingOffsets": "latest or JSON; for batches; default latest",
-    "maxOffsetsPerTrigger": "most records of one micro-batch; default no limit",
-    "includeHeaders": "true for a column headers; default false",
-    "failOnDataLoss": "false to go on where records are gone; default true",
-    "kafkaConsumer.pollTimeoutMs": "milliseconds to wait for the next records of a range; default 120000",
-}
+LOG = logging.getLogger("ottla.spark")
+
+SUBSCRIBE, PATTERN, ASSIGN = "subscribe", "subscribePattern", "assign"
+
+# Every option but kafka.*, by its canonical name.
+KNOWN = (
+    SUBSCRIBE,
+    PATTERN,
+    ASSIGN,
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "startingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "endingOffsets",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "maxBytesPerTrigger",
+    "includeHeaders",
+    "failOnDataLoss",
+    "groupIdPrefix",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+)
 
 # Set by the source itself, refused as Spark's Kafka source refuses them.
 REFUSED = {
@@ -29,10 +51,48 @@ REFUSED = {
     "interceptor.classes": "there is no Java consumer to intercept",
 }
 
+# Properties of consumer groups. Tasks get their partitions without one, so that these change nothing. Spark's own
+# source takes them too.
+OF_GROUPS = frozenset(
+    {
+        "auto.commit.interval.ms",
+        "exclude.internal.topics",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "internal.leave.group.on.close",
+        "max.poll.interval.ms",
+        "partition.assignment.strategy",
+        "session.timeout.ms",
+    }
+)
+
 BOOTSTRAP = "bootstrap.servers"
 
-# A position as one of the two words, or offset by offset.
-Position = int | Offsets
+# Seconds of the units of Spark's configuration.
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True)
+class Topics:
+    """What is read; one of the three is set.
+
+    Attributes:
+        names: Names of topics, sorted, each once (`subscribe`).
+        pattern: A regular expression that is searched for in names of topics (`subscribePattern`).
+        assigned: Partitions, sorted, each once (`assign`).
+    """
+
+    names: tuple[str, ...] = ()
+    pattern: str | None = None
+    assigned: tuple[Partition, ...] = ()
+
+    @property
+    def option(self) -> str:
+        """The option that names them."""
+        return SUBSCRIBE if self.names else ASSIGN if self.assigned else PATTERN
 
 
 @dataclass(frozen=True)
@@ -41,26 +101,43 @@ class ReadOptions:
 
     Attributes:
         bootstrap: Addresses, `host:port` separated by commas.
-        topics: Names, in order, each once.
+        topics: What is read.
         start: Where the user said to begin; None leaves it to the kind of read.
         end: Where the user said to end; None for latest.
+        latest_if_none: Whether a partition begins at its end, rather than fails the read, if `start` is a time that
+            none of its records reaches.
+        min_partitions: The least number of tasks.
+        max_records: Most records of a task.
         max_offsets: Most records of a micro-batch.
+        min_offsets: Records for which a micro-batch waits.
+        max_delay: Seconds after which it no longer waits.
+        max_bytes: About the most bytes of keys and values of a micro-batch.
         include_headers: Whether the column `headers` is there.
         fail_on_data_loss: Whether records that are gone fail the query.
         poll_timeout: Seconds without progress after which a range fails.
+        fetch_attempts: How often the driver asks for offsets before it fails.
+        fetch_interval: Seconds between these attempts.
         properties: Kafka's own properties, from the options that begin with `kafka.`. A repr leaves them out,
             since some are secret.
     """
 
     bootstrap: str
-    topics: tuple[str, ...]
-    start: Position | None
-    end: Position | None
-    max_offsets: int | None
-    include_headers: bool
-    fail_on_data_loss: bool
-    poll_timeout: float
-    properties: tuple[tuple[str, str], ...] = field(repr=False)
+    topics: Topics
+    start: Position | None = None
+    end: Position | None = None
+    latest_if_none: bool = False
+    min_partitions: int | None = None
+    max_records: int | None = None
+    max_offsets: int | None = None
+    min_offsets: int | None = None
+    max_delay: float = 15 * 60.0
+    max_bytes: int | None = None
+    include_headers: bool = False
+    fail_on_data_loss: bool = True
+    poll_timeout: float = 120.0
+    fetch_attempts: int = 3
+    fetch_interval: float = 1.0
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "ReadOptions":
@@ -72,81 +149,136 @@ class ReadOptions:
         Raises:
             ValueError: One is missing, unknown or has a bad value; the message names it.
         """
+        known = {name.lower() for name in KNOWN}
+        for name in options:
+            if name.lower() not in known and not name.lower().startswith("kafka."):
+                raise ValueError(_unknown(name))
         given = {name.lower(): value for name, value in options.items()}
-        properties = {name[6:]: value for name, value in given.items() if name.startswith("kafka.")}
-        plain = {name: value for name, value in given.items() if not name.startswith("kafka.")}
-        canonical = {name.lower(): name for name in KNOWN}
-        for name in plain:
-            if name not in canonical:
-                raise ValueError(_unknown(name, canonical))
-        for name, why in REFUSED.items():
-            if name in properties:
-                raise ValueError(f"option kafka.{name} cannot be set: {why}")
+        properties = _properties(given)
         bootstrap = properties.pop(BOOTSTRAP, "").strip()
         if not bootstrap:
             raise ValueError(
                 f'option kafka.{BOOTSTRAP} is missing: the brokers to ask first, such as "host1:9092,host2:9092"'
             )
-        topics = tuple(sorted({t for t in (t.strip() for t in plain.get("subscribe", "").split(",")) if t}))
-        if not topics:
-            raise ValueError('option subscribe is missing: the topics to read, such as "orders,payments"')
-        return cls(
+        parsed = cls(
             bootstrap=bootstrap,
-            topics=topics,
-            start=_position("startingOffsets", plain),
-            end=_position("endingOffsets", plain),
-            max_offsets=_positive("maxOffsetsPerTrigger", plain),
-            include_headers=_boolean("includeHeaders", plain, default=False),
-            fail_on_data_loss=_boolean("failOnDataLoss", plain, default=True),
-            poll_timeout=(_positive("kafkaConsumer.pollTimeoutMs", plain) or 120_000) / 1000,
+            topics=_topics(given),
+            start=parse_start(given),
+            end=parse_end(given),
+            latest_if_none=_choice("startingOffsetsByTimestampStrategy", given, ("error", "latest")) == "latest",
+            min_partitions=_positive("minPartitions", given),
+            max_records=_positive("maxRecordsPerPartition", given),
+            max_offsets=_positive("maxOffsetsPerTrigger", given),
+            min_offsets=_positive("minOffsetsPerTrigger", given),
+            max_delay=_seconds("maxTriggerDelay", given, cls.max_delay),
+            max_bytes=_positive("maxBytesPerTrigger", given),
+            include_headers=_boolean("includeHeaders", given, default=cls.include_headers),
+            fail_on_data_loss=_boolean("failOnDataLoss", given, default=cls.fail_on_data_loss),
+            poll_timeout=(_positive("kafkaConsumer.pollTimeoutMs", given) or cls.poll_timeout * 1000) / 1000,
+            fetch_attempts=_positive("fetchOffset.numRetries", given) or cls.fetch_attempts,
+            fetch_interval=_whole("fetchOffset.retryIntervalMs", given, cls.fetch_interval * 1000) / 1000,
             properties=tuple(sorted(properties.items())),
         )
+        if parsed.min_offsets and parsed.max_offsets and parsed.min_offsets > parsed.max_offsets:
+            raise ValueError(
+                f"option minOffsetsPerTrigger ({parsed.min_offsets}) is above maxOffsetsPerTrigger "
+                f"({parsed.max_offsets}): no batch can hold both"
+            )
+        return parsed
 
     def check_batch(self) -> None:
         """Refuse options that have no meaning for a batch."""
-        if self.start == LATEST:
-            raise ValueError(
-                'startingOffsets cannot be "latest" in a batch, which would read nothing: use "earliest" or JSON'
-            )
-        if isinstance(self.start, dict) and LATEST in self.start.values():
-            raise ValueError(
-                f"startingOffsets cannot hold {LATEST} (latest) in a batch, which would read nothing there"
-            )
-        if self.end == EARLIEST:
-            raise ValueError('endingOffsets cannot be "earliest", which would read nothing: use "latest" or JSON')
-        if isinstance(self.end, dict) and EARLIEST in self.end.values():
-            raise ValueError(f"endingOffsets cannot hold {EARLIEST} (earliest), which would read nothing there")
+        for position, useless, what in ((self.start, LATEST, "latest"), (self.end, EARLIEST, "earliest")):
+            if position is None or position.timed:
+                continue
+            if position.at == useless:
+                raise ValueError(
+                    f'option {position.option} cannot be "{what}" in a batch, which would read nothing: '
+                    "name the other end of the topics or give offsets as JSON"
+                )
+            if isinstance(position.at, dict) and useless in position.at.values():
+                these = names(p for p, offset in sorted(position.at.items()) if offset == useless)
+                raise ValueError(
+                    f"option {position.option} cannot hold {useless} ({what}) for {these} in a batch, "
+                    "which would read nothing there"
+                )
+        check_order(self.start, self.end)
+        limits = {
+            "maxOffsetsPerTrigger": self.max_offsets,
+            "minOffsetsPerTrigger": self.min_offsets,
+            "maxBytesPerTrigger": self.max_bytes,
+        }
+        if unused := [name for name, value in limits.items() if value is not None]:
+            LOG.warning("A batch has no triggers and ignores %s", ", ".join(unused))
 
     def check_stream(self) -> None:
         """Refuse options that have no meaning for a stream."""
         if self.end is not None:
             raise ValueError(
-                "endingOffsets has no meaning in a stream: use the trigger availableNow to stop at today's end"
+                f"option {self.end.option} has no meaning in a stream: "
+                "use the trigger availableNow to stop at today's end"
             )
 
 
-def _unknown(name: str, canonical: Mapping[str, str]) -> str:
-    near = difflib.get_close_matches(name, canonical, n=1)
-    hint = f" Did you mean {canonical[near[0]]}?" if near else ""
-    meanings = {**KNOWN, "kafka.<property>": "a property of Kafka's consumer"}
-    known = "".join(f"\n  {option}: {meaning}" for option, meaning in meanings.items())
-    return f"option {name} is not known to ottla.{hint} Known are{known}"
+def _unknown(name: str) -> str:
+    canonical = {known.lower(): known for known in KNOWN}
+    near = difflib.get_close_matches(name.lower(), canonical, n=1)
+    hint = f"did you mean {canonical[near[0]]}? Known" if near else "known"
+    return f"option {name} is not known to ottla; {hint} are {', '.join(KNOWN)} and kafka.<property of a consumer>"
 
 
-def _position(option: str, plain: Mapping[str, str]) -> Position | None:
-    text = plain.get(option.lower())
+def _properties(given: Mapping[str, str]) -> dict[str, str]:
+    properties = {name[6:]: value for name, value in given.items() if name.startswith("kafka.")}
+    for name, why in REFUSED.items():
+        if name in properties:
+            raise ValueError(f"option kafka.{name} cannot be set: {why}")
+    if unused := sorted(OF_GROUPS & properties.keys()):
+        listed = ", ".join(f"kafka.{name}" for name in unused)
+        LOG.warning("ottla assigns partitions to tasks without a consumer group, which leaves %s unused", listed)
+    return {name: value for name, value in properties.items() if name not in OF_GROUPS}
+
+
+def _topics(given: Mapping[str, str]) -> Topics:
+    named = [name for name in (SUBSCRIBE, PATTERN, ASSIGN) if name.lower() in given]
+    if not named:
+        raise ValueError(
+            f"one of the options {SUBSCRIBE}, {PATTERN} and {ASSIGN} must say what to read, "
+            'such as subscribe="orders,payments"'
+        )
+    if len(named) > 1:
+        raise ValueError(f"options {' and '.join(named)} exclude each other: leave one of them")
+    text = given[named[0].lower()].strip()
+    if named[0] == ASSIGN:
+        return Topics(assigned=parse_assigned(text))
+    if named[0] == SUBSCRIBE:
+        topics = tuple(sorted({topic for topic in map(str.strip, text.split(",")) if topic}))
+        if not topics:
+            raise ValueError(
+                'option subscribe names no topic: give names separated by commas, such as "orders,payments"'
+            )
+        return Topics(names=topics)
+    if not text:
+        raise ValueError('option subscribePattern is empty: give a regular expression, such as "orders-.*"')
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(
+            f"option subscribePattern is not a regular expression that Python's module re knows: {text!r}: {error}"
+        ) from None
+    return Topics(pattern=text)
+
+
+def _whole(option: str, given: Mapping[str, str], default: float) -> float:
+    text = given.get(option.lower())
     if text is None:
-        return None
-    word = text.strip().lower()
-    if word == "latest":
-        return LATEST
-    if word == "earliest":
-        return EARLIEST
-    return parse(option, text)
+        return default
+    if not (text.strip().isascii() and text.strip().isdigit()):
+        raise ValueError(f"option {option} must be a whole number, 0 or above, not {text!r}")
+    return int(text)
 
 
-def _positive(option: str, plain: Mapping[str, str]) -> int | None:
-    text = plain.get(option.lower())
+def _positive(option: str, given: Mapping[str, str]) -> int | None:
+    text = given.get(option.lower())
     if text is None:
         return None
     if not (text.strip().isascii() and text.strip().isdigit()) or int(text) == 0:
@@ -154,11 +286,27 @@ def _positive(option: str, plain: Mapping[str, str]) -> int | None:
     return int(text)
 
 
-def _boolean(option: str, plain: Mapping[str, str], *, default: bool) -> bool:
-    text = plain.get(option.lower())
+def _seconds(option: str, given: Mapping[str, str], default: float) -> float:
+    text = given.get(option.lower())
     if text is None:
         return default
+    match = re.fullmatch(r"([0-9]+)([a-z]*)", text.strip().lower(), re.ASCII)
+    unit = UNITS.get((match[2] if match else "?") or "ms")
+    if match is None or unit is None:
+        raise ValueError(f"option {option} must be a time with a unit of Spark's, such as 90s, 15m or 1h, not {text!r}")
+    return int(match[1]) * unit
+
+
+def _choice(option: str, given: Mapping[str, str], choices: tuple[str, ...]) -> str | None:
+    text = given.get(option.lower())
+    if text is None:
+        return None
     word = text.strip().lower()
-    if word not in {"true", "false"}:
-        raise ValueError(f"option {option} must be true or false, not {text!r}")
-    return word == "true"
+    if word not in choices:
+        raise ValueError(f"option {option} must be {' or '.join(choices)}, not {text!r}")
+    return word
+
+
+def _boolean(option: str, given: Mapping[str, str], *, default: bool) -> bool:
+    word = _choice(option, given, ("true", "false"))
+    return default if word is None else word == "true"

@@ -1,11 +1,20 @@
 """Where reads begin and end: the driver combines the user's options with the brokers' offsets."""
 
+import logging
+import time
 import warnings
+from datetime import datetime, timedelta, timezone
 from typing import Protocol
 
 from ottla.errors import KafkaError
-from ottla.spark.offsets import EARLIEST, LATEST, Offsets, Partition, Range, limit, ranges
-from ottla.spark.options import Position, ReadOptions
+from ottla.spark.filters import Narrowing
+from ottla.spark.limits import limit, records_of, waiting
+from ottla.spark.offsets import Offsets, Partition, Range, names, ranges
+from ottla.spark.options import ReadOptions, Topics
+from ottla.spark.positions import EARLIEST, LATEST, Position
+from ottla.spark.splitting import split
+
+LOG = logging.getLogger("ottla.spark")
 
 
 class DataLossError(KafkaError):
@@ -19,14 +28,24 @@ class DataLossWarning(UserWarning):
 class Log(Protocol):
     """What the planner needs to know of a cluster."""
 
-    def partitions(self, topics: tuple[str, ...]) -> list[Partition]:
-        """All partitions of the topics now."""
+    def partitions(self, topics: Topics) -> list[Partition]:
+        """All partitions that are to be read now."""
 
     def earliest(self, partitions: list[Partition]) -> Offsets:
         """The first offset that each partition still holds."""
 
     def latest(self, partitions: list[Partition]) -> Offsets:
         """The offset after the last record of each partition that may be read."""
+
+    def at_times(self, times: Offsets) -> dict[Partition, int | None]:
+        """The first offset of each partition whose record is at or after a time; None if there is none.
+
+        Args:
+            times: Milliseconds since 1970 UTC.
+        """
+
+    def record_bytes(self, positions: Offsets) -> dict[Partition, float]:
+        """The bytes of keys and values, on average for an offset, of the records that follow each position."""
 
 
 class Planner:
@@ -49,58 +68,139 @@ class Planner:
             )
         warnings.warn(what, DataLossWarning, stacklevel=2)
 
-    def batch(self) -> list[Range]:
-        """The ranges of a batch read."""
+    def batch(self, narrowing: Narrowing | None = None) -> list[Range]:
+        """The ranges of a batch read.
+
+        Args:
+            narrowing: What Spark's filters leave of it.
+
+        Raises:
+            ValueError: The read ends before it begins, or a position is named of what is not there.
+            DataLossError: A named offset is gone, or was never written, under `failOnDataLoss`.
+        """
         partitions = self._log.partitions(self._options.topics)
-        start = self._resolve("startingOffsets", self._options.start, EARLIEST, partitions)
-        end = self._resolve("endingOffsets", self._options.end, LATEST, partitions)
-        return ranges(start, end, {}, self.report)
+        begins = self._options.start or Position("startingOffsets", EARLIEST)
+        ends = self._options.end or Position("endingOffsets", LATEST)
+        start, end = self._resolve(begins, partitions), self._resolve(ends, partitions, ending=True)
+        for partition, until in sorted(end.items()):
+            if until < start[partition]:
+                raise ValueError(
+                    f"the read of {names([partition])} ends at offset {until} (option {ends.option}), before offset "
+                    f"{start[partition]} where it begins (option {begins.option})"
+                )
+        spans = ranges(start, end, {}, self.report)
+        return self._split(spans if narrowing is None else self._narrowed(spans, narrowing))
 
     def initial(self) -> Offsets:
         """Where a new stream begins."""
+        begins = self._options.start or Position("startingOffsets", LATEST)
+        return self._resolve(begins, self._log.partitions(self._options.topics))
+
+    def latest(self, known: Offsets) -> Offsets:
+        """Where all partitions end now, including those discovered since.
+
+        A broker that lags behind can answer with an offset below one that is known. It is asked again, up to
+        `fetchOffset.numRetries` times, before the lower offset is believed.
+
+        Args:
+            known: Offsets that were there before.
+        """
         partitions = self._log.partitions(self._options.topics)
-        return self._resolve("startingOffsets", self._options.start, LATEST, partitions)
+        latest = self._log.latest(partitions)
+        for _ in range(1, self._options.fetch_attempts):
+            behind = sorted(p for p, offset in latest.items() if offset < known.get(p, 0))
+            if not behind:
+                break
+            LOG.warning("Asking again for the end of %s, which was below an offset read before", names(behind))
+            time.sleep(self._options.fetch_interval)
+            latest = self._log.latest(partitions)
+        return latest
 
-    def latest(self) -> Offsets:
-        """Where all partitions end now, including those discovered since."""
-        return self._log.latest(self._log.partitions(self._options.topics))
+    def waiting(self, start: Offsets, end: Offsets) -> int:
+        """How many offsets a micro-batch without a limit would read."""
+        return sum(waiting(self._with_new(start, end), end).values())
 
-    def limited(self, most: int, start: Offsets, end: Offsets) -> Offsets:
-        """`end`, or an earlier position that `most` records allow."""
-        return limit(most, {**start, **self._earliest_of_new(start, end)}, end)
+    def limited(self, start: Offsets, end: Offsets) -> Offsets:
+        """`end`, or the earlier position that the limits of a trigger allow."""
+        begin = self._with_new(start, end)
+        most = self._options.max_offsets
+        if self._options.max_bytes is not None and (sizes := waiting(begin, end)):
+            bytes_each = self._log.record_bytes({p: begin[p] for p in sizes})
+            allowed = records_of(self._options.max_bytes, sizes, bytes_each)
+            most = min((n for n in (most, allowed) if n is not None), default=None)
+        return end if most is None else limit(most, begin, end)
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
         """The ranges of a micro-batch."""
-        return ranges(start, end, self._earliest_of_new(start, end), self.report)
+        return self._split(ranges(start, end, self._earliest_of_new(start, end), self.report))
+
+    def _split(self, spans: list[Range]) -> list[Range]:
+        return split(spans, self._options.min_partitions, self._options.max_records)
+
+    def _with_new(self, start: Offsets, end: Offsets) -> Offsets:
+        return {**start, **self._earliest_of_new(start, end)}
 
     def _earliest_of_new(self, start: Offsets, end: Offsets) -> Offsets:
         new = sorted(end.keys() - start.keys())
         return self._log.earliest(new) if new else {}
 
-    def _resolve(self, option: str, position: Position | None, default: int, partitions: list[Partition]) -> Offsets:
-        position = default if position is None else position
-        if isinstance(position, int):
-            ask = self._log.latest if position == LATEST else self._log.earliest
-            return ask(partitions)
-        _require_all(option, position, partitions)
+    def _narrowed(self, spans: list[Range], narrowing: Narrowing) -> list[Range]:
+        spans = [narrowing.clip(span) for span in spans if narrowing.takes((span.topic, span.partition))]
+        spans = [span for span in spans if span.end > span.start]
+        if narrowing.since is None or not spans:
+            return spans
+        # Asked after the ends are known: a record that comes later is beyond them anyway.
+        firsts = self._log.at_times({(span.topic, span.partition): narrowing.since for span in spans})
+        found = [(span, firsts[span.topic, span.partition]) for span in spans]
+        return [span._replace(start=max(span.start, first)) for span, first in found if first is not None]
+
+    def _resolve(self, position: Position, partitions: list[Partition], *, ending: bool = False) -> Offsets:
+        at = position.at
+        if isinstance(at, dict):
+            _require_all(position, at, partitions)
+        if position.timed:
+            return self._resolve_times(position, partitions, ending=ending)
+        if isinstance(at, int):
+            return (self._log.latest if at == LATEST else self._log.earliest)(partitions)
         earliest, latest = self._log.earliest(partitions), self._log.latest(partitions)
         resolved: Offsets = {}
-        for partition, offset in position.items():
+        for partition, offset in at.items():
             first, last = earliest[partition], latest[partition]
             resolved[partition] = first if offset == EARLIEST else last if offset == LATEST else offset
             if not first <= resolved[partition] <= last:
-                topic, number = partition
-                self.report(f"{option} asks for offset {offset} of {topic}-{number}, which holds {first} to {last}")
+                self.report(
+                    f"option {position.option} asks for offset {offset} of {names([partition])}, "
+                    f"which holds {first} to {last}"
+                )
                 resolved[partition] = min(max(offset, first), last)
         return resolved
 
+    def _resolve_times(self, position: Position, partitions: list[Partition], *, ending: bool) -> Offsets:
+        times = position.at if isinstance(position.at, dict) else dict.fromkeys(partitions, position.at)
+        found = self._log.at_times(times)
+        none = sorted(partition for partition, offset in found.items() if offset is None)
+        if none and not ending and not self._options.latest_if_none:
+            raise ValueError(
+                f"option {position.option}: {names(none[:1])} has no record at or after {_moment(times[none[0]])}; set "
+                "startingOffsetsByTimestampStrategy to latest to begin such partitions at their end"
+            )
+        ends = self._log.latest(none) if none else {}
+        return {partition: ends[partition] if offset is None else offset for partition, offset in found.items()}
 
-def _require_all(option: str, named: Offsets, partitions: list[Partition]) -> None:
+
+def _moment(millis: int) -> str:
+    try:
+        when = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=millis)
+    except OverflowError:
+        return str(millis)
+    return f"{millis} ({when.isoformat(timespec='milliseconds')})"
+
+
+def _require_all(position: Position, named: Offsets, partitions: list[Partition]) -> None:
     there = set(partitions)
+    rule = "every partition that is read must be named, and no other"
+    if not position.timed:
+        rule += f"; {LATEST} stands for the latest offset, {EARLIEST} for the earliest"
     for wrong, what in ((there - named.keys(), "leaves out"), (named.keys() - there, "names what is not there,")):
         if wrong:
-            listed = ", ".join(f"{topic}-{number}" for topic, number in sorted(wrong))
-            raise ValueError(
-                f"{option} {what} {listed}: every partition of the subscribed topics must be named, and no other; "
-                f"{LATEST} stands for the latest offset, {EARLIEST} for the earliest"
-            )
+            raise ValueError(f"option {position.option} {what} {names(sorted(wrong))}: {rule}")

@@ -4,6 +4,7 @@ Spark sends these objects around by pickle, so they hold options and plans only;
 (`ottla.spark.clients`). Method names are Spark's (`pyspark.sql.datasource`).
 """
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
@@ -27,6 +28,12 @@ from ottla.spark.options import ReadOptions
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
+
+    from ottla.spark.filters import Narrowing
+
+# What a worker of Spark 4.1 or newer runs to push filters down. It is loaded there only if
+# `spark.sql.python.filterPushdown.enabled` is true; elsewhere a reader with `pushFilters` would fail the query.
+PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
 
 COLUMNS = [
     StructField("key", BinaryType()),
@@ -66,12 +73,21 @@ class OttlaDataSource(DataSource):
         """What `spark.read` uses."""
         self._check_schema(schema)
         self._options.check_batch()
+        if PUSHDOWN in sys.modules:
+            from ottla.spark.pushdown import FilteredReader
+
+            return FilteredReader(self._options)
         return BatchReader(self._options)
 
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
         """What `spark.readStream` uses; Spark 4.0 and 4.1 know no limits and no availableNow."""
-        self._check_schema(schema)
-        self._options.check_stream()
+        try:
+            self._check_schema(schema)
+            self._options.check_stream()
+        except ValueError as error:
+            from ottla.spark.stream import RefusedStream
+
+            return RefusedStream(error)
         if find_spec("pyspark.sql.streaming.datasource") is None:
             from ottla.spark.stream import UnlimitedStreamReader
 
@@ -130,10 +146,14 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task per partition of the topics that has records."""
+        """One task per partition of the topics that has records, or more by option."""
         from ottla.spark.clients import planner
 
-        return [InputPartition(span) for span in planner(self._options).batch()]
+        return [InputPartition(span) for span in planner(self._options).batch(self._narrowing())]
+
+    def _narrowing(self) -> "Narrowing | None":
+        """What filters leave of the read."""
+        return None
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """The rows of one range, in columns."""

@@ -1,11 +1,13 @@
 """Streams: micro-batches from the end of the last one to the end of the topics now."""
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ottla.spark.clients import planner, read
+from ottla.spark.limits import Patience
 from ottla.spark.offsets import Offsets, from_json, to_json
 from ottla.spark.options import ReadOptions
 
@@ -21,6 +23,7 @@ class StreamReader(DataSourceStreamReader):
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
+        self._patience = Patience(options.min_offsets, options.max_delay)
 
     def initialOffset(self) -> Told:
         """Where a query without a checkpoint begins."""
@@ -31,6 +34,14 @@ class StreamReader(DataSourceStreamReader):
         spans = planner(self._options).ranges(from_json(start), from_json(end))
         return [InputPartition(span) for span in spans]
 
+    def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
+        """Where the next batch ends under the user's limits; at its start if it waits for more records."""
+        plan = planner(self._options)
+        # Counting costs a question to the brokers where partitions are new.
+        if self._options.min_offsets and self._patience.waits(plan.waiting(start, latest), time.monotonic()):
+            return start
+        return plan.limited(start, latest)
+
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """The rows of one range, in columns."""
         return read(self._options, partition.value)
@@ -39,7 +50,7 @@ class StreamReader(DataSourceStreamReader):
 class UnlimitedStreamReader(StreamReader):
     """For Spark 4.0 and 4.1, which ask for the latest offset without saying where the query stands.
 
-    To keep `maxOffsetsPerTrigger` anyway, the reader remembers where the last batch ended. When a query resumes, Spark
+    To keep limits anyway, the reader remembers where the last batch ended. When a query resumes, Spark
     plans its last batch again before it requests a new one. A new query requests the latest offset first.
     """
 
@@ -56,14 +67,36 @@ class UnlimitedStreamReader(StreamReader):
 
     def latestOffset(self) -> Told:  # type: ignore[override]  # the signature before Spark 4.2
         """Where the next batch ends."""
-        plan = planner(self._options)
-        latest = plan.latest()
-        if self._options.max_offsets is not None:
-            start = self._at if self._at is not None else from_json(self.initialOffset())
-            latest = plan.limited(self._options.max_offsets, start, latest)
-        return to_json(latest)
+        start = self._at if self._at is not None else from_json(self.initialOffset())
+        return to_json(self._limited(start, planner(self._options).latest(start)))
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
         """As above, and remembers `end`."""
         self._at = from_json(end)
         return super().partitions(start, end)
+
+
+class RefusedStream(DataSourceStreamReader):
+    """Raises at each use why there is no stream.
+
+    Spark's process for streams hides an error of `streamReader` behind one of its own (a reader that it lacks).
+    """
+
+    def __init__(self, why: ValueError) -> None:
+        self._why = why
+
+    def initialOffset(self) -> Told:
+        """Raise."""
+        raise self._why
+
+    def latestOffset(self, *_: object) -> Told:
+        """Raise."""
+        raise self._why
+
+    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:  # noqa: ARG002
+        """Raise."""
+        raise self._why
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:  # noqa: ARG002
+        """Raise."""
+        raise self._why

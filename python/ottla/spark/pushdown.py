@@ -1,0 +1,43 @@
+"""Batches under Spark 4.1 and newer, which hands filters to the reader (SPARK-51271)."""
+
+from collections.abc import Iterable
+
+from pyspark.sql import datasource
+
+from ottla.spark.filters import Filter, Narrowing
+from ottla.spark.options import ReadOptions
+from ottla.spark.source import BatchReader
+
+
+class FilteredReader(BatchReader):
+    """A batch that leaves out what filters on topic, partition, offset and timestamp rule out."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._left = Narrowing()
+
+    def pushFilters(self, filters: list[datasource.Filter]) -> Iterable[datasource.Filter]:
+        """Take filters, before `partitions` is called.
+
+        Returns:
+            Those that Spark must apply to each row.
+        """
+        for given in filters:
+            plain = _plain(given)
+            done = False
+            if plain is not None:
+                self._left, done = self._left.after(plain)
+            if not done:
+                yield given
+
+    def _narrowing(self) -> Narrowing:
+        return self._left
+
+
+def _plain(given: datasource.Filter) -> Filter | None:
+    """The filter as data; None for a field inside of a column."""
+    inner = given.child if isinstance(given, datasource.Not) else given
+    path: tuple[str, ...] = getattr(inner, "attribute", ())
+    if len(path) != 1:
+        return None
+    return Filter(path[0], type(inner).__name__, getattr(inner, "value", None), negated=inner is not given)
