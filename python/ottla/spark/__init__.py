@@ -3,7 +3,7 @@
 `spark.read`, `spark.readStream`, `df.write` and `df.writeStream` take `.format("ottla")`.
 
 The package `pyspark_ottla`, which is installed along, registers the format by itself. `register` does it by hand, and
-`ensure_java` finds a Java runtime for Spark, which needs one.
+`ensure_java` finds a Java runtime for Spark, which needs one. `offsets_behind_latest` tells how far a stream is behind.
 
 Columns, options and the JSON of offsets are those of Spark's own Kafka source and sink (the "Structured Streaming +
 Kafka Integration Guide"), so changing one word moves a query to ottla, and its checkpoint with it.
@@ -14,11 +14,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from ottla.spark.java import ensure_java
+from ottla.spark.progress import offsets_behind_latest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ensure_java", "register"]
+__all__ = ["ensure_java", "offsets_behind_latest", "register"]
 
 
 def register(spark: "SparkSession") -> None:
