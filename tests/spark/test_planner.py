@@ -32,8 +32,8 @@ class DictLog:
         found = {p: max(-(-time // 10), self.held[p][0]) for p, time in times.items()}
         return {p: offset if offset < self.held[p][1] else None for p, offset in found.items()}
 
-    def record_bytes(self, positions):
-        return dict.fromkeys(positions, 100.0)
+    def record_bytes(self, starts, ends):
+        return dict.fromkeys(starts, 100.0)
 
 
 @pytest.fixture
@@ -160,4 +160,5 @@ def test_filters_narrow_a_batch(log):
     left = Narrowing(filters=(Filter("partition", "EqualTo", 0),), first=12, end=40, since=200)
     assert planner(log).batch(left) == [Range("t", 0, 20, 40)]
     assert planner(log).batch(Narrowing(since=45)) == [Range("t", 0, 10, 50)], "nothing of t-1 is as young"
+    assert planner(log).batch(Narrowing(first=30, since=200)) == [Range("t", 0, 30, 50)]
     assert planner(log).batch(Narrowing(first=100)) == []

@@ -52,8 +52,13 @@ SLICE = 0.1
 # Bytes of one fetch of one partition; a task reads one partition, so the consumer's default would starve it.
 FETCH_BYTES = 8 << 20
 CLIENT_ID = "ottla-spark"
-# A sample of records needs few of them from each partition.
-SAMPLING = {"max.partition.fetch.bytes": str(64 << 10), "fetch.max.bytes": str(4 << 20), "fetch.min.bytes": "1"}
+# A sample of records needs few of them from each partition, and where some are gone, those that are left.
+SAMPLING = {
+    "auto.offset.reset": "earliest",
+    "fetch.max.bytes": str(4 << 20),
+    "fetch.min.bytes": "1",
+    "max.partition.fetch.bytes": str(64 << 10),
+}
 # A query's properties are mostly the consumer's; the admin client has these too.
 ADMIN_PROPERTIES = frozenset(AdminProperties.__annotations__)
 
@@ -106,8 +111,8 @@ def _consumer(options: ReadOptions) -> Consumer:
         # A mistyped name must not become a topic.
         "allow.auto.create.topics": "false",
         "max.partition.fetch.bytes": str(FETCH_BYTES),
-        **dict(options.properties),
         "auto.offset.reset": "none",
+        **dict(options.properties),
     }
     return Consumer(options.bootstrap, config=properties)
 
@@ -166,10 +171,10 @@ class KafkaLog:
             found = client.offsets_for_times(times)
         return {(at.topic, at.partition): None if record is None else record.offset for at, record in found.items()}
 
-    def record_bytes(self, positions: Offsets) -> dict[Partition, float]:
-        """The bytes of keys and values, on average for an offset, of the records that follow each position.
+    def record_bytes(self, starts: Offsets, ends: Offsets) -> dict[Partition, float]:
+        """The bytes of keys and values, on average for an offset, of the first records between start and end.
 
-        A sample of each partition tells; offsets without a record count as 0 bytes.
+        A sample of each partition that starts tells; offsets without a record count as 0 bytes.
 
         Raises:
             KafkaTimeoutError: Nothing came from a partition for `kafkaConsumer.pollTimeoutMs`.
@@ -177,16 +182,23 @@ class KafkaLog:
         sampling = {**dict(self._options.properties), **SAMPLING}
         found: dict[Partition, float] = {}
         with consumer(replace(self._options, properties=tuple(sorted(sampling.items())))) as client:
-            client.assign([TopicPartition(*partition, offset) for partition, offset in positions.items()])
+            client.assign([TopicPartition(*partition, offset) for partition, offset in starts.items()])
             deadline = time.monotonic() + self._options.poll_timeout
-            while left := sorted(positions.keys() - found.keys()):
-                if time.monotonic() > deadline:
+            while left := sorted(starts.keys() - found.keys()):
+                late = time.monotonic() > deadline
+                try:
+                    sample = _bytes_per_offset(client.poll(SLICE), starts)
+                    found |= {p: size for p, size in sample.items() if p in left}
+                    found |= {p: 0.0 for p in left if p not in found and client.position(p) >= ends[p]}
+                except KafkaError as error:
+                    # A slice is shorter than a connection may take to come up.
+                    if late or not error.retriable:
+                        raise
+                if late and not found.keys() >= starts.keys():
                     raise KafkaTimeoutError(
                         f"{names(left)}: nothing came for {self._options.poll_timeout:g} s to tell the size of records "
                         "for maxBytesPerTrigger. Option kafkaConsumer.pollTimeoutMs sets how long to wait"
                     )
-                found |= _bytes_per_offset(client.poll(SLICE), positions)
-                found |= {p: 0.0 for p in left if p not in found and client.position(p) > positions[p]}
         return found
 
 
@@ -211,7 +223,7 @@ def _warn_of_missing(listed: str) -> None:
     LOG.warning("Option assign names %s, which are not there and are left out until they are", listed)
 
 
-def _bytes_per_offset(batch: Batch, positions: Offsets) -> dict[Partition, float]:
+def _bytes_per_offset(batch: Batch, starts: Offsets) -> dict[Partition, float]:
     if not len(batch):
         return {}
     table = batch.to_arrow()
@@ -227,7 +239,7 @@ def _bytes_per_offset(batch: Batch, positions: Offsets) -> dict[Partition, float
     sums = sized.group_by(["topic", "partition"]).aggregate([("offset", "max"), ("bytes", "sum")])
     return {
         (row["topic"], row["partition"]): row["bytes_sum"]
-        / (row["offset_max"] + 1 - positions[row["topic"], row["partition"]])
+        / (row["offset_max"] + 1 - starts[row["topic"], row["partition"]])
         for row in sums.to_pylist()
     }
 
@@ -306,7 +318,10 @@ def _after_refusal(options: ReadOptions, span: Range, position: int) -> int:
     first, last = log.earliest([partition])[partition], log.latest([partition])[partition]
     name = f"{span.topic}-{span.partition}"
     if first > position:
-        planner(options).report(f"{name}: the records from offset {position} to {min(first, span.end)} are gone")
+        planner(options).report(
+            f"{name}: the records from offset {position} to {min(first, span.end)} are gone; raise the "
+            "topic's retention to keep records longer"
+        )
         return min(first, span.end)
     if position >= last:
         planner(options).report(f"{name}: the records from offset {position} to {span.end} are gone; the log was cut")

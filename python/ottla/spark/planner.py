@@ -44,8 +44,8 @@ class Log(Protocol):
             times: Milliseconds since 1970 UTC.
         """
 
-    def record_bytes(self, positions: Offsets) -> dict[Partition, float]:
-        """The bytes of keys and values, on average for an offset, of the records that follow each position."""
+    def record_bytes(self, starts: Offsets, ends: Offsets) -> dict[Partition, float]:
+        """The bytes of keys and values, on average for an offset, of the first records between start and end."""
 
 
 class Planner:
@@ -62,10 +62,7 @@ class Planner:
             DataLossError: `failOnDataLoss` is true.
         """
         if self._options.fail_on_data_loss:
-            raise DataLossError(
-                f"{what}. To go on with the records that are left, set option failOnDataLoss to false; "
-                "to keep records longer, raise the topic's retention"
-            )
+            raise DataLossError(f"{what}. To go on with the records that are left, set option failOnDataLoss to false")
         warnings.warn(what, DataLossWarning, stacklevel=2)
 
     def batch(self, narrowing: Narrowing | None = None) -> list[Range]:
@@ -125,7 +122,7 @@ class Planner:
         begin = self._with_new(start, end)
         most = self._options.max_offsets
         if self._options.max_bytes is not None and (sizes := waiting(begin, end)):
-            bytes_each = self._log.record_bytes({p: begin[p] for p in sizes})
+            bytes_each = self._log.record_bytes({p: begin[p] for p in sizes}, end)
             allowed = records_of(self._options.max_bytes, sizes, bytes_each)
             most = min((n for n in (most, allowed) if n is not None), default=None)
         return end if most is None else limit(most, begin, end)

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from pyspark.sql import datasource
 
+from ottla.spark.batch import BatchReader
 from ottla.spark.filters import Filter, Narrowing
 from ottla.spark.options import ReadOptions
-from ottla.spark.source import BatchReader
 
 
 class FilteredReader(BatchReader):

@@ -5,13 +5,13 @@ Spark sends these objects around by pickle, so they hold options and plans only;
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pyspark.sql import datasource
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -23,13 +23,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ottla.spark.batch import BatchReader
 from ottla.spark.options import ReadOptions
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
-
-    from ottla.spark.filters import Narrowing
 
 # What a worker of Spark 4.1 or newer runs to push filters down. It is loaded there only if
 # `spark.sql.python.filterPushdown.enabled` is true; elsewhere a reader with `pushFilters` would fail the query.
@@ -137,28 +135,3 @@ class OttlaDataSource(DataSource):
                 f"format ottla has a schema of its own, {self.schema().simpleString()}: "
                 "leave out .schema(...) and select or decode columns afterwards"
             )
-
-
-class BatchReader(DataSourceReader):
-    """Reads a range of every partition, once."""
-
-    def __init__(self, options: ReadOptions) -> None:
-        self._options = options
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """One task per partition of the topics that has records, or more by option."""
-        from ottla.spark.clients import planner
-
-        return [InputPartition(span) for span in planner(self._options).batch(self._narrowing())]
-
-    def _narrowing(self) -> "Narrowing | None":
-        """What filters leave of the read."""
-        return None
-
-    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """The rows of one range, in columns."""
-        from ottla.spark.clients import read
-
-        # Spark makes one partition without a value of an empty plan; before 4.2, that partition is None.
-        span = getattr(partition, "value", None)
-        return iter(()) if span is None else read(self._options, span)
