@@ -7,7 +7,9 @@ import sys
 import uuid
 from pathlib import Path
 
+import confluent_kafka
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
 
 import ottla
@@ -75,49 +77,78 @@ def broker():
 class Topic:
     """A fresh topic, and what reads it."""
 
-    def __init__(self, spark, broker, partitions):
+    def __init__(self, spark, broker, partitions, name):
         self.spark = spark
         self.bootstrap = broker.bootstrap_servers
-        self.name = f"t-{uuid.uuid4().hex[:8]}"
+        self.name = name or f"t-{uuid.uuid4().hex[:8]}"
         with ottla.Admin(self.bootstrap) as admin:
             admin.create_topics([ottla.NewTopic(self.name, partitions=partitions)])
 
-    def produce(self, values, *, partition=None, headers=None):
-        """Send values, keyed by themselves; returns when all are in the log."""
+    def produce(self, values, *, partition=None, headers=None, timestamp=None):
+        """Send values, keyed by themselves, each a second later than the last; returns when all are in the log."""
         with ottla.Producer(self.bootstrap) as producer:
             sent = [
-                producer.send(self.name, v, key=b"k" + v, partition=partition, headers=headers)
-                for v in map(encode, values)
+                producer.send(
+                    self.name,
+                    v,
+                    key=b"k" + v,
+                    partition=partition,
+                    headers=headers,
+                    timestamp=None if timestamp is None else timestamp + i * 1000,
+                )
+                for i, v in enumerate(map(encode, values))
             ]
             for delivery in sent:
                 delivery.result(timeout=30)
 
+    def add_partitions(self, count):
+        """Have `count` partitions from now on."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        done(admin.create_partitions([NewPartitions(self.name, count)]))
+
+    def delete_records(self, before):
+        """Delete what stands before an offset of partition 0."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        done(admin.delete_records([confluent_kafka.TopicPartition(self.name, 0, before)]))
+
     def options(self, **options):
-        return {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.name, **options}
+        given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.name, **options}
+        return {name: value for name, value in given.items() if value is not None}
 
     def read(self, source="ottla", **options):
         """A batch DataFrame."""
         return self.spark.read.format(source).options(**self.options(**options)).load()
 
     def stream(self, folder, source="ottla", **options):
-        """Run a query until it has caught up; appends to Parquet in the folder and keeps its checkpoint there."""
-        frame = self.spark.readStream.format(source).options(**self.options(**options)).load()
-        query = (
-            frame.writeStream.format("parquet")
-            .option("path", str(folder / "rows"))
-            .option("checkpointLocation", str(folder / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        try:
-            assert query.awaitTermination(90), "the query did not end"
-        finally:
-            query.stop()
-        return [p for p in query.recentProgress if p["numInputRows"]]
+        """See `run_stream`."""
+        return run_stream(self.spark, source, folder, self.options(**options))
 
     def streamed(self, folder):
         """The values that `stream` wrote, sorted."""
         return sorted(int(bytes(row.value)) for row in self.spark.read.parquet(str(folder / "rows")).collect())
+
+
+def run_stream(spark, source, folder, options, table=None):
+    """Run a query until it has caught up, with its checkpoint in the folder.
+
+    Rows go to Parquet in the folder, or to a table in memory. Returns the progress of the batches that held rows.
+    """
+    frame = spark.readStream.format(source).options(**options).load()
+    writer = frame.writeStream.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
+    if table:
+        query = writer.format("memory").queryName(table).start()
+    else:
+        query = writer.format("parquet").option("path", str(folder / "rows")).start()
+    try:
+        assert query.awaitTermination(90), "the query did not end"
+    finally:
+        query.stop()
+    return [p for p in query.recentProgress if p["numInputRows"]]
+
+
+def done(futures):
+    for future in futures.values():
+        future.result(30)
 
 
 def encode(value):
@@ -126,10 +157,10 @@ def encode(value):
 
 @pytest.fixture
 def topic(spark, broker):
-    """Makes fresh topics: `topic(partitions)`."""
-    return lambda partitions=2: Topic(spark, broker, partitions)
+    """Makes fresh topics: `topic(partitions)`, also under a given name."""
+    return lambda partitions=2, name=None: Topic(spark, broker, partitions, name)
 
 
 def rows(frame):
     """A DataFrame's rows in the log's order, comparable."""
-    return sorted(tuple(row) for row in frame.collect())
+    return sorted(map(tuple, frame.collect()), key=lambda row: row[2:5])

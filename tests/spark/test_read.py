@@ -2,8 +2,11 @@
 
 import inspect
 import json
+import re
 import sys
+import time
 from datetime import datetime, timezone
+from functools import partial
 from importlib.util import find_spec
 
 import pyarrow as pa
@@ -19,6 +22,20 @@ from ottla.spark.source import COLUMNS, HEADERS
 # Spark 4.0 and 4.1 leave sockets of theirs to the garbage collector.
 SPARKS_SOCKETS = "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
 pytestmark = [pytest.mark.timeout(180), pytest.mark.filterwarnings(SPARKS_SOCKETS)]
+
+
+# Milliseconds of the record with value 0 below; each value is a second later.
+STAMP = int(datetime(2024, 1, 1, tzinfo=timezone.utc).timestamp() * 1000)
+
+
+@pytest.fixture
+def pushdown(spark):
+    """Spark's leave to push filters down to Python sources, which it has from 4.1 on."""
+    if find_spec("pyspark.sql.worker.data_source_pushdown_filters") is None:
+        pytest.skip("filters are pushed down from Spark 4.1 on")
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    yield
+    spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +93,33 @@ def test_batch_between_offsets(topic):
         startingOffsets=json.dumps({t.name: {"0": 3, "1": -2}}), endingOffsets=json.dumps({t.name: {"0": 5, "1": 1}})
     )
     assert sorted(int(bytes(row.value)) for row in frame.collect()) == [3, 4, 100]
+
+
+def test_filters_are_pushed_down(topic, pushdown):
+    t = topic(3)
+    for partition in range(3):
+        t.produce(range(partition * 100, partition * 100 + 20), partition=partition, timestamp=STAMP)
+
+    def read(where):
+        frame = t.read().where(where)
+        return sorted(int(bytes(row.value)) for row in frame.collect()), frame.rdd.getNumPartitions()
+
+    assert read("partition = 1") == (list(range(100, 120)), 1)
+    assert read("partition in (0, 2) and offset >= 18") == ([18, 19, 218, 219], 2)
+    assert read("offset between 3 and 4 and partition <> 0") == ([103, 104, 203, 204], 2)
+    assert read("topic = 'another'") == ([], 1)
+    assert read("timestamp >= timestamp'2024-01-01 00:00:18'") == ([18, 19, 118, 119, 218, 219], 3)
+    assert read("timestamp > timestamp'2024-01-01 00:01:00'") == ([], 1)
+    assert read("value = cast('5' as binary) or partition = 1") == ([5, *range(100, 120)], 3)
+
+
+def test_filters_without_leave_are_spark_s(topic):
+    t = topic(2)
+    t.produce(range(10), partition=0)
+    t.produce(range(10, 20), partition=1)
+    frame = t.read().where("partition = 1")
+    assert frame.count() == 10
+    assert frame.rdd.getNumPartitions() == 2
 
 
 def test_batch_of_an_empty_topic(topic):
@@ -141,14 +185,69 @@ def test_stream_keeps_its_limit_and_says_how_far_behind_it_is(topic, tmp_path):
     assert t.streamed(tmp_path) == list(range(100))
 
 
-def test_stream_discovers_new_partitions_from_their_start(topic, tmp_path, broker):
-    t, late = topic(1), topic(1)
+def test_stream_discovers_new_partitions_from_their_start(topic, tmp_path):
+    t = topic(1)
     t.produce(range(3))
-    both = f"{t.name},{late.name}"
     t.stream(tmp_path, startingOffsets="earliest")
-    late.produce(range(3, 6))
-    t.stream(tmp_path, subscribe=both)
+    t.add_partitions(3)
+    t.produce(range(3, 6), partition=2)
+    (batch,) = t.stream(tmp_path)
+    assert json.loads(batch["sources"][0]["endOffset"]) == {t.name: {"0": 3, "1": 0, "2": 3}}
     assert t.streamed(tmp_path) == list(range(6))
+
+
+def test_stream_takes_up_topics_that_a_pattern_comes_to_match(topic, tmp_path):
+    t = topic(1)
+    t.produce(range(3))
+    late = topic(1, name=f"{t.name}-late")
+    late.produce(range(3, 6))
+    pattern = {"subscribe": None, "subscribePattern": f"^{t.name}"}
+    t.stream(tmp_path, startingOffsets="earliest", **pattern)
+    later = topic(1, name=f"{t.name}-later")
+    later.produce(range(6, 9))
+    t.stream(tmp_path, **pattern)
+    assert t.streamed(tmp_path) == list(range(9))
+
+
+@pytest.mark.skipif(find_spec("pyspark.sql.streaming.datasource") is None, reason="limits of a trigger")
+def test_a_limit_of_bytes(topic, tmp_path):
+    t = topic(2)
+    t.produce([b"%04d" % n * 25 for n in range(100)], partition=0)  # 100 bytes, and one more in the key
+    t.produce([b"%04d" % n * 25 for n in range(10)], partition=1)
+    batches = t.stream(tmp_path, startingOffsets="earliest", maxBytesPerTrigger="10000")
+    taken = [b["numInputRows"] for b in batches]
+    assert sum(taken) == 110
+    assert len(taken) == 3, taken
+    assert max(taken) * 201 <= 10000 + 2 * 201, "a record more of each partition, at most"
+
+
+@pytest.mark.skipif(find_spec("pyspark.sql.streaming.datasource") is None, reason="limits of a trigger")
+def test_a_trigger_that_waits_for_records(topic, tmp_path, spark):
+    t = topic(1)
+    t.produce(range(5))
+    options = t.options(startingOffsets="earliest", minOffsetsPerTrigger="10", maxTriggerDelay="1h")
+    frame = spark.readStream.format("ottla").options(**options).load()
+    seen = []
+    query = (
+        frame.writeStream.foreachBatch(lambda batch, _: seen.append(batch.count()))
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        t.produce(range(4))
+        time.sleep(1)  # several triggers, none of which may take the four
+        t.produce(range(8))
+        end = time.monotonic() + 60
+        while sum(seen) < 17:
+            assert query.exception() is None
+            assert time.monotonic() < end, seen
+            time.sleep(0.05)
+    finally:
+        query.stop()
+    # The first trigger does not wait.
+    assert seen == [5, 12]
 
 
 def test_checkpoint_holds_the_json_of_sparks_kafka_source(topic, tmp_path):
@@ -164,7 +263,8 @@ def test_lost_records_fail_a_stream_unless_allowed(topic, tmp_path, broker):
 
     t = topic(1)
     t.produce(range(5))
-    t.stream(tmp_path, startingOffsets="earliest")
+    fast = {"startingOffsets": "earliest", "fetchOffset.retryIntervalMs": "1"}
+    t.stream(tmp_path, **fast)
     with ottla.Admin(t.bootstrap) as admin:
         admin.delete_topics([t.name])
         admin.create_topics([ottla.NewTopic(t.name, partitions=1)])
@@ -172,14 +272,32 @@ def test_lost_records_fail_a_stream_unless_allowed(topic, tmp_path, broker):
     with pytest.raises(
         PySparkException, match=f"DataLossError: partition {t.name}-0 ends at offset 1, before offset 5"
     ):
-        t.stream(tmp_path, startingOffsets="earliest")
+        t.stream(tmp_path, **fast)
+    t.stream(tmp_path, failOnDataLoss="false", **fast)
+    t.produce([101, 102])
+    t.stream(tmp_path, **fast)
+    # The record that was there before the stream was allowed to go on is passed over, as by Spark's own source.
+    assert t.streamed(tmp_path) == [*range(5), 101, 102]
+
+
+def test_aged_out_records_fail_a_stream_unless_allowed(topic, tmp_path):
+    t = topic(1)
+    t.produce(range(5))
+    t.stream(tmp_path, startingOffsets="earliest")
+    t.produce(range(5, 20))
+    t.delete_records(12)
+    with pytest.raises(PySparkException) as raised:
+        t.stream(tmp_path)
+    assert f"{t.name}-0: the records from offset 5 to 12 are gone" in sentence(raised.value)
+    t.stream(tmp_path, failOnDataLoss="false")
+    assert t.streamed(tmp_path) == [*range(5), *range(12, 20)]
 
 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
         ({"kafka.bootstrap.servers": ""}, "option kafka.bootstrap.servers is missing"),
-        ({"subscribe": ""}, "option subscribe is missing"),
+        ({"subscribe": ""}, "option subscribe names no topic"),
         ({"startingOffset": "earliest"}, "did you mean startingOffsets"),
         ({"startingOffsets": "{"}, "is not JSON"),
         ({"startingOffsets": '{"nope":{"0":1}}'}, "leaves out"),
@@ -192,7 +310,62 @@ def test_lost_records_fail_a_stream_unless_allowed(topic, tmp_path, broker):
 def test_bad_options_fail_with_their_name(topic, options, why):
     with pytest.raises(PySparkException) as raised:
         topic(1).read(**options).count()
-    assert why in str(raised.value)
+    assert why in sentence(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"endingOffsets": "latest"}, "option endingOffsets has no meaning in a stream"),
+        ({"subscribe": "no-such-topic"}, "option subscribe names topic no-such-topic, which does not exist"),
+        ({"startingTimestamp": "99999999999999"}, "has no record at or after 99999999999999"),
+        ({"kafka.fetch.max.byte": "1"}, "fetch.max.bytes"),
+        ({"maxTriggerDelay": "soon"}, "option maxTriggerDelay must be a time"),
+    ],
+)
+def test_bad_options_of_a_stream_fail_with_their_name(topic, tmp_path, options, why):
+    t = topic(1)
+    t.produce([1])
+    with pytest.raises(PySparkException) as raised:
+        t.stream(tmp_path, **options)
+    assert why in sentence(raised.value)
+
+
+def test_a_schema_of_ones_own_is_refused(topic, spark, tmp_path):
+    t = topic(1)
+    with pytest.raises(PySparkException) as raised:
+        spark.read.format("ottla").options(**t.options()).schema("value string").load().count()
+    assert "format ottla has a schema of its own" in sentence(raised.value)
+    frame = spark.readStream.format("ottla").options(**t.options()).schema("value string").load()
+    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    try:
+        with pytest.raises(PySparkException) as raised:
+            query.awaitTermination(60)
+    finally:
+        query.stop()
+    assert "format ottla has a schema of its own" in sentence(raised.value)
+
+
+@pytest.mark.parametrize("kind", ["batch", "stream"])
+def test_a_denial_names_the_topic_and_the_permission(topic, tmp_path, broker, kind):
+    t = topic(1)
+    t.produce([1])
+    broker.fail("Fetch", "TOPIC_AUTHORIZATION_FAILED", count=1_000_000)
+    read = t.read().collect if kind == "batch" else partial(t.stream, tmp_path, startingOffsets="earliest")
+    try:
+        with pytest.raises(PySparkException) as raised:
+            read()
+    finally:
+        broker.clear_faults()
+    assert f"ACL that allows READ on the topic (topic {t.name}" in sentence(raised.value)
+
+
+def sentence(error):
+    """What stands at the end of the Python traceback inside Spark's error, which is one line."""
+    told = str(error).partition("=== Streaming Query ===")[0].splitlines()
+    lines = [line for line in told if line.strip() and not line.startswith(" SQLSTATE")]
+    assert re.match(r"[\w.]+Error: ", lines[-1]), str(error)
+    return lines[-1]
 
 
 def test_unreachable_broker_is_named(topic):
