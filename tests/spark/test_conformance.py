@@ -25,7 +25,7 @@ from .conftest import done, rows, run_stream
 
 pytestmark = [
     pytest.mark.needs("java", "mvn"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(380),
     # Foreign clients leave sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
