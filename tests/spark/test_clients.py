@@ -6,7 +6,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
-from ottla.errors import KafkaTimeoutError, OffsetOutOfRangeError, UnreachableError
+from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError, UnreachableError
 from ottla.spark import clients
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions
@@ -145,6 +145,17 @@ def test_trouble_ends_at_the_deadline(script):
 def test_silence_ends_at_the_deadline(script):
     script.offsets, script.end = range(5), 5
     with pytest.raises(KafkaTimeoutError, match="t-0: nothing came at offset 5 for 0.05 s, .* to offset 10"):
+        read(0, 10, **{"kafkaConsumer.pollTimeoutMs": "50"})
+
+
+def test_a_topic_that_one_broker_does_not_know_is_not_gone(script, monkeypatch):
+    asked = []
+    monkeypatch.setattr(clients, "_is_gone", lambda options, topic: asked.append(topic))
+    script.errors = [NotFoundError("not here"), NotFoundError("not here")]
+    assert read(0, 10, failOnDataLoss="false") == list(range(10))
+    assert asked == ["t", "t"]
+    script.errors = [NotFoundError("not here")] * 1_000_000
+    with pytest.raises(NotFoundError):
         read(0, 10, **{"kafkaConsumer.pollTimeoutMs": "50"})
 
 

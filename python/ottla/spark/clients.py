@@ -151,9 +151,10 @@ class KafkaLog:
                 ) from None
         if not topics.assigned:
             return there
-        if missing := set(topics.assigned) - set(there):
+        missing = set(topics.assigned) - set(there)
+        if missing:
             _warn_of_missing(names(sorted(missing)))
-        return [partition for partition in topics.assigned if partition in set(there)]
+        return [partition for partition in topics.assigned if partition not in missing]
 
     def earliest(self, partitions: list[Partition]) -> Offsets:
         """The first offset that each partition still holds."""
@@ -277,22 +278,12 @@ def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
             try:
                 batch = client.poll(SLICE, max_records=BATCH_ROWS)
                 reached = client.position(at)
-            except OffsetOutOfRangeError:
+            except KafkaError as error:
                 if time.monotonic() > deadline:
                     raise
-                position = _after_refusal(options, span, position)
-                client.assign([TopicPartition(span.topic, span.partition, position)])
-                continue
-            except NotFoundError:
-                planner(options).report(
-                    f"{span.topic}-{span.partition}: the topic was deleted while it was read, and the records from "
-                    f"offset {position} to {span.end} are gone"
-                )
-                return
-            except KafkaError as error:
-                # A slice is shorter than a connection may take to come up.
-                if not error.retriable or time.monotonic() > deadline:
-                    raise
+                position = _after_error(options, span, position, error)
+                if isinstance(error, OffsetOutOfRangeError):
+                    client.assign([TopicPartition(span.topic, span.partition, position)])
                 continue
             if len(batch):
                 yield from _columns(batch, schema, span.end)
@@ -305,6 +296,34 @@ def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
                     f"while the range goes on to offset {span.end}. Was the topic made anew? "
                     "Option kafkaConsumer.pollTimeoutMs sets how long to wait"
                 )
+
+
+def _after_error(options: ReadOptions, span: Range, position: int, error: KafkaError) -> int:
+    """Find the offset to continue at after an error, or raise it if none will do."""
+    if isinstance(error, OffsetOutOfRangeError):
+        return _after_refusal(options, span, position)
+    if not isinstance(error, NotFoundError):
+        # A slice is shorter than a connection may take to come up.
+        if not error.retriable:
+            raise error
+        return position
+    if _is_gone(options, span.topic):
+        planner(options).report(
+            f"{span.topic}-{span.partition}: the topic was deleted while it was read, and the records from offset "
+            f"{position} to {span.end} are gone"
+        )
+        return span.end
+    time.sleep(SLICE)
+    return position
+
+
+def _is_gone(options: ReadOptions, topic: str) -> bool:
+    """Ask once more whether a topic is gone: a broker that has just started may not know it yet."""
+    try:
+        KafkaLog(options).partitions(Topics(names=(topic,)))
+    except NotFoundError:
+        return True
+    return False
 
 
 def _after_refusal(options: ReadOptions, span: Range, position: int) -> int:

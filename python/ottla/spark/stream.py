@@ -50,8 +50,8 @@ class StreamReader(DataSourceStreamReader):
 class UnlimitedStreamReader(StreamReader):
     """For Spark 4.0 and 4.1, which ask for the latest offset without saying where the query stands.
 
-    To keep limits anyway, the reader remembers where the last batch ended. When a query resumes, Spark
-    plans its last batch again before it requests a new one. A new query requests the latest offset first.
+    To keep limits anyway, the reader remembers where the last batch ended. When a query resumes, Spark plans its last
+    batch again before it requests a new one. A new query requests the latest offset first.
     """
 
     def __init__(self, options: ReadOptions) -> None:
