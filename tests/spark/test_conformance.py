@@ -196,7 +196,8 @@ class Both:
             read = rows(self.spark.table(table))
             told = [b["sources"][0] for b in batches]
             found[source] = read, [json.loads(one["endOffset"]) for one in told]
-            behind[source] = [offsets_behind_latest(one) for one in told]
+            # Spark rounds the average to a tenth.
+            behind[source] = [{k: round(v, 1) for k, v in offsets_behind_latest(one).items()} for one in told]
             if source == "kafka":
                 behind["metrics"] = [{k: float(v) for k, v in one["metrics"].items()} for one in told]
         assert behind["ottla"] == behind["kafka"] == behind["metrics"]
