@@ -21,7 +21,6 @@ use std::time::Instant;
 use ottla_protocol::{ErrorCode, Str, Uuid};
 use parking_lot::{Mutex, RwLock};
 
-pub(crate) use self::group_log::to_clients;
 use self::upkeep::Upkeep;
 use crate::bell::Slot;
 use crate::cluster::controller::Controller;
@@ -260,7 +259,7 @@ impl Core {
         if let Some(offsets) = topics.by_name(OFFSETS_TOPIC).cloned() {
             let groups = self.groups.get_mut();
             for log in &offsets.partitions {
-                group_log::read_back(log.lock().log(), groups).map_err(|what| {
+                Self::read_back(log.lock().log(), groups).map_err(|what| {
                     BrokerError::Config(format!(
                         "groups and committed offsets in {OFFSETS_TOPIC} cannot be read back: {what}"
                     ))

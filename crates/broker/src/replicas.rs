@@ -32,3 +32,15 @@ impl Unreplicated {
         }
     }
 }
+
+/// What clients of a coordinator are told when its log does not take a record, or its replicas do not.
+pub(crate) fn for_clients(code: ErrorCode) -> ErrorCode {
+    match code {
+        ErrorCode::NOT_LEADER_OR_FOLLOWER => ErrorCode::NOT_COORDINATOR,
+        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+        | ErrorCode::NOT_ENOUGH_REPLICAS
+        | ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        | ErrorCode::REQUEST_TIMED_OUT => ErrorCode::COORDINATOR_NOT_AVAILABLE,
+        _ => ErrorCode::UNKNOWN_SERVER_ERROR,
+    }
+}

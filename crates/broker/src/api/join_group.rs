@@ -11,7 +11,8 @@ use ottla_protocol::messages::join_group_response::JoinGroupResponseMember;
 use ottla_protocol::messages::{JoinGroupRequest, JoinGroupResponse};
 use ottla_protocol::{Str, Versions};
 
-use super::{Api, Cx, Outcome, from_coordinator};
+use super::coordinated::from_coordinator;
+use super::{Api, Cx, Outcome};
 use crate::group::{Join, Joined, NotJoined, Protocol, Reply};
 use crate::security::acl::Operation;
 

@@ -7,6 +7,7 @@ mod acls;
 mod alter_client_quotas;
 mod alter_user_scram_credentials;
 mod api_versions;
+mod coordinated;
 mod create_acls;
 mod create_delegation_token;
 mod create_partitions;
@@ -39,7 +40,6 @@ mod offset_for_leader_epoch;
 mod produce;
 mod push_telemetry;
 mod renew_delegation_token;
-mod replicated;
 mod sasl_authenticate;
 mod sasl_handshake;
 mod sync_group;
@@ -71,12 +71,10 @@ use ottla_protocol::refusal::{Refusal, Refuse};
 use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Response, Str, Versions};
 use parking_lot::Mutex;
 
-use self::replicated::once_replicated;
 use self::throttled::Throttled;
 use crate::bell::{Awaited, Slot};
 use crate::cluster::image::Address;
-use crate::core::{Core, Replied, Ticket};
-use crate::group::Reply;
+use crate::core::{Core, Ticket};
 use crate::now::Now;
 use crate::release::Manner;
 use crate::security::Throttle;
@@ -252,38 +250,6 @@ impl<R: Send + 'static> Outcome<R> {
             }),
         }
     }
-}
-
-/// An answer of the group coordinator that comes to `ticket`, made a response by `respond`.
-fn from_coordinator<R: Send + 'static>(
-    cx: &Cx<'_>,
-    ticket: Ticket,
-    respond: impl FnOnce(Reply) -> Option<R> + Send + 'static,
-) -> Outcome<R> {
-    let awaited: Ticket = Arc::clone(&ticket);
-    let waker = cx.client.waker.clone();
-    let resume = move |now: Now| {
-        let stopped = || Outcome::Close("the group coordinator stopped".to_owned());
-        let Some(Replied {
-            reply,
-            unreplicated,
-        }) = ticket.take()
-        else {
-            return stopped();
-        };
-        once_replicated(unreplicated, waker, now, move |kept| {
-            let reply = match kept {
-                Ok(()) => reply,
-                Err(code) => reply.refused(code),
-            };
-            respond(reply).map_or_else(stopped, Outcome::Answer)
-        })
-    };
-    Outcome::Wait(Wait {
-        awaited,
-        deadline: None,
-        resume: Box::new(resume),
-    })
 }
 
 /// One API: a file beside this one.

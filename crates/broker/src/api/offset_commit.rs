@@ -9,7 +9,7 @@ use ottla_protocol::messages::offset_commit_response::{
 use ottla_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
-use super::replicated::once_replicated;
+use super::coordinated::once_replicated;
 use super::{Api, Cx, Outcome};
 use crate::group::{AsMember, Committed, Stored};
 use crate::security::acl::{Operation, Resource};

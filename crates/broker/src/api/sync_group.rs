@@ -6,7 +6,8 @@ use bytes::Bytes;
 use ottla_protocol::messages::{SyncGroupRequest, SyncGroupResponse};
 use ottla_protocol::{ErrorCode, Str, Versions};
 
-use super::{Api, Cx, Outcome, from_coordinator};
+use super::coordinated::from_coordinator;
+use super::{Api, Cx, Outcome};
 use crate::group::{AsMember, Reply, Sync, Synced};
 use crate::security::acl::Operation;
 

@@ -13,7 +13,7 @@ use parking_lot::MutexGuard;
 use super::{Core, Replied, Ticket, offsets_partition};
 use crate::group::{Groups, Stored, StoredMembers};
 use crate::now::Now;
-use crate::replicas::Unreplicated;
+use crate::replicas::{Unreplicated, for_clients};
 use crate::storage::batch;
 use crate::storage::log::Log;
 
@@ -126,7 +126,7 @@ impl Core {
             let mut replica = topic.partition(index)?.lock();
             let appended = replica
                 .append(&batch, Some(least_in_sync))
-                .map_err(|refusal| match to_clients(refusal.code) {
+                .map_err(|refusal| match for_clients(refusal.code) {
                     ErrorCode::UNKNOWN_SERVER_ERROR => failed(&refusal.message),
                     code => code,
                 })?;
@@ -143,43 +143,31 @@ impl Core {
         }
         Ok(unreplicated)
     }
-}
 
-/// What clients of a coordinator are told when its log does not take a record, or its replicas do not.
-pub(crate) fn to_clients(code: ErrorCode) -> ErrorCode {
-    match code {
-        ErrorCode::NOT_LEADER_OR_FOLLOWER => ErrorCode::NOT_COORDINATOR,
-        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
-        | ErrorCode::NOT_ENOUGH_REPLICAS
-        | ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        | ErrorCode::REQUEST_TIMED_OUT => ErrorCode::COORDINATOR_NOT_AVAILABLE,
-        _ => ErrorCode::UNKNOWN_SERVER_ERROR,
+    /// Reads groups and their offsets from a partition of the offsets topic.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read_back(log: &mut Log, groups: &mut Groups<Ticket>) -> Result<(), String> {
+        const STEP: usize = 1 << 20;
+        let mut offset = log.bounds().start;
+        while let Some(span) = log
+            .read(offset, STEP, true, None)
+            .map_err(|cause| cause.to_string())?
+            .and_then(|read| read.span)
+        {
+            let bytes = span.load().map_err(|cause| cause.to_string())?;
+            offset = batch::each_record(bytes, |record: &Record<'_>| {
+                let Some(key) = record.key else { return };
+                if let Some(stored) = Stored::decode(key, record.value) {
+                    take(groups, stored);
+                } else if let Some(stored) = StoredMembers::decode(key, record.value) {
+                    groups.restore(&stored.group, stored.kept.as_ref());
+                }
+            })?;
+        }
+        Ok(())
     }
-}
-
-/// Reads groups and their offsets from a partition of the offsets topic.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn read_back(log: &mut Log, groups: &mut Groups<Ticket>) -> Result<(), String> {
-    const STEP: usize = 1 << 20;
-    let mut offset = log.bounds().start;
-    while let Some(span) = log
-        .read(offset, STEP, true, None)
-        .map_err(|cause| cause.to_string())?
-        .and_then(|read| read.span)
-    {
-        let bytes = span.load().map_err(|cause| cause.to_string())?;
-        offset = batch::each_record(bytes, |record: &Record<'_>| {
-            let Some(key) = record.key else { return };
-            if let Some(stored) = Stored::decode(key, record.value) {
-                take(groups, stored);
-            } else if let Some(stored) = StoredMembers::decode(key, record.value) {
-                groups.restore(&stored.group, stored.kept.as_ref());
-            }
-        })?;
-    }
-    Ok(())
 }
 
 fn take(groups: &mut Groups<Ticket>, stored: Stored) {

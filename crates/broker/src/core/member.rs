@@ -6,7 +6,6 @@ use std::sync::Arc;
 use ottla_protocol::{ErrorCode, Uuid};
 use parking_lot::Mutex;
 
-use super::group_log::read_back;
 use super::{Core, ONLY_NODE, offsets_partition};
 use crate::cluster::controller::Member;
 use crate::cluster::image::{Host, Image, PartitionId};
@@ -88,7 +87,7 @@ impl Core {
                 groups.unload(|group| offsets_partition(group, count) == *partition);
                 let replica = topic.partition(*partition);
                 if let Some(replica) = replica.ok().filter(|_| *leads) {
-                    if let Err(what) = read_back(replica.lock().log(), groups) {
+                    if let Err(what) = Self::read_back(replica.lock().log(), groups) {
                         self.events.say(format_args!(
                             "groups and committed offsets cannot be read back: {what}"
                         ));

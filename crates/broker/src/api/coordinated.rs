@@ -1,4 +1,5 @@
-//! An answer of a coordinator that comes once the replicas in sync have what it is about.
+//! Answers of the group coordinator, which come when the group is ready for them and the replicas in sync have what they are
+//! about.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -6,14 +7,47 @@ use std::time::{Duration, Instant};
 
 use ottla_protocol::ErrorCode;
 
-use super::{Outcome, Wait};
-use crate::core::to_clients;
+use super::{Cx, Outcome, Wait};
+use crate::core::{Replied, Ticket};
+use crate::group::Reply;
 use crate::now::Now;
-use crate::replicas::Unreplicated;
+use crate::replicas::{Unreplicated, for_clients};
 use crate::storage::replica::Watcher;
 
 /// How long replicas have for it, as `offsets.commit.timeout.ms` in Kafka.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An answer of the group coordinator that comes to `ticket`, made a response by `respond`.
+pub(super) fn from_coordinator<R: Send + 'static>(
+    cx: &Cx<'_>,
+    ticket: Ticket,
+    respond: impl FnOnce(Reply) -> Option<R> + Send + 'static,
+) -> Outcome<R> {
+    let awaited: Ticket = Arc::clone(&ticket);
+    let waker = cx.client.waker.clone();
+    let resume = move |now: Now| {
+        let stopped = || Outcome::Close("the group coordinator stopped".to_owned());
+        let Some(Replied {
+            reply,
+            unreplicated,
+        }) = ticket.take()
+        else {
+            return stopped();
+        };
+        once_replicated(unreplicated, waker, now, move |kept| {
+            let reply = match kept {
+                Ok(()) => reply,
+                Err(code) => reply.refused(code),
+            };
+            respond(reply).map_or_else(stopped, Outcome::Answer)
+        })
+    };
+    Outcome::Wait(Wait {
+        awaited,
+        deadline: None,
+        resume: Box::new(resume),
+    })
+}
 
 /// Goes on with `then` when all replicas in sync have `unreplicated`, or with the code for clients if they will not.
 pub(super) fn once_replicated<R: 'static>(
@@ -61,13 +95,13 @@ impl<F> Waiting<F> {
                 None => true,
             });
         if let Some(code) = failed {
-            return (self.then)(Err(to_clients(code)));
+            return (self.then)(Err(for_clients(code)));
         }
         if self.unreplicated.is_empty() {
             return (self.then)(Ok(()));
         }
         Outcome::Wait(Wait {
-            awaited: Arc::clone(&watcher) as _,
+            awaited: watcher,
             deadline: Some(self.deadline),
             resume: Box::new(move |now| self.look(now)),
         })
