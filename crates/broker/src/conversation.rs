@@ -210,8 +210,9 @@ impl Conversation {
 
     /// A SASL token without a header, as clients before 1.0 send them.
     fn bare_token(&mut self, token: &[u8], now: Now) {
-        let verifiers = &self.core.security.verifiers;
-        let reply = self.client.session.lock().token(token, verifiers, now);
+        let mut session = self.client.session.lock();
+        let reply = self.core.authenticate(&mut session, token, now);
+        drop(session);
         match reply {
             Ok(reply) => {
                 let mut bytes = BytesMut::with_capacity(4 + reply.token.len());

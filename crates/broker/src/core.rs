@@ -15,6 +15,7 @@ mod upkeep;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -23,7 +24,7 @@ use parking_lot::{Mutex, RwLock};
 
 use self::upkeep::Upkeep;
 use crate::bell::Slot;
-use crate::cluster::controller::Controller;
+use crate::cluster::controller::{Controller, Decided};
 use crate::cluster::image::{Host, Layout, PartitionId};
 use crate::config::{BrokerConfig, EventSink, Settings, TOPIC_KEYS, Values};
 use crate::error::BrokerError;
@@ -35,6 +36,7 @@ use crate::now::Now;
 use crate::release::Release;
 use crate::replicas::Unreplicated;
 use crate::security::Security;
+use crate::security::session::{Reply as SaslReply, Session};
 use crate::storage::folder::Folder;
 use crate::storage::log::Log;
 use crate::storage::replica::Replica;
@@ -97,6 +99,8 @@ pub(crate) struct Core {
     /// Those that strike whichever node comes first.
     pub(crate) shared_faults: Arc<Faults>,
     pub(crate) zookeeper: Arc<ZooKeeperOffsets>,
+    /// Whether it takes nobody's credentials, as a broker does whose own are out of date.
+    refuses_logins: AtomicBool,
     pub(crate) pushes: Mutex<Pushes>,
     pub(crate) events: EventSink,
     groups: Mutex<Groups<Ticket>>,
@@ -147,6 +151,24 @@ impl Core {
         *self.release.lock() = release;
     }
 
+    /// Whether it takes right credentials, or none at all.
+    pub(crate) fn set_logins(&self, accepted: bool) {
+        self.refuses_logins.store(!accepted, Ordering::Relaxed);
+    }
+
+    /// One token of a client that authenticates, as [`Session::token`].
+    pub(crate) fn authenticate(
+        &self,
+        session: &mut Session,
+        token: &[u8],
+        now: Now,
+    ) -> Result<SaslReply, (ErrorCode, String)> {
+        if self.refuses_logins.load(Ordering::Relaxed) {
+            return Err(session.refuse("Authentication failed: this broker accepts nobody"));
+        }
+        session.token(token, &self.security.verifiers, now)
+    }
+
     /// Reads the data folder, if there is one. `seed` is where identifiers come from;
     /// `timer` is woken when [`Core::next_timeout`] has changed.
     pub(crate) fn open(
@@ -192,6 +214,7 @@ impl Core {
             faults: Faults::default(),
             shared_faults: shared.faults,
             zookeeper: shared.zookeeper,
+            refuses_logins: AtomicBool::new(false),
             pushes: Mutex::default(),
             events: config.events.clone(),
             groups: Mutex::new(Groups::new(group_config, Ids::new(ids.next()))),
@@ -307,14 +330,15 @@ impl Core {
             .ok_or(ErrorCode::UNKNOWN_TOPIC_ID)
     }
 
-    /// Makes a topic, or with `validate_only` says whether it could be made.
+    /// Makes a topic, or with `validate_only` says whether it could be made. Gives back how it is, or would be; a node of a
+    /// cluster may have to hear of it before [`Core::topic`] finds it.
     pub(crate) fn create_topic(
         &self,
         name: &str,
         layout: &Layout,
         values: Values,
         validate_only: bool,
-    ) -> Result<Arc<Topic>, TopicError> {
+    ) -> Result<Decided, TopicError> {
         check_name(name)
             .map_err(|what| TopicError::new(ErrorCode::INVALID_TOPIC_EXCEPTION, what))?;
         let partitions = layout.partitions;
@@ -340,15 +364,21 @@ impl Core {
             values,
             partitions: Vec::new(),
         };
+        let made = Decided {
+            name: topic.name.clone(),
+            id,
+            partitions,
+            replication: 1,
+        };
         if validate_only {
-            return Ok(Arc::new(topic));
+            return Ok(made);
         }
         topic.partitions = self
             .new_logs(&topic, 0..partitions)
             .map_err(|cause| TopicError::storage(&cause))?;
-        let topic = topics.insert(topic);
+        topics.insert(topic);
         self.write_settings(&topics)?;
-        Ok(topic)
+        Ok(made)
     }
 
     fn create_in_cluster(
@@ -358,7 +388,7 @@ impl Core {
         layout: &Layout,
         values: Values,
         validate_only: bool,
-    ) -> Result<Arc<Topic>, TopicError> {
+    ) -> Result<Decided, TopicError> {
         if let Some(other) = self.topics.read().colliding(name) {
             let message = format!(
                 "topic \"{name}\" collides with \"{other}\": \".\" and \"_\" count as the same"
@@ -367,19 +397,9 @@ impl Core {
         }
         let unclean = self.settings.log_config(&values).unclean_elections;
         let controller = &membership.controller;
-        let id = controller
-            .create_topic(name, layout, values.clone(), unclean, validate_only)
-            .map_err(|(code, message)| TopicError::new(code, message))?;
-        if validate_only {
-            return Ok(Arc::new(Topic {
-                name: name.to_owned().into(),
-                id,
-                values,
-                partitions: Vec::new(),
-            }));
-        }
-        self.topic(name)
-            .map_err(|code| TopicError::new(code, "it was deleted at once"))
+        controller
+            .create_topic(name, layout, values, unclean, validate_only)
+            .map_err(|(code, message)| TopicError::new(code, message))
     }
 
     /// Adds partitions until there are as many as `layout` says, or with `validate_only` says whether that could be done.
@@ -390,24 +410,33 @@ impl Core {
         validate_only: bool,
     ) -> Result<(), TopicError> {
         let count = layout.partitions;
+        let check = |present: i32| {
+            if count <= present {
+                let message =
+                    format!("topic \"{name}\" has {present} partitions; {count} is not more");
+                return Err(TopicError::new(ErrorCode::INVALID_PARTITIONS, message));
+            }
+            check_partitions(count)
+        };
+        if let Some(membership) = &self.membership {
+            let controller = &membership.controller;
+            let present = controller.topic(name).ok_or_else(|| unknown_topic(name))?;
+            check(present.partitions)?;
+            if validate_only {
+                return Ok(());
+            }
+            let added = controller.add_partitions(name, layout);
+            return added.map_err(|(code, message)| TopicError::new(code, message));
+        }
         let mut topics = self.topics.write();
         let topic = topics
             .by_name(name)
             .cloned()
             .ok_or_else(|| unknown_topic(name))?;
         let present = topic.partitions.len() as i32;
-        if count <= present {
-            let message = format!("topic \"{name}\" has {present} partitions; {count} is not more");
-            return Err(TopicError::new(ErrorCode::INVALID_PARTITIONS, message));
-        }
-        check_partitions(count)?;
+        check(present)?;
         if validate_only {
             return Ok(());
-        }
-        if let Some(membership) = &self.membership {
-            drop(topics);
-            let added = membership.controller.add_partitions(name, layout);
-            return added.map_err(|(code, message)| TopicError::new(code, message));
         }
         let mut partitions = topic.partitions.clone();
         partitions.extend(
@@ -571,10 +600,10 @@ impl Core {
             .map_err(|what| TopicError::new(ErrorCode::INVALID_CONFIG, what))?;
         let layout = Layout::of(self.offsets_partitions());
         match self.create_topic(OFFSETS_TOPIC, &layout, values, false) {
-            Err(error) if error.code == ErrorCode::TOPIC_ALREADY_EXISTS => self
+            Err(error) if error.code != ErrorCode::TOPIC_ALREADY_EXISTS => Err(error),
+            _ => self
                 .topic(OFFSETS_TOPIC)
-                .map_err(|code| TopicError::new(code, "it was there a moment ago")),
-            made => made,
+                .map_err(|code| TopicError::new(code, "this node has not heard of it yet")),
         }
     }
 }

@@ -17,7 +17,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use ottla_protocol::ApiKey;
 use parking_lot::Mutex;
 
-pub use self::cluster::{Cluster, Partition};
+pub use self::cluster::{Cluster, Partition, Topic};
 use crate::api::Client;
 pub use crate::cluster::controller::Stop;
 use crate::cluster::image::Address;
@@ -300,6 +300,12 @@ impl Node {
     /// The node speaks as this release from now on, with all clients.
     pub fn set_release(&self, release: Release) {
         self.core.set_release(release);
+    }
+
+    /// Whether the node takes right credentials. One that does not refuses everybody who authenticates from now on, also on a
+    /// connection whose session expires.
+    pub fn set_logins(&self, accepted: bool) {
+        self.core.set_logins(accepted);
     }
 
     /// Injects `fault` into the next `count` requests of `api`, after those of earlier calls.

@@ -10,12 +10,14 @@ use bytes::{Buf, BytesMut};
 use ottla_broker::BrokerConfig;
 use ottla_broker::node::{Cluster, Now, Output, Partition, Stop};
 use ottla_protocol::compression::Compression;
+use ottla_protocol::messages::create_topics_request::CreatableTopic;
 use ottla_protocol::messages::delete_records_request::{
     DeleteRecordsPartition, DeleteRecordsTopic,
 };
 use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use ottla_protocol::messages::fetch_response::PartitionData;
 use ottla_protocol::messages::join_group_request::JoinGroupRequestProtocol;
+use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
 use ottla_protocol::messages::offset_for_leader_epoch_request::{
     OffsetForLeaderPartition, OffsetForLeaderTopic,
 };
@@ -23,10 +25,10 @@ use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use ottla_protocol::messages::produce_response::PartitionProduceResponse;
 use ottla_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use ottla_protocol::messages::{
-    DeleteRecordsRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest, JoinGroupRequest,
-    MetadataRequest, OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
-    OffsetForLeaderEpochRequest, ProduceRequest, ProduceResponse, SyncGroupRequest,
-    offset_commit_request, offset_fetch_request,
+    CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, FetchRequest,
+    FindCoordinatorRequest, HeartbeatRequest, JoinGroupRequest, MetadataRequest,
+    OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest, OffsetForLeaderEpochRequest,
+    ProduceRequest, ProduceResponse, SyncGroupRequest, offset_commit_request, offset_fetch_request,
 };
 use ottla_protocol::records::{BatchBuilder, ProducerState};
 use ottla_protocol::{ErrorCode, Request, header};
@@ -317,6 +319,140 @@ fn who_asks_another_than_the_leader_is_told_who_leads() {
     assert_eq!(fetched.error_code, ErrorCode::NOT_LEADER_OR_FOLLOWER.0);
     assert_eq!(fetched.current_leader.leader_id, leader);
     assert_eq!(one(world.ask(other, &produce(-1, "x"), 9)).error_code, 6);
+}
+
+const LATE: Duration = Duration::from_secs(2);
+
+#[test]
+fn a_leader_that_has_not_heard_of_its_successor_goes_on_and_loses_what_it_took() {
+    let mut world = World::new(&[("replica.lag.time.max.ms", "500")]);
+    let (old, next) = (world.leader(), world.other());
+    world.produce(old, -1, "one");
+    world.cluster.set_metadata_delay(old, LATE, world.now);
+    world.cluster.move_leader("t", 0, next).unwrap();
+    world.drain();
+    assert!(!world.cluster.has_heard(old) && world.cluster.has_heard(next));
+    // The new leader puts the old one out of sync, since that does not follow.
+    world.pass(Duration::from_millis(600));
+    assert!(!world.partition("t").in_sync.contains(&old));
+
+    assert_eq!(world.produce(old, 1, "lost").base_offset, 1);
+    let waiting = world.send(old, &produce(-1, "never"), 10);
+    assert_eq!(world.produce(next, -1, "two").base_offset, 1);
+    assert_eq!(world.produce(next, -1, "three").base_offset, 2);
+    // Nobody copies from it, and it copies from nobody.
+    let stale = world.fetch(old, 0, (0, -1));
+    assert_eq!((stale.error_code, stale.high_watermark), (0, 1));
+    assert_eq!(
+        world.fetch(old, 0, (1, -1)).error_code,
+        ErrorCode::UNKNOWN_LEADER_EPOCH.0
+    );
+    let fenced = world.fetch(next, 0, (0, -1));
+    assert_eq!(fenced.error_code, ErrorCode::FENCED_LEADER_EPOCH.0);
+
+    world.pass(Duration::from_millis(999));
+    assert!(world.answer::<ProduceRequest>(waiting, 10).is_none());
+    let second = world.send(old, &produce(-1, "nor this"), 10);
+    world.pass(Duration::from_millis(1));
+    let first = one(world.answer::<ProduceRequest>(waiting, 10).unwrap());
+    assert_eq!(first.error_code, ErrorCode::REQUEST_TIMED_OUT.0);
+    world.pass(Duration::from_millis(400));
+    let second = one(world.answer::<ProduceRequest>(second, 10).unwrap());
+    assert_eq!(second.error_code, ErrorCode::NOT_LEADER_OR_FOLLOWER.0);
+    assert_eq!(world.values(), ["one", "two", "three"]);
+    // It follows again, and has what the others have.
+    assert!(world.partition("t").in_sync.contains(&old));
+    world.cluster.move_leader("t", 0, old).unwrap();
+    world.pass(LATE);
+    assert_eq!(world.values(), ["one", "two", "three"]);
+}
+
+#[test]
+fn a_leader_changes_who_is_in_sync_only_if_it_knows_what_was_decided() {
+    let mut world = World::new(&[("replica.lag.time.max.ms", "1000")]);
+    let leader = world.leader();
+    let other = world.other();
+    world.follow(other, false);
+    world.produce(leader, 1, "one");
+    world.pass(Duration::from_secs(2));
+    assert!(!world.partition("t").in_sync.contains(&other));
+    world.cluster.set_metadata_delay(leader, LATE, world.now);
+    // Something else that it has not heard.
+    let id = world.cluster.ids().find(|id| ![leader, other].contains(id));
+    world.stop(id.unwrap(), Stop::Kill);
+    world.follow(other, true);
+    assert_eq!(world.partition("t").in_sync, [leader]);
+    world.pass(LATE);
+    let mut both = [leader, other];
+    both.sort_unstable();
+    assert_eq!(world.partition("t").in_sync, both);
+    // Its own change it knows at once, so that what it shows is on all that may follow it.
+    assert_eq!(world.produce(leader, -1, "two").error_code, 0);
+    world.cluster.move_leader("t", 0, other).unwrap();
+    world.drain();
+    assert_eq!(world.values(), ["one", "two"]);
+}
+
+#[test]
+fn a_topic_is_made_and_deleted_whichever_node_has_heard_of_it() {
+    let mut world = World::new(&[]);
+    for node in [2, 3] {
+        world.cluster.set_metadata_delay(node, LATE, world.now);
+    }
+    let create = CreateTopicsRequest {
+        topics: vec![CreatableTopic {
+            name: "new".into(),
+            num_partitions: 2,
+            replication_factor: 3,
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let made = world.ask(2, &create, 7).topics.remove(0);
+    assert_eq!((made.error_code, made.num_partitions), (0, 2));
+    assert_eq!(made.replication_factor, 3);
+    let describe = MetadataRequest {
+        topics: Some(vec![MetadataRequestTopic {
+            name: Some("new".into()),
+            ..Default::default()
+        }]),
+        allow_auto_topic_creation: false,
+        ..Default::default()
+    };
+    let code = |world: &mut World, node| {
+        let answer = world.ask(node, &describe, 9);
+        ErrorCode(answer.topics[0].error_code)
+    };
+    let unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+    assert_eq!(
+        [1, 2, 3].map(|node| code(&mut world, node)),
+        [ErrorCode::NONE, unknown, unknown]
+    );
+    let again = world.ask(3, &create, 7).topics.remove(0);
+    assert_eq!(again.error_code, ErrorCode::TOPIC_ALREADY_EXISTS.0);
+    world.pass(LATE);
+    assert_eq!(
+        [1, 2, 3].map(|node| code(&mut world, node)),
+        [ErrorCode::NONE; 3]
+    );
+    let delete = DeleteTopicsRequest {
+        topic_names: vec!["new".into()],
+        ..Default::default()
+    };
+    assert_eq!(world.ask(3, &delete, 4).responses[0].error_code, 0);
+    assert_eq!(
+        [1, 2].map(|node| code(&mut world, node)),
+        [unknown, ErrorCode::NONE]
+    );
+    assert_eq!(world.ask(2, &delete, 4).responses[0].error_code, unknown.0);
+    // Who starts learns it at once.
+    world.stop(2, Stop::Kill);
+    world.start(2);
+    assert_eq!(code(&mut world, 2), unknown);
+    world
+        .cluster
+        .set_metadata_delay(3, Duration::ZERO, world.now);
+    assert_eq!(code(&mut world, 3), unknown);
 }
 
 #[test]

@@ -349,6 +349,39 @@ fn authentication_has_its_stages_and_a_wrong_password_its_delay() {
     assert_eq!(world.closed[1].0, 3);
 }
 
+#[test]
+fn a_node_may_accept_nobody_and_then_everybody_again() {
+    let config = BrokerConfig {
+        security: SecuritySettings {
+            users: vec![("alice".to_owned(), Secret::new("right".to_owned()))],
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let mut world = World::new(config, 1);
+    let handshake = SaslHandshakeRequest {
+        mechanism: "PLAIN".into(),
+    };
+    let token = SaslAuthenticateRequest {
+        auth_bytes: Bytes::from_static(b"\0alice\0right"),
+        ..Default::default()
+    };
+    world.node.set_logins(false);
+    world.connect(1);
+    world.ask(1, &handshake, 1);
+    world.send(1, &token, 1);
+    world.pass(Duration::from_millis(100));
+    let refused = world.answer::<SaslAuthenticateRequest>(1, 1).unwrap();
+    let code = ottla_protocol::ErrorCode(refused.error_code);
+    assert_eq!(code, ottla_protocol::ErrorCode::SASL_AUTHENTICATION_FAILED);
+    world.pass(Duration::from_millis(200));
+    assert_eq!(world.closed[0].0, 1);
+    world.node.set_logins(true);
+    world.connect(2);
+    world.ask(2, &handshake, 1);
+    assert_eq!(world.ask(2, &token, 1).error_code, 0);
+}
+
 /// What a little of everything gives.
 fn run(seed: u64) -> VecDeque<Output> {
     let mut world = World::new(BrokerConfig::default(), seed);

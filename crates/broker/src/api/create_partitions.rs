@@ -25,8 +25,8 @@ impl Api for CreatePartitionsRequest {
                         topic,
                         &nodes,
                         cx.core
-                            .topic(&topic.name)
-                            .map_or(0, |topic| topic.partitions.len()),
+                            .decided(&topic.name)
+                            .map_or(0, |topic| topic.partitions),
                     )
                 })
                 .and_then(|()| {
@@ -53,14 +53,12 @@ impl Api for CreatePartitionsRequest {
 fn check_assignments(
     asked: &CreatePartitionsTopic,
     nodes: &[i32],
-    present: usize,
+    present: i32,
 ) -> Result<(), TopicError> {
     let Some(assignments) = &asked.assignments else {
         return Ok(());
     };
-    let added = usize::try_from(asked.count)
-        .unwrap_or(0)
-        .saturating_sub(present);
+    let added = usize::try_from(asked.count.saturating_sub(present)).unwrap_or(0);
     if added > 0 && assignments.len() != added {
         let message = format!(
             "{added} partitions are added and {} assigned",

@@ -1,7 +1,5 @@
 //! CreateTopics, versions 0 to 7: names, counts and settings are checked as Kafka does.
 
-use std::sync::Arc;
-
 use ottla_protocol::messages::create_topics_request::{CreatableReplicaAssignment, CreatableTopic};
 use ottla_protocol::messages::create_topics_response::{
     CreatableTopicConfigs, CreatableTopicResult,
@@ -11,11 +9,11 @@ use ottla_protocol::{ErrorCode, Str, Versions};
 use rustc_hash::FxHashMap;
 
 use super::{Api, Cx, Outcome};
+use crate::cluster::controller::Decided;
 use crate::cluster::image::Layout;
 use crate::config::{TOPIC_KEYS, Values};
 use crate::core::TopicError;
 use crate::security::acl::{Operation, Resource};
-use crate::topics::Topic;
 
 /// From here on counts may be left to the broker (KIP-464).
 const FIRST_WITH_DEFAULTS: i16 = 4;
@@ -44,7 +42,7 @@ impl Api for CreateTopicsRequest {
                 create(cx, topic, self.validate_only)
             };
             match made {
-                Ok(made) => found(cx, topic, &made, self.validate_only),
+                Ok((made, values)) => found(cx, topic, &made, &values),
                 Err(error) => refused(topic, error),
             }
         });
@@ -65,7 +63,7 @@ fn create(
     cx: &Cx<'_>,
     asked: &CreatableTopic,
     validate_only: bool,
-) -> Result<Arc<Topic>, TopicError> {
+) -> Result<(Decided, Values), TopicError> {
     let layout = layout(cx, asked)?;
     let mut values = Values::default();
     for config in &asked.configs {
@@ -78,8 +76,10 @@ fn create(
             .set(TOPIC_KEYS, &config.name, value)
             .map_err(invalid)?;
     }
-    cx.core
-        .create_topic(&asked.name, &layout, values, validate_only)
+    let made = cx
+        .core
+        .create_topic(&asked.name, &layout, values.clone(), validate_only)?;
+    Ok((made, values))
 }
 
 /// How many partitions and replicas are asked for, by number or by assignment.
@@ -175,8 +175,8 @@ pub(super) fn wrong_replicas(replicas: &[i32], nodes: &[i32]) -> Option<String> 
 fn found(
     cx: &Cx<'_>,
     asked: &CreatableTopic,
-    topic: &Topic,
-    validate_only: bool,
+    topic: &Decided,
+    values: &Values,
 ) -> CreatableTopicResult {
     let mut answer = CreatableTopicResult {
         name: asked.name.clone(),
@@ -186,15 +186,9 @@ fn found(
     if !cx.may(Operation::DescribeConfigs, Resource::topic(&asked.name)) {
         answer.topic_config_error_code = ErrorCode::TOPIC_AUTHORIZATION_FAILED.0;
     } else if cx.version >= FIRST_DESCRIBING {
-        answer.num_partitions = if validate_only {
-            layout(cx, asked).map_or(-1, |layout| layout.partitions)
-        } else {
-            topic.partitions.len() as i32
-        };
-        let replicas = topic.partitions.first();
-        let replicas = replicas.map_or(1, |it| it.lock().standing().replicas.len());
-        answer.replication_factor = i16::try_from(replicas).unwrap_or(i16::MAX);
-        let rows = cx.core.settings.topic_rows(&topic.values);
+        answer.num_partitions = topic.partitions;
+        answer.replication_factor = i16::try_from(topic.replication).unwrap_or(i16::MAX);
+        let rows = cx.core.settings.topic_rows(values);
         let rows = rows.map(|(key, value, source)| CreatableTopicConfigs {
             name: Str::from_static(key.name),
             value: Some(value.into()),

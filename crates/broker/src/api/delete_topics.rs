@@ -58,8 +58,8 @@ fn delete(cx: &Cx<'_>, asked: &mut DeleteTopicState) -> Result<(), TopicError> {
             .map_err(refused)?;
     }
     let topic = match (&asked.name, asked.topic_id) {
-        (Some(name), Uuid::ZERO) => cx.core.topic(name),
-        (None, id) if id != Uuid::ZERO => cx.core.topic_by_id(id),
+        (Some(name), Uuid::ZERO) => cx.core.decided(name),
+        (None, id) if id != Uuid::ZERO => cx.core.decided_by_id(id),
         _ => Err(ErrorCode::INVALID_REQUEST),
     };
     let topic = topic.map_err(refused)?;

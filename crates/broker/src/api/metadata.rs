@@ -119,8 +119,9 @@ fn by_name(cx: &Cx<'_>, name: &str, may_make: bool) -> Result<Arc<Topic>, ErrorC
             Values::default(),
             false,
         ) {
-            Err(error) if error.code == ErrorCode::TOPIC_ALREADY_EXISTS => core.topic(name),
-            made => made.map_err(|error| error.code),
+            Err(error) if error.code != ErrorCode::TOPIC_ALREADY_EXISTS => Err(error.code),
+            // This node may have to hear of it first.
+            _ => core.topic(name),
         },
         found => found,
     }

@@ -10,12 +10,8 @@ impl Api for SaslAuthenticateRequest {
     const HANDLED: Versions = Versions { min: 0, max: 2 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<SaslAuthenticateResponse> {
-        let verifiers = &cx.core.security.verifiers;
-        let reply = cx
-            .client
-            .session
-            .lock()
-            .token(&self.auth_bytes, verifiers, cx.now);
+        let mut session = cx.client.session.lock();
+        let reply = cx.core.authenticate(&mut session, &self.auth_bytes, cx.now);
         Outcome::Answer(match reply {
             Ok(reply) => SaslAuthenticateResponse {
                 auth_bytes: reply.token.into(),

@@ -1,5 +1,9 @@
 //! What the nodes of a cluster share, as the metadata log does in Kafka: topics, who leads them, who is in sync, which nodes
-//! are there. Every change is handed to all nodes that are up.
+//! are there. Every change is handed to all nodes that are up: at once, or as late as [`Controller::set_metadata_delay`] says.
+//!
+//! A leader that has not heard of its successor goes on: it appends and answers. Nobody copies from it any more, so that what
+//! it appends is never committed, and is cut off when it has heard. Its own wishes about who is in sync are not granted before,
+//! as Kafka refuses AlterPartition from a leader whose knowledge is old (KIP-497).
 //!
 //! It has neither clock nor sockets: `now` is an argument, and whoever drives it calls [`Controller::replicate`] when its
 //! waker was woken and at [`Controller::next_timeout`].
@@ -16,6 +20,7 @@ use ottla_protocol::{ErrorCode, Str, Uuid};
 use parking_lot::Mutex;
 
 use super::image::{Host, Image, Layout, PartitionId};
+use super::way::{Way, Word};
 use crate::config::{EventSink, Values};
 use crate::ids::Ids;
 use crate::now::Now;
@@ -92,6 +97,30 @@ struct Node {
     up: bool,
     /// Whether it takes what leaders have for it.
     follows: bool,
+    /// What it has not heard yet.
+    way: Way,
+}
+
+/// A topic as the controller decided it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Decided {
+    pub(crate) name: Str,
+    pub(crate) id: Uuid,
+    pub(crate) partitions: i32,
+    /// Replicas of each partition.
+    pub(crate) replication: i32,
+}
+
+impl Decided {
+    fn of(image: &Image) -> Self {
+        let first = image.partitions.first();
+        Self {
+            name: image.name.clone(),
+            id: image.id,
+            partitions: image.partitions.len() as i32,
+            replication: first.map_or(0, |standing| standing.replicas.len() as i32),
+        }
+    }
 }
 
 /// A change that a cluster refuses.
@@ -132,6 +161,7 @@ impl Controller {
             host,
             up: true,
             follows: true,
+            way: Way::default(),
         };
         self.state.lock().nodes.insert(id, node);
     }
@@ -165,6 +195,18 @@ impl Controller {
         state.topics.get(topic)?.partitions.get(index).cloned()
     }
 
+    /// A topic of this name, whichever nodes have heard of it.
+    pub(crate) fn topic(&self, name: &str) -> Option<Decided> {
+        self.state.lock().topics.get(name).map(Decided::of)
+    }
+
+    /// The topic with this id, whichever nodes have heard of it.
+    pub(crate) fn topic_by_id(&self, id: Uuid) -> Option<Decided> {
+        let state = self.state.lock();
+        let mut topics = state.topics.values();
+        topics.find(|image| image.id == id).map(Decided::of)
+    }
+
     /// A block of producer ids that no other node has.
     pub(crate) fn producer_ids(&self) -> std::ops::Range<i64> {
         let mut state = self.state.lock();
@@ -183,7 +225,7 @@ impl Controller {
         values: Values,
         unclean_elections: bool,
         validate_only: bool,
-    ) -> Result<Uuid, Failure> {
+    ) -> Result<Decided, Failure> {
         let mut state = self.state.lock();
         if state.topics.contains_key(name) {
             let what = format!("topic \"{name}\" is there already");
@@ -191,9 +233,6 @@ impl Controller {
         }
         let id = state.ids.uuid();
         let partitions = state.place(layout, self.default_replication, 0)?;
-        if validate_only {
-            return Ok(id);
-        }
         let image = Image {
             name: name.to_owned().into(),
             id,
@@ -201,9 +240,14 @@ impl Controller {
             unclean_elections,
             partitions,
         };
-        state.topics.insert(image.name.clone(), image.clone());
-        state.tell(&image);
-        Ok(id)
+        let made = Decided::of(&image);
+        if !validate_only {
+            state.topics.insert(image.name.clone(), image.clone());
+            state.tell(&image);
+            drop(state);
+            self.waker.wake_by_ref();
+        }
+        Ok(made)
     }
 
     /// Adds partitions until there are as many as `layout` says.
@@ -225,6 +269,8 @@ impl Controller {
         image.partitions.extend(added);
         let image = image.clone();
         state.tell(&image);
+        drop(state);
+        self.waker.wake_by_ref();
         Ok(())
     }
 
@@ -233,9 +279,15 @@ impl Controller {
         if state.topics.remove(name).is_none() {
             return Err((ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, name.to_owned()));
         }
-        for member in state.members() {
-            member.forget(name, now);
+        for node in state.nodes.values_mut().filter(|node| node.up) {
+            if !node.way.is_open() {
+                node.way.push(Word::Gone(name.to_owned().into()));
+            } else if let Some(member) = node.member.upgrade() {
+                member.forget(name, now);
+            }
         }
+        drop(state);
+        self.waker.wake_by_ref();
         Ok(())
     }
 
@@ -251,6 +303,7 @@ impl Controller {
             return;
         };
         node.up = false;
+        node.way.clear();
         let member = node.member.upgrade();
         state.behind.retain(|(_, follower), _| *follower != id);
         state.pass_control_on();
@@ -299,7 +352,11 @@ impl Controller {
                 (standing.leader == NO_LEADER).then(|| state.elect(standing, unclean))
             });
             // What it missed, also of partitions that did not change now.
-            let member = state.nodes.get(&id).and_then(|node| node.member.upgrade());
+            let node = state.nodes.get_mut(&id);
+            let member = node.and_then(|node| {
+                node.way.clear();
+                node.member.upgrade()
+            });
             if let Some(member) = member {
                 let known = state.topics.keys().map(|name| &**name).collect();
                 for gone in member.missing(&known) {
@@ -339,6 +396,8 @@ impl Controller {
             let image = image.clone();
             state.tell(&image);
         }
+        drop(state);
+        self.waker.wake_by_ref();
         Ok(())
     }
 
@@ -388,6 +447,24 @@ impl Controller {
         self.waker.wake_by_ref();
     }
 
+    /// How long the controller's word takes to a node. With no time it hears at once what it has missed.
+    pub(crate) fn set_metadata_delay(&self, id: i32, delay: Duration, now: Now) {
+        {
+            let mut state = self.state.lock();
+            if let Some(node) = state.nodes.get_mut(&id) {
+                node.way.set_delay(delay, now.instant);
+            }
+            state.deliver(now);
+        }
+        self.waker.wake_by_ref();
+    }
+
+    /// Whether a node has heard everything that the controller decided.
+    pub(crate) fn has_heard(&self, id: i32) -> bool {
+        let state = self.state.lock();
+        state.nodes.get(&id).is_some_and(|node| node.way.is_empty())
+    }
+
     /// How long followers take for what leaders have.
     pub(crate) fn set_delay(&self, delay: Duration) {
         self.state.lock().delay = delay;
@@ -415,13 +492,17 @@ impl Controller {
         let grown = state.grown.values().min().copied();
         let behind = state.behind.values().min();
         let lagging = behind.and_then(|since| since.checked_add(self.replica_lag));
-        grown.into_iter().chain(lagging).min()
+        let words = state
+            .nodes
+            .values()
+            .filter_map(|node| node.way.next_timeout());
+        words.chain(grown).chain(lagging).min()
     }
 
     /// Hands what has grown to followers, and puts those out of sync that lag. Says whether it did anything.
     pub(crate) fn replicate(&self, now: Now) -> bool {
         let mut state = self.state.lock();
-        let mut did = false;
+        let mut did = state.deliver(now);
         loop {
             state.gather(now);
             let due = state.grown.iter().find(|(_, due)| **due <= now.instant);
@@ -458,10 +539,39 @@ impl State {
         up.filter_map(|node| node.member.upgrade()).collect()
     }
 
-    fn tell(&self, image: &Image) {
-        for member in self.members() {
-            member.apply(image);
+    fn tell(&mut self, image: &Image) {
+        for node in self.nodes.values_mut().filter(|node| node.up) {
+            if !node.way.is_open() {
+                node.way.push(Word::Topic(image.clone()));
+            } else if let Some(member) = node.member.upgrade() {
+                member.apply(image);
+            }
         }
+    }
+
+    /// Nodes hear what is due. Says whether any did.
+    fn deliver(&mut self, now: Now) -> bool {
+        let (mut any, mut all) = (false, false);
+        for node in self.nodes.values_mut().filter(|node| node.up) {
+            let Some(member) = node.member.upgrade() else {
+                continue;
+            };
+            let mut heard = false;
+            while let Some(word) = node.way.pop(now.instant) {
+                heard = true;
+                match word {
+                    Word::Topic(image) => member.apply(&image),
+                    Word::Gone(name) => member.forget(&name, now),
+                }
+            }
+            any |= heard;
+            all |= heard && node.way.is_empty();
+        }
+        if all {
+            // What was refused to a leader whose knowledge was old is asked for again.
+            self.grow_all(now);
+        }
+        any
     }
 
     fn pass_control_on(&mut self) {
@@ -581,17 +691,23 @@ impl State {
             let standing = image.partitions.get(usize::try_from(*index).ok()?)?;
             Some((image.id, standing.clone()))
         });
-        let Some((id, mut standing)) = found else {
+        let Some((id, standing)) = found else {
             return Ok(());
         };
         let leader = self.member(standing.leader).filter(|node| node.up);
         let replica_of = |node: &Node| node.member.upgrade()?.replica(name, id, *index);
-        let Some(leader) = leader.and_then(replica_of) else {
+        // Each knows by itself who leads.
+        let has_heard = |replica: &Arc<Mutex<Replica>>| {
+            let replica = replica.lock();
+            let known = replica.standing();
+            (known.leader, known.epoch) == (standing.leader, standing.epoch)
+        };
+        let Some(leader) = leader.and_then(replica_of).filter(has_heard) else {
             return Ok(());
         };
         let committed = leader.lock().visible().high_watermark;
         self.behind.remove(&(partition.clone(), standing.leader));
-        let mut joined = false;
+        let mut joining = Vec::new();
         for follower in standing.replicas.clone() {
             if follower == standing.leader {
                 continue;
@@ -599,7 +715,7 @@ impl State {
             let node = self.member(follower).filter(|node| node.up);
             let Some(node) = node else { continue };
             let key = (partition.clone(), follower);
-            let copy = replica_of(node).filter(|_| node.follows);
+            let copy = replica_of(node).filter(|copy| node.follows && has_heard(copy));
             let (end, has_all) = match copy {
                 Some(copy) => take_all(&leader, &copy, follower)?,
                 None => (-1, false),
@@ -611,13 +727,14 @@ impl State {
                 self.behind.remove(&key);
             }
             if has_all && !standing.in_sync.contains(&follower) {
-                standing.in_sync.push(follower);
-                joined = true;
+                joining.push(follower);
             }
         }
-        if joined {
+        if !joining.is_empty() {
+            let mut standing = standing;
+            standing.in_sync.append(&mut joining);
             standing.in_sync.sort_unstable();
-            self.set(partition, standing);
+            self.alter(partition, standing);
         }
         if leader.lock().visible().high_watermark != committed {
             // Followers learn of it when they fetch the next time.
@@ -631,15 +748,28 @@ impl State {
         self.nodes.get(&id)
     }
 
-    fn set(&mut self, (name, index): &PartitionId, standing: Standing) {
-        if let Some(image) = self.topics.get_mut(name) {
-            let place = usize::try_from(*index).ok();
-            if let Some(old) = place.and_then(|index| image.partitions.get_mut(index)) {
-                *old = standing;
-            }
-            let image = image.clone();
-            self.tell(&image);
+    /// A leader changes who is in sync; false if it does not know all that was decided. It knows of its own change at once.
+    fn alter(&mut self, (name, index): &PartitionId, standing: Standing) -> bool {
+        let id = standing.leader;
+        if self.member(id).is_none_or(|node| !node.way.is_empty()) {
+            return false;
         }
+        let Some(image) = self.topics.get_mut(name) else {
+            return false;
+        };
+        let place = usize::try_from(*index).ok();
+        if let Some(old) = place.and_then(|index| image.partitions.get_mut(index)) {
+            *old = standing;
+        }
+        let image = image.clone();
+        self.tell(&image);
+        if let Some(leader) = self.nodes.get_mut(&id) {
+            if let Some(member) = leader.member.upgrade().filter(|_| leader.up) {
+                leader.way.clear();
+                member.apply(&image);
+            }
+        }
+        true
     }
 
     /// Puts followers out of sync that were behind for too long.
@@ -663,10 +793,16 @@ impl State {
                 image.partitions.get(index).cloned()
             });
             // It may lead by now.
-            let is_late = |it: &Standing| it.leader != *follower && it.in_sync.contains(follower);
+            let is_late = |it: &Standing| {
+                let is_led = it.leader != NO_LEADER && it.leader != *follower;
+                is_led && it.in_sync.contains(follower)
+            };
             if let Some(mut standing) = found.filter(is_late) {
                 standing.in_sync.retain(|node| node != follower);
-                self.set(partition, standing);
+                if !self.alter(partition, standing) {
+                    self.behind
+                        .insert((partition.clone(), *follower), now.instant);
+                }
             }
         }
         !late.is_empty()

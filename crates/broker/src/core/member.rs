@@ -7,7 +7,7 @@ use ottla_protocol::{ErrorCode, Uuid};
 use parking_lot::Mutex;
 
 use super::{Core, ONLY_NODE, offsets_partition};
-use crate::cluster::controller::Member;
+use crate::cluster::controller::{Decided, Member};
 use crate::cluster::image::{Host, Image, PartitionId};
 use crate::now::Now;
 use crate::storage::replica::{Growth, NO_LEADER, Replica};
@@ -26,6 +26,28 @@ impl Core {
     pub(crate) fn controller_node(&self) -> i32 {
         let membership = self.membership.as_ref();
         membership.map_or(ONLY_NODE, |it| it.controller.controller())
+    }
+
+    /// A topic as it was decided, whether or not this node has heard of it: what changes of topics go by.
+    pub(crate) fn decided(&self, name: &str) -> Result<Decided, ErrorCode> {
+        match &self.membership {
+            Some(membership) => {
+                let found = membership.controller.topic(name);
+                found.ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
+            }
+            None => self.topic(name).map(|topic| alone(&topic)),
+        }
+    }
+
+    /// As [`Core::decided`], by its id.
+    pub(crate) fn decided_by_id(&self, id: Uuid) -> Result<Decided, ErrorCode> {
+        match &self.membership {
+            Some(membership) => {
+                let found = membership.controller.topic_by_id(id);
+                found.ok_or(ErrorCode::UNKNOWN_TOPIC_ID)
+            }
+            None => self.topic_by_id(id).map(|topic| alone(&topic)),
+        }
     }
 
     /// How many partitions the offsets topic gets: each node shall coordinate groups.
@@ -180,6 +202,16 @@ impl Member for Core {
                 replica.lock().leave();
             }
         }
+    }
+}
+
+/// A topic of the only node.
+fn alone(topic: &Topic) -> Decided {
+    Decided {
+        name: topic.name.clone(),
+        id: topic.id,
+        partitions: topic.partitions.len() as i32,
+        replication: 1,
     }
 }
 

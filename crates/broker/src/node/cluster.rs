@@ -38,6 +38,16 @@ pub struct Partition {
     pub in_sync: Vec<i32>,
 }
 
+/// A topic of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Topic {
+    /// Its id.
+    pub id: [u8; 16],
+    /// How many partitions it has.
+    pub partitions: i32,
+}
+
 impl From<Standing> for Partition {
     fn from(standing: Standing) -> Self {
         Self {
@@ -187,6 +197,16 @@ impl Cluster {
         self.controller.standing(topic, index).map(Partition::from)
     }
 
+    /// A topic, if there is one, whichever nodes have heard of it.
+    #[must_use]
+    pub fn topic(&self, name: &str) -> Option<Topic> {
+        let found = self.controller.topic(name)?;
+        Some(Topic {
+            id: found.id.0,
+            partitions: found.partitions,
+        })
+    }
+
     /// Makes a node that is in sync the leader of a partition. The partitions of `__consumer_offsets` move coordinators.
     ///
     /// # Errors
@@ -215,6 +235,22 @@ impl Cluster {
     /// sync after `replica.lag.time.max.ms`.
     pub fn set_following(&mut self, id: i32, follows: bool, now: Now) {
         self.controller.set_following(id, follows, now);
+    }
+
+    /// How long the controller's word takes to a node: which topics there are, who leads, who is in sync. With no time, which is
+    /// so from the beginning, it hears at once, also of what it has missed. A leader that has not heard of its successor goes on
+    /// answering; what it appends is cut off when it has heard.
+    pub fn set_metadata_delay(&mut self, id: i32, delay: Duration, now: Now) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.now = Some(now);
+        }
+        self.controller.set_metadata_delay(id, delay, now);
+    }
+
+    /// Whether a node has heard all that was decided so far.
+    #[must_use]
+    pub fn has_heard(&self, id: i32) -> bool {
+        self.controller.has_heard(id)
     }
 
     /// How long followers take for what leaders have.

@@ -263,6 +263,12 @@ impl Session {
         })
     }
 
+    /// Ends the exchange against the client, whoever it is: what it is told.
+    pub(crate) fn refuse(&mut self, why: &str) -> (ErrorCode, String) {
+        self.failed = Some(why.to_owned());
+        (ErrorCode::SASL_AUTHENTICATION_FAILED, why.to_owned())
+    }
+
     /// The sooner of what the broker grants and what the credential is good for.
     fn lifetime(&self, who: &Authenticated, now: Now) -> Option<Duration> {
         let of_credential = who.expires_ms.map(|expires| {
