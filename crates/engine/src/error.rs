@@ -75,6 +75,8 @@ struct Facts {
     subject: Option<(&'static str, Arc<str>)>,
     attempts: u32,
     written: Option<Written>,
+    /// An attempt before this one may have been carried out.
+    earlier: bool,
     evidence: Option<Evidence>,
 }
 
@@ -97,6 +99,7 @@ impl Error {
             subject: None,
             attempts: 0,
             written: None,
+            earlier: false,
             evidence: None,
         }))
     }
@@ -175,6 +178,19 @@ impl Error {
     pub fn written_is(mut self, written: Written) -> Error {
         Arc::make_mut(&mut self.0).written = Some(written);
         self
+    }
+
+    /// Says that an earlier attempt, whose answer never came, may have been carried out: that this one was refused proves nothing.
+    #[must_use]
+    pub(crate) fn earlier_may_be_done(mut self) -> Error {
+        Arc::make_mut(&mut self.0).earlier = true;
+        self
+    }
+
+    /// Whether a request that was sent, and whose answer never came, may have been carried out whatever else this error says. Of a
+    /// broker's error code alone one may otherwise conclude that nothing was changed.
+    pub fn may_have_been_done(&self) -> bool {
+        self.0.earlier
     }
 
     /// Says what it tells about the age of the broker.
@@ -361,6 +377,9 @@ impl fmt::Display for Error {
             Some(Written::No) => fact(f, "record", &"not written")?,
             Some(Written::Unknown) => fact(f, "record", &"may have been written")?,
             None => {}
+        }
+        if facts.earlier {
+            fact(f, "an earlier attempt", &"may have been carried out")?;
         }
         if open == ", " {
             f.write_str(")")

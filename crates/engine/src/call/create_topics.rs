@@ -4,7 +4,7 @@ use ottla_protocol::messages::CreateTopicsRequest;
 use ottla_protocol::messages::create_topics_request::CreatableTopic;
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::interface::results;
+use super::interface::{Effect, results};
 use super::{About, Asked, Call, Target, controller};
 use crate::api::{Request, Response};
 use crate::error::Error;
@@ -58,6 +58,15 @@ impl Call for CreateTopics {
             Some(controller::result(name, code, text, is_ours))
         };
         results(items, "a topic", result)
+    }
+
+    fn changes(&self) -> bool {
+        !self.validate_only
+    }
+
+    fn effect(&self, item: usize) -> Option<Effect<'_>> {
+        let topic = self.topics.get(item).filter(|_| !self.validate_only)?;
+        Some(Effect::Created(&topic.name))
     }
 
     fn is_retried(&self, error: &Error, _: u32) -> bool {

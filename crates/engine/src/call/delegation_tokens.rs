@@ -105,6 +105,10 @@ impl Call for CreateDelegationToken {
     type Answer = DelegationToken;
     const API: ApiKey = ApiKey::CreateDelegationToken;
 
+    fn changes(&self) -> bool {
+        true
+    }
+
     fn target(&self, _: usize) -> Target {
         Target::Any
     }
@@ -179,6 +183,10 @@ macro_rules! periods {
             /// When the token ends, in ms since 1970 UTC.
             type Answer = i64;
             const API: ApiKey = ApiKey::$name;
+
+            fn changes(&self) -> bool {
+                true
+            }
 
             fn target(&self, _: usize) -> Target {
                 Target::Any

@@ -4,7 +4,7 @@ use ottla_protocol::messages::DeleteTopicsRequest;
 use ottla_protocol::messages::delete_topics_request::DeleteTopicState;
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::interface::results;
+use super::interface::{Effect, results};
 use super::{About, Asked, Call, Target, controller};
 use crate::api::{Request, Response};
 use crate::error::Error;
@@ -66,6 +66,14 @@ impl Call for DeleteTopics {
             Some(controller::result(name, code, text, is_ours))
         };
         results(items, "a topic", result)
+    }
+
+    fn changes(&self) -> bool {
+        true
+    }
+
+    fn effect(&self, item: usize) -> Option<Effect<'_>> {
+        self.names.get(item).map(|name| Effect::Deleted(name))
     }
 
     fn is_retried(&self, error: &Error, _: u32) -> bool {

@@ -33,6 +33,17 @@ pub trait Call: fmt::Debug + Send + 'static {
     /// The result of each of these items from an answer, in their order; fewer results are a broker's fault.
     fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>>;
 
+    /// Whether it changes something, so that an attempt whose answer was lost may have done so.
+    fn changes(&self) -> bool {
+        false
+    }
+
+    /// What an item did to a topic, if it was successful.
+    #[allow(unused_variables, reason = "the name says what implementations get")]
+    fn effect(&self, item: usize) -> Option<Effect<'_>> {
+        None
+    }
+
     /// Whether an item is retried after this error; if so, its target is looked up again too. `answers` is how many
     /// answers the call has had so far.
     #[allow(unused_variables, reason = "the name says what implementations get")]
@@ -45,6 +56,15 @@ pub trait Call: fmt::Debug + Send + 'static {
     /// # Errors
     /// One error stands for all items.
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error>;
+}
+
+/// What was done to a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect<'a> {
+    /// It was made.
+    Created(&'a str),
+    /// It was deleted.
+    Deleted(&'a str),
 }
 
 /// An item of a request to a broker.

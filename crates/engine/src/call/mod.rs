@@ -42,7 +42,7 @@ pub use self::groups::{
     DescribeGroups, GroupDescription, GroupListing, ListGroups, MemberDescription,
 };
 pub use self::init_producer_id::{InitProducerId, ProducerIdentity};
-pub use self::interface::{About, Asked, Call};
+pub use self::interface::{About, Asked, Call, Effect};
 pub use self::list_offsets::{EARLIEST, FoundOffset, LATEST, ListOffsets};
 pub use self::target::Target;
 pub(crate) use self::target::{Absence, why_no_leader};

@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::interface::{About, Asked, Call, left_out};
+use ottla_protocol::ErrorCode;
+
+use super::interface::{About, Asked, Call, Effect, left_out};
 use super::target::{Target, Way};
 use super::ticket::{AnyAnswer, Asker};
 use crate::api::Response;
@@ -55,6 +57,8 @@ pub(super) struct Running<C: Call> {
     undone: usize,
     /// Topics that the view has to know for it.
     topics: BTreeSet<Arc<str>>,
+    /// Brokers that have not heard of a topic that this client made.
+    unaware: Vec<LinkId>,
 }
 
 /// An item, or an item at one of all brokers.
@@ -111,6 +115,7 @@ impl<C: Call> Running<C> {
             undone: slots.len(),
             slots,
             topics,
+            unaware: Vec::new(),
         }
     }
 
@@ -119,8 +124,12 @@ impl<C: Call> Running<C> {
     }
 
     fn set_done(&mut self, slot: usize, result: Result<C::Found, Error>) {
+        let changes = self.call.changes();
         if let Some(slot) = self.slots.get_mut(slot) {
-            slot.state = State::Done(result);
+            slot.state = State::Done(match result {
+                Err(error) if changes && slot.repeated => Err(error.earlier_may_be_done()),
+                result => result,
+            });
             self.undone -= 1;
         }
     }
@@ -167,7 +176,16 @@ impl<C: Call> Running<C> {
             if !matches!(slot.state, State::Open) {
                 continue;
             }
-            match slot.target.way(now, cluster, self.started) {
+            let way = match slot.target {
+                Target::Any if !self.unaware.is_empty() => {
+                    match cluster.another_link(now, &self.unaware) {
+                        Some(link) => Way::Up(link),
+                        None => Way::NotYet(None),
+                    }
+                }
+                _ => slot.target.way(now, cluster, self.started),
+            };
+            match way {
                 Way::Up(link) => by_link.entry(link).or_default().push(index),
                 Way::Never(error) => self.set_done(index, Err(error)),
                 Way::NotYet(Some(error)) if self.is_once() => self.set_done(index, Err(error)),
@@ -175,6 +193,28 @@ impl<C: Call> Running<C> {
             }
         }
         by_link
+    }
+
+    /// Whether a broker that does not know a topic has not heard of it yet: this client made it. The controller knows.
+    fn is_unaware(&self, now: Instant, cluster: &Cluster, slot: usize, error: &Error) -> bool {
+        let target = self.slots.get(slot).map(|slot| &slot.target);
+        let is_new = matches!(
+            error.code(),
+            Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::LEADER_NOT_AVAILABLE)
+        );
+        is_new
+            && target.is_some_and(|target| *target != Target::Controller)
+            && error
+                .topic()
+                .is_some_and(|topic| cluster.has_created(now, topic))
+    }
+
+    /// The next attempt goes to a broker that was not asked yet, while there is one.
+    fn ask_another(&mut self, link: LinkId, cluster: &Cluster) {
+        if self.unaware.len() >= cluster.view().nodes().count() {
+            self.unaware.clear();
+        }
+        self.unaware.push(link);
     }
 
     /// Retries after a pause, with targets that are looked up anew.
@@ -215,10 +255,16 @@ impl<C: Call> Run for Running<C> {
             State::Done(Err(error)) => Some(error),
             _ => None,
         });
-        match self.last_error.as_ref().or(failed) {
+        let error = match self.last_error.as_ref().or(failed) {
             Some(error) => error.clone(),
             None => Error::new(Kind::Timeout, format!("no answer within {waited} ms"))
                 .calling(C::API.name()),
+        };
+        let is_doubtful =
+            |slot: &Slot<C::Found>| slot.repeated || matches!(slot.state, State::Asked);
+        match self.call.changes() && self.slots.iter().any(is_doubtful) {
+            true => error.earlier_may_be_done(),
+            false => error,
         }
     }
 
@@ -293,9 +339,25 @@ impl<C: Call> Run for Running<C> {
         };
         let mut results = self.call.take(&items, response).into_iter();
         let mut again = None;
-        for slot in slots {
+        for (slot, asked) in slots.iter().zip(&items) {
             let result = results.next().unwrap_or_else(|| Err(left_out("an item")));
             match result.map_err(named) {
+                Ok(found) => {
+                    match self.call.effect(asked.item) {
+                        Some(Effect::Created(topic)) => cluster.note_created(now, topic),
+                        Some(Effect::Deleted(topic)) => cluster.note_deleted(topic),
+                        None => {}
+                    }
+                    self.set_done(*slot, Ok(found));
+                }
+                Err(error) if !self.is_once() && self.is_unaware(now, cluster, *slot, &error) => {
+                    if let Some(slot) = self.slots.get_mut(*slot) {
+                        slot.state = State::Open;
+                        slot.target.look_up_again(now, cluster);
+                    }
+                    self.ask_another(link, cluster);
+                    again = Some(unheard(&error));
+                }
                 Err(error) if !self.is_once() && self.call.is_retried(&error, self.answers) => {
                     if let Some(slot) = self.slots.get_mut(*slot) {
                         slot.state = State::Open;
@@ -353,5 +415,21 @@ impl<C: Call> Run for Running<C> {
             }
         };
         Box::new(answer)
+    }
+}
+
+/// What is said at the deadline of a topic that this client made, and that brokers have not heard of.
+fn unheard(error: &Error) -> Error {
+    let text = "this client created the topic, and the brokers have not heard of it yet";
+    let mut told = Error::new(Kind::Timeout, text).after(error.attempts());
+    if let Some(topic) = error.topic() {
+        told = told.topic_is(&topic.into());
+    }
+    if let Some(api) = error.api() {
+        told = told.calling(api);
+    }
+    match error.broker() {
+        Some(broker) => told.at(broker),
+        None => told,
     }
 }

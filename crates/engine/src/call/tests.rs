@@ -353,6 +353,103 @@ fn what_an_attempt_did_whose_answer_was_lost_is_a_success() {
 }
 
 #[test]
+fn a_refusal_after_an_attempt_whose_answer_was_lost_proves_nothing() {
+    let refused = |lost: bool| {
+        let mut script = admin(&[]);
+        let id = ask(&mut script, create(), 10);
+        let mut asked = script.run();
+        if lost {
+            script.cut(asked[0].link);
+            asked = script.pass(Duration::from_secs(2));
+        }
+        script.answer(&asked[0], created(ErrorCode::POLICY_VIOLATION));
+        let found = script.engine.take_answer(&id).unwrap().unwrap();
+        found[0].clone().unwrap_err()
+    };
+    assert!(!refused(false).may_have_been_done());
+    let error = refused(true);
+    assert!(error.may_have_been_done());
+    let text = "an earlier attempt may have been carried out";
+    assert!(error.to_string().contains(text), "{error}");
+}
+
+#[test]
+fn the_refusal_before_an_attempt_that_is_under_way_proves_nothing() {
+    let mut script = admin(&[]);
+    let id = ask(&mut script, create(), 10);
+    let asked = script.run();
+    script.answer(&asked[0], created(ErrorCode::NOT_CONTROLLER));
+    assert_eq!(script.pass(Duration::from_secs(5)).len(), 1);
+    script.pass(Duration::from_secs(5));
+    let error = script.engine.take_answer(&id).unwrap().unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::NOT_CONTROLLER));
+    assert!(error.may_have_been_done());
+}
+
+/// An admin client that has created the topic `new`, of which the brokers have not heard.
+fn creator() -> Script<Admin> {
+    let mut script = admin(&[]);
+    let mut call = create();
+    call.topics[0].name = "new".into();
+    let id = ask(&mut script, call, 10);
+    let asked = script.run();
+    let topics = vec![CreatableTopicResult {
+        name: "new".into(),
+        ..Default::default()
+    }];
+    let done = CreateTopicsResponse {
+        topics,
+        ..Default::default()
+    };
+    script.answer(&asked[0], Response::CreateTopics(done));
+    assert_eq!(script.engine.take_answer(&id).unwrap().unwrap(), [Ok(())]);
+    script
+}
+
+fn describe(name: &str) -> DescribeTopics {
+    DescribeTopics::at_once(vec![name.to_owned()])
+}
+
+#[test]
+fn a_topic_is_described_to_who_created_it_as_soon_as_a_broker_has_heard_of_it() {
+    let mut script = creator();
+    let (own, other) = (describe("new"), describe("other"));
+    let (own, other) = (ask(&mut script, own, 8), ask(&mut script, other, 8));
+    script.run();
+    let answer = script.engine.take_answer(&other).unwrap().unwrap();
+    let unknown = Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    assert_eq!(answer[0].as_ref().unwrap_err().code(), unknown);
+    script.pass(Duration::from_secs(5));
+    assert!(script.engine.take_answer(&own).is_none());
+    // Each broker is asked in turn.
+    let mut connected = script.connected();
+    connected.sort_unstable();
+    assert_eq!(connected, ["b1", "b2"]);
+    script.topics.push(("new", vec![2]));
+    script.pass(Duration::from_secs(2));
+    assert!(script.engine.take_answer(&own).unwrap().unwrap()[0].is_ok());
+}
+
+#[test]
+fn a_topic_of_which_no_broker_hears_is_not_said_to_be_absent() {
+    let mut script = creator();
+    let described = ask(&mut script, describe("new"), 5);
+    let wanted = vec![("new".into(), 0, LATEST)];
+    let found = ask(&mut script, ListOffsets { wanted }, 5);
+    script.pass(Duration::from_secs(5));
+    let error = script.engine.take_answer(&described).unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.topic()), (Kind::Timeout, Some("new")));
+    assert!(error.message().contains("have not heard"), "{error}");
+    let error = script.engine.take_answer(&found).unwrap().unwrap_err();
+    assert!(error.is_retriable(), "{error}");
+    // After a while it is believed: somebody else has deleted it.
+    script.pass(Duration::from_secs(10));
+    let described = ask(&mut script, describe("new"), 5);
+    script.run();
+    assert!(script.engine.take_answer(&described).unwrap().unwrap()[0].is_err());
+}
+
+#[test]
 fn only_the_topics_that_were_sent_away_are_asked_for_again() {
     let mut script = admin(&[]);
     let topic = |name: &str| CreatableTopic {

@@ -302,9 +302,14 @@ impl Links {
 
     /// The least busy link that is up and answers at once, if possible one that is not throttled.
     pub(super) fn least_busy(&self) -> Option<LinkId> {
+        self.least_busy_but(&[])
+    }
+
+    /// As [`Links::least_busy`], but none of these.
+    pub(super) fn least_busy_but(&self, but: &[LinkId]) -> Option<LinkId> {
         self.links
             .iter()
-            .filter(|(_, link)| link.is_up() && link.is_for_control())
+            .filter(|(id, link)| link.is_up() && link.is_for_control() && !but.contains(id))
             .min_by_key(|(_, link)| {
                 let requests = link.in_flight.len() + link.queue.len();
                 (link.throttled_until.is_some(), requests)

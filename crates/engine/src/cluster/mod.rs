@@ -185,6 +185,21 @@ impl Cluster {
         self.refresh.is_absent(topic, since)
     }
 
+    /// This client made a topic: who does not know it has not heard of it yet.
+    pub(crate) fn note_created(&mut self, now: Instant, topic: &str) {
+        self.refresh.note_created(now, topic);
+    }
+
+    /// This client deleted a topic.
+    pub(crate) fn note_deleted(&mut self, topic: &str) {
+        self.refresh.note_deleted(topic);
+    }
+
+    /// Whether this client made the topic, so lately that brokers may not have heard of it.
+    pub(crate) fn has_created(&self, now: Instant, topic: &str) -> bool {
+        self.refresh.has_created(now, topic)
+    }
+
     fn pump_view(&mut self, now: Instant) {
         let known = self.view.nodes().next().is_some();
         if let Some(cause) = self.refresh.gives_up(now, &mut self.context, known) {
@@ -332,6 +347,25 @@ impl Cluster {
             self.links.dial_any(now, &mut self.context, nodes);
         }
         up
+    }
+
+    /// Any link that is up and none of these; dials a broker that none of them leads to if there is none, unless that failed.
+    pub(crate) fn another_link(&mut self, now: Instant, but: &[LinkId]) -> Option<LinkId> {
+        if let Some(link) = self.links.least_busy_but(but) {
+            return Some(link);
+        }
+        let asked = but.iter().filter_map(|link| self.node_of(*link));
+        let asked: Vec<i32> = asked.map(|(node, _)| node).collect();
+        let nodes = self.view.nodes().map(|node| node.id);
+        let mut others = nodes.filter(|node| {
+            !asked.contains(node) && self.failure_of(*node, Lane::Control).is_none()
+        });
+        let other = others.next();
+        drop(others);
+        match other {
+            Some(node) => self.node_link(now, node, Lane::Control),
+            None => self.any_link(now),
+        }
     }
 
     /// A link that is up and whose broker speaks this API, if there is one. Dials none.

@@ -7,12 +7,13 @@
 //! ```
 //!
 //! A topic that was just created is not known to every broker at once, so a broker that does not know a topic is not believed
-//! at first. It is believed after [`BELIEVED`] such answers in a row, between which there are pauses.
+//! at first. It is believed after [`BELIEVED`] such answers in a row, between which there are pauses; about a topic that this
+//! client created itself it is not believed for [`HEARD`] (KIP-500: brokers hear of what the controller decided by and by).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
@@ -28,6 +29,9 @@ use crate::observe::Observed;
 
 /// So many answers in a row that do not know a topic prove that it is not there.
 const BELIEVED: u32 = 3;
+/// A broker has heard of a topic after so long: one that hears nothing for `broker.session.timeout.ms`, which is 9 s, is none of
+/// the cluster any more.
+const HEARD: Duration = Duration::from_secs(10);
 /// The first version of Metadata that can be told to create no topic (KIP-204).
 const CREATES_NONE: i16 = 4;
 
@@ -49,6 +53,8 @@ pub(super) struct Refresh {
     incomplete: u32,
     /// How many answers in a row did not know a topic.
     absences: FxHashMap<Arc<str>, u32>,
+    /// The topics that this client made lately, and when.
+    created: FxHashMap<Arc<str>, Instant>,
 }
 
 impl Refresh {
@@ -286,6 +292,26 @@ impl Refresh {
             .absences
             .get(topic)
             .is_some_and(|count| *count >= BELIEVED);
-        believed && self.is_fresh(since)
+        let created = self
+            .fresh_as_of
+            .is_some_and(|asked| self.has_created(asked, topic));
+        believed && !created && self.is_fresh(since)
+    }
+
+    /// This client made a topic: who does not know it has not heard of it yet.
+    pub(super) fn note_created(&mut self, now: Instant, topic: &str) {
+        self.created.retain(|_, at| now < *at + HEARD);
+        self.created.insert(topic.into(), now);
+        self.absences.remove(topic);
+    }
+
+    /// This client deleted a topic.
+    pub(super) fn note_deleted(&mut self, topic: &str) {
+        self.created.remove(topic);
+    }
+
+    /// Whether this client made the topic, so lately that brokers may not have heard of it.
+    pub(super) fn has_created(&self, now: Instant, topic: &str) -> bool {
+        self.created.get(topic).is_some_and(|at| now < *at + HEARD)
     }
 }
