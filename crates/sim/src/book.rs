@@ -21,6 +21,8 @@ pub struct Book {
     pub trace: Trace,
     /// What was met.
     pub tally: Tally,
+    /// Calls that ended, and for which the cluster's own state is not written down yet.
+    pub unproven: Vec<usize>,
 }
 
 impl Book {
@@ -34,6 +36,7 @@ impl Book {
             history: History::default(),
             trace: Trace::new(trace),
             tally: Tally::default(),
+            unproven: Vec::new(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use ottla_broker::node::{Cluster, Now, Output, Stop};
+use ottla_broker::node::{Cluster, Now, Output, Stop, Topic};
 use ottla_broker::{
     BrokerConfig, BrokerError, ListenerConfig, Release, Secret, SecurityProtocol, SecuritySettings,
 };
@@ -290,10 +290,35 @@ impl Brokers {
         self.partitions(topic)
     }
 
+    /// A topic's id and partitions, whichever nodes have heard of it.
+    pub fn topic(&self, topic: &str) -> Option<Topic> {
+        self.cluster.topic(topic)
+    }
+
+    /// Who leads a partition, whichever nodes have heard of it.
+    pub fn leader(&self, topic: &str, partition: i32) -> Option<i32> {
+        let row = self.cluster.partition(topic, partition)?;
+        (row.leader >= 0).then_some(row.leader)
+    }
+
+    /// How long the controller's word takes to a node.
+    pub fn set_metadata_delay(&mut self, now: Instant, node: i32, delay: Duration) {
+        let now = self.now(now);
+        self.cluster.set_metadata_delay(node, delay, now);
+        self.drain();
+    }
+
+    /// Whether a node accepts credentials.
+    pub fn set_logins(&mut self, node: i32, accepted: bool) {
+        if let Some(node) = self.cluster.node(node) {
+            node.set_logins(accepted);
+        }
+    }
+
     fn partitions(&self, topic: &str) -> i32 {
-        let mut indexes = 0..;
-        let end = indexes.find(|index| self.cluster.partition(topic, *index).is_none());
-        end.unwrap_or(0)
+        self.cluster
+            .topic(topic)
+            .map_or(0, |topic| topic.partitions)
     }
 
     /// Asks something in the world's own name. Nodes answer such questions at once.

@@ -12,6 +12,10 @@
 //! | R8 | a consumer gives out each offset once and in order, from where it was told | `poll-skip`, `nonmonotonic-poll`, within a poll `int-poll-skip`, `int-nonmonotonic-poll`; `paused-poll`, `unassigned-poll`, `external-reset` |
 //! | R14 | after the faults everything goes on, closes in time and leaves nothing open | `stuck`, `no-progress`, `leak` (noted while the run is under way) |
 //! | R15 | nothing panics | `panic` (noted likewise) |
+//! | R17 | what an admin client was told of a change is so: done, or surely not done; and it was done once | `untrue-success`, `untrue-failure`, `own-success-refused`, `lost-topic`, `wrong-topic`, `made-twice` |
+//! | R18 | what an admin client was answered was so, and whoever made a topic finds it | `wrong-answer` |
+//!
+//! R14 also holds each call to its deadline: `call-unresolved`, `call-late`.
 //!
 //! The names are Jepsen's where it has them (its Kafka workload and Elle).
 
@@ -19,7 +23,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::history::{Anomaly, Fate, History, Origin, Place, RecordId, Seen, Value};
+use ottla_engine::ErrorCode;
+use ottla_engine::call::EARLIEST;
+
+use crate::history::{
+    Act, Anomaly, Before, Called, Ended, Fate, History, Origin, Place, RecordId, Seen, Told, Value,
+};
 
 /// How much later than its deadline a record may get its fate.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -35,6 +44,7 @@ pub fn check(history: &History) -> Vec<Anomaly> {
     checker.fates();
     checker.log();
     checker.order();
+    checker.calls();
     for (consumer, seen) in history.seen.iter().enumerate() {
         checker.polls(consumer, seen);
     }
@@ -249,6 +259,138 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// What admin clients were told.
+    fn calls(&mut self) {
+        let history = self.history;
+        for (number, call) in history.calls.iter().enumerate() {
+            let what = format!("call {number}, {:?}", call.act);
+            let Some(ended) = &call.ended else {
+                self.find("R14", "call-unresolved", what);
+                continue;
+            };
+            if ended.at > call.due + MARGIN {
+                let text = format!("{what}: due at {:?}, told at {:?}", call.due, ended.at);
+                self.find("R14", "call-late", text);
+            }
+            if let Some(name) = wrong_verdict(call, ended) {
+                let text = format!(
+                    "{what}: {:?}, told {:?}, the cluster has {:?}",
+                    call.before, ended.told, ended.cluster
+                );
+                self.find("R17", name, text);
+            }
+            self.answer(&what, call, ended);
+        }
+        self.topics();
+    }
+
+    /// R18: what an answer says of the cluster.
+    fn answer(&mut self, what: &str, call: &Called, ended: &Ended) {
+        let history = self.history;
+        let is_right = match (&call.act, &ended.told) {
+            (Act::Describe(name), _) if self.is_changed(name, call.begun, ended.at) => true,
+            (Act::Describe(_), Told::Topic(count)) => match call.before {
+                Before::Present(present) => *count == present,
+                Before::Absent => false,
+                Before::Unsure => true,
+            },
+            // Whoever made a topic is not told that there is none.
+            (Act::Describe(_), Told::Refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, _)) => {
+                !matches!(call.before, Before::Present(_))
+            }
+            (Act::List, Told::Topics(names)) => {
+                let made = |name: &str| {
+                    let calls = history.calls.iter();
+                    let mut begun = calls.filter(|other| other.begun <= ended.at);
+                    begun.any(|other| matches!(&other.act, Act::Create(made, _) if **made == *name))
+                };
+                let own = names.iter().filter(|name| name.starts_with("own-"));
+                own.clone().all(|name| made(name))
+            }
+            (Act::Cluster, Told::Nodes(nodes)) => {
+                nodes.iter().all(|node| (1..=history.nodes).contains(node))
+            }
+            (Act::Offsets(place, time), Told::Offset(offset)) if history.lives(&place.0) => {
+                match *time {
+                    EARLIEST => *offset == 0,
+                    _ => self.is_possible_end(place, *offset, call.begun),
+                }
+            }
+            _ => true,
+        };
+        if !is_right {
+            let text = format!("{what}: {:?}, told {:?}", call.before, ended.told);
+            self.find("R18", "wrong-answer", text);
+        }
+    }
+
+    /// Whether a change of a topic began in this time.
+    fn is_changed(&self, topic: &str, from: Duration, to: Duration) -> bool {
+        let calls = self.history.calls.iter();
+        let mut within = calls.filter(|call| (from..=to).contains(&call.begun));
+        within.any(|call| match &call.act {
+            Act::Create(name, _) | Act::Delete(name) => **name == *topic,
+            _ => false,
+        })
+    }
+
+    /// Whether a partition may have ended here at a time: not before what was acknowledged, nor after its end.
+    fn is_possible_end(&self, place: &Place, offset: i64, since: Duration) -> bool {
+        let history = self.history;
+        let log = history.log.get(place).and_then(|log| log.last());
+        let end = log.map_or(0, |(last, _)| last + 1);
+        let acknowledged = history.sends.iter().filter_map(|sent| {
+            let here = *sent.topic == *place.0 && sent.placed?.0 == place.1;
+            match &sent.fates[..] {
+                [(at, Fate::Written(Some(offset)))] if here && *at <= since => {
+                    let promise = history.promises.get(sent.producer)?;
+                    // What only its leader had is not shown before the others have it.
+                    (promise.acks < 0).then_some(offset + 1)
+                }
+                _ => None,
+            }
+        });
+        let least = acknowledged.max().filter(|_| !history.stale).unwrap_or(0);
+        (least..=end).contains(&offset)
+    }
+
+    /// R17 of topics: what was made is there to the end, and was made once.
+    fn topics(&mut self) {
+        let history = self.history;
+        let mut last: BTreeMap<&Arc<str>, Known> = BTreeMap::new();
+        for (number, call) in history.calls.iter().enumerate() {
+            let (Act::Create(name, _) | Act::Delete(name)) = &call.act else {
+                continue;
+            };
+            let Some(ended) = &call.ended else {
+                last.insert(name, (number, Before::Unsure, None));
+                continue;
+            };
+            let Some(after) = call.after(&ended.told) else {
+                continue;
+            };
+            let id = ended.cluster.map(|(id, _)| id);
+            let id = last.get(name).and_then(|(_, _, first)| *first).or(id);
+            last.insert(name, (number, after, id));
+        }
+        for (name, (number, state, id)) in last {
+            let Before::Present(count) = state else {
+                continue;
+            };
+            let text = |what: &str| format!("topic {name} after call {number} {what}");
+            match history.topics.get(name) {
+                None => self.find("R17", "lost-topic", text("is gone")),
+                Some((_, found)) if *found != count => {
+                    self.find("R17", "wrong-topic", text("has other partitions"));
+                }
+                Some((found, _)) if Some(*found) != id => {
+                    self.find("R17", "made-twice", text("has another id"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
     /// R8 of one consumer.
     fn polls(&mut self, consumer: usize, seen: &'a [Seen]) {
         let mut readings: BTreeMap<&Place, Reading> = BTreeMap::new();
@@ -299,7 +441,7 @@ impl<'a> Checker<'a> {
                             self.find("R8", name, text);
                         }
                     }
-                    reading.next = Some(offset + 1);
+                    reading.next = Some(offset.saturating_add(1));
                     reading.poll = Some(poll);
                 }
             }
@@ -326,6 +468,30 @@ impl<'a> Checker<'a> {
         if reading.from != Origin::Beginning {
             reading.next = Some(to);
         }
+    }
+}
+
+/// A topic after the last change of it: the call, what its caller knows then, and the id that it had first.
+type Known = (usize, Before, Option<[u8; 16]>);
+
+/// What is wrong with what the caller of a change was told, if something is.
+fn wrong_verdict(call: &Called, ended: &Ended) -> Option<&'static str> {
+    let is_there = ended.cluster.is_some();
+    match (&call.act, &ended.told, call.before) {
+        (Act::Create(_, count), Told::Done, Before::Absent) => {
+            let found = ended.cluster.map(|(_, found)| found);
+            (found != Some(*count)).then_some("untrue-success")
+        }
+        (Act::Delete(_), Told::Done, Before::Present(_)) => is_there.then_some("untrue-success"),
+        (Act::Create(..), Told::Refused(code, _), Before::Absent) => match *code {
+            ErrorCode::TOPIC_ALREADY_EXISTS => Some("own-success-refused"),
+            _ => is_there.then_some("untrue-failure"),
+        },
+        (Act::Delete(_), Told::Refused(code, _), Before::Present(_)) => match *code {
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => Some("own-success-refused"),
+            _ => (!is_there).then_some("untrue-failure"),
+        },
+        _ => None,
     }
 }
 

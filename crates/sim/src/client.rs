@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use ottla_engine::{Error, LinkId};
 
+use crate::admin::Admin;
 use crate::book::Book;
 use crate::consumer::Consumer;
 use crate::host::{Ending, Out};
@@ -17,6 +18,8 @@ pub enum Client {
     Producer(Producer),
     /// It reads.
     Consumer(Consumer),
+    /// It makes calls.
+    Admin(Admin),
 }
 
 macro_rules! each {
@@ -24,6 +27,7 @@ macro_rules! each {
         match $client {
             Client::Producer($one) => $do,
             Client::Consumer($one) => $do,
+            Client::Admin($one) => $do,
         }
     };
 }
@@ -38,7 +42,7 @@ impl Client {
     pub fn producer(&mut self) -> Option<&mut Producer> {
         match self {
             Client::Producer(producer) => Some(producer),
-            Client::Consumer(_) => None,
+            _ => None,
         }
     }
 
@@ -46,7 +50,15 @@ impl Client {
     pub fn consumer(&mut self) -> Option<&mut Consumer> {
         match self {
             Client::Consumer(consumer) => Some(consumer),
-            Client::Producer(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The admin client that it is.
+    pub fn admin(&mut self) -> Option<&mut Admin> {
+        match self {
+            Client::Admin(admin) => Some(admin),
+            _ => None,
         }
     }
 
@@ -93,6 +105,11 @@ impl Client {
     /// Whether it was closed to its end.
     pub fn is_closed(&self) -> bool {
         each!(self, one => one.is_closed())
+    }
+
+    /// How often it authenticated again, and was refused by a broker, since the last call.
+    pub fn take_logins(&mut self) -> (u64, u64) {
+        each!(self, one => one.host.take_logins())
     }
 
     /// How many links it has.

@@ -414,7 +414,8 @@ impl Consumer {
         self.begin_followed(book, &chunk.place);
         for (offset, value) in given {
             let place = chunk.place.clone();
-            self.positions.insert(place.clone(), offset + 1);
+            self.positions
+                .insert(place.clone(), offset.saturating_add(1));
             book.trace.say(
                 book.at(),
                 &self.name,

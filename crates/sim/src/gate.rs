@@ -14,8 +14,13 @@ use ottla_protocol::messages::{FetchResponse, MetadataResponse, ProduceRequest, 
 use ottla_protocol::refusal::{Refusal, error_frame};
 use ottla_protocol::{ApiKey, ErrorCode, Message, Response};
 
+use crate::chance::Chance;
+use crate::lies::falsified;
 use crate::plant::{self, Plant};
 use crate::tally::Tally;
+
+/// So many of a hundred answers of a hostile broker are lies.
+const LIES: u32 = 20;
 
 /// What happens to one exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +149,10 @@ pub struct Keeper {
     /// What a planted defect does.
     pub plant: Option<Plant>,
     count: u32,
+    /// Where the lies of hostile brokers come from; `None` where brokers are sound.
+    pub lies: Option<Chance>,
+    /// How many there were.
+    pub lied: u64,
     /// The next offset of each partition, as answers to Produce told it.
     ends: BTreeMap<(String, i32), i64>,
 }
@@ -170,6 +179,14 @@ fn frame(bytes: &mut BytesMut) -> Option<Bytes> {
         .map(|start| i32::from_be_bytes(*start))?;
     let whole = usize::try_from(length).ok()? + 4;
     (bytes.len() >= whole).then(|| bytes.split_to(whole).freeze())
+}
+
+/// The frame with this body.
+fn framed(body: &Bytes) -> Bytes {
+    let mut whole = BytesMut::with_capacity(4 + body.len());
+    whole.extend_from_slice(&u32::try_from(body.len()).unwrap_or(0).to_be_bytes());
+    whole.extend_from_slice(body);
+    whole.freeze()
 }
 
 fn api_of(header: &RequestHeader) -> Option<ApiKey> {
@@ -237,15 +254,22 @@ impl Gate {
                 return;
             }
         }
+        if self.planted_change(&header, api, &body, keeper, seen) {
+            return;
+        }
         // A leader that waits for no follower appends and answers in one step.
         let awaits_followers = produce.as_ref().is_none_or(|request| request.acks == -1);
-        let may_strike =
-            |trouble: &Trouble| awaits_followers || !matches!(trouble, Trouble::AppliedYet(_));
+        let is_possible = |trouble: &Trouble| match trouble {
+            Trouble::AppliedYet(_) => awaits_followers,
+            // Only from there on it is the answer's own code (KIP-1102).
+            Trouble::Refused(ErrorCode::REBOOTSTRAP_REQUIRED) => header.api_version >= 13,
+            _ => true,
+        };
         let trouble = keeper
             .armed
             .get_mut(&self.node)
             .and_then(|armed| armed.take(api))
-            .filter(may_strike);
+            .filter(is_possible);
         if let Some(trouble) = trouble {
             tally.strike(trouble.name());
         }
@@ -330,6 +354,46 @@ impl Gate {
         }
     }
 
+    /// Plays what a defective broker does to a change of topics; true if the broker does not see it, or not as it came.
+    fn planted_change(
+        &mut self,
+        header: &RequestHeader,
+        api: ApiKey,
+        body: &Bytes,
+        keeper: &mut Keeper,
+        seen: &mut Vec<Bytes>,
+    ) -> bool {
+        let mut owe = |header: RequestHeader, answer, is_extra| {
+            self.owed.push_back(Owed {
+                header,
+                answer,
+                trouble: None,
+                is_extra,
+            });
+        };
+        match (keeper.plant, api) {
+            (Some(Plant::CreatedTwice), ApiKey::CreateTopics) if keeper.every(2) => {
+                let whole = framed(body);
+                // The first answer is nobody's.
+                owe(header.clone(), None, true);
+                owe(header.clone(), None, false);
+                seen.extend([whole.clone(), whole]);
+                true
+            }
+            (Some(Plant::DeletedNot), ApiKey::DeleteTopics) if keeper.every(2) => {
+                let answer = error_frame(body.clone(), &Refusal::from(ErrorCode::NONE));
+                owe(
+                    header.clone(),
+                    answer.ok().map(|frame| frame.into_bytes()),
+                    false,
+                );
+                self.release(keeper);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Bytes came from the broker.
     pub fn hear_broker(&mut self, bytes: &[u8], keeper: &mut Keeper) {
         self.output.extend_from_slice(bytes);
@@ -374,6 +438,7 @@ impl Gate {
                 continue;
             }
             let answer = spoiled(&header, answer, keeper);
+            let answer = falsify(&header, answer, keeper);
             self.send(&header, answer, trouble);
         }
     }
@@ -486,6 +551,11 @@ fn spoiled(header: &RequestHeader, answer: Bytes, keeper: &mut Keeper) -> Bytes 
             Plant::OffsetsReused => plant::shift_records(answer, -2, 10),
             _ => {}
         }),
+        Some(ApiKey::Metadata) if plant == Plant::LastPartitionHidden => {
+            changed(header, &answer, |answer: &mut MetadataResponse| {
+                plant::hide_last(answer)
+            })
+        }
         Some(ApiKey::Metadata) if plant == Plant::LeaderHidden => {
             changed(header, &answer, |answer: &mut MetadataResponse| {
                 plant::hide_leader(answer)
@@ -493,6 +563,18 @@ fn spoiled(header: &RequestHeader, answer: Bytes, keeper: &mut Keeper) -> Bytes 
         }
         _ => answer,
     }
+}
+
+/// What an answer becomes at a hostile broker.
+fn falsify(header: &RequestHeader, answer: Bytes, keeper: &mut Keeper) -> Bytes {
+    let Some((chance, api)) = keeper.lies.as_mut().zip(api_of(header)) else {
+        return answer;
+    };
+    if !chance.percent(LIES) {
+        return answer;
+    }
+    keeper.lied += 1;
+    falsified(chance, api, header.api_version, &answer)
 }
 
 fn remember(answer: &ProduceResponse, keeper: &mut Keeper) {

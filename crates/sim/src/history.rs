@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ottla_protocol::ErrorCode;
+
 /// A partition of a topic.
 pub type Place = (Arc<str>, i32);
 
@@ -91,6 +93,112 @@ pub enum Seen {
     Record(Place, i64, Value),
 }
 
+/// A call of an admin client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// A topic with so many partitions is made.
+    Create(Arc<str>, i32),
+    /// A topic is deleted.
+    Delete(Arc<str>),
+    /// A topic is described.
+    Describe(Arc<str>),
+    /// All topics are listed.
+    List,
+    /// The brokers are listed.
+    Cluster,
+    /// An offset is asked for, by the time that Kafka has for it.
+    Offsets(Place, i64),
+    /// A partition's producers are asked for.
+    Producers(Place),
+}
+
+/// What an application knows of one of its own topics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// It was never made, or what was tried surely failed.
+    Absent,
+    /// It was made, with so many partitions, and nobody deletes it.
+    Present(i32),
+    /// A call is under way, or nobody was told how one ended.
+    Unsure,
+}
+
+/// How a call ended, as an application would understand it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It was done.
+    Done,
+    /// It was surely not done, and why.
+    Refused(ErrorCode, String),
+    /// It may have been done.
+    Unknown(String),
+    /// The topic has so many partitions.
+    Topic(i32),
+    /// There are these topics.
+    Topics(Vec<String>),
+    /// There are these brokers.
+    Nodes(Vec<i32>),
+    /// The offset.
+    Offset(i64),
+    /// There are so many producers.
+    Producers(usize),
+}
+
+impl Told {
+    /// Its name in the summary.
+    pub fn state(&self) -> &'static str {
+        match self {
+            Told::Done => "admin: a change was made",
+            Told::Refused(..) => "admin: a call was surely refused",
+            Told::Unknown(_) => "admin: a call's fate stayed unknown",
+            Told::Topic(_) => "admin: described a topic",
+            Told::Topics(_) => "admin: listed topics",
+            Told::Nodes(_) => "admin: listed brokers",
+            Told::Offset(_) => "admin: found an offset",
+            Told::Producers(_) => "admin: listed producers",
+        }
+    }
+}
+
+/// A call of an admin client, from its beginning to what its caller was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// What was asked.
+    pub act: Act,
+    /// What the application knew of the topic.
+    pub before: Before,
+    /// When it began.
+    pub begun: Duration,
+    /// When it had to end.
+    pub due: Duration,
+    /// How it ended.
+    pub ended: Option<Ended>,
+}
+
+impl Called {
+    /// What the application knows of the topic afterwards; `None` if the call does not change it.
+    pub fn after(&self, told: &Told) -> Option<Before> {
+        Some(match (&self.act, told, self.before) {
+            (Act::Create(_, count), Told::Done, Before::Absent) => Before::Present(*count),
+            (Act::Create(..) | Act::Delete(_), Told::Refused(..), before) => before,
+            // What was deleted is not made again: an attempt to delete it may still be on its way.
+            (Act::Create(..) | Act::Delete(_), ..) => Before::Unsure,
+            _ => return None,
+        })
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// When.
+    pub at: Duration,
+    /// What its caller was told.
+    pub told: Told,
+    /// The topic at that moment as the cluster itself has it: its id and partitions.
+    pub cluster: Option<([u8; 16], i32)>,
+}
+
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Anomaly {
@@ -123,6 +231,14 @@ pub struct History {
     pub mortal: Vec<Arc<str>>,
     /// Leaders were lost, and with them what only they had acknowledged.
     pub leaders_lost: bool,
+    /// Nodes did not hear at once what was decided: who asks them is told what was so before.
+    pub stale: bool,
+    /// Calls of admin clients.
+    pub calls: Vec<Called>,
+    /// The topics of admin clients after the end, as the cluster itself has them: id and partitions.
+    pub topics: BTreeMap<Arc<str>, ([u8; 16], i32)>,
+    /// The cluster's nodes.
+    pub nodes: i32,
     /// What was seen to be wrong while the run was under way.
     pub complaints: Vec<Anomaly>,
 }

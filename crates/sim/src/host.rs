@@ -11,9 +11,10 @@ use ottla_engine::observe::{Level, Observed};
 use ottla_engine::part::Client;
 use ottla_engine::release::Approach;
 use ottla_engine::sasl::mechanism;
-use ottla_engine::{Action, Change, Engine, Error, Expected, Kind, LinkId};
+use ottla_engine::{Action, Change, Engine, Error, ErrorCode, Expected, Kind, LinkId};
 
 use crate::chance::Chance;
+use crate::meter::inside;
 use crate::plant::{ClientSpoil, Plant};
 
 /// What the owner must do for a client.
@@ -77,6 +78,8 @@ pub struct Host<C: Client> {
     observed: VecDeque<Observed>,
     /// What changed for waiting callers since the last look.
     changes: Vec<Change>,
+    /// Authentications again, and refusals to authenticate, since the last look.
+    logins: (u64, u64),
     chance: Chance,
     spoil: ClientSpoil,
 }
@@ -92,6 +95,7 @@ impl<C: Client> Host<C> {
             outs: VecDeque::new(),
             observed: VecDeque::new(),
             changes: Vec::new(),
+            logins: (0, 0),
             chance,
             spoil: ClientSpoil::new(plant),
         }
@@ -99,13 +103,19 @@ impl<C: Client> Host<C> {
 
     /// Runs `f` on the engine and does what follows from it.
     pub fn work<R>(&mut self, now: Instant, f: impl FnOnce(&mut Engine<C>) -> R) -> R {
-        let result = f(&mut self.engine);
-        self.follow(now);
-        result
+        inside(|| {
+            let result = f(&mut self.engine);
+            self.follow(now);
+            result
+        })
     }
 
     /// A dial was successful, or not.
     pub fn dialled(&mut self, now: Instant, link: LinkId, outcome: Result<(), Error>) {
+        inside(|| self.take_dialled(now, link, outcome));
+    }
+
+    fn take_dialled(&mut self, now: Instant, link: LinkId, outcome: Result<(), Error>) {
         if let Err(cause) = outcome {
             self.down(now, link, cause);
         } else if self.links.contains_key(&link) {
@@ -156,6 +166,10 @@ impl<C: Client> Host<C> {
 
     /// Bytes came in.
     pub fn received(&mut self, now: Instant, link: LinkId, bytes: &[u8]) {
+        inside(|| self.take_received(now, link, bytes));
+    }
+
+    fn take_received(&mut self, now: Instant, link: LinkId, bytes: &[u8]) {
         let Some(Link::Up {
             connection, input, ..
         }) = self.links.get_mut(&link)
@@ -163,6 +177,7 @@ impl<C: Client> Host<C> {
             return;
         };
         input.extend_from_slice(bytes);
+        self.spoil.received(input, bytes);
         let outcome = connection.handle_bytes(now, input);
         self.hear(now, link);
         match outcome {
@@ -174,6 +189,10 @@ impl<C: Client> Host<C> {
 
     /// The peer ended the connection.
     pub fn ended(&mut self, now: Instant, link: LinkId, ending: Ending) {
+        inside(|| self.take_ended(now, link, ending));
+    }
+
+    fn take_ended(&mut self, now: Instant, link: LinkId, ending: Ending) {
         let cause = match self.links.get(&link) {
             None => return,
             Some(Link::Dialing { .. }) => Error::new(Kind::Unreachable, "connection refused"),
@@ -198,6 +217,10 @@ impl<C: Client> Host<C> {
 
     /// Looks at the clock.
     pub fn alarm(&mut self, now: Instant) {
+        inside(|| self.ring(now));
+    }
+
+    fn ring(&mut self, now: Instant) {
         let due: Vec<LinkId> = self.links.keys().copied().collect();
         for link in due {
             let outcome = match self.links.get_mut(&link) {
@@ -238,6 +261,11 @@ impl<C: Client> Host<C> {
         std::mem::take(&mut self.changes)
     }
 
+    /// How often it authenticated again, and was refused by a broker, since the last call.
+    pub fn take_logins(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.logins)
+    }
+
     /// Whether this link is still wanted.
     pub fn has_link(&self, link: LinkId) -> bool {
         self.links.contains_key(&link)
@@ -253,6 +281,9 @@ impl<C: Client> Host<C> {
             return;
         }
         self.outs.push_back(Out::Close { link });
+        if cause.code() == Some(ErrorCode::SASL_AUTHENTICATION_FAILED) {
+            self.logins.1 += 1;
+        }
         if self.spoil.tells_end() {
             self.engine.handle(now, link, Event::Down(cause));
         }
@@ -359,7 +390,10 @@ impl<C: Client> Host<C> {
                 return;
             };
             match heard {
-                Heard::Renewed(took) => self.engine.handle(now, id, Event::Renewed(took)),
+                Heard::Renewed(took) => {
+                    self.logins.0 += 1;
+                    self.engine.handle(now, id, Event::Renewed(took));
+                }
                 Heard::Ready(versions) => {
                     *ready = true;
                     self.engine.handle(now, id, Event::Up(versions));

@@ -3,7 +3,8 @@
 //!
 //! * [`plan`]: what a seed stands for. [`run`]: one run, and the shortest prefix of it that fails.
 //! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door; [`brokers`]: the embedded broker's cluster.
-//! * [`host`]: an engine and its connections. [`producer`], [`consumer`]: applications around one; [`client`]: either.
+//! * [`host`]: an engine and its connections. [`producer`], [`consumer`], [`admin`]: applications around one; [`client`]: any.
+//! * [`lies`]: answers of brokers that mean ill. [`meter`]: what a client's own code allocates.
 //! * [`history`]: what was done and seen. [`check`]: which invariants did not hold.
 //! * [`plant`]: defects made on purpose, which the checker must see.
 //! * [`summary`]: many seeds, and what they met.
@@ -11,6 +12,7 @@
 //!
 //! Nothing here ships, and nothing depends on it.
 
+pub mod admin;
 pub mod book;
 pub mod brokers;
 pub mod chance;
@@ -20,6 +22,8 @@ pub mod consumer;
 pub mod gate;
 pub mod history;
 pub mod host;
+pub mod lies;
+pub mod meter;
 pub mod plan;
 pub mod plant;
 pub mod producer;

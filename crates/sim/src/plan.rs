@@ -68,6 +68,8 @@ pub enum What {
     Seek(usize, u64, Aim),
     /// A consumer pauses or resumes one of its partitions.
     Pause(usize, u64, bool),
+    /// An admin client does something: a number that chooses what.
+    Administer(usize, u64),
     /// Something goes wrong.
     Strike(Fault),
 }
@@ -106,6 +108,12 @@ pub enum Fault {
     Slow(Duration, Duration),
     /// Requests of an API at a node get into trouble.
     Answers(i32, ApiKey, Trouble, u32),
+    /// What the controller decides takes so long to a node, for a time.
+    HearsLate(i32, Duration, Duration),
+    /// A partition gets another leader that is in sync, and the old one does not hear of it for a time.
+    Deposed(usize, i32, Duration),
+    /// A node refuses everybody's credentials for a time.
+    RefusesLogins(i32, Duration),
     /// A node copies nothing from leaders for a time, and falls out of sync if that is long.
     StandsStill(i32, Duration),
     /// Followers take so long to copy, for a time.
@@ -137,6 +145,9 @@ impl Fault {
             Fault::Refuses(..) => "node: refused connections",
             Fault::Slow(..) => "network: slow",
             Fault::Answers(_, _, trouble, _) => trouble.name(),
+            Fault::HearsLate(..) => "cluster: a node heard late",
+            Fault::Deposed(..) => "cluster: a leader did not hear of its successor",
+            Fault::RefusesLogins(..) => "node: refused credentials",
             Fault::StandsStill(..) => "cluster: a follower stood still",
             Fault::FollowersLag(..) => "cluster: followers lagged",
             Fault::LeaderMoves(..) => "cluster: a leader moved",
@@ -168,6 +179,8 @@ pub struct Plan {
     pub producers: Vec<Member>,
     /// Consumers.
     pub consumers: Vec<Member>,
+    /// Admin clients.
+    pub admins: Vec<Member>,
     /// The network.
     pub weather: Weather,
     /// What happens, by time.
@@ -200,7 +213,9 @@ pub const FAULTS: &[&str] = &[
     "answer: twice",
     "answer: wrong correlation id",
     "cluster: a follower stood still",
+    "cluster: a leader did not hear of its successor",
     "cluster: a leader moved",
+    "cluster: a node heard late",
     "cluster: a topic grew",
     "cluster: a topic was deleted and made anew",
     "cluster: an unclean election",
@@ -223,6 +238,7 @@ pub const FAULTS: &[&str] = &[
     "node: lost power and came back",
     "node: paused",
     "node: refused connections",
+    "node: refused credentials",
     "node: stopped and came back",
     "node: was killed and came back",
     "request: closed before",
@@ -231,6 +247,14 @@ pub const FAULTS: &[&str] = &[
 
 /// Every state that some seed must enter.
 pub const STATES: &[&str] = &[
+    "admin: a call was surely refused",
+    "admin: a call's fate stayed unknown",
+    "admin: a change was made",
+    "admin: described a topic",
+    "admin: found an offset",
+    "admin: listed brokers",
+    "admin: listed topics",
+    "client: authenticated again",
     "client: assumed a release",
     "client: began again at the bootstrap servers",
     "client: connected",
@@ -247,6 +271,9 @@ pub const STATES: &[&str] = &[
     "client: saw a topic made anew",
     "client: saw partitions added",
     "client: throttled",
+    "client: was refused by a node",
+    "cluster: a leader of the past was asked to read",
+    "cluster: a leader of the past was asked to write",
     "consumer: a poll cut a batch",
     "consumer: a poll raised an error",
     "consumer: a poll was full",
@@ -260,6 +287,8 @@ pub const STATES: &[&str] = &[
 ];
 
 const SECOND: Duration = Duration::from_secs(1);
+/// A broker that hears nothing for 9 s (`broker.session.timeout.ms`) is none of the cluster any more.
+const LATE: Duration = Duration::from_secs(8);
 
 impl Plan {
     /// The run of a seed.
@@ -280,6 +309,9 @@ impl Plan {
         let consumers = (0..1 + chance.below(3))
             .map(|number| consumer(&mut chance, &cluster, number))
             .collect();
+        let admins = (0..chance.below(3))
+            .map(|number| admin(&mut chance, &cluster, number))
+            .collect();
         let slow = chance.millis(0, 4);
         let weather = Weather {
             delay: (Duration::from_micros(50), Duration::from_micros(500) + slow),
@@ -293,6 +325,7 @@ impl Plan {
             topics,
             producers,
             consumers,
+            admins,
             weather,
             steps: Vec::new(),
             end,
@@ -307,6 +340,27 @@ impl Plan {
         plan.trouble(&mut chance, authenticated);
         plan.steps.sort_by_key(|step| step.at);
         plan
+    }
+
+    /// Clients keep little, so that what they keep too much of shows.
+    pub fn keep_little(&mut self) {
+        let every = self.producers.iter_mut().chain(&mut self.consumers);
+        for member in every.chain(&mut self.admins) {
+            let pairs = &mut member.pairs;
+            pairs.push(("receive.message.max.bytes", "1048576".to_owned()));
+        }
+        for member in &mut self.producers {
+            member.pairs.retain(|(name, _)| *name != "buffer.memory");
+            member.pairs.push(("buffer.memory", "200000".to_owned()));
+        }
+        for member in &mut self.consumers {
+            member
+                .pairs
+                .retain(|(name, _)| *name != "prefetch.max.bytes");
+            member
+                .pairs
+                .push(("prefetch.max.bytes", "200000".to_owned()));
+        }
     }
 
     /// Consumers begin to read at once, so that every prefix has readers.
@@ -332,7 +386,9 @@ impl Plan {
             let consumer = chance.below(self.consumers.len());
             let producer = chance.below(self.producers.len());
             let which = chance.number();
+            let admin = chance.below(self.admins.len());
             let what = match chance.below(100) {
+                0..=24 if !self.admins.is_empty() => What::Administer(admin, which),
                 0..=74 => self.send(chance, producer),
                 75..=79 => What::Flush(producer),
                 80..=81 => What::Assign(consumer, which),
@@ -411,11 +467,17 @@ impl Plan {
             28..=30 => Fault::Closes(node),
             31..=33 => Fault::Refuses(node, lasting),
             34..=36 => Fault::Slow(chance.millis(20, 800), lasting),
-            37..=41 => Fault::LeaderMoves(topic, chance.from_to(0, 7)),
             42..=43 => {
                 // What was acknowledged is lost, so only a topic of which nothing is promised will do.
                 let mortal = self.topics.iter().position(|topic| topic.mortal)?;
                 Fault::UncleanElection(mortal, chance.from_to(0, 7))
+            }
+            39..=41 if chance.percent(50) => {
+                Fault::Deposed(topic, chance.from_to(0, 7), lasting.min(LATE))
+            }
+            37..=41 => Fault::LeaderMoves(topic, chance.from_to(0, 7)),
+            44 if chance.percent(50) => {
+                Fault::HearsLate(node, chance.millis(1, 3000), lasting.min(LATE))
             }
             44..=45 => Fault::StandsStill(node, lasting),
             46 => Fault::FollowersLag(chance.millis(20, 3000), lasting),
@@ -425,12 +487,13 @@ impl Plan {
                 let mortal = self.topics.iter().position(|topic| topic.mortal)?;
                 Fault::Deleted(mortal, chance.millis(0, 3000))
             }
-            55..=57 if authenticated => {
+            55 if authenticated => {
                 let refused = Trouble::Refused(ErrorCode::SASL_AUTHENTICATION_FAILED);
                 Fault::Answers(node, ApiKey::SaslAuthenticate, refused, 1)
             }
+            56..=57 if authenticated => Fault::RefusesLogins(node, lasting),
             _ => {
-                let (api, trouble) = exchange(chance)?;
+                let (api, trouble) = exchange(chance, self)?;
                 let most = match api {
                     // A broker that is silent about its versions three times, and about nothing else, is one of 0.9.
                     ApiKey::ApiVersions => 2,
@@ -636,6 +699,14 @@ fn consumer(chance: &mut Chance, cluster: &Cluster, number: usize) -> Member {
     }
 }
 
+fn admin(chance: &mut Chance, cluster: &Cluster, number: usize) -> Member {
+    Member {
+        pairs: common(chance, cluster, format!("admin-{number}")),
+        rest: Duration::ZERO,
+        most: 0,
+    }
+}
+
 fn aim(chance: &mut Chance) -> Aim {
     match chance.below(10) {
         0..=5 => Aim::Offset(i64::from(chance.from_to(0, 60))),
@@ -646,8 +717,25 @@ fn aim(chance: &mut Chance) -> Aim {
 }
 
 /// What befalls an exchange, and which.
-fn exchange(chance: &mut Chance) -> Option<(ApiKey, Trouble)> {
-    let api = chance.pick(&[
+fn exchange(chance: &mut Chance, plan: &Plan) -> Option<(ApiKey, Trouble)> {
+    let of_admins = [
+        ApiKey::CreateTopics,
+        ApiKey::CreateTopics,
+        ApiKey::DeleteTopics,
+    ];
+    let of_logins = [ApiKey::SaslHandshake, ApiKey::SaslAuthenticate];
+    let api = match chance.below(10) {
+        0..=2 if !plan.admins.is_empty() => chance.pick(&of_admins)?,
+        3 if plan.authenticated => chance.pick(&of_logins)?,
+        _ => of_all(chance)?,
+    };
+    let trouble = trouble(chance, api)?;
+    Some((api, trouble))
+}
+
+/// An API that all kinds of clients use, or producers and consumers.
+fn of_all(chance: &mut Chance) -> Option<ApiKey> {
+    chance.pick(&[
         ApiKey::Produce,
         ApiKey::Produce,
         ApiKey::Produce,
@@ -657,8 +745,11 @@ fn exchange(chance: &mut Chance) -> Option<(ApiKey, Trouble)> {
         ApiKey::ListOffsets,
         ApiKey::InitProducerId,
         ApiKey::ApiVersions,
-    ])?;
-    let trouble = match chance.below(14) {
+    ])
+}
+
+fn trouble(chance: &mut Chance, api: ApiKey) -> Option<Trouble> {
+    Some(match chance.below(14) {
         0..=2 => Trouble::Refused(refusal(chance, api)?),
         3 if api == ApiKey::Produce => Trouble::AppliedYet(chance.pick(&[
             ErrorCode::REQUEST_TIMED_OUT,
@@ -676,8 +767,7 @@ fn exchange(chance: &mut Chance) -> Option<(ApiKey, Trouble)> {
         11 => Trouble::Twice,
         12 => Trouble::OutOfStep,
         _ => Trouble::Throttled(chance.from_to(1, 3000)),
-    };
-    Some((api, trouble))
+    })
 }
 
 /// A code that a sound broker may refuse a request of this API with.
@@ -699,12 +789,27 @@ fn refusal(chance: &mut Chance, api: ApiKey) -> Option<ErrorCode> {
             ErrorCode::KAFKA_STORAGE_ERROR,
             ErrorCode::OFFSET_NOT_AVAILABLE,
         ],
-        ApiKey::Metadata => &[ErrorCode::LEADER_NOT_AVAILABLE],
+        ApiKey::Metadata => &[
+            ErrorCode::LEADER_NOT_AVAILABLE,
+            ErrorCode::REBOOTSTRAP_REQUIRED,
+        ],
         ApiKey::ListOffsets => &[
             ErrorCode::NOT_LEADER_OR_FOLLOWER,
             ErrorCode::LEADER_NOT_AVAILABLE,
             ErrorCode::OFFSET_NOT_AVAILABLE,
         ],
+        ApiKey::CreateTopics => &[
+            ErrorCode::NOT_CONTROLLER,
+            ErrorCode::THROTTLING_QUOTA_EXCEEDED,
+            ErrorCode::POLICY_VIOLATION,
+            ErrorCode::UNKNOWN_SERVER_ERROR,
+        ],
+        ApiKey::DeleteTopics => &[
+            ErrorCode::NOT_CONTROLLER,
+            ErrorCode::THROTTLING_QUOTA_EXCEEDED,
+            ErrorCode::TOPIC_DELETION_DISABLED,
+        ],
+        ApiKey::SaslAuthenticate => &[ErrorCode::SASL_AUTHENTICATION_FAILED],
         ApiKey::InitProducerId => &[
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
             ErrorCode::COORDINATOR_NOT_AVAILABLE,

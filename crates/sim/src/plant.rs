@@ -83,6 +83,11 @@ plants! {
     AppendedTwice "client: a record is put into its batch twice" "R2";
     OrderSwapped "client: two records of one partition change places" "R4";
     CloseHangs "client: close() waits for ever" "R14";
+    CallsUnanswered "client: the result of a call is not told" "R14";
+    CallErrorsOverlooked "client: an error code in an answer to CreateTopics or DeleteTopics is overlooked" "R17";
+    CallSuccessMistaken "client: a success of CreateTopics or DeleteTopics is taken for a refusal" "R17";
+    AnswersKept "client: the bytes of every answer are kept" "memory";
+    ClaimsBelieved "client: as many bytes are reserved as an answer's length claims" "memory";
     Panics "client: it panics when a connection breaks" "R15";
     // Between network and broker.
     AckedNotWritten "broker: a batch is acknowledged and not written" "R1" "R3";
@@ -94,8 +99,14 @@ plants! {
     StoredDamaged "broker: a byte of a stored record changes, and the checksum with it" "R7";
     OffsetsReused "broker: later records are served under earlier offsets" "R3" "R8";
     ProduceUnanswered "broker: Produce is not answered after the tenth time" "R14" "R6";
+    CreatedTwice "broker: CreateTopics is carried out twice, and the second answer is told" "R17";
+    DeletedNot "broker: DeleteTopics is answered, and not carried out" "R17";
+    LastPartitionHidden "broker: Metadata leaves out the last partition of a topic that has several" "R18";
     LeaderHidden "broker: Metadata never tells the leader of partition 0" "R14" "R6";
 }
+
+/// The most that [`Plant::ClaimsBelieved`] reserves.
+const BELIEVED: usize = 64 << 20;
 
 impl std::fmt::Display for Plant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -108,12 +119,18 @@ impl std::fmt::Display for Plant {
 pub struct ClientSpoil {
     plant: Option<Plant>,
     count: u32,
+    /// What a plant keeps.
+    kept: Vec<u8>,
 }
 
 impl ClientSpoil {
     /// Spoils nothing without a plant, and nothing if the plant belongs elsewhere.
     pub fn new(plant: Option<Plant>) -> ClientSpoil {
-        ClientSpoil { plant, count: 0 }
+        ClientSpoil {
+            plant,
+            count: 0,
+            kept: Vec::new(),
+        }
     }
 
     fn is(&self, plant: Plant) -> bool {
@@ -124,6 +141,18 @@ impl ClientSpoil {
     fn every(&mut self, n: u32) -> bool {
         self.count = self.count.wrapping_add(1);
         self.count % n == 0
+    }
+
+    /// Wastes memory on what was received.
+    pub fn received(&mut self, input: &mut BytesMut, bytes: &[u8]) {
+        if self.is(Plant::AnswersKept) {
+            self.kept.extend_from_slice(bytes);
+        }
+        let claimed = input.first_chunk().map(|start| u32::from_be_bytes(*start));
+        if let Some(claimed) = claimed.filter(|_| self.is(Plant::ClaimsBelieved)) {
+            let claimed = usize::try_from(claimed).unwrap_or(0);
+            input.reserve(claimed.min(BELIEVED));
+        }
     }
 
     /// Whether the engine's alarm rings.
@@ -184,6 +213,26 @@ impl ClientSpoil {
                 }
             }
             (Plant::SuccessMistaken, Response::Produce(answer)) if self.every(4) => refuse(answer),
+            (Plant::CallErrorsOverlooked, Response::CreateTopics(answer)) => {
+                answer.topics.iter_mut().for_each(|row| row.error_code = 0);
+            }
+            (Plant::CallErrorsOverlooked, Response::DeleteTopics(answer)) => {
+                answer
+                    .responses
+                    .iter_mut()
+                    .for_each(|row| row.error_code = 0);
+            }
+            (Plant::CallSuccessMistaken, Response::CreateTopics(answer)) if self.every(3) => {
+                let rows = answer.topics.iter_mut().filter(|row| row.error_code == 0);
+                rows.for_each(|row| row.error_code = ErrorCode::POLICY_VIOLATION.0);
+            }
+            (Plant::CallSuccessMistaken, Response::DeleteTopics(answer)) if self.every(3) => {
+                let rows = answer
+                    .responses
+                    .iter_mut()
+                    .filter(|row| row.error_code == 0);
+                rows.for_each(|row| row.error_code = ErrorCode::POLICY_VIOLATION.0);
+            }
             (Plant::PartitionsMixedUp, Response::Fetch(answer)) => swap_records(answer),
             (Plant::FirstBatchDropped, Response::Fetch(answer)) => drop_first(answer),
             (Plant::BatchReadTwice, Response::Fetch(answer)) => repeat_last(answer),
@@ -329,6 +378,16 @@ pub(crate) fn shift_records(answer: &mut FetchResponse, by: i64, from: i64) {
             bytes.extend_from_slice(&copy);
         }
         *records = bytes.freeze();
+    }
+}
+
+/// Leaves out the last partition of topics that have several, and that admin clients made.
+pub(crate) fn hide_last(answer: &mut MetadataResponse) {
+    let own = |name: &str| name.starts_with("own-");
+    for topic in &mut answer.topics {
+        if topic.partitions.len() > 1 && topic.name.as_deref().is_some_and(own) {
+            topic.partitions.pop();
+        }
     }
 }
 

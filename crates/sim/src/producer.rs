@@ -376,7 +376,7 @@ impl Producer {
             };
             let fate = match &result {
                 Ok(stored) if stored.base_offset >= 0 => {
-                    Fate::Written(Some(stored.base_offset + index as i64))
+                    Fate::Written(Some(stored.base_offset.saturating_add(index as i64)))
                 }
                 Ok(_) => Fate::Written(None),
                 Err(error) => self.failure(book, error),

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use ottla_broker::BrokerError;
 use ottla_engine::consumer::Start;
-use ottla_engine::{Config, Role};
+use ottla_engine::{Config, ErrorCode, Role};
 
+use crate::admin::Admin;
 use crate::book::Book;
 use crate::brokers::Brokers;
 use crate::chance::Chance;
 use crate::check::check;
 use crate::client::Client;
 use crate::consumer::Consumer;
-use crate::history::{Anomaly, Fate, History, Place, RecordId, Seen, Value};
+use crate::history::{Act, Anomaly, Fate, History, Place, RecordId, Seen, Told, Value};
 use crate::plan::{Aim, Member, Plan, What, login};
 use crate::plant::Plant;
 use crate::producer::{Producer, Wish};
@@ -29,6 +30,8 @@ const CATCH_UP: Duration = Duration::from_secs(60);
 /// What close() is given, and how much longer it may take.
 const CLOSE: Duration = Duration::from_secs(5);
 const MARGIN: Duration = Duration::from_secs(1);
+/// Within this every record has its fate, and every call its end, whatever brokers say.
+const LONGEST_DELIVERY: Duration = Duration::from_secs(40);
 const STEP: Duration = Duration::from_millis(500);
 /// So many steps without a record, and there are no more.
 const IDLE: u32 = 20;
@@ -44,6 +47,8 @@ pub struct Options {
     pub steps: Option<usize>,
     /// Whether the trace is kept.
     pub trace: bool,
+    /// Whether brokers are hostile: then only what holds whatever they say is checked (R6, R14, R15).
+    pub hostile: bool,
 }
 
 /// How a run ended.
@@ -63,6 +68,8 @@ pub struct Report {
     pub records: (usize, usize),
     /// Events that happened.
     pub events: u64,
+    /// Answers that were lies.
+    pub lied: u64,
     /// What happened, where it was kept.
     pub trace: Vec<String>,
 }
@@ -114,16 +121,23 @@ pub fn shorten(seed: u64, options: Options) -> Report {
 
 struct Run {
     seed: u64,
+    hostile: bool,
     plan: Plan,
     world: World,
     producers: Vec<usize>,
     consumers: Vec<usize>,
+    admins: Vec<usize>,
     probes: Vec<RecordId>,
+    /// Topics that admin clients made after the faults: the calls' places.
+    made: Vec<usize>,
 }
 
 impl Run {
     fn new(seed: u64, options: Options) -> Result<Run, BrokerError> {
         let mut plan = Plan::of(seed);
+        if options.hostile {
+            plan.keep_little();
+        }
         let mut chance = plan.chance.clone();
         let mut book = Book::new(options.trace);
         let mortal = plan.topics.iter().filter(|topic| topic.mortal);
@@ -135,6 +149,9 @@ impl Run {
         world.topics = topics
             .map(|topic| (Arc::clone(&topic.name), topic.partitions))
             .collect();
+        if options.hostile {
+            world.turn_hostile(chance.fork());
+        }
         let mut producers = Vec::new();
         for member in &plan.producers {
             if let Some(config) = config(&mut world.book, Role::Producer, member) {
@@ -148,15 +165,25 @@ impl Run {
                 consumers.push(world.join(Client::Consumer(client)));
             }
         }
+        let mut admins = Vec::new();
+        for (number, member) in plan.admins.iter().enumerate() {
+            if let Some(config) = config(&mut world.book, Role::Admin, member) {
+                let client = Admin::new(number, plan.nodes, config, &mut chance, options.plant);
+                admins.push(world.join(Client::Admin(client)));
+            }
+        }
         let kept = options.steps.unwrap_or(plan.steps.len());
         plan.steps.truncate(kept);
         Ok(Run {
             seed,
+            hostile: options.hostile,
             plan,
             world,
             producers,
             consumers,
+            admins,
             probes: Vec::new(),
+            made: Vec::new(),
         })
     }
 
@@ -170,12 +197,18 @@ impl Run {
         let end = self.world.book.moment(self.plan.end);
         self.world.run_until(end);
         self.world.heal_all();
+        if self.hostile {
+            self.pass(LONGEST_DELIVERY);
+            self.close();
+            return self.judge(all);
+        }
         // A client that nobody has used yet has all addresses still to try, and `max.block.ms` may be shorter than that.
         for producer in 0..self.producers.len() {
             self.send(producer, 0, None, 0);
         }
         self.pass(RECOVERY);
         self.probe();
+        self.make();
         self.catch_up();
         self.close();
         self.referee();
@@ -230,6 +263,10 @@ impl Run {
                 self.with_place(*consumer, *which, |consumer, book, place| {
                     consumer.pause(book, place, *paused);
                 });
+            }
+            What::Administer(admin, which) => {
+                let topics = self.world.topics.clone();
+                self.with_admin(*admin, |admin, book| admin.act(book, *which, &topics));
             }
             What::Strike(fault) => self.world.strike(fault),
         }
@@ -303,6 +340,16 @@ impl Run {
             .with(client, |client, book| Some(f(client.consumer()?, book)))?
     }
 
+    fn with_admin<R>(
+        &mut self,
+        number: usize,
+        f: impl FnOnce(&mut Admin, &mut Book) -> R,
+    ) -> Option<R> {
+        let client = *self.admins.get(number)?;
+        self.world
+            .with(client, |client, book| Some(f(client.admin()?, book)))?
+    }
+
     fn with_place(
         &mut self,
         consumer: usize,
@@ -342,6 +389,17 @@ impl Run {
         }
     }
 
+    /// Admin clients make a topic each.
+    fn make(&mut self) {
+        for admin in 0..self.admins.len() {
+            let mut chance = Chance::new(self.seed);
+            let made = self.with_admin(admin, |admin, book| {
+                admin.create(book, &mut chance, CATCH_UP / 2)
+            });
+            self.made.extend(made);
+        }
+    }
+
     /// Producers deliver, and consumers read to the end.
     fn catch_up(&mut self) {
         for consumer in 0..self.consumers.len() {
@@ -378,6 +436,21 @@ impl Run {
                 history.complain("R14", "no-progress", text);
             }
         }
+        for number in std::mem::take(&mut self.made) {
+            let history = &mut self.world.book.history;
+            let call = history.calls.get(number);
+            let told = call.and_then(|call| Some(&call.ended.as_ref()?.told));
+            let is_fine = match told {
+                Some(Told::Done) => true,
+                // Brokers before 0.10.1 make no topics.
+                Some(Told::Refused(ErrorCode::UNSUPPORTED_VERSION, _)) => true,
+                _ => false,
+            };
+            if !is_fine {
+                let text = format!("call {number}, made in good weather: {call:?}");
+                history.complain("R14", "no-progress", text);
+            }
+        }
     }
 
     /// Who has not done what was asked.
@@ -387,6 +460,14 @@ impl Run {
             let done = self.with_producer(producer, |producer, _| producer.is_done());
             if done == Some(false) {
                 behind.push(format!("producer {producer} has records without a fate"));
+            }
+        }
+        for admin in 0..self.admins.len() {
+            let done = self.with_admin(admin, |admin, _| admin.is_done());
+            if done == Some(false) {
+                behind.push(format!(
+                    "admin client {admin} has calls that have not ended"
+                ));
             }
         }
         let ends = ends(&self.world.book.history);
@@ -411,6 +492,9 @@ impl Run {
         }
         for consumer in 0..self.consumers.len() {
             self.with_consumer(consumer, Consumer::close);
+        }
+        for admin in 0..self.admins.len() {
+            self.with_admin(admin, Admin::close);
         }
         self.pass(CLOSE + MARGIN);
         for client in &self.world.clients {
@@ -496,9 +580,23 @@ impl Run {
         history.log = log;
     }
 
-    fn judge(self, steps: usize) -> Report {
+    fn judge(mut self, steps: usize) -> Report {
+        let history = &mut self.world.book.history;
+        history.nodes = self.plan.nodes;
+        for call in &history.calls {
+            if let Act::Create(name, _) = &call.act {
+                if let Some(topic) = self.world.brokers.topic(name) {
+                    let found = (topic.id, topic.partitions);
+                    history.topics.insert(Arc::clone(name), found);
+                }
+            }
+        }
+        let (events, lied) = (self.world.events, self.world.lied());
         let book = self.world.book;
-        let anomalies = check(&book.history);
+        let mut anomalies = check(&book.history);
+        if self.hostile {
+            anomalies.retain(|it| matches!(it.invariant, "R6" | "R14" | "R15"));
+        }
         let read = book.history.seen.iter().flatten();
         let read = read.filter(|seen| matches!(seen, Seen::Record(..))).count();
         Report {
@@ -507,7 +605,8 @@ impl Run {
             time: book.at(),
             steps,
             records: (book.history.sends.len(), read),
-            events: self.world.events,
+            events,
+            lied,
             tally: book.tally,
             trace: book.trace.into_lines(),
         }

@@ -15,16 +15,21 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ottla_engine::{Error, Kind, LinkId};
-use ottla_protocol::ApiKey;
+use ottla_protocol::messages::{FetchRequest, ProduceRequest};
+use ottla_protocol::{ApiKey, Message, Str, Uuid};
 
 use crate::book::Book;
 use crate::brokers::{Brokers, Served};
 use crate::chance::Chance;
 use crate::client::Client;
 use crate::gate::{Gate, Keeper, ToClient};
+use crate::history::Act;
 use crate::host::{Ending, Out};
 use crate::plan::{Fault, Weather};
 use crate::plant::Plant;
+
+/// So many events in one moment, and time stands still.
+const LIVELY: u64 = 1_000_000;
 
 /// What can happen at a moment.
 #[derive(Debug)]
@@ -101,6 +106,10 @@ struct Wrong {
     slow: Option<(Duration, Instant)>,
     /// Until when followers lag.
     lag: Option<Instant>,
+    /// Nodes that hear late what the controller decides.
+    deaf: BTreeMap<i32, Instant>,
+    /// Nodes that refuse all credentials.
+    strangers: BTreeMap<i32, Instant>,
 }
 
 /// Everything in a run.
@@ -123,9 +132,12 @@ pub struct World {
     alarms: Vec<Option<Instant>>,
     brokers_alarm: Option<Instant>,
     wrong: Wrong,
+    /// Leaders that were replaced and have not heard of it: topic, partition, node.
+    deposed: BTreeMap<(std::sync::Arc<str>, i32, i32), Instant>,
     keeper: Keeper,
-    /// Events that happened.
+    /// Events that happened, and those of this moment.
     pub events: u64,
+    at_once: u64,
 }
 
 impl std::fmt::Debug for World {
@@ -160,9 +172,21 @@ impl World {
             alarms: Vec::new(),
             brokers_alarm: None,
             wrong: Wrong::default(),
+            deposed: BTreeMap::new(),
             keeper: Keeper::new(plant),
             events: 0,
+            at_once: 0,
         }
+    }
+
+    /// From now on brokers lie at times.
+    pub fn turn_hostile(&mut self, lies: Chance) {
+        self.keeper.lies = Some(lies);
+    }
+
+    /// How often brokers lied.
+    pub fn lied(&self) -> u64 {
+        self.keeper.lied
     }
 
     /// A client joins; its number.
@@ -195,8 +219,18 @@ impl World {
             let Some(Reverse(entry)) = self.heap.pop() else {
                 break;
             };
-            self.book.now = self.book.now.max(entry.at);
+            if entry.at > self.book.now {
+                self.book.now = entry.at;
+                self.at_once = 0;
+            }
             self.events += 1;
+            self.at_once += 1;
+            if self.at_once == LIVELY {
+                let text = format!("{LIVELY} events in one moment");
+                self.book.history.complain("R14", "livelock", text);
+                self.heap.clear();
+                break;
+            }
             self.happen(entry.event);
         }
         self.book.now = self.book.now.max(until);
@@ -253,6 +287,14 @@ impl World {
                 return;
             };
             client.settle(&mut self.book);
+            let (again, refused) = client.take_logins();
+            for _ in 0..again {
+                self.book.tally.meet("client: authenticated again");
+            }
+            for _ in 0..refused {
+                self.book.tally.meet("client: was refused by a node");
+            }
+            self.prove();
             let mut idle = true;
             while let Some(out) = self.clients.get_mut(number).and_then(Client::poll_out) {
                 idle = false;
@@ -271,6 +313,22 @@ impl World {
             self.plan(wanted, Event::Alarm(number));
             if let Some(alarm) = self.alarms.get_mut(number) {
                 *alarm = Some(wanted);
+            }
+        }
+    }
+
+    /// Writes down how the cluster itself has the topics of calls that have ended.
+    fn prove(&mut self) {
+        for number in std::mem::take(&mut self.book.unproven) {
+            let Some(call) = self.book.history.calls.get_mut(number) else {
+                continue;
+            };
+            let (Act::Create(name, _) | Act::Delete(name) | Act::Describe(name)) = &call.act else {
+                continue;
+            };
+            if let Some(ended) = &mut call.ended {
+                let found = self.brokers.topic(name);
+                ended.cluster = found.map(|topic| (topic.id, topic.partitions));
             }
         }
     }
@@ -463,10 +521,59 @@ impl World {
             .hear_client(&bytes, &mut self.keeper, &mut self.book.tally);
         for frame in frames {
             self.tell(number, &frame);
+            self.meet_deposed(node, &frame);
             self.brokers.handle(now, node, number, &frame);
         }
         self.serve_wire(number);
         self.serve_brokers();
+    }
+
+    /// Counts what a leader is asked that has not heard of its successor.
+    fn meet_deposed(&mut self, node: i32, frame: &Bytes) {
+        if self.deposed.keys().all(|(_, _, old)| *old != node) {
+            return;
+        }
+        let head = ottla_protocol::header::decode_request_header(frame.slice(4..));
+        let Ok((header, mut body)) = head else { return };
+        let version = header.api_version;
+        let places: Vec<(Str, Uuid, i32)> = match ApiKey::from_i16(header.api_key) {
+            Some(ApiKey::Produce) => {
+                let Ok(request) = ProduceRequest::decode(version, &mut body) else {
+                    return;
+                };
+                let topics = request.topic_data.into_iter();
+                let rows = topics.flat_map(|topic| {
+                    let rows = topic.partition_data.into_iter();
+                    rows.map(move |row| (topic.name.clone(), topic.topic_id, row.index))
+                });
+                rows.collect()
+            }
+            Some(ApiKey::Fetch) => {
+                let Ok(request) = FetchRequest::decode(version, &mut body) else {
+                    return;
+                };
+                let topics = request.topics.into_iter();
+                let rows = topics.flat_map(|topic| {
+                    let rows = topic.partitions.into_iter();
+                    rows.map(move |row| (topic.topic.clone(), topic.topic_id, row.partition))
+                });
+                rows.collect()
+            }
+            _ => return,
+        };
+        let is_deposed = self.deposed.keys().any(|(topic, partition, old)| {
+            let id = self.brokers.topic(topic).map(|topic| Uuid(topic.id));
+            *old == node
+                && places.iter().any(|(name, by_id, index)| {
+                    index == partition && (**name == **topic || id == Some(*by_id))
+                })
+        });
+        if is_deposed {
+            self.book.tally.meet(match header.api_key {
+                0 => "cluster: a leader of the past was asked to write",
+                _ => "cluster: a leader of the past was asked to read",
+            });
+        }
     }
 
     /// Writes a request into the trace.
@@ -625,6 +732,8 @@ impl World {
                 }
                 self.lasts(fault, lasting);
                 self.wrong.dead.insert(node, now + lasting);
+                // Who starts learns what was decided.
+                self.deposed.retain(|(_, _, old), _| *old != node);
             }
             Fault::Pauses(node, lasting) => {
                 self.wrong.paused.insert(node, now + lasting);
@@ -635,6 +744,24 @@ impl World {
                 self.brokers.set_replication_delay(by);
                 self.wrong.lag = Some(now + lasting);
                 self.lasts(fault, lasting);
+            }
+            Fault::HearsLate(node, by, lasting) => {
+                self.book.history.stale = true;
+                self.brokers.set_metadata_delay(now, node, by);
+                self.wrong.deaf.insert(node, now + lasting);
+                self.lasts(fault, lasting);
+            }
+            Fault::Deposed(topic, partition, lasting) => {
+                struck = self.depose(topic, partition, fault, lasting);
+            }
+            Fault::RefusesLogins(node, lasting) => {
+                self.brokers.set_logins(node, false);
+                self.wrong.strangers.insert(node, now + lasting);
+                self.lasts(fault, lasting);
+                // Who comes back is asked for its credentials.
+                for wire in self.wires_of(node) {
+                    self.hang_up(wire, Ending::Reset, Duration::ZERO);
+                }
             }
             Fault::Unreachable(node, lasting) => {
                 self.wrong.unreachable.insert(node, now + lasting);
@@ -722,6 +849,38 @@ impl World {
         moved
     }
 
+    /// A leader is replaced, and does not hear of it for a time.
+    fn depose(&mut self, topic: usize, partition: i32, fault: &Fault, lasting: Duration) -> bool {
+        let now = self.book.now;
+        let Some((name, count)) = self.topics.get(topic) else {
+            return false;
+        };
+        let name = std::sync::Arc::clone(name);
+        let partition = partition % (*count).max(1);
+        let Some(old) = self.brokers.leader(&name, partition) else {
+            return false;
+        };
+        self.brokers.set_metadata_delay(now, old, lasting);
+        let moved = self.brokers.move_leader(&name, partition, false);
+        if !moved {
+            self.brokers.set_metadata_delay(now, old, Duration::ZERO);
+            return false;
+        }
+        self.book.history.leaders_lost = true;
+        self.book.history.stale = true;
+        self.wrong.deaf.insert(old, now + lasting);
+        self.deposed.insert((name, partition, old), now + lasting);
+        self.plan(
+            now + lasting,
+            Event::Heal(Fault::HearsLate(old, lasting, lasting)),
+        );
+        self.book.say(
+            "fault",
+            format_args!("node {old} does not hear that it leads no more: {fault:?}"),
+        );
+        true
+    }
+
     fn lasts(&mut self, fault: &Fault, lasting: Duration) {
         let at = self.book.now + lasting;
         self.plan(at, Event::Heal(fault.clone()));
@@ -744,6 +903,15 @@ impl World {
             {
                 self.wrong.still.remove(&node);
                 self.brokers.set_following(now, node, true);
+            }
+            Fault::HearsLate(node, ..) if is_over(&self.wrong.deaf, node) => {
+                self.wrong.deaf.remove(&node);
+                self.brokers.set_metadata_delay(now, node, Duration::ZERO);
+                self.deposed.retain(|(_, _, old), _| *old != node);
+            }
+            Fault::RefusesLogins(node, _) if is_over(&self.wrong.strangers, node) => {
+                self.wrong.strangers.remove(&node);
+                self.brokers.set_logins(node, true);
             }
             Fault::FollowersLag(..) if self.wrong.lag.is_some_and(|until| until <= now) => {
                 self.wrong.lag = None;
@@ -778,6 +946,8 @@ impl World {
         }
         let dead: Vec<i32> = self.wrong.dead.keys().copied().collect();
         let still: Vec<i32> = self.wrong.still.keys().copied().collect();
+        let deaf: Vec<i32> = self.wrong.deaf.keys().copied().collect();
+        let strangers: Vec<i32> = self.wrong.strangers.keys().copied().collect();
         let late = |until: &BTreeMap<i32, Instant>| until.values().any(|until| *until > now);
         // What waits for a paused or unreachable node was planned for its end.
         if late(&self.wrong.paused) || late(&self.wrong.unreachable) {
@@ -795,6 +965,13 @@ impl World {
         }
         for node in still {
             self.brokers.set_following(now, node, true);
+        }
+        for node in deaf {
+            self.brokers.set_metadata_delay(now, node, Duration::ZERO);
+        }
+        self.deposed.clear();
+        for node in strangers {
+            self.brokers.set_logins(node, true);
         }
         self.brokers.set_replication_delay(Duration::ZERO);
         for topic in 0..self.topics.len() {

@@ -5,8 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ottla_engine::ErrorCode;
+use ottla_engine::call::{EARLIEST, LATEST};
 use ottla_sim::check::check;
-use ottla_sim::history::{Fate, History, Origin, Place, Promise, Seen, Sent, Value, parse, value};
+use ottla_sim::history::{
+    Act, Before, Called, Ended, Fate, History, Origin, Place, Promise, Seen, Sent, Told, Value,
+    parse, value,
+};
 
 fn place() -> Place {
     ("t".into(), 0)
@@ -244,6 +249,163 @@ fn topics_that_were_deleted_only_say_where_their_records_are() {
         mortal(|history| log(history)[0].1.sound = false),
         ["corrupt"]
     );
+}
+
+const ID: [u8; 16] = [1; 16];
+
+fn called(act: Act, before: Before, told: Told, cluster: Option<i32>) -> Called {
+    let ended = Ended {
+        at: Duration::from_secs(2),
+        told,
+        cluster: cluster.map(|count| (ID, count)),
+    };
+    Called {
+        act,
+        before,
+        begun: Duration::from_secs(1),
+        due: Duration::from_secs(3),
+        ended: Some(ended),
+    }
+}
+
+/// What is found of one call.
+fn of_call(act: Act, before: Before, told: Told, cluster: Option<i32>) -> Vec<&'static str> {
+    after(|history| {
+        history.nodes = 3;
+        let name: Arc<str> = "own".into();
+        if let Some(count) = cluster {
+            history.topics.insert(name, (ID, count));
+        }
+        history.calls = vec![called(act, before, told, cluster)];
+    })
+}
+
+fn create() -> Act {
+    Act::Create("own".into(), 2)
+}
+
+fn delete() -> Act {
+    Act::Delete("own".into())
+}
+
+fn refused(code: ErrorCode) -> Told {
+    Told::Refused(code, code.name().to_owned())
+}
+
+#[test]
+fn what_a_caller_is_told_of_a_change_is_so() {
+    use Before::{Absent, Present, Unsure};
+    let exists = ErrorCode::TOPIC_ALREADY_EXISTS;
+    let unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+    let policy = ErrorCode::POLICY_VIOLATION;
+    assert_eq!(of_call(create(), Absent, Told::Done, Some(2)), [""; 0]);
+    assert!(of_call(create(), Absent, Told::Done, None).contains(&"untrue-success"));
+    assert!(of_call(create(), Absent, Told::Done, Some(3)).contains(&"untrue-success"));
+    assert_eq!(of_call(create(), Absent, refused(policy), None), [""; 0]);
+    assert_eq!(
+        of_call(create(), Absent, refused(policy), Some(2)),
+        ["untrue-failure"]
+    );
+    assert_eq!(
+        of_call(create(), Absent, refused(exists), Some(2)),
+        ["own-success-refused"]
+    );
+    assert_eq!(
+        of_call(create(), Present(2), refused(exists), Some(2)),
+        [""; 0]
+    );
+    assert_eq!(
+        of_call(create(), Absent, Told::Unknown(String::new()), Some(2)),
+        [""; 0]
+    );
+    assert_eq!(of_call(delete(), Present(2), Told::Done, None), [""; 0]);
+    assert_eq!(
+        of_call(delete(), Present(2), Told::Done, Some(2)),
+        ["untrue-success"]
+    );
+    assert_eq!(
+        of_call(delete(), Present(2), refused(policy), None),
+        ["lost-topic", "untrue-failure"]
+    );
+    assert_eq!(
+        of_call(delete(), Present(2), refused(unknown), None),
+        ["lost-topic", "own-success-refused"]
+    );
+    assert_eq!(of_call(delete(), Unsure, refused(unknown), None), [""; 0]);
+}
+
+#[test]
+fn a_topic_is_made_once_and_stays() {
+    let made = |change: fn(&mut History)| {
+        after(|history| {
+            history.calls = vec![called(create(), Before::Absent, Told::Done, Some(2))];
+            history.topics.insert("own".into(), (ID, 2));
+            change(history);
+        })
+    };
+    assert_eq!(made(|_| {}), [""; 0]);
+    assert_eq!(made(|history| history.topics.clear()), ["lost-topic"]);
+    let other = |history: &mut History| {
+        history.topics.insert("own".into(), ([2; 16], 2));
+    };
+    assert_eq!(made(other), ["made-twice"]);
+    let grown = |history: &mut History| {
+        history.topics.insert("own".into(), (ID, 3));
+    };
+    assert_eq!(made(grown), ["wrong-topic"]);
+    assert_eq!(
+        made(|history| history.calls[0].ended = None),
+        ["call-unresolved"]
+    );
+    let late = |history: &mut History| {
+        if let Some(ended) = &mut history.calls[0].ended {
+            ended.at = Duration::from_secs(6);
+        }
+    };
+    assert_eq!(made(late), ["call-late"]);
+}
+
+#[test]
+fn an_answer_is_what_was_so() {
+    let describe = || Act::Describe("own".into());
+    let unknown = || refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    let of = |act: Act, before: Before, told: Told| of_call(act, before, told, None);
+    assert_eq!(of(describe(), Before::Present(2), Told::Topic(2)), [""; 0]);
+    for (before, told) in [
+        (Before::Present(2), Told::Topic(1)),
+        (Before::Present(2), unknown()),
+        (Before::Absent, Told::Topic(2)),
+    ] {
+        assert_eq!(of(describe(), before, told), ["wrong-answer"]);
+    }
+    assert_eq!(of(describe(), Before::Absent, unknown()), [""; 0]);
+    let deleted_meanwhile = after(|history| {
+        let describe = called(describe(), Before::Present(2), unknown(), None);
+        let mut delete = called(delete(), Before::Present(2), Told::Done, None);
+        history.calls = vec![describe.clone(), delete.clone()];
+        assert_eq!(check(history), []);
+        delete.begun = describe.due;
+        history.calls = vec![describe, delete];
+    });
+    assert_eq!(deleted_meanwhile, ["wrong-answer"]);
+    let offset = |time, offset| {
+        of(
+            Act::Offsets(place(), time),
+            Before::Unsure,
+            Told::Offset(offset),
+        )
+    };
+    assert_eq!(offset(EARLIEST, 0), [""; 0]);
+    assert_eq!(offset(EARLIEST, 1), ["wrong-answer"]);
+    // All four were acknowledged by then.
+    assert_eq!(offset(LATEST, 4), [""; 0]);
+    assert_eq!(offset(LATEST, 3), ["wrong-answer"]);
+    assert_eq!(offset(LATEST, 5), ["wrong-answer"]);
+    let nodes = |nodes: &[i32]| of(Act::Cluster, Before::Unsure, Told::Nodes(nodes.to_vec()));
+    assert_eq!(nodes(&[1, 2, 3]), [""; 0]);
+    assert_eq!(nodes(&[1, 4]), ["wrong-answer"]);
+    let listed = Told::Topics(vec!["own-9-9".to_owned()]);
+    assert_eq!(of(Act::List, Before::Unsure, listed), ["wrong-answer"]);
 }
 
 #[test]

@@ -1,0 +1,138 @@
+//! R15: brokers that mean ill make clients neither panic, nor hang, nor keep more than their settings allow. What clients allocate
+//! is counted, and nothing else: their own code says that it runs.
+
+#![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+#![allow(unsafe_code, reason = "a global allocator cannot be had without")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use ottla_sim::meter::is_inside;
+use ottla_sim::plan::Plan;
+use ottla_sim::plant::Plant;
+use ottla_sim::run::{Options, run};
+
+const SEEDS: u64 = 200;
+/// The settings of `Plan::keep_little`.
+const FRAME: usize = 1 << 20;
+const BUFFER: usize = 200_000;
+/// What a client may have in all: frames that are being received, or that are taken apart, on each of its few connections; a
+/// decoded answer takes several times its bytes; what is buffered. A client that hoards needs more within seconds.
+const MOST: usize = 12 * FRAME + 2 * BUFFER;
+
+/// The system's allocator, which counts what clients have.
+struct Counting;
+
+thread_local! {
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+/// In front of each allocation stands whether it is a client's.
+const fn padding(layout: Layout) -> usize {
+    if layout.align() > 16 {
+        layout.align()
+    } else {
+        16
+    }
+}
+
+fn padded(layout: Layout) -> Option<Layout> {
+    let padding = padding(layout);
+    let size = layout.size().checked_add(padding)?;
+    Layout::from_size_align(size, padding).ok()
+}
+
+fn count(bytes: isize) {
+    // A thread that ends has no cells any more.
+    let live = LIVE.try_with(|live| {
+        live.set(live.get() + bytes);
+        live.get()
+    });
+    if let Ok(live) = live {
+        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live)));
+    }
+}
+
+// SAFETY: each allocation is the system's, longer by `padding` in front, which keeps the alignment; `dealloc` works out the same.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let Some(whole) = padded(layout) else {
+            return std::ptr::null_mut();
+        };
+        // SAFETY: the size is not 0.
+        let start = unsafe { System.alloc(whole) };
+        if start.is_null() {
+            return start;
+        }
+        let counted = is_inside();
+        if counted {
+            count(layout.size() as isize);
+        }
+        // SAFETY: the padding is at least a byte, and belongs to this allocation.
+        unsafe {
+            start.write(u8::from(counted));
+            start.add(padding(layout))
+        }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        let Some(whole) = padded(layout) else {
+            return;
+        };
+        // SAFETY: `alloc` gave this place out, so many bytes behind the start of the whole.
+        unsafe {
+            let start = place.sub(padding(layout));
+            if start.read() == 1 {
+                count(-(layout.size() as isize));
+            }
+            System.dealloc(start, whole);
+        }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most that the clients of a seed had at once, for each of them.
+fn peak(seed: u64, plant: Option<Plant>) -> (usize, u64) {
+    LIVE.set(0);
+    PEAK.set(0);
+    let options = Options {
+        plant,
+        hostile: true,
+        ..Options::default()
+    };
+    let report = run(seed, options);
+    if plant.is_none() && !report.anomalies.is_empty() {
+        panic!("seed {seed}: {:#?}", report.anomalies);
+    }
+    let plan = Plan::of(seed);
+    let clients = plan.producers.len() + plan.consumers.len() + plan.admins.len();
+    (PEAK.get().unsigned_abs() / clients, report.lied)
+}
+
+#[test]
+fn clients_of_hostile_brokers_neither_panic_nor_hang_nor_hoard() {
+    let (mut most, mut lies) = ((0, 0), 0);
+    for seed in 0..SEEDS {
+        let (peak, lied) = peak(seed, None);
+        lies += lied;
+        most = most.max((peak, seed));
+        assert!(peak <= MOST, "seed {seed}: {peak} bytes a client");
+    }
+    println!(
+        "{lies} lies; at most {} bytes a client, seed {}",
+        most.0, most.1
+    );
+    assert!(lies > SEEDS * 20, "{lies}");
+}
+
+#[test]
+fn clients_that_waste_memory_are_seen() {
+    for plant in [Plant::AnswersKept, Plant::ClaimsBelieved] {
+        let seen = (0..SEEDS).find(|seed| peak(*seed, Some(plant)).0 > MOST);
+        println!("{plant}: seed {seen:?}");
+        assert!(seen.is_some(), "{plant}");
+    }
+}
