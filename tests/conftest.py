@@ -27,13 +27,11 @@ def pytest_configure(config):
 
 
 def present(tool: str) -> bool:
-    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it.
-
-    `pyright` and `grpc_status`, which Spark Connect needs, are Python's modules.
+    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it, and `pyright` as a module.
 
     `libgssapi` is the system's library of Kerberos.
     """
-    if tool in {"pyright", "grpc_status"}:
+    if tool == "pyright":
         return importlib.util.find_spec(tool) is not None
     if tool == "libgssapi":
         return any(ctypes.util.find_library(name) for name in ("gssapi_krb5", "GSS"))
