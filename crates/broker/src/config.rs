@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub(crate) use self::keys::Values;
 pub use self::keys::{BROKER_KEYS, Key, TOPIC_KEYS, ValueType};
-pub(crate) use self::settings::{ConfigSource, LogConfig, Settings, TimestampType};
+pub(crate) use self::settings::{Compaction, ConfigSource, LogConfig, Settings, TimestampType};
 use crate::security::listener::{ListenerConfig, SecurityProtocol};
 use crate::security::settings::SecuritySettings;
 

@@ -9,6 +9,7 @@
 //!
 //! Checking a batch, reading from files and encoding happen outside all of them.
 
+mod due;
 mod group_log;
 mod member;
 mod upkeep;
@@ -22,7 +23,7 @@ use std::time::Instant;
 use ottla_protocol::{ErrorCode, Str, Uuid};
 use parking_lot::{Mutex, RwLock};
 
-use self::upkeep::Upkeep;
+use self::due::Upkeep;
 use crate::bell::Slot;
 use crate::cluster::controller::{Controller, Decided};
 use crate::cluster::image::{Host, Layout, PartitionId};

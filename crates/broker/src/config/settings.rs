@@ -10,7 +10,6 @@ use crate::security::quota::Windows;
 use crate::security::sasl::oauth::Rules;
 use crate::security::settings::AclSettings;
 use crate::security::tokens::Lifetimes;
-use crate::storage::compaction::Compaction;
 use crate::telemetry::Wanted;
 
 /// Who sets the timestamps of records.
@@ -18,6 +17,19 @@ use crate::telemetry::Wanted;
 pub(crate) enum TimestampType {
     CreateTime,
     LogAppendTime,
+}
+
+/// What a topic says about its compaction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Compaction {
+    /// `delete.retention.ms`: how long a tombstone stays.
+    pub(crate) delete_retention_ms: i64,
+    /// `min.compaction.lag.ms`: how long a record stays at least.
+    pub(crate) min_lag_ms: i64,
+    /// `max.compaction.lag.ms`: how long a record waits at most before the log is cleaned.
+    pub(crate) max_lag_ms: i64,
+    /// `min.cleanable.dirty.ratio`: the part of the log's bytes that is worth a cleaning.
+    pub(crate) dirty_ratio: f64,
 }
 
 /// The settings of a topic that its partitions' logs use.

@@ -2,30 +2,14 @@
 //! producers forgotten.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use super::Core;
+use super::due::take;
 use crate::now::Now;
 use crate::storage::replica::Replica;
-
-/// When the next looks at all logs are due.
-#[derive(Debug, Default)]
-pub(super) struct Upkeep {
-    retention: Option<Instant>,
-    compaction: Option<Instant>,
-    producers: Option<Instant>,
-}
-
-/// Whether something is due; if so, it is due again after `pause`.
-fn take(due: &mut Option<Instant>, pause: Duration, now: Instant) -> bool {
-    let is_due = due.is_some_and(|due| due <= now);
-    if is_due {
-        *due = now.checked_add(pause);
-    }
-    is_due
-}
 
 impl Core {
     /// Begins to count the time to the first looks, unless that was begun.

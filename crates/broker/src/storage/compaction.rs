@@ -22,22 +22,10 @@ use super::batch::{self, DECOMPRESS_LIMIT};
 use super::naming;
 use super::segment::Segment;
 use super::source::Source;
+use crate::config::Compaction;
 
 /// The attribute of a batch whose base of timestamps is the time at which its tombstones go (KIP-534).
 const DELETE_HORIZON: i16 = 1 << 6;
-
-/// What a topic says about its compaction.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Compaction {
-    /// `delete.retention.ms`: how long a tombstone stays.
-    pub(crate) delete_retention_ms: i64,
-    /// `min.compaction.lag.ms`: how long a record stays at least.
-    pub(crate) min_lag_ms: i64,
-    /// `max.compaction.lag.ms`: how long a record waits at most before the log is cleaned.
-    pub(crate) max_lag_ms: i64,
-    /// `min.cleanable.dirty.ratio`: the part of the log's bytes that is worth a cleaning.
-    pub(crate) dirty_ratio: f64,
-}
 
 /// A full segment, as far as it matters to when a log is cleaned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,10 +13,9 @@ use ottla_protocol::records::{self, BatchBuilder, ProducerState};
 use proptest::prelude::*;
 
 use super::batch::{self, Checked};
-use super::compaction::Compaction;
 use super::folder::Folder;
 use super::log::Log;
-use crate::config::{EventSink, LogConfig, TOPIC_KEYS, TimestampType, Values};
+use crate::config::{Compaction, EventSink, LogConfig, TOPIC_KEYS, TimestampType, Values};
 use crate::ids::Ids;
 
 /// A folder of the test's own, gone with it.
