@@ -159,7 +159,7 @@ def test_each_request_is_answered_as_by_kafka(version: int, kafka: str, new_topi
     assert ours == theirs
     codes = {code for code, _, _ in theirs}
     assert codes == {0, 70, 71, 106}
-    assert len(theirs) == 27
+    assert len(theirs) == 29
 
 
 @REAL

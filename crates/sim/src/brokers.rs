@@ -68,6 +68,8 @@ impl Brokers {
             ..BrokerConfig::default()
         };
         let mut properties = vec![
+            // Clients count their time from the beginning of a run: by the brokers' clock, all records are old.
+            ("log.retention.ms", "-1".to_owned()),
             ("min.insync.replicas", plan.min_in_sync.to_string()),
             (
                 "replica.lag.time.max.ms",
