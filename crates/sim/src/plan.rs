@@ -344,23 +344,22 @@ impl Plan {
 
     /// Clients keep little, so that what they keep too much of shows.
     pub fn keep_little(&mut self) {
-        let every = self.producers.iter_mut().chain(&mut self.consumers);
-        for member in every.chain(&mut self.admins) {
-            let pairs = &mut member.pairs;
-            pairs.push(("receive.message.max.bytes", "1048576".to_owned()));
-        }
-        for member in &mut self.producers {
-            member.pairs.retain(|(name, _)| *name != "buffer.memory");
-            member.pairs.push(("buffer.memory", "200000".to_owned()));
-        }
-        for member in &mut self.consumers {
-            member
-                .pairs
-                .retain(|(name, _)| *name != "prefetch.max.bytes");
-            member
-                .pairs
-                .push(("prefetch.max.bytes", "200000".to_owned()));
-        }
+        let keep = |members: &mut [Member], little: &[(&'static str, &str)]| {
+            for member in members {
+                let is_set = |name: &str| little.iter().any(|(other, _)| *other == name);
+                member.pairs.retain(|(name, _)| !is_set(name));
+                let little = little.iter();
+                member
+                    .pairs
+                    .extend(little.map(|(name, value)| (*name, (*value).to_owned())));
+            }
+        };
+        let frame = ("receive.message.max.bytes", "1310720");
+        keep(&mut self.producers, &[frame, ("buffer.memory", "200000")]);
+        let fetched = ("fetch.max.bytes", "262144");
+        let prefetched = ("prefetch.max.bytes", "200000");
+        keep(&mut self.consumers, &[frame, fetched, prefetched]);
+        keep(&mut self.admins, &[frame]);
     }
 
     /// Consumers begin to read at once, so that every prefix has readers.

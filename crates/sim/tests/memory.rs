@@ -14,7 +14,7 @@ use ottla_sim::run::{Options, run};
 
 const SEEDS: u64 = 200;
 /// The settings of `Plan::keep_little`.
-const FRAME: usize = 1 << 20;
+const FRAME: usize = 1_310_720;
 const BUFFER: usize = 200_000;
 /// What a client may have in all: frames that are being received, or that are taken apart, on each of its few connections; a
 /// decoded answer takes several times its bytes; what is buffered. A client that hoards needs more within seconds.
