@@ -93,6 +93,9 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
             .append(cluster, clock, topic, record, make)?;
         if let Some(now) = placed.settle_at {
             self.settle(now);
+            if let Some(error) = self.client.accumulator.retract(&placed) {
+                return Err(NotAppended::Failed(error));
+            }
         }
         let appended = self.client.accumulator.appended(&placed);
         appended.ok_or(NotAppended::Full)

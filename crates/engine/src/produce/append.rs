@@ -50,6 +50,8 @@ pub(crate) struct NewRecord<'a, H> {
 #[derive(Debug)]
 pub(crate) struct Placed {
     queue: usize,
+    /// The number of the batch, if it was opened for this record.
+    opened: Option<u64>,
     /// A batch was opened or closed, and only a pass over everything gets it sent.
     pub(crate) settle_at: Option<Instant>,
 }
@@ -127,8 +129,10 @@ impl<T: Clone> Accumulator<T> {
             return Err(NotAppended::UnknownTopic);
         };
         let now = (queue.open.is_none() || closed.is_some()).then(clock);
+        let mut opened = None;
         if let (None, Some(now)) = (&queue.open, now) {
             self.next_number += 1;
+            opened = Some(self.next_number);
             let user = make(&queue.topic, queue.partition);
             let open = Open::new(now, self.next_number, &self.config, user);
             self.fates.opened(self.next_number);
@@ -157,6 +161,7 @@ impl<T: Clone> Accumulator<T> {
         });
         Ok(Placed {
             queue: index,
+            opened,
             settle_at,
         })
     }
@@ -168,6 +173,13 @@ impl<T: Clone> Accumulator<T> {
             batch: &open.user,
             index: open.count - 1,
         })
+    }
+
+    /// The batch that the record opened was given up at once: its record was not added, and this is why.
+    pub(crate) fn retract(&mut self, placed: &Placed) -> Option<Error> {
+        let is_open = self.queues.get(placed.queue)?.open.is_some();
+        let opened = placed.opened.filter(|_| !is_open)?;
+        self.fates.retract(opened)
     }
 
     /// Whether the buffer has room for a record of `bytes` now.

@@ -12,7 +12,8 @@ use crate::produce::batch::{Batch, BatchId, Done, Stored};
 pub(super) struct Fates<T> {
     used: usize,
     undecided: BTreeSet<BatchId>,
-    done: VecDeque<Done<T>>,
+    /// With the number of each batch.
+    done: VecDeque<(u64, Done<T>)>,
 }
 
 impl<T> Default for Fates<T> {
@@ -49,14 +50,20 @@ impl<T: Clone> Fates<T> {
 
     /// The next fate that became known.
     pub(super) fn poll(&mut self) -> Option<Done<T>> {
-        self.done.pop_front()
+        self.done.pop_front().map(|(_, fate)| fate)
+    }
+
+    /// Takes the fate of a batch back, of which nobody was told yet: why it failed.
+    pub(super) fn retract(&mut self, number: u64) -> Option<Error> {
+        let at = self.done.iter().rposition(|(other, _)| *other == number)?;
+        self.done.remove(at)?.1.result.err()
     }
 
     /// A batch that no request holds any more was written.
     pub(super) fn delivered(&mut self, context: &mut Context, batch: &Batch<T>, stored: Stored) {
         self.release(context, batch);
         if !batch.decided {
-            self.tell(context, batch.fate(Ok(stored)));
+            self.tell(context, batch, Ok(stored));
         }
     }
 
@@ -104,11 +111,11 @@ impl<T: Clone> Fates<T> {
             records: batch.count,
             cause: error.clone(),
         });
-        self.tell(context, batch.fate(Err(error)));
+        self.tell(context, batch, Err(error));
     }
 
-    fn tell(&mut self, context: &mut Context, fate: Done<T>) {
-        self.done.push_back(fate);
+    fn tell(&mut self, context: &mut Context, batch: &Batch<T>, result: Result<Stored, Error>) {
+        self.done.push_back((batch.id.0, batch.fate(result)));
         context.changes.tell(Change::Fate);
     }
 }
