@@ -30,6 +30,7 @@ mod sending;
 mod shell;
 pub mod signing;
 mod timer;
+mod transaction;
 mod transport;
 mod unread;
 mod wait;
@@ -43,6 +44,7 @@ pub use consumer::{Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp
 pub use deliveries::{Deliveries, Report};
 pub use delivery::{Delivery, RecordMetadata, Unasked};
 pub use events::{Events, Told};
+pub use ottla_engine::call::GroupOffset;
 pub use ottla_engine::config;
 pub use ottla_engine::credentials;
 pub use ottla_engine::metrics::{self, Metric};

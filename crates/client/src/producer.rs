@@ -18,7 +18,7 @@ use crate::events::Events;
 use crate::shell::Publish;
 use crate::transport::{deadline, now, now_ms};
 
-type Batches = Work<Arc<Completion>>;
+pub(crate) type Batches = Work<Arc<Completion>>;
 
 /// Rows that are appended while the lock is held.
 const ROWS_AT_ONCE: usize = 256;
@@ -81,7 +81,7 @@ pub enum TrySendError {
 /// [`Producer::close`] gives up what is not delivered.
 #[derive(Clone, Debug)]
 pub struct Producer {
-    driver: Arc<Driver<Batches>>,
+    pub(crate) driver: Arc<Driver<Batches>>,
     ledger: Arc<Ledger>,
 }
 
@@ -228,6 +228,9 @@ impl Producer {
     {
         let mut rows = rows.peekable();
         let mut deliveries = DeliveriesBuilder::new(&self.ledger);
+        if self.config().transactional_id.is_some() {
+            self.driver.with(|engine, _| engine.check_transaction())?;
+        }
         while rows.peek().is_some() {
             if self.append_many(topic, &mut rows, &mut deliveries) {
                 continue;
@@ -316,7 +319,13 @@ impl Producer {
     /// As [`Producer::flush`]; the producer is closed anyway.
     pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
         let begun = now();
-        let flushed = self.flush(timeout).await;
+        if self.driver.with(|engine, _| engine.is_in_transaction()) {
+            // Readers of committed records would wait for its end. If it cannot be told now, the coordinator ends it in time.
+            let _ = self.abort_transaction(timeout).await;
+        }
+        let left =
+            timeout.map(|timeout| timeout.saturating_sub(now().saturating_duration_since(begun)));
+        let flushed = self.flush(left).await;
         let left = timeout.map_or(JOIN_TIMEOUT, |timeout| {
             timeout.saturating_sub(now().saturating_duration_since(begun))
         });
@@ -325,9 +334,10 @@ impl Producer {
     }
 
     /// The failures, since the last time, of records whose deliveries were [left](Delivery::leave). After a flush, those of
-    /// all records sent before it.
+    /// all records sent before it. None with a transactional id: the ends of transactions tell.
     pub fn take_unasked(&self) -> Option<Unasked> {
-        self.ledger.take()
+        let unasked = self.ledger.take();
+        unasked.filter(|_| self.config().transactional_id.is_none())
     }
 
     /// The topic's partitions, in order. Neither waits for room nor creates the topic.

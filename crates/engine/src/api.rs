@@ -5,11 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use ottla_protocol::header;
 use ottla_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, CreateDelegationTokenRequest,
-    CreateDelegationTokenResponse, CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest,
-    DeleteTopicsResponse, DescribeDelegationTokenRequest, DescribeDelegationTokenResponse,
-    DescribeGroupsRequest, DescribeGroupsResponse, DescribeProducersRequest,
-    DescribeProducersResponse, DescribeTransactionsRequest, DescribeTransactionsResponse,
+    AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse, ApiVersionsRequest, ApiVersionsResponse,
+    CreateDelegationTokenRequest, CreateDelegationTokenResponse, CreateTopicsRequest,
+    CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
+    DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, DescribeGroupsRequest,
+    DescribeGroupsResponse, DescribeProducersRequest, DescribeProducersResponse,
+    DescribeTransactionsRequest, DescribeTransactionsResponse, EndTxnRequest, EndTxnResponse,
     ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, FetchRequest, FetchResponse,
     FindCoordinatorRequest, FindCoordinatorResponse, GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse, InitProducerIdRequest, InitProducerIdResponse,
@@ -17,7 +19,8 @@ use ottla_protocol::messages::{
     ListTransactionsRequest, ListTransactionsResponse, MetadataRequest, MetadataResponse,
     ProduceRequest, ProduceResponse, PushTelemetryRequest, PushTelemetryResponse,
     RenewDelegationTokenRequest, RenewDelegationTokenResponse, SaslAuthenticateRequest,
-    SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
+    SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse, TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
@@ -118,6 +121,12 @@ apis! {
     DescribeProducers: DescribeProducersRequest => DescribeProducersResponse, 0..=0, throttles from 0;
     FindCoordinator: FindCoordinatorRequest => FindCoordinatorResponse, 0..=6, throttles from 2;
     InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=5, throttles from 1;
+    // From version 4 on it is for brokers (KIP-890).
+    AddPartitionsToTxn: AddPartitionsToTxnRequest => AddPartitionsToTxnResponse, 0..=3, throttles from 1;
+    AddOffsetsToTxn: AddOffsetsToTxnRequest => AddOffsetsToTxnResponse, 0..=4, throttles from 1;
+    EndTxn: EndTxnRequest => EndTxnResponse, 0..=5, throttles from 1;
+    // From version 6 on its topics have ids.
+    TxnOffsetCommit: TxnOffsetCommitRequest => TxnOffsetCommitResponse, 0..=5, throttles from 1;
     ListGroups: ListGroupsRequest => ListGroupsResponse, 0..=5, throttles from 2;
     DescribeTransactions: DescribeTransactionsRequest => DescribeTransactionsResponse, 0..=0, throttles from 0;
     ListTransactions: ListTransactionsRequest => ListTransactionsResponse, 0..=2, throttles from 0;
@@ -167,33 +176,49 @@ fn fit_old_metadata(body: &mut MetadataRequest, version: i16) {
 
 /// The versions of each API that one broker speaks: as it said, or as brokers of its age do that say nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Versions(FxHashMap<i16, (i16, i16)>);
+pub struct Versions {
+    apis: FxHashMap<i16, (i16, i16)>,
+    /// The epoch of the cluster's features, and the level of `transaction.version` (KIP-584, KIP-890).
+    transactions: Option<(i64, i16)>,
+}
 
 impl Versions {
     pub(crate) fn new(answer: &ApiVersionsResponse) -> Versions {
-        Versions(
-            answer
-                .api_keys
-                .iter()
+        let rows = answer.api_keys.iter();
+        let mut features = answer.finalized_features.iter();
+        let level = features.find(|feature| &*feature.name == TRANSACTION_VERSION);
+        let level = level.map_or(0, |feature| feature.max_version_level);
+        let epoch = answer.finalized_features_epoch;
+        Versions {
+            apis: rows
                 .map(|row| (row.api_key, (row.min_version, row.max_version)))
                 .collect(),
-        )
+            transactions: (epoch >= 0).then_some((epoch, level)),
+        }
     }
 
     /// What brokers of `era` speak.
     pub(crate) fn of(era: Era) -> Versions {
         let rows = era.speaks().iter();
-        Versions(rows.map(|(api, max)| (api.as_i16(), (0, *max))).collect())
+        Versions {
+            apis: rows.map(|(api, max)| (api.as_i16(), (0, *max))).collect(),
+            transactions: None,
+        }
+    }
+
+    /// The epoch of the cluster's features, and the level of `transaction.version` in it; `None` where the broker tells none.
+    pub(crate) fn transactions(&self) -> Option<(i64, i16)> {
+        self.transactions
     }
 
     /// Whether the broker did not tell them.
     pub(crate) fn is_assumed(&self) -> bool {
-        !self.0.contains_key(&ApiKey::ApiVersions.as_i16())
+        !self.apis.contains_key(&ApiKey::ApiVersions.as_i16())
     }
 
     /// The release of Kafka that the broker resembles most.
     pub fn release(&self) -> &'static str {
-        release::resembled(|api| self.0.get(&api.as_i16()).map(|(_, max)| *max))
+        release::resembled(|api| self.apis.get(&api.as_i16()).map(|(_, max)| *max))
     }
 
     /// The error for what the broker cannot do: `what` needs the release `needed`.
@@ -207,7 +232,7 @@ impl Versions {
 
     /// The highest version of `api` that the broker speaks, whether or not this crate does.
     pub(crate) fn highest(&self, api: ApiKey) -> Option<i16> {
-        self.0.get(&api.as_i16()).map(|(_, max)| *max)
+        self.apis.get(&api.as_i16()).map(|(_, max)| *max)
     }
 
     /// The highest version of `api`, at most `cap`, that both sides speak.
@@ -219,7 +244,7 @@ impl Versions {
             |reason: String| Error::new(Kind::Unsupported, reason).calling(api.name());
         let (our_min, our_max) = spoken(api).unwrap_or((0, -1));
         let our_max = our_max.min(cap);
-        let Some(&(min, max)) = self.0.get(&api.as_i16()) else {
+        let Some(&(min, max)) = self.apis.get(&api.as_i16()) else {
             let needed = release::first_with(api);
             if release::is_before(self.release(), needed) {
                 return Err(self.lacks(api.name(), needed).calling(api.name()));
@@ -245,6 +270,9 @@ impl Versions {
         Ok(best)
     }
 }
+
+/// The feature whose level says which protocol of transactions a cluster has (KIP-890).
+const TRANSACTION_VERSION: &str = "transaction.version";
 
 /// The first version of Produce, and of Fetch, whose topics have ids instead of names (KIP-516).
 pub(crate) const TOPIC_IDS: i16 = 13;

@@ -23,6 +23,8 @@ pub enum Change {
     Topics,
     /// The id by which brokers know the client became known, or never will be; or the last metrics were pushed.
     Telemetry,
+    /// What was asked of the producer's transactions has ended.
+    Transaction,
     /// The client was closed, or no address that it was given can ever answer: waiting is of no use.
     Closed,
 }
@@ -39,17 +41,19 @@ impl Change {
             Change::Topics => 1 << 4,
             Change::Closed => 1 << 5,
             Change::Telemetry => 1 << 6,
+            Change::Transaction => 1 << 7,
         }
     }
 }
 
-const KINDS: [Change; 7] = [
+const KINDS: [Change; 8] = [
     Change::Records,
     Change::Position,
     Change::Room,
     Change::Fate,
     Change::Topics,
     Change::Telemetry,
+    Change::Transaction,
     Change::Closed,
 ];
 

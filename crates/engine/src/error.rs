@@ -37,6 +37,14 @@ pub enum Kind {
     Protocol,
     /// Records that do not decode, or whose checksum is wrong.
     Corrupt,
+    /// A transaction, or a record of one, takes no effect: it can only be aborted, or it was (KIP-1050).
+    Abortable,
+    /// Another client took over this one's identity.
+    Fenced,
+    /// The client cannot go on; a new one can.
+    Fatal,
+    /// Whether a transaction was committed is not known.
+    OutcomeUnknown,
     /// The client was closed.
     Closed,
 }

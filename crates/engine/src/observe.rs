@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, Kind};
 
 /// How much an event matters to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -207,6 +207,20 @@ pub enum Observed {
         /// The epoch.
         epoch: i16,
     },
+    /// How the producer's transactions are kept from here on.
+    TransactionProtocolChosen {
+        /// The transactional id.
+        id: Arc<str>,
+        /// The protocol: 1 (KIP-98) or 2 (KIP-890).
+        protocol: u8,
+    },
+    /// A commit was not answered in time, and now it is known how the transaction ended.
+    TransactionSettled {
+        /// The transactional id.
+        id: Arc<str>,
+        /// Whether it was committed; else it was aborted.
+        committed: bool,
+    },
 }
 
 impl Observed {
@@ -218,6 +232,12 @@ impl Observed {
             Observed::ConnectFailed { failures, .. } if !failures.is_power_of_two() => Level::Debug,
             // It may be on its way.
             Observed::TopicMissing { cause, .. } if cause.is_retriable() => Level::Info,
+            // Somebody aborted its transaction.
+            Observed::BatchFailed { cause, .. }
+                if cause.kind() == Kind::Abortable && cause.code().is_none() =>
+            {
+                Level::Info
+            }
             Observed::Connected { .. }
             | Observed::Disconnected { .. }
             | Observed::Throttled { .. }
@@ -225,6 +245,7 @@ impl Observed {
             | Observed::LeaderMoved { .. }
             | Observed::PartitionsAdded { .. }
             | Observed::ReplicaChosen { .. }
+            | Observed::TransactionProtocolChosen { .. }
             | Observed::ProducerIdentified { .. } => Level::Info,
             Observed::ConnectFailed { .. }
             | Observed::Refused { .. }
@@ -236,6 +257,7 @@ impl Observed {
             | Observed::TopicRecreated { .. }
             | Observed::OffsetReset { .. }
             | Observed::PartitionStuck { .. }
+            | Observed::TransactionSettled { .. }
             | Observed::BatchFailed { .. } => Level::Warning,
         }
     }
@@ -263,6 +285,8 @@ impl Observed {
             Observed::BatchSent { .. }
             | Observed::BatchFailed { .. }
             | Observed::IdempotenceOff { .. }
+            | Observed::TransactionProtocolChosen { .. }
+            | Observed::TransactionSettled { .. }
             | Observed::ProducerIdentified { .. } => "producer",
         }
     }
@@ -421,6 +445,17 @@ impl fmt::Display for Observed {
             ),
             Observed::ProducerIdentified { id, epoch } => {
                 write!(f, "producer id {id}, epoch {epoch}")
+            }
+            Observed::TransactionProtocolChosen { id, protocol } => {
+                let kip = if *protocol >= 2 { "KIP-890" } else { "KIP-98" };
+                write!(f, "transactions of {id} use protocol {protocol} ({kip})")
+            }
+            Observed::TransactionSettled { id, committed } => {
+                let end = if *committed { "committed" } else { "aborted" };
+                write!(
+                    f,
+                    "the transaction of {id} whose commit was not answered was {end}"
+                )
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a client is composed of.
 //!
-//! A client is a list of parts: fetching, the accumulator, an identity, later membership and transactions. They share one view
+//! A client is a list of parts: fetching, the accumulator, an identity or transactions, later membership. They share one view
 //! of the cluster and the calls. A request that a part dispatched, and a call that it started, is answered to that
 //! part. The client carries facts from one part to another ([`Client::exchange`]); parts do not know each other.
 

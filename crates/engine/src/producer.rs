@@ -11,7 +11,9 @@ use crate::part::{Client, Core, Part};
 use crate::produce::Accumulator;
 use crate::produce::append::NewRecord;
 use crate::produce::identity::Identification;
+use crate::produce::transaction::{Transaction, no_id};
 
+pub use crate::produce::transaction::{Verb, VerbId};
 pub use crate::produce::{Appended, Done, NotAppended, Stored, check_topic};
 
 /// What a caller waited for.
@@ -31,6 +33,8 @@ pub enum Waited {
 pub struct Producer<T> {
     pub(crate) accumulator: Accumulator<T>,
     identification: Identification,
+    /// Instead of `identification`, if there is a transactional id.
+    transaction: Option<Transaction>,
 }
 
 impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
@@ -39,6 +43,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         let client = Producer {
             accumulator: Accumulator::new(Arc::clone(&config)),
             identification: Identification::default(),
+            transaction: Transaction::new(&config),
         };
         Engine::with_client(config, seed, client)
     }
@@ -79,6 +84,9 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         if self.closed().is_some() {
             return Err(NotAppended::Failed(closed_error()));
         }
+        if let Some(transaction) = &self.client.transaction {
+            transaction.accepts().map_err(NotAppended::Failed)?;
+        }
         let record = NewRecord {
             partition,
             timestamp_ms,
@@ -99,6 +107,57 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         }
         let appended = self.client.accumulator.appended(&placed);
         appended.ok_or(NotAppended::Full)
+    }
+
+    /// Whether records can be sent now, as far as transactions are concerned.
+    ///
+    /// # Errors
+    /// The producer has a transactional id, and no transaction is open that takes records.
+    pub fn check_transaction(&self) -> Result<(), Error> {
+        let transaction = self.client.transaction.as_ref();
+        transaction.map_or(Ok(()), Transaction::accepts)
+    }
+
+    /// Starts a verb of transactions, to be ended by the deadline; `None` while another one runs. [`crate::Change::Transaction`]
+    /// says when to look again, also at [`Engine::take_verb`].
+    ///
+    /// # Errors
+    /// The producer has no transactional id, or it was closed.
+    pub fn start_verb(
+        &mut self,
+        now: Instant,
+        verb: &Verb,
+        deadline: Instant,
+    ) -> Result<Option<VerbId>, Error> {
+        if self.closed().is_some() {
+            return Err(closed_error());
+        }
+        let Some(transaction) = &mut self.client.transaction else {
+            return Err(no_id());
+        };
+        let id = transaction.start(verb, deadline);
+        if id.is_some() {
+            self.settle(now);
+        }
+        Ok(id)
+    }
+
+    /// How a verb ended, once.
+    pub fn take_verb(&mut self, id: VerbId) -> Option<Result<(), Error>> {
+        self.client.transaction.as_mut()?.take(id)
+    }
+
+    /// Nobody waits for the end of a verb any more. It goes on.
+    pub fn give_up_verb(&mut self, id: VerbId) {
+        if let Some(transaction) = &mut self.client.transaction {
+            transaction.give_up(id);
+        }
+    }
+
+    /// Whether a transaction is open, or the end of one is not known.
+    pub fn is_in_transaction(&self) -> bool {
+        let transaction = self.client.transaction.as_ref();
+        transaction.is_some_and(Transaction::is_open)
     }
 
     /// The next fate that became known.
@@ -173,7 +232,10 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Composition for Producer<T> {
     #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
     fn part(&mut self, number: u8) -> Option<&mut dyn Part> {
         match number {
-            0 => Some(&mut self.identification),
+            0 => match &mut self.transaction {
+                Some(transaction) => Some(transaction),
+                None => Some(&mut self.identification),
+            },
             1 => Some(&mut self.accumulator),
             _ => None,
         }
@@ -184,7 +246,12 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Composition for Producer<T> {
         let Producer {
             identification,
             accumulator,
+            transaction,
         } = self;
+        if let Some(transaction) = transaction {
+            exchange_transaction(transaction, accumulator, core);
+            return false;
+        }
         let before = identification.current();
         if let Some(spent) = accumulator.take_spent_identity() {
             identification.spend(core, spent);
@@ -201,6 +268,35 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Composition for Producer<T> {
         identification.set_wanted(accumulator.wants_identity());
         before != current
     }
+}
+
+/// Carries the facts about the transaction from one part to the other. Both are pumped afterwards.
+fn exchange_transaction<T: Clone>(
+    transaction: &mut Transaction,
+    accumulator: &mut Accumulator<T>,
+    core: &mut Core,
+) {
+    if let Some(failure) = accumulator.take_failure() {
+        transaction.record_failed(failure);
+    }
+    if let Some(cause) = transaction.purge() {
+        accumulator.fail_all_unsent(&mut core.cluster, &cause);
+        // It knows why.
+        accumulator.take_failure();
+    }
+    if transaction.flushes() {
+        accumulator.close_all();
+    }
+    while let Some(partition) = transaction.poll_joined() {
+        accumulator.set_joined(&partition);
+    }
+    accumulator.set_scope(transaction.scope());
+    accumulator.set_identity(transaction.identity());
+    accumulator.set_identity_trouble(transaction.delay(core));
+    if transaction.admits() {
+        transaction.wish(accumulator.partitions_to_join());
+    }
+    transaction.set_facts(accumulator.facts());
 }
 
 impl<T: Clone + std::fmt::Debug + Send + 'static> Client for Producer<T> {}

@@ -299,7 +299,7 @@ impl<W: Client> Script<W> {
                 ));
                 self.answer(&asked, Response::Metadata(response));
             }
-            Request::InitProducerId(_) => {
+            Request::InitProducerId(request) if request.transactional_id.is_none() => {
                 self.producer_ids += 1;
                 let response = InitProducerIdResponse {
                     error_code: self.producer_id_code.0,

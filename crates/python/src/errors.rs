@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 /// The party at fault, as the word that Python code sees as `KafkaError.kind`.
-const KINDS: [(Kind, &str); 13] = [
+const KINDS: [(Kind, &str); 17] = [
     (Kind::Config, "config"),
     (Kind::Argument, "argument"),
     (Kind::TooLarge, "too_large"),
@@ -21,6 +21,10 @@ const KINDS: [(Kind, &str); 13] = [
     (Kind::Protocol, "protocol"),
     (Kind::Corrupt, "corrupt"),
     (Kind::Closed, "closed"),
+    (Kind::Abortable, "abortable"),
+    (Kind::Fenced, "fenced"),
+    (Kind::Fatal, "fatal"),
+    (Kind::OutcomeUnknown, "outcome_unknown"),
 ];
 
 fn kind_name(kind: Kind) -> &'static str {

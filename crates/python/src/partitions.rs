@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use ottla_client::{OffsetAndTimestamp, PartitionInfo};
+use ottla_client::{GroupOffset, OffsetAndTimestamp, PartitionInfo};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyMapping, PyString, PyTuple};
 
+use crate::errors;
 use crate::values::timestamp_ms;
 
 pub(crate) type Partition = (Arc<str>, i32);
@@ -120,6 +121,43 @@ pub(crate) fn timestamped(
     let entries = timestamps.items()?.into_iter().map(|entry| {
         let (partition, time) = entry.extract::<(Named, Bound<'_, PyAny>)>()?;
         Ok((partition.topic, partition.partition, timestamp_ms(&time)?))
+    });
+    entries.collect()
+}
+
+/// The entries of a mapping from partitions to offsets of a group: an int each, or an `OffsetAndMetadata`.
+pub(crate) fn group_offsets(offsets: &Bound<'_, PyMapping>) -> PyResult<Vec<GroupOffset>> {
+    let py = offsets.py();
+    let entries = offsets.items()?.into_iter().map(|entry| {
+        let (partition, given) = entry.extract::<(Named, Bound<'_, PyAny>)>()?;
+        let topic = partition.topic;
+        let (offset, leader_epoch, metadata) = if given.hasattr(intern!(py, "metadata"))? {
+            let epoch = given.getattr(intern!(py, "leader_epoch"))?;
+            let epoch: Option<i32> = epoch.extract()?;
+            let metadata: String = given.getattr(intern!(py, "metadata"))?.extract()?;
+            let offset = given.getattr(intern!(py, "offset"))?;
+            (
+                int("offset", &topic, &offset)?,
+                epoch.unwrap_or(-1),
+                metadata,
+            )
+        } else {
+            (int("offset", &topic, &given)?, -1, String::new())
+        };
+        if offset < 0 {
+            let text = format!(
+                "the offset of {topic}-{} is {offset}: it must be 0 or more",
+                partition.partition
+            );
+            return Err(errors::argument(&text));
+        }
+        Ok(GroupOffset {
+            partition: partition.partition,
+            offset,
+            leader_epoch,
+            metadata: metadata.into(),
+            topic,
+        })
     });
     entries.collect()
 }

@@ -9,7 +9,7 @@ use crate::delivery::{AsyncDelivery, Delivery, deliveries};
 use crate::open::{self, Opened};
 use crate::operation::Operation;
 use crate::outgoing::{Outgoing, Table};
-use crate::partitions::numbers;
+use crate::partitions::{group_offsets, numbers};
 use crate::unasked::Asked;
 use crate::values::seconds;
 use crate::{errors, events, metrics, options, runtime, unasked, values, wait};
@@ -130,6 +130,57 @@ impl ProducerCore {
             self.client.closed(),
             close,
             move |py, result| unasked::after_close(py, &client, result),
+        ))
+    }
+
+    #[pyo3(signature = (timeout))]
+    fn init_transactions(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.init_transactions(timeout).await },
+            |py, ()| Ok(py.None()),
+        ))
+    }
+
+    #[pyo3(signature = (timeout))]
+    fn begin_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.begin_transaction(timeout).await },
+            |py, ()| Ok(py.None()),
+        ))
+    }
+
+    #[pyo3(signature = (offsets, group, timeout))]
+    fn send_offsets(
+        &self,
+        offsets: &Bound<'_, PyMapping>,
+        group: String,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let offsets = group_offsets(offsets)?;
+        Ok(Operation::new(
+            async move { client.send_offsets(&group, offsets, timeout).await },
+            |py, ()| Ok(py.None()),
+        ))
+    }
+
+    #[pyo3(signature = (timeout))]
+    fn commit_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.commit_transaction(timeout).await },
+            |py, ()| Ok(py.None()),
+        ))
+    }
+
+    #[pyo3(signature = (timeout))]
+    fn abort_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.abort_transaction(timeout).await },
+            |py, ()| Ok(py.None()),
         ))
     }
 

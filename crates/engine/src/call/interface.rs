@@ -19,6 +19,11 @@ pub trait Call: fmt::Debug + Send + 'static {
     /// The API.
     const API: ApiKey;
 
+    /// The lowest and the highest version that can carry it.
+    fn versions(&self) -> (i16, i16) {
+        (0, i16::MAX)
+    }
+
     /// The number of items. The result of one does not hide the error of another.
     fn items(&self) -> usize {
         1
@@ -49,6 +54,13 @@ pub trait Call: fmt::Debug + Send + 'static {
     #[allow(unused_variables, reason = "the name says what implementations get")]
     fn is_retried(&self, error: &Error, answers: u32) -> bool {
         error.is_retriable()
+    }
+
+    /// Whether the broker only is not done with what it was asked before: an item that is retried is asked again soon, and at the
+    /// same place.
+    #[allow(unused_variables, reason = "the name says what implementations get")]
+    fn is_early(&self, error: &Error) -> bool {
+        false
     }
 
     /// The result of the whole call: one result for each item in order; for [`Target::EveryNode`], one for each broker.

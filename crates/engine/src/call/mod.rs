@@ -27,6 +27,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod transactional;
 mod transactions;
 
 pub(crate) use self::calls::Calls;
@@ -48,6 +49,10 @@ pub use self::target::Target;
 pub(crate) use self::target::{Absence, why_no_leader};
 pub use self::ticket::Ticket;
 pub(crate) use self::ticket::{Asker, Ended};
+pub(crate) use self::transactional::{
+    AddOffsetsToTxn, AddPartitionsToTxn, EndTxn, InitTransactions, Member, TxnOffsetCommit,
+};
+pub use self::transactional::{GroupOffset, TransactionProtocol};
 pub use self::transactions::{
     DescribeTransactions, ListTransactions, TransactionDescription, TransactionListing,
 };

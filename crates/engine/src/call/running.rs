@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ottla_protocol::ErrorCode;
 
@@ -14,6 +14,10 @@ use crate::api::Response;
 use crate::cluster::{Cluster, LinkId, Orphan, Owner};
 use crate::error::{Error, Kind};
 use crate::observe::Observed;
+use crate::release;
+
+/// The pause before a broker is asked again that was not done with what it was asked before. Java's producer waits as long.
+const EARLY: Duration = Duration::from_millis(20);
 
 /// A running call, whatever its type.
 pub(super) trait Run: fmt::Debug + Send {
@@ -217,6 +221,22 @@ impl<C: Call> Running<C> {
         self.unaware.push(link);
     }
 
+    /// The version to use on `link`.
+    fn version(&self, cluster: &Cluster, link: LinkId) -> Result<i16, Error> {
+        let (least, most) = self.call.versions();
+        let version = cluster.version(link, C::API, most)?;
+        if version >= least {
+            return Ok(version);
+        }
+        let what = format!("{} {least}", C::API.name());
+        let needed = release::first_with_version(C::API, least).unwrap_or("a later release");
+        Err(match cluster.speaks(Some(link)) {
+            Some((address, versions)) => versions.lacks(&what, needed).at(address),
+            None => Error::new(Kind::Unreachable, "the connection is not up"),
+        }
+        .calling(C::API.name()))
+    }
+
     /// Retries after a pause, with targets that are looked up anew.
     fn pause(&mut self, now: Instant, cluster: &mut Cluster, error: Error) {
         let pause = cluster.retry_pause(self.attempts);
@@ -279,7 +299,7 @@ impl<C: Call> Run for Running<C> {
         }
         let mut asked = Vec::new();
         for (link, slots) in self.by_link(now, cluster) {
-            let version = match cluster.version(link, C::API, i16::MAX) {
+            let version = match self.version(cluster, link) {
                 Ok(version) => version,
                 Err(error) => {
                     for slot in slots {
@@ -304,7 +324,9 @@ impl<C: Call> Run for Running<C> {
                 }
             }
             self.attempts += 1;
-            asked.push((cluster.ask(link, Owner::Call, request), slots));
+            let (_, most) = self.call.versions();
+            let token = cluster.ask_at_most(link, Owner::Call, request, most);
+            asked.push((token, slots));
         }
         asked
     }
@@ -317,7 +339,7 @@ impl<C: Call> Run for Running<C> {
         slots: &[usize],
         response: Response,
     ) {
-        let version = cluster.version(link, C::API, i16::MAX).unwrap_or(0);
+        let version = self.version(cluster, link).unwrap_or(0);
         let items: Vec<_> = slots
             .iter()
             .filter_map(|slot| self.slots.get(*slot))
@@ -339,6 +361,7 @@ impl<C: Call> Run for Running<C> {
         };
         let mut results = self.call.take(&items, response).into_iter();
         let mut again = None;
+        let mut early = false;
         for (slot, asked) in slots.iter().zip(&items) {
             let result = results.next().unwrap_or_else(|| Err(left_out("an item")));
             match result.map_err(named) {
@@ -359,17 +382,26 @@ impl<C: Call> Run for Running<C> {
                     again = Some(unheard(&error));
                 }
                 Err(error) if !self.is_once() && self.call.is_retried(&error, self.answers) => {
+                    early = self.call.is_early(&error);
                     if let Some(slot) = self.slots.get_mut(*slot) {
                         slot.state = State::Open;
-                        slot.target.look_up_again(now, cluster);
+                        if !early {
+                            slot.target.look_up_again(now, cluster);
+                        }
                     }
                     again = Some(error);
                 }
                 result => self.set_done(*slot, result),
             }
         }
-        if let Some(error) = again {
-            self.pause(now, cluster, error);
+        match again {
+            Some(error) if early => {
+                self.not_before = now + EARLY.min(cluster.config().retry_backoff);
+                cluster.set_alarm(self.not_before);
+                self.last_error = Some(error);
+            }
+            Some(error) => self.pause(now, cluster, error),
+            None => {}
         }
     }
 

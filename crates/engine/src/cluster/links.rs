@@ -106,6 +106,8 @@ struct Queued {
     token: u64,
     owner: Owner,
     request: Request,
+    /// The highest version that it may be sent at.
+    most: i16,
     timeout: Duration,
 }
 
@@ -215,6 +217,8 @@ pub(super) struct Links {
     cluster_id: Option<Arc<str>>,
     /// A broker of the cluster can tell whether a connection is meant for it (ApiVersions 5).
     can_check: bool,
+    /// The newest features that a broker told: their epoch, and the level of `transaction.version`.
+    transactions: Option<(i64, i16)>,
     /// The DNS did not know any bootstrap server for `bootstrap.resolve.timeout.ms`.
     unresolved: bool,
     actions: VecDeque<Action>,
@@ -232,6 +236,11 @@ impl Links {
     }
 
     // --- which there are
+
+    /// The finalized level of `transaction.version`; 0 where brokers tell none.
+    pub(super) fn transaction_version(&self) -> i16 {
+        self.transactions.map_or(0, |(_, level)| level)
+    }
 
     /// A link to this destination that is up; dials its address if there is none and the pause is over.
     pub(super) fn to(
@@ -505,6 +514,7 @@ impl Links {
             State::Up(_) => Duration::ZERO,
         };
         self.can_check |= versions.highest(ApiKey::ApiVersions) >= Some(CHECKS);
+        self.transactions = self.transactions.max(versions.transactions());
         self.last_up = Some((link.address(), versions.clone()));
         if versions.is_assumed() {
             self.eras.authenticated(now, context, &link.address());

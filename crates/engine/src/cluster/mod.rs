@@ -433,8 +433,19 @@ impl Cluster {
 
     /// Queues a request; its answer, or its failure, comes with the token returned.
     pub(crate) fn ask(&mut self, link: LinkId, owner: Owner, request: Request) -> u64 {
+        self.ask_at_most(link, owner, request, i16::MAX)
+    }
+
+    /// Queues a request as [`Cluster::ask`] does, to be sent at version `most` or below.
+    pub(crate) fn ask_at_most(
+        &mut self,
+        link: LinkId,
+        owner: Owner,
+        request: Request,
+        most: i16,
+    ) -> u64 {
         let timeout = self.context.config.request_timeout;
-        self.links.ask(link, owner, request, timeout)
+        self.links.ask(link, owner, (request, most), timeout)
     }
 
     /// Takes requests back that were not sent yet: nobody waits for their answers.
@@ -476,6 +487,11 @@ impl Cluster {
     /// The version of `api` to use on `link`, at most `cap`.
     pub(crate) fn version(&self, link: LinkId, api: ApiKey, cap: i16) -> Result<i16, Error> {
         self.links.version(link, api, cap)
+    }
+
+    /// The finalized level of `transaction.version`, as the newest features that a broker told have it (KIP-890).
+    pub(crate) fn transaction_version(&self) -> i16 {
+        self.links.transaction_version()
     }
 
     /// What the broker of `link` speaks, if it is up, and else the broker that was connected to last; with its address.

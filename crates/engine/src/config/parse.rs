@@ -121,12 +121,23 @@ impl Config {
             Compression::Zstd => self.zstd_level,
             Compression::None | Compression::Snappy => None,
         };
+        if self.transactional_id.is_some() {
+            if let Some(rule) = self.idempotence_conflict() {
+                return Err(error("transactional.id", rule));
+            }
+            if !self.idempotence {
+                return Err(error("transactional.id", "needs enable.idempotence=true"));
+            }
+        }
         match self.idempotence_conflict() {
             Some(rule) if self.idempotence && is_given("enable.idempotence") => {
                 return Err(error("enable.idempotence", rule));
             }
             Some(_) => self.idempotence = false,
-            None => self.requires_idempotence = self.idempotence && is_given("enable.idempotence"),
+            None => {
+                let asked = is_given("enable.idempotence") || self.transactional_id.is_some();
+                self.requires_idempotence = self.idempotence && asked;
+            }
         }
         if self.batch_size > self.buffer_memory {
             let text = format!(

@@ -7,6 +7,7 @@ use std::time::Instant;
 use ottla_protocol::{ApiKey, ErrorCode};
 use rustc_hash::FxHashMap;
 
+use crate::call::TransactionProtocol;
 use crate::cluster::{Cluster, Lane, LinkId};
 use crate::config::Config;
 use crate::error::{Error, Kind};
@@ -14,8 +15,10 @@ use crate::produce::batch::Done;
 use crate::produce::fates::Fates;
 use crate::produce::queue::Queue;
 use crate::produce::request::SentRequest;
+use crate::produce::scope::Scope;
 use crate::produce::stamp::Identity;
 use crate::produce::topics::Topics;
+use crate::produce::transaction::Facts;
 
 /// The first version of Produce with record batches, and so with headers and idempotence (KIP-82, KIP-98).
 pub(super) const BATCHES: i16 = 3;
@@ -44,6 +47,8 @@ pub struct Accumulator<T> {
     pub(super) spent: Option<Identity>,
     /// Why there is no identity.
     identity_trouble: Option<Error>,
+    /// The transaction that batches belong to; none without a transactional id.
+    pub(super) scope: Option<Scope>,
 }
 
 impl<T: Clone> Accumulator<T> {
@@ -51,6 +56,7 @@ impl<T: Clone> Accumulator<T> {
         Accumulator {
             is_idempotent: config.idempotence,
             checks_headers: false,
+            scope: config.transactional_id.as_deref().map(Scope::new),
             config,
             topics: Topics::default(),
             queues: Vec::new(),
@@ -92,6 +98,67 @@ impl<T: Clone> Accumulator<T> {
     /// The identity that can number no more batches, once.
     pub(crate) fn take_spent_identity(&mut self) -> Option<Identity> {
         self.spent.take()
+    }
+
+    // --- transactions: the facts that the composition carries between this and `transaction`
+
+    /// The number and the protocol of the open transaction.
+    pub(crate) fn set_scope(&mut self, (number, protocol): (u64, TransactionProtocol)) {
+        let Some(scope) = &mut self.scope else {
+            return;
+        };
+        if scope.number != number {
+            (scope.number, scope.protocol, scope.sent) = (number, protocol, false);
+            self.fates.begin();
+        }
+    }
+
+    /// What is known about the batches of the transaction.
+    pub(crate) fn facts(&self) -> Facts {
+        Facts {
+            undecided: !self.fates.is_decided(u64::MAX),
+            under_way: !self.requests.is_empty(),
+            sent: self.scope.as_ref().is_some_and(|scope| scope.sent),
+            gap: self.fates.has_gap(),
+        }
+    }
+
+    /// The first failure in the transaction, once.
+    pub(crate) fn take_failure(&mut self) -> Option<Error> {
+        self.fates.take_failure()
+    }
+
+    /// The partitions with batches that must join the transaction first; each once.
+    pub(crate) fn partitions_to_join(&mut self) -> Vec<(Arc<str>, i32)> {
+        let Some(scope) = &self.scope else {
+            return Vec::new();
+        };
+        let mut wishes = Vec::new();
+        for index in &self.listed {
+            let Some(queue) = self.queues.get_mut(*index) else {
+                continue;
+            };
+            if queue.asked_to_join < scope.number && !queue.is_empty() {
+                queue.asked_to_join = scope.number;
+                wishes.push((Arc::clone(&queue.topic), queue.partition));
+            }
+        }
+        wishes
+    }
+
+    /// A partition is part of the open transaction.
+    pub(crate) fn set_joined(&mut self, partition: &(Arc<str>, i32)) {
+        let number = self.scope.as_ref().map_or(0, |scope| scope.number);
+        let index = self.by_partition.get(partition);
+        if let Some(queue) = index.and_then(|index| self.queues.get_mut(*index)) {
+            queue.joined = number;
+        }
+    }
+
+    /// Whether batches of a queue may be sent: its partition is part of the transaction, if there are transactions.
+    pub(super) fn admits(&self, queue: &Queue<T>) -> bool {
+        let mut scope = self.scope.iter();
+        scope.all(|scope| scope.admits(queue.joined))
     }
 
     pub(super) fn is_identified(&self) -> bool {
@@ -191,7 +258,8 @@ impl<T: Clone> Accumulator<T> {
             return;
         };
         let in_flight = self.in_flight_on(link);
-        let in_turn = queue.may_send_on(link, || self.remembers_five(cluster, link));
+        let in_turn =
+            self.admits(queue) && queue.may_send_on(link, || self.remembers_five(cluster, link));
         if in_flight >= self.config.max_in_flight || !in_turn {
             return;
         }

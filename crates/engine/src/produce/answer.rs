@@ -15,6 +15,10 @@ use crate::produce::accumulator::Accumulator;
 use crate::produce::batch::{BatchId, Stored};
 use crate::produce::queue::Renumber;
 use crate::produce::request::SentRequest;
+use crate::produce::trace::trace;
+
+/// The pause before a batch is sent again that came while the markers of the transaction before were still written.
+const EARLY: Duration = Duration::from_millis(20);
 
 /// What a broker's code means for a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +40,8 @@ enum Meaning {
     Outgrown,
     /// It can be sent again; `unsure` says that this attempt may have written it.
     Retry { unsure: bool },
-    /// It can never be written.
-    Refused,
+    /// It is not sent again; `unsure` says that this attempt may have written it.
+    Refused { unsure: bool },
 }
 
 /// Where a batch stands when its answer comes.
@@ -80,17 +84,14 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
         | ErrorCode::INVALID_PRODUCER_EPOCH
         | ErrorCode::INVALID_PRODUCER_ID_MAPPING
         | ErrorCode::PRODUCER_FENCED => Meaning::Renumber,
-        ErrorCode::REQUEST_TIMED_OUT
-        | ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        | ErrorCode::NETWORK_EXCEPTION => Meaning::Retry { unsure: true },
-        // A leader that lost its place, or its disk, while it waited for followers had appended the batch before.
-        ErrorCode::NOT_LEADER_OR_FOLLOWER | ErrorCode::KAFKA_STORAGE_ERROR
-            if batch.awaits_followers =>
-        {
-            Meaning::Retry { unsure: true }
+        _ => {
+            let unsure = trace(code).is_unsure(batch.awaits_followers);
+            if code.is_retriable() {
+                Meaning::Retry { unsure }
+            } else {
+                Meaning::Refused { unsure }
+            }
         }
-        _ if code.is_retriable() => Meaning::Retry { unsure: false },
-        _ => Meaning::Refused,
     }
 }
 
@@ -258,6 +259,8 @@ impl<T: Clone> Accumulator<T> {
             awaits_followers: self.config.acks == -1,
         };
         let meaning = meaning(code, standing);
+        // The epoch of a transaction is its coordinator's: numbers begin anew after an abort only.
+        let keeps_epoch = self.scope.is_some();
         if meaning == Meaning::Delivered {
             return self.delivered(cluster, sent, index, id, row);
         }
@@ -273,16 +276,29 @@ impl<T: Clone> Accumulator<T> {
                 self.fail(cluster, index, id, error.wrap(Kind::TooLarge, text));
             }
             Meaning::Behind => self.retry(now, cluster, index, id, error, false),
+            Meaning::Renumber if keeps_epoch => {
+                batch.maybe_written = false;
+                self.fail(cluster, index, id, error);
+            }
             Meaning::Renumber => {
                 batch.maybe_written = false;
                 queue.renumber_all();
                 self.retry(now, cluster, index, id, error, false);
             }
+            Meaning::Forgotten if keeps_epoch => self.fail(cluster, index, id, error),
             Meaning::Forgotten => self.give_up_numbers(cluster, index, id, error),
             Meaning::Outgrown => {
                 let text = "the broker's limit for the topic (max.message.bytes) became smaller after an attempt that may \
                             have written these records";
-                self.give_up_numbers(cluster, index, id, error.wrap(Kind::TooLarge, text));
+                let error = error.wrap(Kind::TooLarge, text);
+                if keeps_epoch {
+                    self.fail(cluster, index, id, error);
+                } else {
+                    self.give_up_numbers(cluster, index, id, error);
+                }
+            }
+            Meaning::Retry { .. } if code == ErrorCode::CONCURRENT_TRANSACTIONS => {
+                self.retry(now, cluster, index, id, error, false);
             }
             Meaning::Retry { unsure } => {
                 if is_about_leader(code) {
@@ -292,7 +308,10 @@ impl<T: Clone> Accumulator<T> {
                 cluster.refresh(now);
                 self.retry(now, cluster, index, id, error, unsure);
             }
-            Meaning::Refused => self.fail(cluster, index, id, error),
+            Meaning::Refused { unsure } => {
+                batch.maybe_written |= unsure;
+                self.fail(cluster, index, id, error);
+            }
         }
     }
 
@@ -356,7 +375,12 @@ impl<T: Clone> Accumulator<T> {
         queue.hold = true;
         queue.failures = queue.failures.saturating_add(1);
         queue.last_error = Some(error.clone());
-        let pause = cluster.retry_pause(queue.failures);
+        let is_early = error.code() == Some(ErrorCode::CONCURRENT_TRANSACTIONS);
+        let pause = if is_early {
+            EARLY.min(self.config.retry_backoff)
+        } else {
+            cluster.retry_pause(queue.failures)
+        };
         cluster.context.observer.tell(Observed::Retried {
             cause: queue.name(error),
             attempts,

@@ -198,7 +198,7 @@ impl<T: Clone> Accumulator<T> {
             .leader
             .and_then(|leader| cluster.up_link(leader, Lane::Control));
         match link {
-            Some(link) if self.is_identified() => {
+            Some(link) if self.is_identified() && self.admits(queue) => {
                 self.nudge(now, cluster, link, index);
                 false
             }

@@ -55,7 +55,7 @@ impl<T> Open<T> {
     pub(super) fn new(now: Instant, number: u64, config: &Config, user: T) -> Open<T> {
         Open {
             number,
-            builder: BatchBuilder::new(config.compression, config.compression_level),
+            builder: new_builder(config),
             user,
             created: now,
             bytes: BatchHeader::SIZE,
@@ -206,8 +206,7 @@ impl<T: Clone> Batch<T> {
             .next()
             .ok_or("the batch is empty")?
             .map_err(say)?;
-        let new_builder = || BatchBuilder::new(config.compression, config.compression_level);
-        let mut builders = [new_builder(), new_builder()];
+        let mut builders = [new_builder(config), new_builder(config)];
         let payload = batch.payload(usize::MAX).map_err(say)?;
         for (record, index) in batch.records(&payload).map_err(say)?.zip(0..) {
             let record = record.map_err(say)?;
@@ -219,6 +218,12 @@ impl<T: Clone> Batch<T> {
         }
         Ok(builders)
     }
+}
+
+fn new_builder(config: &Config) -> BatchBuilder {
+    let mut builder = BatchBuilder::new(config.compression, config.compression_level);
+    builder.set_transactional(config.transactional_id.is_some());
+    builder
 }
 
 /// The format that a broker takes records in.

@@ -14,6 +14,17 @@ pub(super) struct Fates<T> {
     undecided: BTreeSet<BatchId>,
     /// With the number of each batch.
     done: VecDeque<(u64, Done<T>)>,
+    /// What went wrong in the open transaction; none without transactions.
+    losses: Option<Losses>,
+}
+
+/// What went wrong in a transaction.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    /// The first failure, until somebody takes it.
+    failure: Option<Error>,
+    /// A batch that has sequence numbers was given up.
+    gap: bool,
 }
 
 impl<T> Default for Fates<T> {
@@ -22,11 +33,33 @@ impl<T> Default for Fates<T> {
             used: 0,
             undecided: BTreeSet::new(),
             done: VecDeque::new(),
+            losses: None,
         }
     }
 }
 
 impl<T: Clone> Fates<T> {
+    /// From here on, notes what goes wrong in the transaction that begins.
+    pub(super) fn begin(&mut self) {
+        self.losses = Some(Losses::default());
+    }
+
+    /// The first failure of the transaction, once.
+    pub(super) fn take_failure(&mut self) -> Option<Error> {
+        self.losses.as_mut()?.failure.take()
+    }
+
+    /// Whether a failure of the transaction waits to be taken.
+    pub(super) fn has_failure(&self) -> bool {
+        let mut losses = self.losses.iter();
+        losses.any(|losses| losses.failure.is_some())
+    }
+
+    /// Whether a batch of the transaction that has sequence numbers was given up.
+    pub(super) fn has_gap(&self) -> bool {
+        self.losses.as_ref().is_some_and(|losses| losses.gap)
+    }
+
     /// Bytes of records that have no fate yet, or that a request still owns.
     pub(super) fn used(&self) -> usize {
         self.used
@@ -70,6 +103,9 @@ impl<T: Clone> Fates<T> {
     /// A batch that no request holds any more is given up. `error` names the partition.
     pub(super) fn failed(&mut self, context: &mut Context, batch: &Batch<T>, error: Error) {
         self.release(context, batch);
+        if let Some(losses) = &mut self.losses {
+            losses.gap |= batch.stamp.is_some();
+        }
         if !batch.decided {
             self.tell_failure(context, batch, batch.failure(error));
         }
@@ -105,6 +141,9 @@ impl<T: Clone> Fates<T> {
     }
 
     fn tell_failure(&mut self, context: &mut Context, batch: &Batch<T>, error: Error) {
+        if let Some(losses) = &mut self.losses {
+            losses.failure.get_or_insert_with(|| error.clone());
+        }
         let meters = &mut context.meters;
         meters.batch_failed(error.topic(), batch.count);
         context.observer.tell(Observed::BatchFailed {

@@ -144,6 +144,9 @@ impl<T: Clone> Accumulator<T> {
         let queue = self.queues.get(index)?;
         let at = queue.due(&self.config, idle)?;
         let beside = || self.remembers_five(cluster, link);
+        if !self.admits(queue) {
+            return None;
+        }
         if queue.leader != Some(node) || !queue.may_send_on(link, beside) {
             return None;
         }
@@ -169,7 +172,12 @@ impl<T: Clone> Accumulator<T> {
             queue.is_some_and(|queue| queue.topic_id != Uuid::ZERO)
         });
         let cap = if has_ids { i16::MAX } else { TOPIC_IDS - 1 };
+        let scope = self.scope.as_ref();
+        let cap = scope.map_or(cap, |scope| scope.highest_produce().min(cap));
         let version = cluster.version(link, ApiKey::Produce, cap)?;
+        if scope.is_some_and(|scope| !scope.can_use(version)) {
+            return Err(lacks(cluster, link, "transaction.version=2", "4.0"));
+        }
         if version < ZSTD && self.config.compression == Compression::Zstd {
             return Err(lacks(cluster, link, "compression.type=zstd", "2.1"));
         }
@@ -223,6 +231,9 @@ impl<T: Clone> Accumulator<T> {
             }
         }
         cluster.context.meters.produce_sent(records);
+        if let Some(scope) = &mut self.scope {
+            scope.sent = true;
+        }
         let format = Format::of(version, &self.config);
         let request = SentRequest {
             link,
@@ -236,6 +247,7 @@ impl<T: Clone> Accumulator<T> {
             token,
             version,
             format,
+            transactional_id: self.scope.as_ref().map(|scope| Arc::clone(&scope.id)),
             acks: self.config.acks,
             timeout: self.config.request_timeout,
             topics,

@@ -32,9 +32,12 @@
 //! | `topics` | which topics are in use, for how long, and whether one may be created |
 //! | `request` | a Produce request whose batches still must be finished, and what is kept of one that was sent |
 //! | `identity` | the state of the producer's id; knows nothing of batches |
+//! | `transaction` | the state of a transactional producer's id and of its transactions; knows nothing of batches |
+//! | `scope` | the transaction that batches belong to |
 //! | `accumulator` | the state of all batches, and the methods that several steps share |
 //! | `append` | from a record to the open batch of its partition |
 //! | `gather` | which batches the next request to a broker takes |
+//! | `trace` | whether a batch can be in the log after an error code |
 //! | `answer` | what an answer means for each batch |
 //! | `expiry` | which batches are given up |
 //! | `pump` | the step that runs after every event |
@@ -55,8 +58,11 @@ mod partitioner;
 mod pump;
 mod queue;
 pub(crate) mod request;
+mod scope;
 mod stamp;
 mod topics;
+mod trace;
+pub(crate) mod transaction;
 
 #[cfg(test)]
 mod tests;

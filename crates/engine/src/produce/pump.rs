@@ -38,6 +38,10 @@ impl<T: Clone> Accumulator<T> {
                 None => self.fail_refused(cluster, index, leader),
             }
         }
+        if self.fates.has_failure() {
+            // What was just given up is news for the transaction.
+            cluster.set_alarm(now);
+        }
     }
 
     /// A caller waits for the topic, until [`Accumulator::give_up_topic`] was called as often;

@@ -48,6 +48,10 @@ pub(super) struct Queue<T> {
     pub(super) numbering: Numbering,
     /// Smaller than `batch.size` after the broker found a batch too large.
     pub(super) batch_limit: usize,
+    /// The number of the last transaction that the partition joined.
+    pub(super) joined: u64,
+    /// The number of the last transaction that it asked to join.
+    pub(super) asked_to_join: u64,
     /// Whether it is in the list of queues with something to do.
     pub(super) listed: bool,
 }
@@ -70,6 +74,8 @@ impl<T> Queue<T> {
             last_error: None,
             numbering: Numbering::default(),
             batch_limit,
+            joined: 0,
+            asked_to_join: 0,
             listed: false,
         }
     }

@@ -19,6 +19,7 @@ pub(crate) struct Parcel {
     pub(super) token: u64,
     pub(super) version: i16,
     pub(super) format: Format,
+    pub(super) transactional_id: Option<Arc<str>>,
     pub(super) acks: i16,
     pub(super) timeout: Duration,
     pub(super) topics: Vec<ParcelTopic>,
@@ -64,6 +65,7 @@ impl Unfinished for Parcel {
             token,
             version,
             format,
+            transactional_id,
             acks,
             timeout,
             topics,
@@ -74,6 +76,7 @@ impl Unfinished for Parcel {
             .collect::<Result<_, Error>>()?;
         let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
         let request = Request::Produce(ProduceRequest {
+            transactional_id: transactional_id.map(|id| (&*id).into()),
             acks,
             timeout_ms,
             topic_data,

@@ -20,12 +20,12 @@ const LONGEST_THROTTLE: Duration = Duration::from_secs(60);
 const MOST_IN_FLIGHT: usize = 100;
 
 impl Links {
-    /// Queues a request; its answer, or its failure, comes with the token returned.
+    /// Queues a request, to be sent at version `most` or below; its answer, or its failure, comes with the token returned.
     pub(in crate::cluster) fn ask(
         &mut self,
         link: LinkId,
         owner: Owner,
-        request: Request,
+        (request, most): (Request, i16),
         timeout: Duration,
     ) -> u64 {
         let token = self.fresh_id();
@@ -35,6 +35,7 @@ impl Links {
                     token,
                     owner,
                     request,
+                    most,
                     timeout,
                 });
                 self.wake(link);
@@ -171,9 +172,10 @@ impl Links {
             token,
             owner,
             request,
+            most,
             timeout,
         } = queued;
-        match versions.choose(request.api(), i16::MAX) {
+        match versions.choose(request.api(), most) {
             Ok(version) => {
                 context.meters.asked(now, entry.number());
                 entry.in_flight.push_back(InFlight {

@@ -40,6 +40,12 @@ macro_rules! producer {
         "delivery.timeout.ms" => delivery_timeout: Duration = "120000", millis(1);
         /// Most retries of a batch. delivery.timeout.ms is the better bound.
         "retries" => retries: u32 = "2147483647", whole(0, i32::MAX as i64);
+        /// Makes the producer transactional: its records are read as a whole or not at all. Of several running producers with the
+        /// same one, the newest fences the others.
+        "transactional.id" => transactional_id: Option<String>, text(optional);
+        /// How long a transaction may be open before its coordinator aborts it and fences the producer. At most the brokers'
+        /// transaction.max.timeout.ms.
+        "transaction.timeout.ms" => transaction_timeout: Duration = "60000", millis(1);
         /// How records without key and partition are spread: one partition until its batch is closed (sticky), or the
         /// next partition for every record (round_robin). Java's murmur2 chooses the partition of a record with a key.
         "partitioner" => partitioner: Partitioner = "sticky", choice(

@@ -1,0 +1,411 @@
+//! The calls of a transactional producer (KIP-98, KIP-890). All are safe to repeat: brokers answer what was done already as
+//! they answered it first.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ottla_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
+use ottla_protocol::messages::txn_offset_commit_request::{
+    TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
+};
+use ottla_protocol::messages::{
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+};
+use ottla_protocol::{ApiKey, ErrorCode};
+
+use super::interface::only;
+use super::partitions::{by_topic, results};
+use super::{About, Asked, Call, ProducerIdentity, Target};
+use crate::api::{Request, Response};
+use crate::cluster::CoordinatorType;
+use crate::error::Error;
+
+/// The first version of InitProducerId that proves which identity the producer had, and gives the next epoch only to that
+/// one (KIP-360). Without it a producer that was fenced long ago would fence its successor.
+const PROVING: i16 = 3;
+
+/// How a cluster keeps transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TransactionProtocol {
+    /// Partitions join a transaction by a request of their own; an epoch lasts for many transactions (KIP-98).
+    #[default]
+    V1,
+    /// Partitions join with their first batch, and each transaction has an epoch of its own (KIP-890).
+    V2,
+}
+
+impl TransactionProtocol {
+    /// The protocol of a cluster with this level of `transaction.version`.
+    pub(crate) fn of_level(level: i16) -> TransactionProtocol {
+        if level >= 2 {
+            TransactionProtocol::V2
+        } else {
+            TransactionProtocol::V1
+        }
+    }
+
+    /// 1 or 2.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            TransactionProtocol::V1 => 1,
+            TransactionProtocol::V2 => 2,
+        }
+    }
+}
+
+/// Who asks: a transactional id, its producer's identity and the protocol.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) id: Arc<str>,
+    pub(crate) identity: ProducerIdentity,
+    pub(crate) protocol: TransactionProtocol,
+}
+
+impl Member {
+    fn coordinator(&self) -> Target {
+        Target::Coordinator(CoordinatorType::Transaction, Arc::clone(&self.id))
+    }
+
+    /// The versions for this member's protocol, of an API whose version `first` came with the second one.
+    fn versions(&self, first: i16) -> (i16, i16) {
+        match self.protocol {
+            TransactionProtocol::V1 => (0, first - 1),
+            TransactionProtocol::V2 => (first, i16::MAX),
+        }
+    }
+}
+
+/// The markers of the transaction before are still being written: soon the broker is done.
+fn is_early(error: &Error) -> bool {
+    error.code() == Some(ErrorCode::CONCURRENT_TRANSACTIONS)
+}
+
+fn outcome(code: i16) -> Vec<Result<(), Error>> {
+    let code = ErrorCode(code);
+    vec![if code.is_error() {
+        Err(Error::from_code(code, None))
+    } else {
+        Ok(())
+    }]
+}
+
+/// InitProducerId: the identity of a transactional producer. It ends what an earlier producer of the same id left open.
+#[derive(Clone, Debug)]
+pub(crate) struct InitTransactions {
+    pub(crate) id: Arc<str>,
+    /// After so long the coordinator aborts a transaction that is still open.
+    pub(crate) timeout: Duration,
+    /// The identity so far, whose next epoch is wanted. No transaction of it may be open: the coordinator would abort it by fencing
+    /// this identity.
+    pub(crate) current: Option<ProducerIdentity>,
+}
+
+impl Call for InitTransactions {
+    type Found = ProducerIdentity;
+    type Answer = ProducerIdentity;
+    const API: ApiKey = ApiKey::InitProducerId;
+
+    fn versions(&self) -> (i16, i16) {
+        (self.current.map_or(0, |_| PROVING), i16::MAX)
+    }
+
+    fn target(&self, _: usize) -> Target {
+        Target::Coordinator(CoordinatorType::Transaction, Arc::clone(&self.id))
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        let millis = i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX);
+        let mut request = InitProducerIdRequest {
+            transactional_id: Some((&*self.id).into()),
+            transaction_timeout_ms: millis,
+            ..Default::default()
+        };
+        if let Some(current) = self.current {
+            request.producer_id = current.id;
+            request.producer_epoch = current.epoch;
+        }
+        Request::InitProducerId(request)
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<ProducerIdentity, Error>> {
+        let Response::InitProducerId(answer) = response else {
+            return Vec::new();
+        };
+        let found = ProducerIdentity {
+            id: answer.producer_id,
+            epoch: answer.producer_epoch,
+        };
+        let outcome = outcome(answer.error_code).into_iter();
+        outcome.map(|result| result.map(|()| found)).collect()
+    }
+
+    fn is_early(&self, error: &Error) -> bool {
+        is_early(error)
+    }
+
+    fn merge(self, found: Vec<Result<ProducerIdentity, Error>>) -> Result<ProducerIdentity, Error> {
+        only(found, "the producer id")
+    }
+}
+
+/// AddPartitionsToTxn: partitions join the transaction, all or none.
+#[derive(Clone, Debug)]
+pub(crate) struct AddPartitionsToTxn {
+    pub(crate) member: Member,
+    pub(crate) partitions: Vec<(Arc<str>, i32)>,
+}
+
+impl Call for AddPartitionsToTxn {
+    type Found = ();
+    type Answer = ();
+    const API: ApiKey = ApiKey::AddPartitionsToTxn;
+
+    fn target(&self, _: usize) -> Target {
+        self.member.coordinator()
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        let rows = self.partitions.iter();
+        let rows = rows.map(|(topic, partition)| (topic, *partition));
+        let topics = by_topic(rows).into_iter();
+        Request::AddPartitionsToTxn(AddPartitionsToTxnRequest {
+            v3_and_below_transactional_id: (&*self.member.id).into(),
+            v3_and_below_producer_id: self.member.identity.id,
+            v3_and_below_producer_epoch: self.member.identity.epoch,
+            v3_and_below_topics: topics
+                .map(|(topic, partitions)| AddPartitionsToTxnTopic {
+                    name: (&**topic).into(),
+                    partitions: partitions.into_iter().collect(),
+                    ..Default::default()
+                })
+                .collect(),
+            ..Default::default()
+        })
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<(), Error>> {
+        let Response::AddPartitionsToTxn(answer) = response else {
+            return Vec::new();
+        };
+        let rows = answer.results_by_topic_v3_and_below.iter();
+        let rows = rows.flat_map(|topic| {
+            let rows = topic.results_by_partition.iter();
+            rows.map(|row| {
+                (
+                    (&*topic.name, row.partition_index),
+                    row.partition_error_code,
+                )
+            })
+        });
+        let wanted = self.partitions.iter();
+        let wanted = wanted.map(|(topic, partition)| (topic, *partition));
+        let each = results(wanted, rows, |code| {
+            outcome(*code).into_iter().collect::<Result<(), Error>>()
+        });
+        let errors: Vec<_> = each.into_iter().filter_map(Result::err).collect();
+        // Where one partition cannot join, the others are not even tried: its error is the one to tell.
+        let tried = |error: &&Error| error.code() != Some(ErrorCode::OPERATION_NOT_ATTEMPTED);
+        let error = errors.iter().find(tried).or(errors.first());
+        vec![error.cloned().map_or(Ok(()), Err)]
+    }
+
+    fn is_early(&self, error: &Error) -> bool {
+        is_early(error)
+    }
+
+    fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
+        only(found, "the partitions")
+    }
+}
+
+/// AddOffsetsToTxn: the offsets of a group join the transaction, with the first protocol.
+#[derive(Clone, Debug)]
+pub(crate) struct AddOffsetsToTxn {
+    pub(crate) member: Member,
+    pub(crate) group: Arc<str>,
+}
+
+impl Call for AddOffsetsToTxn {
+    type Found = ();
+    type Answer = ();
+    const API: ApiKey = ApiKey::AddOffsetsToTxn;
+
+    fn target(&self, _: usize) -> Target {
+        self.member.coordinator()
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        Request::AddOffsetsToTxn(AddOffsetsToTxnRequest {
+            transactional_id: (&*self.member.id).into(),
+            producer_id: self.member.identity.id,
+            producer_epoch: self.member.identity.epoch,
+            group_id: (&*self.group).into(),
+            ..Default::default()
+        })
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<(), Error>> {
+        match response {
+            Response::AddOffsetsToTxn(answer) => outcome(answer.error_code),
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_early(&self, error: &Error) -> bool {
+        is_early(error)
+    }
+
+    fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
+        only(found, "the group")
+    }
+}
+
+/// An offset of a group, as a transaction commits it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupOffset {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The partition.
+    pub partition: i32,
+    /// The offset of the next record to read.
+    pub offset: i64,
+    /// The leader epoch of the record before it; -1 if unknown.
+    pub leader_epoch: i32,
+    /// What else the group wants to keep.
+    pub metadata: Arc<str>,
+}
+
+/// TxnOffsetCommit: offsets of a group, which take effect when the transaction is committed. Asked of the group's coordinator.
+#[derive(Clone, Debug)]
+pub(crate) struct TxnOffsetCommit {
+    pub(crate) member: Member,
+    pub(crate) group: Arc<str>,
+    pub(crate) offsets: Vec<GroupOffset>,
+}
+
+impl Call for TxnOffsetCommit {
+    type Found = ();
+    type Answer = ();
+    const API: ApiKey = ApiKey::TxnOffsetCommit;
+
+    fn versions(&self) -> (i16, i16) {
+        self.member.versions(5)
+    }
+
+    fn target(&self, _: usize) -> Target {
+        Target::Coordinator(CoordinatorType::Group, Arc::clone(&self.group))
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        let topics = by_topic(self.offsets.iter().map(|row| (&row.topic, row))).into_iter();
+        Request::TxnOffsetCommit(TxnOffsetCommitRequest {
+            transactional_id: (&*self.member.id).into(),
+            group_id: (&*self.group).into(),
+            producer_id: self.member.identity.id,
+            producer_epoch: self.member.identity.epoch,
+            topics: topics
+                .map(|(topic, rows)| TxnOffsetCommitRequestTopic {
+                    name: (&**topic).into(),
+                    partitions: rows.into_iter().map(row).collect(),
+                    ..Default::default()
+                })
+                .collect(),
+            ..Default::default()
+        })
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<(), Error>> {
+        let Response::TxnOffsetCommit(answer) = response else {
+            return Vec::new();
+        };
+        let rows = answer.topics.iter().flat_map(|topic| {
+            let rows = topic.partitions.iter();
+            rows.map(|row| ((&*topic.name, row.partition_index), row.error_code))
+        });
+        let wanted = self.offsets.iter();
+        let wanted = wanted.map(|row| (&row.topic, row.partition));
+        let each = results(wanted, rows, |code| {
+            outcome(*code).into_iter().collect::<Result<(), Error>>()
+        });
+        vec![each.into_iter().collect()]
+    }
+
+    fn is_early(&self, error: &Error) -> bool {
+        is_early(error)
+    }
+
+    fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
+        only(found, "the offsets")
+    }
+}
+
+fn row(offset: &GroupOffset) -> TxnOffsetCommitRequestPartition {
+    TxnOffsetCommitRequestPartition {
+        partition_index: offset.partition,
+        committed_offset: offset.offset,
+        committed_leader_epoch: offset.leader_epoch,
+        committed_metadata: Some((&*offset.metadata).into()),
+        ..Default::default()
+    }
+}
+
+/// EndTxn: the end of a transaction. With the second protocol the answer has the identity for the next one.
+#[derive(Clone, Debug)]
+pub(crate) struct EndTxn {
+    pub(crate) member: Member,
+    pub(crate) commits: bool,
+}
+
+impl Call for EndTxn {
+    type Found = Option<ProducerIdentity>;
+    type Answer = Option<ProducerIdentity>;
+    const API: ApiKey = ApiKey::EndTxn;
+
+    fn versions(&self) -> (i16, i16) {
+        self.member.versions(5)
+    }
+
+    fn target(&self, _: usize) -> Target {
+        self.member.coordinator()
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        Request::EndTxn(EndTxnRequest {
+            transactional_id: (&*self.member.id).into(),
+            producer_id: self.member.identity.id,
+            producer_epoch: self.member.identity.epoch,
+            committed: self.commits,
+            ..Default::default()
+        })
+    }
+
+    fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
+        let Response::EndTxn(answer) = response else {
+            return Vec::new();
+        };
+        let doubtful = self.commits && items.iter().any(|asked| asked.repeated);
+        let next = (answer.producer_id >= 0).then_some(ProducerIdentity {
+            id: answer.producer_id,
+            epoch: answer.producer_epoch,
+        });
+        let outcome = outcome(answer.error_code).into_iter();
+        let say = |error: Error| match doubtful {
+            true => {
+                error.adding("an earlier attempt to commit got no answer, and may have done it")
+            }
+            false => error,
+        };
+        outcome
+            .map(|result| result.map(|()| next).map_err(say))
+            .collect()
+    }
+
+    fn is_early(&self, error: &Error) -> bool {
+        is_early(error)
+    }
+
+    fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
+        only(found, "the transaction")
+    }
+}

@@ -1,0 +1,154 @@
+//! What an error means for a transaction (KIP-1050), and what a person is told to do about it.
+
+use ottla_protocol::ErrorCode;
+
+use crate::error::{Error, Kind};
+
+/// What is left to do after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Severity {
+    /// The transaction can be aborted, and another one begun.
+    Abortable,
+    /// The identity belongs to another producer, or the coordinator ended the transaction: nothing, but to close.
+    Fenced,
+    /// Nothing, but to make a new producer.
+    Fatal,
+}
+
+pub(super) fn severity(error: &Error) -> Severity {
+    if error.kind() == Kind::Unsupported {
+        return Severity::Fatal;
+    }
+    match error.code() {
+        Some(ErrorCode::PRODUCER_FENCED) => Severity::Fenced,
+        // A partition's leader may only be behind: to the abort that follows, the coordinator says what is true.
+        Some(ErrorCode::INVALID_PRODUCER_EPOCH) if error.api() != Some("Produce") => {
+            Severity::Fenced
+        }
+        Some(
+            // The principal may not have transactions of this id.
+            ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            | ErrorCode::CLUSTER_AUTHORIZATION_FAILED
+            | ErrorCode::UNSUPPORTED_VERSION
+            | ErrorCode::UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ) => Severity::Fatal,
+        // The coordinator has forgotten the transactional id, so there is nothing that it could abort.
+        Some(ErrorCode::INVALID_PRODUCER_ID_MAPPING | ErrorCode::TRANSACTIONAL_ID_NOT_FOUND)
+            if error.api() != Some("Produce") =>
+        {
+            Severity::Fatal
+        }
+        _ => Severity::Abortable,
+    }
+}
+
+/// The transaction can only be aborted.
+pub(super) fn abortable(cause: Error, what: &str) -> Error {
+    let text = format!(
+        "{what}, so that the transaction can only be aborted: call abort_transaction(), and do its work again in another one"
+    );
+    cause.wrap(Kind::Abortable, text).retriable_is(false)
+}
+
+/// Another producer took over.
+pub(super) fn fenced(cause: Error, id: &str) -> Error {
+    let text = format!(
+        "this producer is fenced: another one with transactional.id={id} took over, or a transaction was open for longer \
+         than transaction.timeout.ms and its coordinator aborted it. Close this producer; if no other one is meant to \
+         run, make a new one"
+    );
+    cause.wrap(Kind::Fenced, text).retriable_is(false)
+}
+
+/// The producer can go on with no transaction.
+pub(super) fn fatal(cause: Error) -> Error {
+    let text = "this producer can have no further transaction: close it, mend the cause, and make a new one. The \
+                coordinator aborts what is open, at the latest after transaction.timeout.ms";
+    cause.wrap(Kind::Fatal, text).retriable_is(false)
+}
+
+/// A record that was not sent before its transaction was aborted.
+pub(super) fn aborted() -> Error {
+    Error::new(
+        Kind::Abortable,
+        "the transaction was aborted before the record was delivered",
+    )
+}
+
+/// The answer to a commit did not come.
+pub(super) fn outcome_unknown(cause: Error) -> Error {
+    let text = "whether the transaction was committed is not known: its coordinator did not answer in time. The next \
+                begin_transaction() settles it first, and a log line says how it ended; until that is known, do its work \
+                again only if doing it twice does no harm";
+    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
+}
+
+/// An abort did not end in time.
+pub(super) fn not_aborted(cause: Option<Error>) -> Error {
+    let text = "the transaction is not known to be aborted yet: call abort_transaction() or begin_transaction() again, which \
+                end it first. The coordinator aborts it, at the latest after transaction.timeout.ms";
+    match cause {
+        Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
+        None => Error::new(Kind::Timeout, text),
+    }
+}
+
+/// A commit's deadline passed before all records were delivered.
+pub(super) fn not_flushed() -> Error {
+    let text = "records of the transaction are still undelivered, and it is still open: call commit_transaction() again to \
+                wait longer, or abort_transaction()";
+    Error::new(Kind::Timeout, text)
+}
+
+/// The caller gave no time at all.
+pub(super) fn no_time() -> Error {
+    Error::new(
+        Kind::Timeout,
+        "the time was up before the coordinator was asked: give the call more time",
+    )
+}
+
+/// No identity in time, or none at all.
+pub(super) fn not_initialised(cause: Error) -> Error {
+    let kind = cause.kind();
+    let text = match cause.code() {
+        Some(ErrorCode::INVALID_TRANSACTION_TIMEOUT) => {
+            "transaction.timeout.ms is larger than the brokers allow (transaction.max.timeout.ms)"
+        }
+        _ => "the producer's transactions could not be initialised",
+    };
+    cause.wrap(kind, text)
+}
+
+/// There is nothing to send to, to commit or to abort.
+pub(super) fn none_open() -> Error {
+    Error::new(
+        Kind::Argument,
+        "no transaction is open, and a producer with a transactional.id sends only inside of one: call begin_transaction() \
+         first, or write `with producer.transaction():`",
+    )
+}
+
+/// Another one must end first.
+pub(super) fn still_open() -> Error {
+    Error::new(
+        Kind::Argument,
+        "a transaction is open: call commit_transaction() or abort_transaction() first",
+    )
+}
+
+/// A record comes too late.
+pub(super) fn ending() -> Error {
+    Error::new(
+        Kind::Argument,
+        "the transaction is being ended: send before commit_transaction() is called, or in the next transaction",
+    )
+}
+
+/// The producer has no transactional id.
+pub(crate) fn no_id() -> Error {
+    Error::new(
+        Kind::Config,
+        "transactions need a transactional.id: make the producer with one that no other running producer has",
+    )
+}
