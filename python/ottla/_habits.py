@@ -7,10 +7,7 @@ _PRODUCER = {
     "send_and_wait": "producer.send(topic, value).result()",
     "poll": "nothing: delivery callbacks run by themselves, and producer.flush() waits for them",
     "list_topics": "ottla.Admin(bootstrap_servers).list_topics()",
-    "init_transactions": "nothing: ottla has no transactions yet",
-    "begin_transaction": "nothing: ottla has no transactions yet",
-    "commit_transaction": "nothing: ottla has no transactions yet",
-    "abort_transaction": "nothing: ottla has no transactions yet",
+    "send_offsets_to_transaction": "producer.send_offsets(offsets, group), where group is the group's name",
 }
 _CONSUMER = {
     "consume": "consumer.poll(timeout, max_records=100), which returns a Batch of records",

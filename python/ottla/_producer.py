@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ottla import _ottla, _reporting
 from ottla._callbacks import settling
 from ottla._habits import mark
+from ottla._transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ottla._metrics import Metrics
-    from ottla._ottla import ArrowArray, ArrowStream, Data, Deliveries, Headers
+    from ottla._ottla import ArrowArray, ArrowStream, Data, Deliveries, Headers, Offsets
 
 
 class Producer(_ottla.SyncProducer):
@@ -116,6 +117,106 @@ class Producer(_ottla.SyncProducer):
         """
         with settling(timeout):
             self._core.flush(timeout).wait()
+
+    def transaction(self) -> Transaction:
+        """Makes a transaction, for a `with` statement.
+
+        It begins with the block, is committed at its end, and aborted if the block raises, whatever it raises. A
+        commit that fails raises; the transaction is aborted then, unless it may have been committed.
+
+        Returns:
+            The transaction, whose `send_offsets` makes offsets part of it. Records are part of it that this producer
+            sends meanwhile, from whichever thread or task.
+
+        Example:
+            ```python
+            with producer.transaction() as transaction:
+                producer.send("flights-enriched", value, key=key)
+                transaction.send_offsets({ottla.TopicPartition("flights", 0): 42}, "enrichers")
+            ```
+        """
+        return Transaction(self)
+
+    def init_transactions(self, timeout: float | None = None) -> None:
+        """Gets the producer's identity, and ends what an earlier producer of the same `transactional.id` left open.
+
+        Such a producer is fenced from here on, if it still runs. `begin_transaction` does all this if need be.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Raises:
+            ConfigError: The producer has no `transactional.id`.
+            ArgumentError: A transaction is open.
+            AuthorizationError: The principal may not have transactions of this id.
+            UnsupportedError: The brokers are older than 0.11.
+            KafkaError: The coordinator did not answer in time, or refused; the call may be made again.
+        """
+        self._core.init_transactions(timeout).wait()
+
+    def begin_transaction(self, timeout: float | None = None) -> None:
+        """Opens a transaction: from here on records can be sent.
+
+        It waits only if the producer has no identity yet, or if it is not known how its last transaction ended: that is
+        found out first.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Raises:
+            ConfigError: The producer has no `transactional.id`.
+            ArgumentError: A transaction is open.
+            FencedError: Another producer with the same `transactional.id` took over.
+            KafkaError: As for `init_transactions`.
+        """
+        self._core.begin_transaction(timeout).wait()
+
+    def send_offsets(self, offsets: Offsets, group: str, timeout: float | None = None) -> None:
+        """Makes offsets of a consumer group part of the transaction: they take effect when it is committed.
+
+        Args:
+            offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`.
+            group: The group's name.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Raises:
+            ArgumentError: No transaction is open, or an offset is negative.
+            TransactionAbortableError: The transaction can only be aborted.
+            FencedError: Another producer with the same `transactional.id` took over.
+        """
+        self._core.send_offsets(offsets, group, timeout).wait()
+
+    def commit_transaction(self, timeout: float | None = None) -> None:
+        """Delivers the records of the transaction, and commits it with its offsets: all of it takes effect, at once.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Raises:
+            ArgumentError: No transaction is open.
+            TransactionAbortableError: A record or the offsets failed. Call `abort_transaction`, and do the work again.
+            KafkaTimeoutError: Records are still undelivered. The transaction is open: call this again, or abort it.
+            UnknownOutcomeError: The coordinator did not answer, and may have committed the transaction or not.
+            FencedError: Another producer with the same `transactional.id` took over, or the transaction was open for
+                longer than `transaction.timeout.ms`. Close this producer.
+            FatalError: The producer can have no further transaction. Close it.
+        """
+        self._core.commit_transaction(timeout).wait()
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        """Aborts the transaction: nothing of it takes effect. Records that were not sent yet fail.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Raises:
+            ArgumentError: No transaction is open.
+            KafkaTimeoutError: The coordinator did not answer in time. Call this again, or begin another transaction.
+            FencedError: Another producer with the same `transactional.id` took over, or the transaction was open for
+                longer than `transaction.timeout.ms`. Close this producer.
+            FatalError: The producer can have no further transaction. Close it.
+        """
+        self._core.abort_transaction(timeout).wait()
 
     def metrics(self) -> Metrics:
         """What the client measures of itself, at this moment, under the names of Kafka's Java client.

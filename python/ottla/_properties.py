@@ -637,6 +637,12 @@ class ProducerProperties(TypedDict, total=False):
     """Time from a send until its fate is known, retries included. Default: 120000."""
     retries: int | None
     """Most retries of a batch. delivery.timeout.ms is the better bound. Default: 2147483647."""
+    transactional_id: str | None
+    """Makes the producer transactional: its records are read as a whole or not at all. Of several running producers
+    with the same one, the newest fences the others."""
+    transaction_timeout_ms: int | None
+    """How long a transaction may be open before its coordinator aborts it and fences the producer. At most the brokers'
+    transaction.max.timeout.ms. Default: 60000."""
     partitioner: Literal["sticky", "round_robin"] | None
     """How records without key and partition are spread: one partition until its batch is closed (sticky), or the next
     partition for every record (round_robin). Java's murmur2 chooses the partition of a record with a key. Default:

@@ -104,6 +104,20 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
+class OffsetAndMetadata(NamedTuple):
+    """An offset of a group, with what else the group keeps beside it.
+
+    Attributes:
+        offset: The offset of the next record to read.
+        metadata: Any text.
+        leader_epoch: The leader epoch of the record before it; None if it is not known.
+    """
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int | None = None
+
+
 class OffsetAndTimestamp(NamedTuple):
     """An offset that was found by its time.
 

@@ -13,7 +13,10 @@ KafkaError                      anything ottla raises about Kafka
 ├── NotFoundError               create it, or correct the name
 ├── AlreadyExistsError          go on, or choose another name
 ├── OffsetOutOfRangeError       seek to an offset that exists
+├── TransactionAbortableError   abort the transaction, and do its work again
 ├── FencedError                 stop: another instance took over
+├── FatalError                  close the client, mend the cause, and make a new one
+├── UnknownOutcomeError         look whether the transaction was committed     (a TimeoutError too)
 ├── UnsupportedError            use a newer broker, or do without
 ├── BrokerError                 any other error code of a broker; look at `code` and `retriable`
 ├── ProtocolError               bytes that do not decode       (a ValueError too)
@@ -45,6 +48,7 @@ __all__ = [
     "ClosedError",
     "ConfigError",
     "CorruptRecordError",
+    "FatalError",
     "FencedError",
     "ForkedError",
     "KafkaError",
@@ -54,6 +58,8 @@ __all__ = [
     "OffsetOutOfRangeError",
     "ProtocolError",
     "TooLargeError",
+    "TransactionAbortableError",
+    "UnknownOutcomeError",
     "UnreachableError",
     "UnsupportedError",
 ]
@@ -157,8 +163,34 @@ class OffsetOutOfRangeError(KafkaError):
     """The partition does not hold this offset: it was deleted already, or was never written."""
 
 
+class TransactionAbortableError(KafkaError):
+    """Nothing of the transaction takes effect: abort it if it is still open, and do its work again in another one.
+
+    A record that was not delivered before its transaction was aborted has this error, too.
+    """
+
+    kind = "abortable"
+
+
 class FencedError(KafkaError):
-    """A newer instance with the same identity took over."""
+    """A newer instance with the same identity took over, or the broker ended this one's: close it."""
+
+    kind = "fenced"
+
+
+class FatalError(KafkaError):
+    """The client cannot go on: close it, mend the cause, and make a new one."""
+
+    kind = "fatal"
+
+
+class UnknownOutcomeError(KafkaError, TimeoutError):
+    """Whether the transaction was committed is not known: its coordinator did not answer in time.
+
+    The producer settles it before its next transaction begins, and logs how it ended.
+    """
+
+    kind = "outcome_unknown"
 
 
 class UnsupportedError(KafkaError):
@@ -213,8 +245,15 @@ _BY_KIND: dict[str, type[KafkaError]] = {
         CorruptRecordError,
         ClosedError,
         ForkedError,
+        TransactionAbortableError,
+        FencedError,
+        FatalError,
+        UnknownOutcomeError,
     )
 }
+
+# What they leave to do is the same whatever code they come from.
+_WHATEVER_CODE = frozenset({"abortable", "fenced", "fatal", "outcome_unknown"})
 
 _BY_CODE: dict[str, type[KafkaError]] = {
     "CLUSTER_AUTHORIZATION_FAILED": AuthorizationError,
@@ -253,7 +292,9 @@ def _from_native(text: str, facts: dict[str, object]) -> KafkaError:
     Returns:
         An instance of the class that the broker's code asks for or, without one, the kind.
     """
-    by_kind = _BY_KIND[str(facts["kind"])]
-    error = _BY_CODE.get(str(facts.get("name")), by_kind)(text)
+    kind = str(facts["kind"])
+    by_kind = _BY_KIND[kind]
+    by_code = by_kind if kind in _WHATEVER_CODE else _BY_CODE.get(str(facts.get("name")), by_kind)
+    error = by_code(text)
     error.__dict__.update(facts)
     return error

@@ -24,9 +24,9 @@ PUBLIC = [
     "SyncProducer",
 ]
 FACADES = ["Admin", "Consumer", "Producer"]
-# What differs between a call and its twin: `send` returns another kind of delivery, and `flush` waits for callbacks that
-# only threads have.
-DIFFERENT = {("Producer", "send"), ("Producer", "flush")}
+# What differs between a call and its twin: `send` returns another kind of delivery, `flush` waits for callbacks that only
+# threads have, and a transaction is for another kind of `with`.
+DIFFERENT = {("Producer", "send"), ("Producer", "flush"), ("Producer", "transaction")}
 
 
 def said(text: str | None) -> str:

@@ -43,6 +43,16 @@ def test_a_code_chooses_the_class_before_the_kind():
     assert {name: getattr(error, name) for name in FACTS} == FACTS
 
 
+def test_what_a_transaction_needs_next_chooses_the_class_whatever_the_code():
+    for kind, error_class in [
+        ("abortable", errors.TransactionAbortableError),
+        ("fenced", errors.FencedError),
+        ("fatal", errors.FatalError),
+        ("outcome_unknown", errors.UnknownOutcomeError),
+    ]:
+        assert type(errors._from_native("x", FACTS | {"kind": kind})) is error_class
+
+
 def test_a_kind_chooses_the_class_without_a_code():
     for kind, kind_class in errors._BY_KIND.items():
         assert type(errors._from_native("x", {"kind": kind})) is kind_class
@@ -75,6 +85,7 @@ def test_errors_are_also_what_python_calls_them():
         (errors.ProtocolError, ValueError),
         (errors.UnreachableError, ConnectionError),
         (errors.KafkaTimeoutError, TimeoutError),
+        (errors.UnknownOutcomeError, TimeoutError),
         (errors.ClosedError, RuntimeError),
         (errors.ForkedError, RuntimeError),
     ]:
