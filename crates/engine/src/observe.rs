@@ -581,7 +581,7 @@ mod tests {
             .filter(|failures| {
                 let failed = Observed::ConnectFailed {
                     broker: "b:1".into(),
-                    cause: Error::new(crate::error::Kind::Unreachable, "refused"),
+                    cause: Error::new(Kind::Unreachable, "refused"),
                     failures: *failures,
                     pause: Duration::from_secs(1),
                 };
