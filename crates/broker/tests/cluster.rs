@@ -34,6 +34,8 @@ use ottla_protocol::records::{BatchBuilder, ProducerState};
 use ottla_protocol::{ErrorCode, Request, header};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// When all begins, by the brokers' clock and by that of records: older ones would not be kept.
+const EPOCH_MS: i64 = 1_700_000_000_000;
 const DELAY: Duration = Duration::from_millis(50);
 
 struct World {
@@ -63,7 +65,7 @@ impl World {
             cluster: Cluster::new(&config, &addresses, seed).unwrap(),
             now: Now {
                 instant: Instant::now(),
-                unix_ms: 1_700_000_000_000,
+                unix_ms: EPOCH_MS,
             },
             connections: 0,
             received: BTreeMap::new(),
@@ -179,7 +181,7 @@ fn one(answer: ProduceResponse) -> PartitionProduceResponse {
 }
 
 fn produce(acks: i16, value: &str) -> ProduceRequest {
-    produce_at(1, acks, value)
+    produce_at(EPOCH_MS, acks, value)
 }
 
 fn produce_at(timestamp: i64, acks: i16, value: &str) -> ProduceRequest {
