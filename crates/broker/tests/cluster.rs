@@ -365,6 +365,7 @@ fn a_leader_that_has_not_heard_of_its_successor_goes_on_and_loses_what_it_took()
     // It follows again, and has what the others have.
     assert!(world.partition("t").in_sync.contains(&old));
     world.cluster.move_leader("t", 0, old).unwrap();
+    world.drain();
     world.pass(LATE);
     assert_eq!(world.values(), ["one", "two", "three"]);
 }
