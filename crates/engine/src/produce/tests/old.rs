@@ -248,7 +248,8 @@ fn idempotence_that_was_asked_for_is_an_error() {
         "enable.idempotence=true, and the broker gives no producer id: InitProducerId needs brokers of Kafka 0.11 or newer, \
          and this one speaks as Kafka 0.10.0 does"
     );
-    // From now on it is known at once: a record is refused, and has no fate beside that.
+    // When the brokers are asked again, it is known at once: a record is refused, and has no fate beside that.
+    script.pass(Duration::from_secs(2));
     match try_send(&mut script, 0, "b") {
         Err(NotAppended::Failed(error)) => assert_eq!(error.kind(), Kind::Unsupported),
         other => panic!("{other:?}"),
