@@ -3,12 +3,12 @@
 Names and meanings are those of Spark's Kafka source (`KafkaSourceProvider`). Spark takes them in any letter case.
 """
 
-import difflib
 import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ottla.spark.given import boolean, choice, kafka_properties, lowered, positive, seconds, whole
 from ottla.spark.offsets import Partition, names
 from ottla.spark.positions import EARLIEST, LATEST, Position, check_order, parse_assigned, parse_end, parse_start
 
@@ -68,11 +68,6 @@ OF_GROUPS = frozenset(
         "session.timeout.ms",
     }
 )
-
-BOOTSTRAP = "bootstrap.servers"
-
-# Seconds of the units of Spark's configuration.
-UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True)
@@ -149,35 +144,26 @@ class ReadOptions:
         Raises:
             ValueError: One is missing, unknown or has a bad value; the message names it.
         """
-        known = {name.lower() for name in KNOWN}
-        for name in options:
-            if name.lower() not in known and not name.lower().startswith("kafka."):
-                raise ValueError(_unknown(name))
-        given = {name.lower(): value for name, value in options.items()}
-        properties = _properties(given)
-        bootstrap = properties.pop(BOOTSTRAP, "").strip()
-        if not bootstrap:
-            raise ValueError(
-                f'option kafka.{BOOTSTRAP} is missing: the brokers to ask first, such as "host1:9092,host2:9092"'
-            )
+        given = lowered(options, KNOWN, "consumer")
+        bootstrap, properties = kafka_properties(given, REFUSED)
         parsed = cls(
             bootstrap=bootstrap,
             topics=_topics(given),
             start=parse_start(given),
             end=parse_end(given),
-            latest_if_none=_choice("startingOffsetsByTimestampStrategy", given, ("error", "latest")) == "latest",
-            min_partitions=_positive("minPartitions", given),
-            max_records=_positive("maxRecordsPerPartition", given),
-            max_offsets=_positive("maxOffsetsPerTrigger", given),
-            min_offsets=_positive("minOffsetsPerTrigger", given),
-            max_delay=_seconds("maxTriggerDelay", given, cls.max_delay),
-            max_bytes=_positive("maxBytesPerTrigger", given),
-            include_headers=_boolean("includeHeaders", given, default=cls.include_headers),
-            fail_on_data_loss=_boolean("failOnDataLoss", given, default=cls.fail_on_data_loss),
-            poll_timeout=(_positive("kafkaConsumer.pollTimeoutMs", given) or cls.poll_timeout * 1000) / 1000,
-            fetch_attempts=_positive("fetchOffset.numRetries", given) or cls.fetch_attempts,
-            fetch_interval=_whole("fetchOffset.retryIntervalMs", given, cls.fetch_interval * 1000) / 1000,
-            properties=tuple(sorted(properties.items())),
+            latest_if_none=choice("startingOffsetsByTimestampStrategy", given, ("error", "latest")) == "latest",
+            min_partitions=positive("minPartitions", given),
+            max_records=positive("maxRecordsPerPartition", given),
+            max_offsets=positive("maxOffsetsPerTrigger", given),
+            min_offsets=positive("minOffsetsPerTrigger", given),
+            max_delay=seconds("maxTriggerDelay", given, cls.max_delay),
+            max_bytes=positive("maxBytesPerTrigger", given),
+            include_headers=boolean("includeHeaders", given, default=cls.include_headers),
+            fail_on_data_loss=boolean("failOnDataLoss", given, default=cls.fail_on_data_loss),
+            poll_timeout=(positive("kafkaConsumer.pollTimeoutMs", given) or cls.poll_timeout * 1000) / 1000,
+            fetch_attempts=positive("fetchOffset.numRetries", given) or cls.fetch_attempts,
+            fetch_interval=whole("fetchOffset.retryIntervalMs", given, cls.fetch_interval * 1000) / 1000,
+            properties=tuple(sorted(_without_groups(properties).items())),
         )
         if parsed.min_offsets and parsed.max_offsets and parsed.min_offsets > parsed.max_offsets:
             raise ValueError(
@@ -220,18 +206,7 @@ class ReadOptions:
             )
 
 
-def _unknown(name: str) -> str:
-    canonical = {known.lower(): known for known in KNOWN}
-    near = difflib.get_close_matches(name.lower(), canonical, n=1)
-    hint = f"did you mean {canonical[near[0]]}? Known" if near else "known"
-    return f"option {name} is not known to ottla; {hint} are {', '.join(KNOWN)} and kafka.<property of a consumer>"
-
-
-def _properties(given: Mapping[str, str]) -> dict[str, str]:
-    properties = {name[6:]: value for name, value in given.items() if name.startswith("kafka.")}
-    for name, why in REFUSED.items():
-        if name in properties:
-            raise ValueError(f"option kafka.{name} cannot be set: {why}")
+def _without_groups(properties: Mapping[str, str]) -> dict[str, str]:
     if unused := sorted(OF_GROUPS & properties.keys()):
         listed = ", ".join(f"kafka.{name}" for name in unused)
         LOG.warning("ottla assigns partitions to tasks without a consumer group, which leaves %s unused", listed)
@@ -266,47 +241,3 @@ def _topics(given: Mapping[str, str]) -> Topics:
             f"option subscribePattern is not a regular expression that Python's module re knows: {text!r}: {error}"
         ) from None
     return Topics(pattern=text)
-
-
-def _whole(option: str, given: Mapping[str, str], default: float) -> float:
-    text = given.get(option.lower())
-    if text is None:
-        return default
-    if not (text.strip().isascii() and text.strip().isdigit()):
-        raise ValueError(f"option {option} must be a whole number, 0 or above, not {text!r}")
-    return int(text)
-
-
-def _positive(option: str, given: Mapping[str, str]) -> int | None:
-    text = given.get(option.lower())
-    if text is None:
-        return None
-    if not (text.strip().isascii() and text.strip().isdigit()) or int(text) == 0:
-        raise ValueError(f"option {option} must be a whole number above 0, not {text!r}")
-    return int(text)
-
-
-def _seconds(option: str, given: Mapping[str, str], default: float) -> float:
-    text = given.get(option.lower())
-    if text is None:
-        return default
-    match = re.fullmatch(r"([0-9]+)([a-z]*)", text.strip().lower(), re.ASCII)
-    unit = UNITS.get((match[2] if match else "?") or "ms")
-    if match is None or unit is None:
-        raise ValueError(f"option {option} must be a time with a unit of Spark's, such as 90s, 15m or 1h, not {text!r}")
-    return int(match[1]) * unit
-
-
-def _choice(option: str, given: Mapping[str, str], choices: tuple[str, ...]) -> str | None:
-    text = given.get(option.lower())
-    if text is None:
-        return None
-    word = text.strip().lower()
-    if word not in choices:
-        raise ValueError(f"option {option} must be {' or '.join(choices)}, not {text!r}")
-    return word
-
-
-def _boolean(option: str, given: Mapping[str, str], *, default: bool) -> bool:
-    word = _choice(option, given, ("true", "false"))
-    return default if word is None else word == "true"

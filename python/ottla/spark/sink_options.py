@@ -4,26 +4,23 @@ Names, meanings and refusals are those of Spark's Kafka sink (`KafkaSourceProvid
 in any letter case, and columns as they are written.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
-# Every option but kafka.*, with its meaning as errors show it.
-KNOWN = {
-    "topic": "the topic of all rows; without it, each row's column topic names one",
-    "includeHeaders": "true or false, for reads; a write sends the column headers if it is there",
-    "checkpointLocation": "for streams: where Spark keeps the query's progress",
-}
+from ottla.spark.given import boolean, kafka_properties, lowered
+
+# Every option but kafka.*, by its canonical name. includeHeaders is of reads: a write sends the column headers if it is
+# there.
+KNOWN = ("topic", "includeHeaders", "checkpointLocation")
 
 # Set by the sink itself, refused as Spark's Kafka sink refuses them.
 REFUSED = {
     "key.serializer": "keys are bytes or text; cast or encode them with DataFrame operations",
     "value.serializer": "values are bytes or text; cast or encode them with DataFrame operations",
+    "transactional.id": "a write is at least once, and its tasks write side by side without transactions",
 }
-
-BOOTSTRAP = "bootstrap.servers"
 
 # The columns that a write sends, and their types; others are left out.
 COLUMNS: dict[str, tuple[DataType, ...]] = {
@@ -60,30 +57,15 @@ class WriteOptions:
         Raises:
             ValueError: One is missing, unknown or has a bad value; the message names it.
         """
-        given = {name.lower(): value for name, value in options.items()}
-        properties = {name[6:]: value for name, value in given.items() if name.startswith("kafka.")}
-        plain = {name: value for name, value in given.items() if not name.startswith("kafka.")}
-        canonical = {name.lower(): name for name in KNOWN}
-        for name in plain:
-            if name not in canonical:
-                raise ValueError(_unknown(name, canonical))
-        for name, why in REFUSED.items():
-            if name in properties:
-                raise ValueError(f"option kafka.{name} cannot be set: {why}")
-        bootstrap = properties.pop(BOOTSTRAP, "").strip()
-        if not bootstrap:
-            raise ValueError(
-                f'option kafka.{BOOTSTRAP} is missing: the brokers to ask first, such as "host1:9092,host2:9092"'
-            )
-        topic = plain.get("topic")
+        given = lowered(options, KNOWN, "producer")
+        bootstrap, properties = kafka_properties(given, REFUSED)
+        topic = given.get("topic")
         if topic is not None and not topic.strip():
             raise ValueError(
                 "option topic is empty: name the topic of all rows, or leave the option out and give the rows a "
                 "column topic"
             )
-        include_headers = plain.get("includeheaders", "false")
-        if include_headers.strip().lower() not in {"true", "false"}:
-            raise ValueError(f"option includeHeaders must be true or false, not {include_headers!r}")
+        boolean("includeHeaders", given, default=False)
         return cls(bootstrap, topic and topic.strip(), tuple(sorted(properties.items())))
 
     def columns(self, schema: StructType) -> tuple[tuple[str, int], ...]:
@@ -118,14 +100,6 @@ class WriteOptions:
         for name, place in sent:
             _check_type(name, schema.fields[place].dataType)
         return sent
-
-
-def _unknown(name: str, canonical: Mapping[str, str]) -> str:
-    near = difflib.get_close_matches(name, canonical, n=1)
-    hint = f" Did you mean {canonical[near[0]]}?" if near else ""
-    meanings = {**KNOWN, "kafka.<property>": "a property of Kafka's producer"}
-    known = "".join(f"\n  {option}: {meaning}" for option, meaning in meanings.items())
-    return f"option {name} is not known to a write by ottla.{hint} Known are{known}"
 
 
 def _check_type(name: str, found: DataType) -> None:
