@@ -100,10 +100,47 @@ def test_an_unclean_leader_loses_what_it_never_had(cluster):
     assert values(cluster, 1) == [b"instead"]
 
 
+def test_a_leader_that_hears_nothing_takes_what_is_lost(cluster):
+    old = cluster.leader("flights")
+    with ottla.Producer(cluster.bootstrap_servers, acks="1", enable_idempotence=False) as producer:
+        producer.send("flights", b"kept", partition=0).result(timeout=30)
+        cluster.pause_metadata(old)
+        cluster.move_leader("flights", to=old % 3 + 1)
+        # The producer still sends to the leader that it knows.
+        assert producer.send("flights", b"lost", partition=0).result(timeout=30).offset == 1
+    cluster.resume_metadata(old)
+    with ottla.Producer(cluster.bootstrap_servers) as producer:
+        assert producer.send("flights", b"instead", partition=0).result(timeout=30).offset == 1
+    assert values(cluster, 2) == [b"instead", b"kept"]
+
+
+def test_a_node_can_refuse_everybody():
+    users = {"alice": "right"}
+    listeners = ["SASL_PLAINTEXT mechanisms=PLAIN"]
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "alice",
+        "sasl.password": "right",
+        "sasl.allow.plaintext": "true",
+    }
+    with Broker(nodes=3, topics={"flights": 3}, listeners=listeners, users=users) as cluster:
+        leader = cluster.leader("flights")
+        cluster.refuse_logins(leader)
+        with ottla.Producer(cluster.bootstrap_servers, config=login) as producer:
+            refused = producer.send("flights", b"refused", partition=0)
+            assert refused.exception(timeout=30).broker
+            assert isinstance(refused.exception(timeout=30), errors.AuthenticationError)
+            cluster.accept_logins(leader)
+            producer.send("flights", b"taken", partition=0).result(timeout=30)
+
+
 def test_wrong_wishes_are_refused(cluster):
     for wish, what in [
         (lambda: cluster.stop_node(4), "there are 1 to 3"),
         (lambda: cluster.stop_node(1, how="softly"), "power-loss"),
+        (lambda: cluster.pause_metadata(4), "there are 1 to 3"),
+        (lambda: cluster.refuse_logins(4), "there are 1 to 3"),
         (lambda: cluster.leader("nobody"), "no partition 0"),
         (lambda: cluster.move_leader("flights", 7, to=1), "no partition 7"),
     ]:

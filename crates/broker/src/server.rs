@@ -323,6 +323,31 @@ impl Broker {
         Ok(())
     }
 
+    /// Whether a node hears what the cluster decides: which topics there are, who leads, who is in sync. One that does not goes
+    /// on as it was told before, also as a leader that was replaced; when it hears again, it hears all that it missed.
+    ///
+    /// # Errors
+    /// There is no such node, or no other.
+    pub fn set_hearing(&self, id: i32, hears: bool) -> Result<(), BrokerError> {
+        let (cluster, _) = self.member(id)?;
+        let delay = if hears { Duration::ZERO } else { Duration::MAX };
+        cluster
+            .controller
+            .set_metadata_delay(id, delay, clock::now());
+        Ok(())
+    }
+
+    /// Whether a node takes right credentials. One that does not refuses everybody who authenticates from now on, also on a
+    /// connection whose session expires.
+    ///
+    /// # Errors
+    /// There is no such node, or no other.
+    pub fn set_logins(&self, id: i32, accepted: bool) -> Result<(), BrokerError> {
+        let (_, node) = self.member(id)?;
+        node.core.set_logins(accepted);
+        Ok(())
+    }
+
     fn member(&self, id: i32) -> Result<(&Cluster, &Node), BrokerError> {
         let Some(cluster) = &self.cluster else {
             return Err(BrokerError::Config(

@@ -347,6 +347,16 @@ impl Broker {
         set.map_err(|error| refuse(&error))
     }
 
+    fn set_hearing(&self, node: i32, hears: bool) -> PyResult<()> {
+        let set = self.broker.get()?.set_hearing(node, hears);
+        set.map_err(|error| refuse(&error))
+    }
+
+    fn set_logins(&self, node: i32, accepted: bool) -> PyResult<()> {
+        let set = self.broker.get()?.set_logins(node, accepted);
+        set.map_err(|error| refuse(&error))
+    }
+
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         wait::block_on(py, self.broker.get()?.stop())?.map_err(|error| raise(&error))
     }

@@ -442,6 +442,41 @@ class Broker:
         """
         self._started().set_following(node, True)
 
+    def pause_metadata(self, node: int) -> None:
+        """Have a node hear nothing of what the cluster decides: it goes on as it was told before.
+
+        A leader that was replaced meanwhile still takes records with acks=1, which are lost when it hears, and answers
+        consumers as if nothing had happened, as a broker of Kafka that is cut off from its controller.
+
+        Raises:
+            ArgumentError: There is no such node, or no other.
+        """
+        self._started().set_hearing(node, False)
+
+    def resume_metadata(self, node: int) -> None:
+        """Have a node hear again, first of all that it missed.
+
+        Raises:
+            ArgumentError: There is no such node, or no other.
+        """
+        self._started().set_hearing(node, True)
+
+    def refuse_logins(self, node: int) -> None:
+        """Have a node refuse everybody who authenticates from now on, also on a connection whose session expires.
+
+        Raises:
+            ArgumentError: There is no such node, or no other.
+        """
+        self._started().set_logins(node, False)
+
+    def accept_logins(self, node: int) -> None:
+        """Have a node accept right credentials again.
+
+        Raises:
+            ArgumentError: There is no such node, or no other.
+        """
+        self._started().set_logins(node, True)
+
     def telemetry(self) -> list[TelemetryPush]:
         """What clients pushed of their metrics, the oldest first: the last thousand pushes.
 
