@@ -2,16 +2,18 @@
 //!
 //! # Locks
 //! Always taken in this order, after that of a cluster's controller, and none is ever held while an answer is parked:
-//! 1. `groups`, one for all groups, or `fetch_sessions`;
+//! 1. `transactions`, one for all transactional ids, then `groups`, one for all groups; or `fetch_sessions`;
 //! 2. `topics`, read for lookups, written when topics come and go;
 //! 3. one lock per partition's log, never two at once;
 //! 4. `ids`, `producer_ids`, `pushes` and `upkeep`, held for a draw, a push or a look at the time, and those inside `security`.
 //!
 //! Checking a batch, reading from files and encoding happen outside all of them.
 
+mod coordinator;
 mod due;
 mod group_log;
 mod member;
+mod transactions;
 mod upkeep;
 
 use std::collections::BTreeSet;
@@ -23,6 +25,7 @@ use std::time::Instant;
 use ottla_protocol::{ErrorCode, Str, Uuid};
 use parking_lot::{Mutex, RwLock};
 
+use self::coordinator::Coordinator;
 use self::due::Upkeep;
 use crate::bell::Slot;
 use crate::cluster::controller::{Controller, Decided};
@@ -42,14 +45,15 @@ use crate::storage::folder::Folder;
 use crate::storage::log::Log;
 use crate::storage::replica::Replica;
 use crate::telemetry::Pushes;
-use crate::topics::{OFFSETS_TOPIC, Topic, Topics, check_name};
+use crate::topics::{OFFSETS_TOPIC, Topic, Topics, check_name, is_internal};
+use crate::transaction::Identity;
 
 /// More partitions than this would be a mistake, and a costly one.
 pub(crate) const MOST_PARTITIONS: i32 = 10_000;
 const PRODUCER_ID_BLOCK: i64 = 1000;
-/// Bytes of a segment of the offsets topic, of which only full ones are compacted: on disk as Kafka's, and in memory, which is
-/// less patient.
-const OFFSETS_SEGMENT: [&str; 2] = ["104857600", "1048576"];
+/// Bytes of a segment of the internal topics, of which only full ones are compacted: on disk as Kafka's, and in memory, which
+/// is less patient.
+const INTERNAL_SEGMENT: [&str; 2] = ["104857600", "1048576"];
 
 /// The number of a broker that is the only one of its cluster.
 pub(crate) const ONLY_NODE: i32 = 1;
@@ -107,6 +111,7 @@ pub(crate) struct Core {
     groups: Mutex<Groups<Ticket>>,
     pub(crate) fetch_sessions: Mutex<FetchSessions>,
     upkeep: Mutex<Upkeep>,
+    transactions: Coordinator,
     /// Woken when [`Core::next_timeout`] has changed.
     timer: Waker,
     topics: RwLock<Topics>,
@@ -119,6 +124,14 @@ pub(crate) struct Core {
 struct ProducerIds {
     next: i64,
     reserved_below: i64,
+}
+
+/// The transaction that offsets are committed in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Within {
+    pub(crate) producer: Identity,
+    /// The number of the question that the coordinator was asked, if it had to be.
+    pub(crate) question: Option<u64>,
 }
 
 /// Why a topic was not made, deleted or changed.
@@ -205,7 +218,6 @@ impl Core {
         let fetch_sessions = settings.fetch_sessions;
         let mut core = Self {
             release: Mutex::new(settings.release),
-            settings,
             node,
             addresses,
             security: shared.security,
@@ -221,6 +233,7 @@ impl Core {
             groups: Mutex::new(Groups::new(group_config, Ids::new(ids.next()))),
             fetch_sessions: Mutex::new(FetchSessions::new(fetch_sessions, Ids::new(ids.next()))),
             upkeep: Mutex::default(),
+            transactions: Coordinator::new(settings.transactions, timer.clone()),
             timer,
             topics: RwLock::default(),
             ids: Mutex::new(ids),
@@ -229,6 +242,7 @@ impl Core {
                 reserved_below: 0,
             }),
             folder,
+            settings,
         };
         core.recover()?;
         Ok(core)
@@ -256,9 +270,9 @@ impl Core {
         let mut next_producer_id = folder.producer_ids()?;
         let topics = self.topics.get_mut();
         for (name, mut found) in folder.topics()? {
-            if name == OFFSETS_TOPIC {
+            if is_internal(&name) {
                 // A folder of earlier versions does not say so.
-                found.values = offsets_settings(true).map_err(BrokerError::Config)?;
+                found.values = internal_settings(true).map_err(BrokerError::Config)?;
             }
             let config = self.settings.log_config(&found.values);
             let mut partitions = Vec::new();
@@ -282,8 +296,10 @@ impl Core {
         };
         if let Some(offsets) = topics.by_name(OFFSETS_TOPIC).cloned() {
             let groups = self.groups.get_mut();
-            for log in &offsets.partitions {
-                Self::read_back(log.lock().log(), groups).map_err(|what| {
+            let count = offsets.partitions.len();
+            for (index, log) in (0..).zip(&offsets.partitions) {
+                let is_here = |group: &str| partition_of(group, count) == index;
+                Self::read_back(log.lock().log(), groups, is_here).map_err(|what| {
                     BrokerError::Config(format!(
                         "groups and committed offsets in {OFFSETS_TOPIC} cannot be read back: {what}"
                     ))
@@ -291,7 +307,7 @@ impl Core {
             }
             groups.take_changed();
         }
-        Ok(())
+        self.recover_transactions()
     }
 
     /// Whether requests read and write files, and so must not run where others wait for the thread.
@@ -455,9 +471,8 @@ impl Core {
 
     /// Deletes a topic, its data and the offsets committed for it.
     pub(crate) fn delete_topic(&self, name: &str, now: Now) -> Result<(), TopicError> {
-        if name == OFFSETS_TOPIC {
-            let message =
-                format!("{OFFSETS_TOPIC} holds the committed offsets and cannot be deleted");
+        if is_internal(name) {
+            let message = format!("{name} is the broker's own and cannot be deleted");
             return Err(TopicError::new(ErrorCode::INVALID_REQUEST, message));
         }
         if let Some(membership) = &self.membership {
@@ -501,7 +516,7 @@ impl Core {
                 partition,
                 committed: None,
             });
-            self.store(groups, forgotten.collect(), now)
+            self.store(groups, forgotten.collect(), None, now)
         });
         forgotten.map_err(|code| TopicError::new(code, "its offsets are still there"))?;
         settings
@@ -580,7 +595,11 @@ impl Core {
 
     /// When [`Core::handle_timeout`] has something to do.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.groups.lock().next_timeout()
+        let groups = self.groups.lock().next_timeout();
+        groups
+            .into_iter()
+            .chain(self.transactions.next_timeout())
+            .min()
     }
 
     /// Has the sessions run of group members that were read back.
@@ -588,30 +607,36 @@ impl Core {
         self.groups.lock().begin_sessions(now.instant);
     }
 
-    /// Does what the groups' timers say.
+    /// Does what the timers of groups and transactions say.
     pub(crate) fn handle_timeout(&self, now: Now) {
         self.with_groups(now, |groups| groups.handle_timeout(now.instant));
+        self.handle_transactions(now);
     }
 
     fn offsets_topic(&self) -> Result<Arc<Topic>, TopicError> {
-        if let Ok(topic) = self.topic(OFFSETS_TOPIC) {
+        self.internal_topic(OFFSETS_TOPIC)
+    }
+
+    /// A topic of the broker's own, made if need be.
+    fn internal_topic(&self, name: &str) -> Result<Arc<Topic>, TopicError> {
+        if let Ok(topic) = self.topic(name) {
             return Ok(topic);
         }
-        let values = offsets_settings(self.folder.is_some())
+        let values = internal_settings(self.folder.is_some())
             .map_err(|what| TopicError::new(ErrorCode::INVALID_CONFIG, what))?;
-        let layout = Layout::of(self.offsets_partitions());
-        match self.create_topic(OFFSETS_TOPIC, &layout, values, false) {
+        let layout = Layout::of(self.coordinators());
+        match self.create_topic(name, &layout, values, false) {
             Err(error) if error.code != ErrorCode::TOPIC_ALREADY_EXISTS => Err(error),
             _ => self
-                .topic(OFFSETS_TOPIC)
+                .topic(name)
                 .map_err(|code| TopicError::new(code, "this node has not heard of it yet")),
         }
     }
 }
 
-/// The settings of the offsets topic, as Kafka's.
-fn offsets_settings(on_disk: bool) -> Result<Values, String> {
-    let [disk, memory] = OFFSETS_SEGMENT;
+/// The settings of a topic of the broker's own, as Kafka's.
+fn internal_settings(on_disk: bool) -> Result<Values, String> {
+    let [disk, memory] = INTERNAL_SEGMENT;
     let mut values = Values::default();
     values.set(TOPIC_KEYS, "cleanup.policy", "compact")?;
     let bytes = if on_disk { disk } else { memory };
@@ -619,10 +644,10 @@ fn offsets_settings(on_disk: bool) -> Result<Values, String> {
     Ok(values)
 }
 
-/// The partition of the offsets topic that keeps a group's offsets, and whose leader coordinates it. As in Kafka: by the
-/// hash that Java has of a text.
-fn offsets_partition(group: &str, partitions: usize) -> i32 {
-    let hash = group.encode_utf16().fold(0_i32, |hash, unit| {
+/// The partition of an internal topic that keeps what is known of a group or a transactional id, and whose leader coordinates
+/// it. As in Kafka: by the hash that Java has of a text.
+fn partition_of(key: &str, partitions: usize) -> i32 {
+    let hash = key.encode_utf16().fold(0_i32, |hash, unit| {
         hash.wrapping_mul(31).wrapping_add(i32::from(unit))
     });
     let partitions = u32::try_from(partitions).unwrap_or(1).max(1);

@@ -6,11 +6,10 @@
 //! * [`core`] is what both share; [`conversation`] one connection as a state machine; [`api`] has one file per API.
 //! * [`cluster`] is what several nodes share, as Kafka's metadata log is: leaders, who is in sync, who copies from whom.
 //! * [`security`] decides who may connect, and what they may do: TLS, SASL, ACLs, quotas.
-//! * [`group`] is the group coordinator, a state machine; [`storage`] the partitions' logs, in Kafka's segment format.
+//! * [`group`] is the group coordinator and [`transaction`] the transaction coordinator, state machines both; [`storage`] the
+//!   partitions' logs, in Kafka's segment format.
 //! * [`fetch_session`] is what consumers need not say again.
 //! * [`release`] is which release of Kafka it speaks as. [`fault`] injects faults for tests; [`telemetry`] keeps the metrics that clients push.
-//!
-//! It has no transactions, and ApiVersions does not advertise them.
 
 mod api;
 mod bell;
@@ -36,6 +35,7 @@ mod server;
 mod storage;
 mod telemetry;
 mod topics;
+mod transaction;
 
 pub use config::{BROKER_KEYS, BrokerConfig, EventSink, Key, TOPIC_KEYS, ValueType};
 pub use error::BrokerError;

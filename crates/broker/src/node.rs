@@ -252,6 +252,9 @@ impl Node {
 
     /// What is to be done next.
     pub fn poll(&mut self) -> Option<Output> {
+        if let Some(now) = self.now.filter(|_| self.core.has_news()) {
+            self.core.handle_timeout(now);
+        }
         while self.outputs.is_empty() {
             let now = self.now?;
             self.core.begin_sessions(now);
@@ -270,7 +273,7 @@ impl Node {
         connections.into_iter().chain(groups).chain(upkeep).min()
     }
 
-    /// Does what is due: long polls, the groups' timers, delays, idle connections, old segments.
+    /// Does what is due: long polls, the timers of groups and transactions, delays, idle connections, old segments.
     pub fn handle_timeout(&mut self, now: Now) {
         self.now = Some(now);
         if self

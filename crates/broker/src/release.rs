@@ -39,6 +39,10 @@ const SPOKEN: &[(ApiKey, [(i16, i16); NAMES.len()])] = &[
     (ApiKey::DeleteRecords, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 2), (0, 2), (0, 2)]),
     (ApiKey::InitProducerId, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 4), (0, 5), (0, 5), (0, 5)]),
     (ApiKey::OffsetForLeaderEpoch, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 3), (0, 4), (0, 4), (2, 4), (2, 4)]),
+    (ApiKey::AddPartitionsToTxn, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 3), (0, 5), (0, 5), (0, 5)]),
+    (ApiKey::AddOffsetsToTxn, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 3), (0, 4), (0, 4), (0, 4)]),
+    (ApiKey::EndTxn, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 3), (0, 4), (0, 5), (0, 5)]),
+    (ApiKey::TxnOffsetCommit, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 2), (0, 3), (0, 4), (0, 5), (0, 6)]),
     (ApiKey::DescribeAcls, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
     (ApiKey::CreateAcls, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
     (ApiKey::DeleteAcls, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
@@ -55,9 +59,15 @@ const SPOKEN: &[(ApiKey, [(i16, i16); NAMES.len()])] = &[
     (ApiKey::DescribeUserScramCredentials, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 0)]),
     (ApiKey::AlterUserScramCredentials, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 0)]),
     (ApiKey::DescribeCluster, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 2)]),
+    (ApiKey::DescribeProducers, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 0)]),
+    (ApiKey::DescribeTransactions, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0)]),
+    (ApiKey::ListTransactions, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1), (0, 2)]),
     (ApiKey::GetTelemetrySubscriptions, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0)]),
     (ApiKey::PushTelemetry, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0)]),
 ];
+
+/// The most version of what is not final, in the newest release (`unstable.api.versions.enable`).
+const UNSTABLE: &[(ApiKey, i16)] = &[(ApiKey::InitProducerId, 6)];
 
 /// What a broker does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +120,26 @@ impl Release {
         Some(Versions { min, max })
     }
 
+    /// As [`Self::versions`], with those that are not final.
+    pub(crate) fn versions_with_unstable(self, api: ApiKey) -> Option<Versions> {
+        let told = self.versions(api)?;
+        let unstable = UNSTABLE.iter().find(|(key, _)| *key == api);
+        let unstable = unstable.filter(|_| self == Self::NEWEST);
+        Some(Versions {
+            max: unstable.map_or(told.max, |(_, most)| *most),
+            ..told
+        })
+    }
+
+    /// The level of the feature `transaction.version` that its clusters begin with (KIP-890); `None` where it has no such
+    /// feature.
+    pub(crate) fn transaction_version(self) -> Option<i16> {
+        match self.name() {
+            "4.0" | "4.4" => Some(2),
+            _ => None,
+        }
+    }
+
     /// What it does with a request of this version.
     pub(crate) fn manner(self, api: ApiKey, version: i16) -> Manner {
         let told = self.versions(api);
@@ -145,6 +175,13 @@ mod tests {
                 assert!(versions.is_none_or(|it| it.min <= it.max));
             }
         }
+    }
+
+    #[test]
+    fn unstable_versions_are_the_newest_releases() {
+        let api = ApiKey::InitProducerId;
+        let most = |name| named(name).versions_with_unstable(api).unwrap().max;
+        assert_eq!((most("4.4"), most("4.0"), most("2.8")), (6, 5, 4));
     }
 
     #[test]

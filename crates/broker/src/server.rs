@@ -659,7 +659,7 @@ async fn listen_until(
     tasks.shutdown().await;
 }
 
-/// Drives the groups' timers.
+/// Drives the timers of groups and transactions.
 async fn run_timers(core: Arc<Core>, alarm: Arc<Alarm>, mut stopped: watch::Receiver<()>) {
     loop {
         let now = clock::now();

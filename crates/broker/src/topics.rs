@@ -12,6 +12,13 @@ use crate::storage::replica::Replica;
 
 /// The topic that committed offsets are written to.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
+/// The topic that transactional ids are written to.
+pub(crate) const TRANSACTIONS_TOPIC: &str = "__transaction_state";
+
+/// Whether the topic is the broker's own.
+pub(crate) fn is_internal(name: &str) -> bool {
+    matches!(name, OFFSETS_TOPIC | TRANSACTIONS_TOPIC)
+}
 
 /// A topic as it is at one moment; it is replaced, not changed, when partitions are added.
 #[derive(Debug)]
@@ -24,7 +31,7 @@ pub(crate) struct Topic {
 
 impl Topic {
     pub(crate) fn is_internal(&self) -> bool {
-        &*self.name == OFFSETS_TOPIC
+        is_internal(&self.name)
     }
 
     /// The node's replica of a partition.

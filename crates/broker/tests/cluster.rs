@@ -25,10 +25,11 @@ use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use ottla_protocol::messages::produce_response::PartitionProduceResponse;
 use ottla_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use ottla_protocol::messages::{
-    CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, FetchRequest,
-    FindCoordinatorRequest, HeartbeatRequest, JoinGroupRequest, MetadataRequest,
-    OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest, OffsetForLeaderEpochRequest,
-    ProduceRequest, ProduceResponse, SyncGroupRequest, offset_commit_request, offset_fetch_request,
+    CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, EndTxnRequest, FetchRequest,
+    FindCoordinatorRequest, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest,
+    ListOffsetsRequest, MetadataRequest, OffsetCommitRequest, OffsetCommitResponse,
+    OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, ProduceResponse,
+    SyncGroupRequest, list_offsets_request, offset_commit_request, offset_fetch_request,
 };
 use ottla_protocol::records::{BatchBuilder, ProducerState};
 use ottla_protocol::{ErrorCode, Request, header};
@@ -990,4 +991,182 @@ fn followers_keep_what_their_leader_keeps() {
         (data.error_code, data.log_start_offset, data.high_watermark),
         (0, 6, 6)
     );
+}
+
+/// A transactional producer of a cluster that takes its time, with one record in `t-0`.
+struct Transaction {
+    producer: (i64, i16),
+    end: EndTxnRequest,
+}
+
+impl World {
+    fn transaction_coordinator(&mut self) -> Option<i32> {
+        let find = FindCoordinatorRequest {
+            key_type: 1,
+            coordinator_keys: vec!["id".into()],
+            ..Default::default()
+        };
+        let up = self.cluster.ids().find(|id| self.cluster.is_up(*id))?;
+        let found = self.ask(up, &find, 4).coordinators.remove(0);
+        (found.error_code == 0).then_some(found.node_id)
+    }
+
+    /// Asks, and waits for the answer.
+    fn wait<R: Request>(&mut self, node: i32, request: &R, version: i16) -> R::Response {
+        let connection = self.send(node, request, version);
+        let mut rounds = 0..100;
+        loop {
+            if let Some(answer) = self.answer::<R>(connection, version) {
+                return answer;
+            }
+            rounds.next().expect("no answer");
+            self.pass(Duration::from_millis(10));
+        }
+    }
+
+    fn begin(&mut self) -> Transaction {
+        while self.transaction_coordinator().is_none() {
+            self.pass(Duration::from_millis(10));
+        }
+        let coordinator = self.transaction_coordinator().unwrap();
+        let init = InitProducerIdRequest {
+            transactional_id: Some("id".into()),
+            transaction_timeout_ms: 60_000,
+            ..Default::default()
+        };
+        let given = self.wait(coordinator, &init, 5);
+        assert_eq!(given.error_code, 0);
+        let producer = (given.producer_id, given.producer_epoch);
+        let mut builder = BatchBuilder::new(Compression::None, None);
+        builder.set_transactional(true);
+        builder
+            .append(EPOCH_MS, None, Some(b"v"), std::iter::empty())
+            .unwrap();
+        let state = ProducerState {
+            producer_id: producer.0,
+            epoch: producer.1,
+            base_sequence: 0,
+        };
+        let mut request = produce(-1, "");
+        request.transactional_id = Some("id".into());
+        request.topic_data[0].partition_data[0].records = Some(builder.finish(state).unwrap());
+        let leader = self.leader();
+        let written = one(self.wait(leader, &request, 12));
+        assert_eq!((written.error_code, written.base_offset), (0, 0));
+        let end = EndTxnRequest {
+            transactional_id: "id".into(),
+            producer_id: producer.0,
+            producer_epoch: producer.1,
+            committed: true,
+            ..Default::default()
+        };
+        Transaction { producer, end }
+    }
+
+    /// The end of `t-0` for who reads what is committed.
+    fn stable(&mut self) -> i64 {
+        let request = ListOffsetsRequest {
+            replica_id: -1,
+            isolation_level: 1,
+            topics: vec![list_offsets_request::ListOffsetsTopic {
+                name: "t".into(),
+                partitions: vec![list_offsets_request::ListOffsetsPartition {
+                    timestamp: -1,
+                    ..Default::default()
+                }],
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let leader = self.leader();
+        self.ask(leader, &request, 7).topics[0].partitions[0].offset
+    }
+}
+
+const LONG: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_transaction_is_decided_when_replicas_know_it() {
+    let mut world = World::new(&[]);
+    world.cluster.set_replication_delay(DELAY);
+    let Transaction { producer, end } = world.begin();
+    assert_eq!(world.stable(), 0);
+    let coordinator = world.transaction_coordinator().unwrap();
+    let waiting = world.send(coordinator, &end, 5);
+    world.pass(DELAY - Duration::from_millis(1));
+    assert!(world.answer::<EndTxnRequest>(waiting, 5).is_none());
+    world.pass(Duration::from_millis(1));
+    let answer = world.answer::<EndTxnRequest>(waiting, 5).unwrap();
+    assert_eq!(answer.error_code, 0);
+    assert_eq!(
+        (answer.producer_id, answer.producer_epoch),
+        (producer.0, producer.1 + 1)
+    );
+    assert_eq!(world.stable(), 0, "the marker is not on all replicas");
+    world.pass(LONG);
+    assert_eq!(world.stable(), 2);
+}
+
+#[test]
+fn a_decision_outlives_its_coordinator() {
+    for how in [Stop::Clean, Stop::Kill, Stop::PowerLoss] {
+        let mut world = World::new(&[("transaction.max.timeout.ms", "60000")]);
+        world.cluster.set_replication_delay(DELAY);
+        let Transaction { end, .. } = world.begin();
+        let coordinator = world.transaction_coordinator().unwrap();
+        assert_eq!(world.wait(coordinator, &end, 5).error_code, 0);
+        world.cluster.stop(coordinator, how, world.now);
+        world.drain();
+        world.pass(LONG);
+        // The markers may come from both.
+        assert!(world.stable() >= 2, "{how:?}: the next coordinator ends it");
+        let other = world.transaction_coordinator().unwrap();
+        assert_ne!(other, coordinator);
+        assert_eq!(world.wait(other, &end, 5).error_code, 0, "{how:?}");
+    }
+}
+
+#[test]
+fn what_its_coordinator_took_along_is_not_decided() {
+    let mut world = World::new(&[]);
+    world.cluster.set_replication_delay(DELAY);
+    let Transaction { end, .. } = world.begin();
+    let coordinator = world.transaction_coordinator().unwrap();
+    let waiting = world.send(coordinator, &end, 5);
+    world.cluster.stop(coordinator, Stop::Kill, world.now);
+    world.drain();
+    world.pass(LONG);
+    assert!(world.answer::<EndTxnRequest>(waiting, 5).is_none());
+    assert_eq!(world.stable(), 0, "it is open");
+    let other = world.transaction_coordinator().unwrap();
+    assert_eq!(world.wait(other, &end, 5).error_code, 0);
+    world.pass(LONG);
+    assert_eq!(world.stable(), 2);
+}
+
+#[test]
+fn an_open_transaction_times_out_whoever_coordinates_and_leads() {
+    let mut world = World::new(&[]);
+    world.cluster.set_replication_delay(DELAY);
+    world.begin();
+    for topic in ["__transaction_state", "t"] {
+        for index in 0..3 {
+            let now = world.cluster.partition(topic, index).unwrap().leader;
+            let next = world.cluster.ids().find(|id| *id != now).unwrap();
+            world.cluster.move_leader(topic, index, next).unwrap();
+            world.drain();
+        }
+    }
+    world.pass(Duration::from_secs(50));
+    assert_eq!(world.stable(), 0, "the next leader knows that it is open");
+    world.pass(Duration::from_secs(20));
+    assert_eq!(world.stable(), 2);
+    let leader = world.leader();
+    let mut request = fetch(0, (-1, -1));
+    request.isolation_level = 1;
+    let answer = world.ask(leader, &request, 12);
+    let aborted = answer.responses[0].partitions[0]
+        .aborted_transactions
+        .clone();
+    assert_eq!(aborted.unwrap()[0].first_offset, 0);
 }

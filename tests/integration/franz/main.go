@@ -4,6 +4,8 @@
 //	franz consume BOOTSTRAP TOPIC COUNT             COUNT records of all partitions, from their beginning
 //	franz member  BOOTSTRAP TOPIC GROUP             a group member: assignments, and records that it commits,
 //	                                                until stdin ends; then it leaves
+//	franz transact BOOTSTRAP TOPIC ID               transactions with a record in each of 3 partitions; those of odd
+//	                                                numbers are aborted
 //
 // The environment variable FRANZ_ACCESS is JSON of what it needs to get in: see the type access.
 //
@@ -258,9 +260,34 @@ func member(ctx context.Context, bootstrap, topic, group string, out *printer) {
 	client.Close()
 }
 
+// transactions is how many of them transact makes.
+const transactions = 4
+
+func transact(ctx context.Context, bootstrap, topic, id string) {
+	client := newClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.TransactionalID(id),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	defer client.Close()
+	for i := range transactions {
+		if err := client.BeginTransaction(); err != nil {
+			fail(err)
+		}
+		for partition := range int32(3) {
+			text := fmt.Sprintf("%s-%d-%d", id, i, partition)
+			sent := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Partition: partition, Value: []byte(text)})
+			if err := sent.FirstErr(); err != nil {
+				fail(err)
+			}
+		}
+		if err := client.EndTransaction(ctx, kgo.TransactionEndTry(i%2 == 0)); err != nil {
+			fail(err)
+		}
+	}
+	fmt.Println("done")
+}
+
 func main() {
 	if len(os.Args) != 5 {
-		fail(fmt.Errorf("usage: franz produce|consume|member BOOTSTRAP TOPIC CODEC|COUNT|GROUP"))
+		fail(fmt.Errorf("usage: franz produce|consume|member|transact BOOTSTRAP TOPIC CODEC|COUNT|GROUP|ID"))
 	}
 	// A test that is gone must not leave this behind.
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -283,6 +310,8 @@ func main() {
 	case "member":
 		// Unbuffered: the test watches the lines come.
 		member(ctx, bootstrap, topic, last, &printer{Encoder: json.NewEncoder(os.Stdout)})
+	case "transact":
+		transact(ctx, bootstrap, topic, last)
 	default:
 		fail(fmt.Errorf("no verb %q", verb))
 	}

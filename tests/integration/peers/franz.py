@@ -94,6 +94,10 @@ class Franz:
         out = self._run("consume", bootstrap, topic, str(count))
         return [_message(json.loads(line)) for line in out.splitlines()]
 
+    def transact(self, bootstrap: str, topic: str, transactional_id: str) -> None:
+        """Commit and abort by turns, four transactions in all."""
+        assert self._run("transact", bootstrap, topic, transactional_id).strip() == "done"
+
     def member(self, bootstrap: str, topic: str, group: str) -> FranzMember:
         return FranzMember(self.program, bootstrap, topic, group)
 

@@ -2,12 +2,18 @@
 //!
 //! The response to a newer version is UNSUPPORTED_VERSION in a body of version 0 (KIP-511).
 
-use ottla_protocol::messages::api_versions_response::ApiVersion;
+use ottla_protocol::messages::api_versions_response::{
+    ApiVersion, FinalizedFeatureKey, SupportedFeatureKey,
+};
 use ottla_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
-use ottla_protocol::{ApiKey, ErrorCode, Versions};
+use ottla_protocol::{ApiKey, ErrorCode, Str, Versions};
 
 use super::{Answered, Api, Cx, HANDLED, Outcome, told};
 use crate::core::Core;
+use crate::release::Release;
+
+/// From here on features may begin at 0.
+const FIRST_WITH_ZERO: i16 = 4;
 
 impl Api for ApiVersionsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 4 };
@@ -23,7 +29,7 @@ impl Api for ApiVersionsRequest {
         cx.client.session.lock().versions_told();
         Outcome::Answer(ApiVersionsResponse {
             api_keys: keys(cx.core, cx.core.settings.telemetry.is_on()),
-            ..Default::default()
+            ..features(cx.core.release(), cx.version)
         })
     }
 
@@ -35,6 +41,35 @@ impl Api for ApiVersionsRequest {
             ..Default::default()
         };
         Outcome::Answer(Answered::new(answer, None, 0, correlation_id))
+    }
+}
+
+/// The features of the cluster that clients look at (KIP-584): which transactions it has (KIP-890).
+fn features(release: Release, version: i16) -> ApiVersionsResponse {
+    const TRANSACTIONS: Str = Str::from_static("transaction.version");
+    let Some(level) = release.transaction_version() else {
+        return ApiVersionsResponse::default();
+    };
+    let supported = SupportedFeatureKey {
+        name: TRANSACTIONS,
+        min_version: 0,
+        max_version: level,
+        ..Default::default()
+    };
+    ApiVersionsResponse {
+        // Clients of the version before cannot read features that begin at 0 (KIP-1022).
+        supported_features: (version >= FIRST_WITH_ZERO)
+            .then_some(supported)
+            .into_iter()
+            .collect(),
+        finalized_features_epoch: 0,
+        finalized_features: vec![FinalizedFeatureKey {
+            name: TRANSACTIONS,
+            min_version_level: level,
+            max_version_level: level,
+            ..Default::default()
+        }],
+        ..Default::default()
     }
 }
 

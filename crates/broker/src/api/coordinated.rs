@@ -1,5 +1,5 @@
-//! Answers of the group coordinator, which come when the group is ready for them and the replicas in sync have what they are
-//! about.
+//! Answers of the coordinators: of groups, which come when the group is ready for them and the replicas in sync have what they
+//! are about, and of transactions.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -8,14 +8,38 @@ use std::time::{Duration, Instant};
 use ottla_protocol::ErrorCode;
 
 use super::{Cx, Outcome, Wait};
+use crate::bell::Slot;
+use crate::cluster::controller::Asked;
 use crate::core::{Replied, Ticket};
 use crate::group::Reply;
 use crate::now::Now;
 use crate::replicas::{Unreplicated, for_clients};
 use crate::storage::replica::Watcher;
+use crate::transaction;
 
 /// How long replicas have for it, as `offsets.commit.timeout.ms` in Kafka.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a coordinator says to `ticket`, made an outcome by `then`.
+pub(super) fn once_told<T: Send + 'static, R: 'static>(
+    ticket: Arc<Slot<T>>,
+    then: impl FnOnce(T, Now) -> Option<Outcome<R>> + Send + 'static,
+) -> Outcome<R> {
+    let awaited = Arc::clone(&ticket);
+    let resume = move |now: Now| {
+        let outcome = ticket.take().and_then(|told| then(told, now));
+        outcome.unwrap_or_else(stopped)
+    };
+    Outcome::Wait(Wait {
+        awaited,
+        deadline: None,
+        resume: Box::new(resume),
+    })
+}
+
+fn stopped<R>() -> Outcome<R> {
+    Outcome::Close("the coordinator stopped".to_owned())
+}
 
 /// An answer of the group coordinator that comes to `ticket`, made a response by `respond`.
 pub(super) fn from_coordinator<R: Send + 'static>(
@@ -23,30 +47,28 @@ pub(super) fn from_coordinator<R: Send + 'static>(
     ticket: Ticket,
     respond: impl FnOnce(Reply) -> Option<R> + Send + 'static,
 ) -> Outcome<R> {
-    let awaited: Ticket = Arc::clone(&ticket);
     let waker = cx.client.waker.clone();
-    let resume = move |now: Now| {
-        let stopped = || Outcome::Close("the group coordinator stopped".to_owned());
-        let Some(Replied {
+    once_told(ticket, move |replied, now| {
+        let Replied {
             reply,
             unreplicated,
-        }) = ticket.take()
-        else {
-            return stopped();
-        };
-        once_replicated(unreplicated, waker, now, move |kept| {
+        } = replied;
+        Some(once_replicated(unreplicated, waker, now, move |kept| {
             let reply = match kept {
                 Ok(()) => reply,
                 Err(code) => reply.refused(code),
             };
             respond(reply).map_or_else(stopped, Outcome::Answer)
-        })
-    };
-    Outcome::Wait(Wait {
-        awaited,
-        deadline: None,
-        resume: Box::new(resume),
+        }))
     })
+}
+
+/// An answer of a transaction coordinator that comes to `ticket`, made a response by `respond`.
+pub(super) fn from_transactions<R: 'static>(
+    ticket: Asked,
+    respond: impl FnOnce(transaction::Reply) -> Option<R> + Send + 'static,
+) -> Outcome<R> {
+    once_told(ticket, |reply, _| respond(reply).map(Outcome::Answer))
 }
 
 /// Goes on with `then` when all replicas in sync have `unreplicated`, or with the code for clients if they will not.

@@ -39,6 +39,7 @@ fn delete(cx: &Cx<'_>, group: &str) -> Result<(), ErrorCode> {
                 committed: None,
             })
         });
-        cx.core.store(groups, forgotten.collect(), cx.now).map(drop)
+        let stored = forgotten.collect();
+        cx.core.store(groups, stored, None, cx.now).map(drop)
     })
 }

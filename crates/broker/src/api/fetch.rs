@@ -2,14 +2,17 @@
 //! sets, which the batches of the log are made into.
 //!
 //! What a request is about, and what of an answer its client must be told, [`crate::fetch_session`] decides. What was read stays
-//! while a request waits for more: only partitions in which something happened are read again. Followers do not come here: they are rejected, as is everybody who says that it is one.
+//! while a request waits for more: only partitions in which something happened are read again; for who reads what is committed,
+//! only when the last stable offset has moved. Followers do not come here: they are rejected, as is everybody who says that it
+//! is one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ottla_protocol::messages::fetch_request::FetchPartition;
 use ottla_protocol::messages::fetch_response::{
-    EpochEndOffset, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint, PartitionData,
+    AbortedTransaction, EpochEndOffset, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint,
+    PartitionData,
 };
 use ottla_protocol::messages::{FetchRequest, FetchResponse};
 use ottla_protocol::records::OldMagic;
@@ -24,7 +27,7 @@ use crate::security::Throttle;
 use crate::security::acl::{Operation, Resource};
 use crate::security::session::Who;
 use crate::storage::batch;
-use crate::storage::replica::{Fetched, Standing, Visible, Watcher};
+use crate::storage::replica::{Fetched, Isolation, Standing, Watcher};
 use crate::storage::segment::Span;
 use crate::topics::Topic;
 
@@ -132,7 +135,7 @@ struct Attempt {
     most: usize,
     version: i16,
     listener: usize,
-    isolation_level: i8,
+    isolation: Isolation,
 }
 
 struct Found {
@@ -171,7 +174,7 @@ impl Attempt {
             most,
             version: cx.version,
             listener: cx.client.listener,
-            isolation_level: request.isolation_level,
+            isolation: Isolation::of(request.isolation_level),
         };
         let mut last: Option<(Uuid, Str, Looked)> = None;
         for asked in &attempt.begun.asked {
@@ -210,7 +213,7 @@ impl Attempt {
             &self.core,
             looked.as_ref(),
             &asked.partition,
-            (self.isolation_level, self.version),
+            (self.isolation, self.version),
             budget,
             self.bytes == 0,
         )
@@ -265,7 +268,11 @@ impl Attempt {
                 .as_ref()
                 .and_then(|topic| topic.partition(found.data.partition_index).ok());
             if let Some(log) = log {
-                log.lock().watch(watcher, place, found.data.high_watermark);
+                let seen = match self.isolation {
+                    Isolation::Uncommitted => found.data.high_watermark,
+                    Isolation::Committed => found.data.last_stable_offset,
+                };
+                log.lock().watch(watcher, place, self.isolation, seen);
             }
         }
     }
@@ -339,19 +346,28 @@ fn read(
     core: &Core,
     topic: Result<&Arc<Topic>, &ErrorCode>,
     asked: &FetchPartition,
-    (isolation_level, version): (i8, i16),
+    (isolation, version): (Isolation, i16),
     budget: usize,
     at_least_one: bool,
 ) -> Found {
     let looked_up = match topic {
-        Ok(topic) => read_partition(core, topic, asked, budget, at_least_one),
+        Ok(topic) => read_partition(core, topic, asked, isolation, budget, at_least_one),
         Err(code) => Err((*code, None)),
     };
     let mut data = refused(asked.partition, ErrorCode::NONE);
     let mut span = None;
+    // Who reads all is told of none.
+    let mut aborted = (isolation == Isolation::Committed).then(Vec::new);
     let visible = match looked_up {
-        Ok(Fetched::Read(visible, read)) => {
+        Ok(Fetched::Read(visible, read, ended)) => {
             span = read;
+            if let Some(aborted) = &mut aborted {
+                aborted.extend(ended.iter().map(|it| AbortedTransaction {
+                    producer_id: it.producer_id,
+                    first_offset: it.first,
+                    ..Default::default()
+                }));
+            }
             Some(visible)
         }
         Ok(Fetched::OutOfRange) => {
@@ -380,18 +396,12 @@ fn read(
             None
         }
     };
-    if let Some(Visible {
-        start,
-        high_watermark,
-    }) = visible
-    {
-        data.high_watermark = high_watermark;
-        data.last_stable_offset = high_watermark;
-        data.log_start_offset = start;
+    if let Some(visible) = visible {
+        data.high_watermark = visible.high_watermark;
+        data.last_stable_offset = visible.last_stable;
+        data.log_start_offset = visible.start;
     }
-    if isolation_level == 1 {
-        data.aborted_transactions = Some(Vec::new());
-    }
+    data.aborted_transactions = aborted;
     Found {
         topic: topic.ok().cloned(),
         data,
@@ -408,6 +418,7 @@ fn read_partition(
     core: &Core,
     topic: &Topic,
     asked: &FetchPartition,
+    isolation: Isolation,
     budget: usize,
     at_least_one: bool,
 ) -> Result<Fetched, Failure> {
@@ -426,7 +437,13 @@ fn read_partition(
         return Err((code, is_elsewhere.then(|| replica.standing().clone())));
     }
     let last_epoch = asked.last_fetched_epoch;
-    let fetched = replica.fetch(asked.fetch_offset, last_epoch, limit, at_least_one);
+    let fetched = replica.fetch(
+        asked.fetch_offset,
+        last_epoch,
+        isolation,
+        limit,
+        at_least_one,
+    );
     fetched.map_err(|cause| {
         core.events.say(format_args!(
             "{}-{} could not be read: {cause}",

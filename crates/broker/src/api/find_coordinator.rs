@@ -1,4 +1,4 @@
-//! FindCoordinator, versions 0 to 6: the node that leads the partition of a group's offsets, for groups and for transactional ids (which InitProducerId then refuses).
+//! FindCoordinator, versions 0 to 6: the node that leads the partition where a group's offsets are kept, or a transactional id.
 //!
 //! From version 4 many keys are asked for at once (KIP-699). Share groups' state (key type 2, version 6) is not kept here.
 
@@ -64,7 +64,10 @@ fn find(cx: &Cx<'_>, key_type: i8, key: &str) -> Result<(i32, Address), ErrorCod
         _ => Resource::transactional_id(key),
     };
     cx.check(Operation::Describe, resource)?;
-    let coordinator = cx.core.coordinator(key)?;
+    let coordinator = match key_type {
+        GROUP => cx.core.coordinator(key),
+        _ => cx.core.transaction_coordinator(key),
+    }?;
     let mut nodes = cx.nodes().into_iter();
     nodes
         .find(|(id, _)| *id == coordinator)

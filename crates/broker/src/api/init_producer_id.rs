@@ -1,16 +1,21 @@
-//! InitProducerId, versions 0 to 5: ids for idempotent producers.
+//! InitProducerId, versions 0 to 6: ids and epochs for idempotent and for transactional producers.
 //!
-//! There are no transactions: a transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which every client
-//! takes for final instead of asking again.
+//! From version 3 a producer says who it was, to raise its own epoch (KIP-360); from 4 it can be told PRODUCER_FENCED
+//! (KIP-588). Version 6, which is not final, is for two-phase commit (KIP-939): a transaction that nobody but its producer
+//! ends. Going on with one that was prepared is refused, as by Kafka 4.4.
 
 use ottla_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
+use super::coordinated::from_transactions;
 use super::{Api, Cx, Outcome};
 use crate::security::acl::{Operation, Resource};
+use crate::transaction::{Identity, Init, NO_EPOCH, NO_PRODUCER, Reply};
+
+const FIRST_WITH_FENCED: i16 = 4;
 
 impl Api for InitProducerIdRequest {
-    const HANDLED: Versions = Versions { min: 0, max: 5 };
+    const HANDLED: Versions = Versions { min: 0, max: 6 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<InitProducerIdResponse> {
         let allowed = match &self.transactional_id {
@@ -21,21 +26,50 @@ impl Api for InitProducerIdRequest {
         if let Err(code) = allowed {
             return Outcome::Answer(self.refuse(cx.version, code));
         }
-        if let Some(id) = &self.transactional_id {
-            cx.core.events.say(format_args!(
-                "transactional id \"{id}\" was refused: there are no transactions here"
-            ));
-            return Outcome::Answer(
-                self.refuse(cx.version, ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-            );
+        // One without the other is nobody.
+        if (self.producer_id == NO_PRODUCER) != (self.producer_epoch == NO_EPOCH) {
+            return Outcome::Answer(self.refuse(cx.version, ErrorCode::INVALID_REQUEST));
         }
-        Outcome::Answer(match cx.core.new_producer_id() {
-            Ok(producer_id) => InitProducerIdResponse {
-                producer_id,
-                producer_epoch: 0,
-                ..Default::default()
-            },
-            Err(code) => self.refuse(cx.version, code),
+        let Some(id) = &self.transactional_id else {
+            return Outcome::Answer(match cx.core.new_producer_id() {
+                Ok(producer_id) => respond(Identity {
+                    producer_id,
+                    epoch: 0,
+                }),
+                Err(code) => self.refuse(cx.version, code),
+            });
+        };
+        if self.keep_prepared_txn {
+            let code = ErrorCode::UNSUPPORTED_VERSION;
+            return Outcome::Answer(self.refuse(cx.version, code));
+        }
+        let init = Init {
+            id: id.to_string(),
+            timeout_ms: self.transaction_timeout_ms,
+            expected: (self.producer_id != NO_PRODUCER).then_some(Identity {
+                producer_id: self.producer_id,
+                epoch: self.producer_epoch,
+            }),
+            two_phase: self.enable2_pc,
+        };
+        let ticket = cx.question();
+        cx.core.init_producer(init, ticket.clone(), cx.now);
+        let version = cx.version;
+        from_transactions(ticket, move |reply| match reply {
+            Reply::Producer(Ok(producer)) => Some(respond(producer)),
+            Reply::Producer(Err(code)) => {
+                let code = super::old_fencing(code, version < FIRST_WITH_FENCED);
+                Some(self.refuse(version, code))
+            }
+            Reply::Partitions(_) => None,
         })
+    }
+}
+
+fn respond(producer: Identity) -> InitProducerIdResponse {
+    InitProducerIdResponse {
+        producer_id: producer.producer_id,
+        producer_epoch: producer.epoch,
+        ..Default::default()
     }
 }

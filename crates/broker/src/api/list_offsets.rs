@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::{Api, Cx, Outcome};
 use crate::security::acl::{Operation, Resource};
 use crate::storage::batch;
-use crate::storage::replica::Replica;
+use crate::storage::replica::{Isolation, Replica};
 
 const FIRST_WITH_TIMES: i16 = 1;
 const FIRST_WITH_EPOCH: i16 = 4;
@@ -32,8 +32,9 @@ impl Api for ListOffsetsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 11 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<ListOffsetsResponse> {
+        let isolation = Isolation::of(self.isolation_level);
         Outcome::Answer(respond(&self, cx.version, |topic, asked| {
-            look_up(cx, topic, asked)
+            look_up(cx, isolation, topic, asked)
         }))
     }
 }
@@ -88,6 +89,7 @@ fn respond(
 
 fn look_up(
     cx: &Cx<'_>,
+    isolation: Isolation,
     topic: &ListOffsetsTopic,
     asked: &ListOffsetsPartition,
 ) -> Result<Found, ErrorCode> {
@@ -107,7 +109,7 @@ fn look_up(
         LATEST => {
             let replica = replica.lock();
             // A new leader does not know yet how far its predecessor had come.
-            let end = replica.end().ok_or(match cx.version {
+            let end = replica.end(isolation).ok_or(match cx.version {
                 ..FIRST_WITH_NOT_AVAILABLE => ErrorCode::LEADER_NOT_AVAILABLE,
                 _ => ErrorCode::OFFSET_NOT_AVAILABLE,
             })?;
@@ -121,7 +123,9 @@ fn look_up(
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOTHING),
         MAX_TIMESTAMP => {
             let newest = replica.lock().log().newest_timestamp();
-            newest.map_or(Ok(NOTHING), |timestamp| at_time(cx, replica, timestamp))
+            newest.map_or(Ok(NOTHING), |timestamp| {
+                at_time(cx, isolation, replica, timestamp)
+            })
         }
         timestamp if cx.version < FIRST_WITH_TIMES => {
             let mut replica = replica.lock();
@@ -130,11 +134,16 @@ fn look_up(
             let start = is_before.then(|| replica.visible().start);
             Ok(start.map_or(NOTHING, |start| (-1, start, -1)))
         }
-        timestamp => at_time(cx, replica, timestamp),
+        timestamp => at_time(cx, isolation, replica, timestamp),
     }
 }
 
-fn at_time(cx: &Cx<'_>, replica: &Mutex<Replica>, timestamp: i64) -> Result<Found, ErrorCode> {
+fn at_time(
+    cx: &Cx<'_>,
+    isolation: Isolation,
+    replica: &Mutex<Replica>,
+    timestamp: i64,
+) -> Result<Found, ErrorCode> {
     let failed = |cause: String| {
         cx.core
             .events
@@ -152,7 +161,7 @@ fn at_time(cx: &Cx<'_>, replica: &Mutex<Replica>, timestamp: i64) -> Result<Foun
     let bytes = batch.load().map_err(|cause| failed(cause.to_string()))?;
     let found = batch::record_at_time(bytes, timestamp).map_err(failed)?;
     let replica = replica.lock();
-    let visible = found.filter(|(_, offset)| *offset < replica.visible().high_watermark);
+    let visible = found.filter(|(_, offset)| *offset < replica.visible().end(isolation));
     Ok(visible.map_or(NOTHING, |(timestamp, offset)| {
         (timestamp, offset, replica.epoch_at(offset))
     }))

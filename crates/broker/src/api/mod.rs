@@ -4,6 +4,8 @@
 //! advertised, and a request for it closes the connection, as in Kafka.
 
 mod acls;
+mod add_offsets_to_txn;
+mod add_partitions_to_txn;
 mod alter_client_quotas;
 mod alter_user_scram_credentials;
 mod api_versions;
@@ -22,7 +24,10 @@ mod describe_cluster;
 mod describe_configs;
 mod describe_delegation_token;
 mod describe_groups;
+mod describe_producers;
+mod describe_transactions;
 mod describe_user_scram_credentials;
+mod end_txn;
 mod expire_delegation_token;
 mod fetch;
 mod find_coordinator;
@@ -33,6 +38,7 @@ mod join_group;
 mod leave_group;
 mod list_groups;
 mod list_offsets;
+mod list_transactions;
 mod metadata;
 mod offset_commit;
 mod offset_fetch;
@@ -46,6 +52,7 @@ mod sync_group;
 #[cfg(test)]
 mod tests;
 mod throttled;
+mod txn_offset_commit;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -55,17 +62,19 @@ use std::time::Instant;
 use bytes::Bytes;
 use ottla_protocol::header::{self, RequestHeader};
 use ottla_protocol::messages::{
-    AlterClientQuotasRequest, AlterUserScramCredentialsRequest, ApiVersionsRequest,
-    CreateAclsRequest, CreateDelegationTokenRequest, CreatePartitionsRequest, CreateTopicsRequest,
-    DeleteAclsRequest, DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
-    DescribeAclsRequest, DescribeClientQuotasRequest, DescribeClusterRequest,
-    DescribeConfigsRequest, DescribeDelegationTokenRequest, DescribeGroupsRequest,
-    DescribeUserScramCredentialsRequest, ExpireDelegationTokenRequest, FetchRequest,
-    FindCoordinatorRequest, GetTelemetrySubscriptionsRequest, HeartbeatRequest,
-    InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest,
-    ListOffsetsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest,
-    OffsetForLeaderEpochRequest, ProduceRequest, PushTelemetryRequest, RenewDelegationTokenRequest,
-    SaslAuthenticateRequest, SaslHandshakeRequest, SyncGroupRequest,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AlterClientQuotasRequest,
+    AlterUserScramCredentialsRequest, ApiVersionsRequest, CreateAclsRequest,
+    CreateDelegationTokenRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest,
+    DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeAclsRequest,
+    DescribeClientQuotasRequest, DescribeClusterRequest, DescribeConfigsRequest,
+    DescribeDelegationTokenRequest, DescribeGroupsRequest, DescribeProducersRequest,
+    DescribeTransactionsRequest, DescribeUserScramCredentialsRequest, EndTxnRequest,
+    ExpireDelegationTokenRequest, FetchRequest, FindCoordinatorRequest,
+    GetTelemetrySubscriptionsRequest, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest,
+    LeaveGroupRequest, ListGroupsRequest, ListOffsetsRequest, ListTransactionsRequest,
+    MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
+    ProduceRequest, PushTelemetryRequest, RenewDelegationTokenRequest, SaslAuthenticateRequest,
+    SaslHandshakeRequest, SyncGroupRequest, TxnOffsetCommitRequest,
 };
 use ottla_protocol::refusal::{Refusal, Refuse};
 use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Response, Str, Versions};
@@ -73,6 +82,7 @@ use parking_lot::Mutex;
 
 use self::throttled::Throttled;
 use crate::bell::{Awaited, Slot};
+use crate::cluster::controller::Asked;
 use crate::cluster::image::Address;
 use crate::core::{Core, Ticket};
 use crate::now::Now;
@@ -105,6 +115,11 @@ pub(crate) struct Cx<'a> {
 impl Cx<'_> {
     /// Where the group coordinator puts an answer for this client.
     pub(crate) fn ticket(&self) -> Ticket {
+        Arc::new(Slot::new(self.client.waker.clone()))
+    }
+
+    /// Where a transaction coordinator puts an answer for this client.
+    pub(crate) fn question(&self) -> Asked {
         Arc::new(Slot::new(self.client.waker.clone()))
     }
 
@@ -281,6 +296,14 @@ pub(crate) trait Api: Refuse<Response: Throttled> {
     }
 }
 
+/// What a producer that is fenced was told before there was a code for it (KIP-588).
+fn old_fencing(code: ErrorCode, is_old: bool) -> ErrorCode {
+    match code {
+        ErrorCode::PRODUCER_FENCED if is_old => ErrorCode::INVALID_PRODUCER_EPOCH,
+        code => code,
+    }
+}
+
 /// Whether to handle or to refuse a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ask {
@@ -334,7 +357,14 @@ pub(crate) fn handle(
     let Opened {
         api, header, body, ..
     } = opened;
-    let version = match core.release().manner(api, header.api_version) {
+    let is_told = told_by_release(core, api).is_some_and(|it| it.contains(header.api_version));
+    let manner = match core.release().manner(api, header.api_version) {
+        Manner::Close if is_told && core.settings.unstable_versions => {
+            Manner::Take(header.api_version)
+        }
+        manner => manner,
+    };
+    let version = match manner {
         Manner::Take(version) => version,
         Manner::Ignore => return Outcome::Silent,
         Manner::Close => return not_taken(core, api, header.api_version),
@@ -365,9 +395,18 @@ fn not_taken<R>(core: &Core, api: ApiKey, version: i16) -> Outcome<R> {
     ))
 }
 
+fn told_by_release(core: &Core, api: ApiKey) -> Option<Versions> {
+    let release = core.release();
+    if core.settings.unstable_versions {
+        release.versions_with_unstable(api)
+    } else {
+        release.versions(api)
+    }
+}
+
 /// The versions of an API that the broker tells and takes, among those that it handles.
 fn told(core: &Core, api: ApiKey, handled: Versions) -> Option<Versions> {
-    let told = core.release().versions(api)?;
+    let told = told_by_release(core, api)?;
     Some(Versions {
         min: told.min.max(handled.min),
         max: told.max.min(handled.max),
@@ -429,6 +468,10 @@ apis! {
     DeleteRecords => DeleteRecordsRequest,
     InitProducerId => InitProducerIdRequest,
     OffsetForLeaderEpoch => OffsetForLeaderEpochRequest,
+    AddPartitionsToTxn => AddPartitionsToTxnRequest,
+    AddOffsetsToTxn => AddOffsetsToTxnRequest,
+    EndTxn => EndTxnRequest,
+    TxnOffsetCommit => TxnOffsetCommitRequest,
     DescribeAcls => DescribeAclsRequest,
     CreateAcls => CreateAclsRequest,
     DeleteAcls => DeleteAclsRequest,
@@ -445,6 +488,9 @@ apis! {
     DescribeUserScramCredentials => DescribeUserScramCredentialsRequest,
     AlterUserScramCredentials => AlterUserScramCredentialsRequest,
     DescribeCluster => DescribeClusterRequest,
+    DescribeProducers => DescribeProducersRequest,
+    DescribeTransactions => DescribeTransactionsRequest,
+    ListTransactions => ListTransactionsRequest,
     GetTelemetrySubscriptions => GetTelemetrySubscriptionsRequest,
     PushTelemetry => PushTelemetryRequest,
 }

@@ -40,8 +40,8 @@ impl Api for OffsetCommitRequest {
             Err(code) => code,
         });
         let committed = cx.core.with_groups(cx.now, |groups| {
-            groups.check_commit(&self.group_id, &as_member, cx.now.instant)?;
-            cx.core.store(groups, stored, cx.now)
+            groups.check_commit(&self.group_id, &as_member, false, cx.now.instant)?;
+            cx.core.store(groups, stored, None, cx.now)
         });
         let version = cx.version;
         match committed {

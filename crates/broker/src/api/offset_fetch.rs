@@ -1,7 +1,8 @@
 //! OffsetFetch, versions 0 to 10: version 0 looks into ZooKeeper, at any node; one group, or from version 8 several (KIP-709);
 //! from version 10 topics go by id.
 //!
-//! No offset committed is answered with -1 and no error, in version 0 with UNKNOWN_TOPIC_OR_PARTITION. Without transactions every offset is stable (KIP-447).
+//! No offset committed is answered with -1 and no error, in version 0 with UNKNOWN_TOPIC_OR_PARTITION. From version 7 a client
+//! can ask for stable offsets only, and is told of those that an open transaction may yet change (KIP-447).
 
 use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use ottla_protocol::messages::offset_fetch_response::{
@@ -39,7 +40,7 @@ impl Api for OffsetFetchRequest {
                 });
                 asked.collect()
             });
-            let topics = fetch(cx, &self.group_id, asked, false)
+            let topics = fetch(cx, &self.group_id, asked, self.require_stable, false)
                 .into_iter()
                 .map(Found::into_single)
                 .collect();
@@ -73,7 +74,7 @@ impl Api for OffsetFetchRequest {
                     });
                     asked.collect()
                 });
-                let found = fetch(cx, &group.group_id, asked, by_id);
+                let found = fetch(cx, &group.group_id, asked, self.require_stable, by_id);
                 OffsetFetchResponseGroup {
                     group_id: group.group_id.clone(),
                     topics: found.into_iter().map(Found::into_batched).collect(),
@@ -131,12 +132,17 @@ enum Named {
 struct Found {
     name: Str,
     id: Uuid,
-    code: ErrorCode,
-    partitions: Vec<(i32, Option<Committed>)>,
+    partitions: Vec<(i32, Result<Option<Committed>, ErrorCode>)>,
 }
 
 /// The offsets `group` has committed: of what is asked for, or all.
-fn fetch(cx: &Cx<'_>, group: &str, asked: Option<Vec<(Named, Ints)>>, by_id: bool) -> Vec<Found> {
+fn fetch(
+    cx: &Cx<'_>,
+    group: &str,
+    asked: Option<Vec<(Named, Ints)>>,
+    stable: bool,
+    by_id: bool,
+) -> Vec<Found> {
     let core = cx.core;
     let offsets = core
         .with_groups(cx.now, |groups| groups.offsets(group).cloned())
@@ -144,7 +150,7 @@ fn fetch(cx: &Cx<'_>, group: &str, asked: Option<Vec<(Named, Ints)>>, by_id: boo
     match asked {
         Some(asked) => asked
             .into_iter()
-            .map(|(named, indexes)| of_topic(cx, &offsets, named, &indexes))
+            .map(|(named, indexes)| of_topic(cx, &offsets, named, &indexes, stable))
             .collect(),
         None => {
             let seen = offsets
@@ -158,10 +164,9 @@ fn fetch(cx: &Cx<'_>, group: &str, asked: Option<Vec<(Named, Ints)>>, by_id: boo
                 } else {
                     Uuid::ZERO
                 },
-                code: ErrorCode::NONE,
                 partitions: partitions
-                    .iter()
-                    .map(|(index, committed)| (*index, Some(committed.clone())))
+                    .keys()
+                    .map(|index| (*index, committed(&offsets, name, *index, stable)))
                     .collect(),
             });
             all.collect()
@@ -169,7 +174,20 @@ fn fetch(cx: &Cx<'_>, group: &str, asked: Option<Vec<(Named, Ints)>>, by_id: boo
     }
 }
 
-fn of_topic(cx: &Cx<'_>, offsets: &Offsets, named: Named, indexes: &[i32]) -> Found {
+/// The committed offset of a partition, if no open transaction may change it, where that matters.
+fn committed(
+    offsets: &Offsets,
+    topic: &str,
+    index: i32,
+    stable: bool,
+) -> Result<Option<Committed>, ErrorCode> {
+    if stable && offsets.is_unstable(topic, index) {
+        return Err(ErrorCode::UNSTABLE_OFFSET_COMMIT);
+    }
+    Ok(offsets.committed(topic, index).cloned())
+}
+
+fn of_topic(cx: &Cx<'_>, offsets: &Offsets, named: Named, indexes: &[i32], stable: bool) -> Found {
     let (name, id, code) = match named {
         Named::Name(name) => (name, Uuid::ZERO, ErrorCode::NONE),
         Named::Id(id) => match cx.core.topic_by_id(id) {
@@ -181,33 +199,34 @@ fn of_topic(cx: &Cx<'_>, offsets: &Offsets, named: Named, indexes: &[i32]) -> Fo
         Err(denied) if code == ErrorCode::NONE => denied,
         _ => code,
     };
-    let committed = |index: &i32| {
-        let committed = offsets.committed(&name, *index).cloned();
-        (*index, committed.filter(|_| code == ErrorCode::NONE))
+    let found = |index: &i32| {
+        let found = match code {
+            ErrorCode::NONE => committed(offsets, &name, *index, stable),
+            code => Err(code),
+        };
+        (*index, found)
     };
-    let partitions = indexes.iter().map(committed).collect();
+    let partitions = indexes.iter().map(found).collect();
     Found {
         name,
         id,
-        code,
         partitions,
     }
 }
 
 impl Found {
     fn into_single(self) -> OffsetFetchResponseTopic {
-        let code = self.code.0;
         let partitions = self
             .partitions
             .into_iter()
             .map(|(partition_index, committed)| {
-                let (committed_offset, committed_leader_epoch, metadata) = fields(committed);
+                let (committed_offset, committed_leader_epoch, metadata, code) = fields(committed);
                 OffsetFetchResponsePartition {
                     partition_index,
                     committed_offset,
                     committed_leader_epoch,
                     metadata,
-                    error_code: code,
+                    error_code: code.0,
                     ..Default::default()
                 }
             });
@@ -219,18 +238,17 @@ impl Found {
     }
 
     fn into_batched(self) -> OffsetFetchResponseTopics {
-        let code = self.code.0;
         let partitions = self
             .partitions
             .into_iter()
             .map(|(partition_index, committed)| {
-                let (committed_offset, committed_leader_epoch, metadata) = fields(committed);
+                let (committed_offset, committed_leader_epoch, metadata, code) = fields(committed);
                 OffsetFetchResponsePartitions {
                     partition_index,
                     committed_offset,
                     committed_leader_epoch,
                     metadata,
-                    error_code: code,
+                    error_code: code.0,
                     ..Default::default()
                 }
             });
@@ -249,14 +267,16 @@ impl Found {
     }
 }
 
-fn fields(committed: Option<Committed>) -> (i64, i32, Option<Str>) {
+/// Offset, leader epoch, metadata and code.
+fn fields(committed: Result<Option<Committed>, ErrorCode>) -> (i64, i32, Option<Str>, ErrorCode) {
     match committed {
-        Some(Committed {
+        Ok(Some(Committed {
             offset,
             leader_epoch,
             metadata,
             ..
-        }) => (offset, leader_epoch, Some(metadata.into())),
-        None => (-1, -1, Some(Str::default())),
+        })) => (offset, leader_epoch, Some(metadata.into()), ErrorCode::NONE),
+        Ok(None) => (-1, -1, Some(Str::default()), ErrorCode::NONE),
+        Err(code) => (-1, -1, Some(Str::default()), code),
     }
 }

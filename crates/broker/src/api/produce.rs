@@ -1,9 +1,11 @@
 //! Produce, versions 0 to 13: one record batch (magic 2) per partition, before version 3 a message set, which the log keeps as
 //! one; from version 13 topics go by id.
 //!
-//! With acks=all the answer comes when all replicas in sync have the records. From version 10 it says who leads instead
-//! (KIP-951).
+//! In a transaction the coordinator is asked first where the producer has none open: whether the partition was added to it, or
+//! from version 12 to add it (KIP-890). With acks=all the answer comes when all replicas in sync have the records. From version
+//! 10 it says who leads instead (KIP-951).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -15,15 +17,18 @@ use ottla_protocol::messages::produce_response::{
 use ottla_protocol::messages::{ProduceRequest, ProduceResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
-use super::{Api, Cx, Outcome, Wait};
+use super::{Api, Cx, Outcome, Wait, nodes};
 use crate::cluster::image::Address;
+use crate::core::Core;
 use crate::now::Now;
 use crate::replicas::Unreplicated;
 use crate::security::acl::{Operation, Resource};
+use crate::security::session::Who;
 use crate::storage::batch::{self, Rejected};
 use crate::storage::log::Appended;
 use crate::storage::replica::{Standing, Watcher};
 use crate::topics::Topic;
+use crate::transaction::{Add, Adding, Identity, Place, Protocol, Reply};
 
 const FIRST_BY_ID: i16 = 13;
 /// From here on there are record batches (KIP-98).
@@ -31,52 +36,238 @@ const FIRST_OF_BATCHES: i16 = 3;
 /// From here on zstd is allowed (KIP-110).
 const FIRST_WITH_ZSTD: i16 = 7;
 const FIRST_WITH_LEADERS: i16 = 10;
+/// From here on a producer is told that it must abort (KIP-890).
+const FIRST_WITH_ABORTABLE: i16 = 11;
+/// From here on partitions are added to the transaction by themselves (KIP-890).
+const FIRST_THAT_ADDS: i16 = 12;
 const ALL: i16 = -1;
 
 impl Api for ProduceRequest {
     const HANDLED: Versions = Versions { min: 0, max: 13 };
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<ProduceResponse> {
-        let mut pending = Vec::new();
-        let answer = if self.transactional_id.is_some() {
-            self.refuse(cx.version, ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        } else if !(-1..=1).contains(&self.acks) {
-            self.refuse(cx.version, ErrorCode::INVALID_REQUIRED_ACKS)
+        let side = Side::new(cx);
+        let refused = if !(-1..=1).contains(&self.acks) {
+            Some(ErrorCode::INVALID_REQUIRED_ACKS)
         } else {
-            let mut responses = Vec::with_capacity(self.topic_data.len());
-            for topic in &self.topic_data {
-                let place = responses.len();
-                responses.push(append_to_topic(cx, topic, self.acks, place, &mut pending));
-            }
-            ProduceResponse {
-                responses,
-                ..Default::default()
-            }
+            side.check_transaction(&self).err()
         };
-        if !self.is_answered() {
-            return without_answer(&answer);
+        if let Some(code) = refused {
+            return finish(&side, &self, self.refuse(cx.version, code), Vec::new());
         }
-        let answer = with_leaders(cx, answer);
-        if pending.is_empty() {
-            return Outcome::Answer(answer);
-        }
-        let timeout = Duration::from_millis(u64::try_from(self.timeout_ms).unwrap_or(0));
-        let waiting = Waiting {
-            answer,
-            pending,
-            deadline: cx
-                .now
-                .instant
-                .checked_add(timeout)
-                .unwrap_or(cx.now.instant),
-            waker: cx.client.waker.clone(),
+        let unsure = side.unsure(&self);
+        let (Some(first), Some(id)) = (unsure.first(), &self.transactional_id) else {
+            return side.write(&self, &Verified::new());
         };
-        waiting.look(cx.now)
+        let add = Add {
+            id: id.to_string(),
+            producer: first.producer,
+            partitions: unsure.iter().map(|it| it.partition.clone()).collect(),
+            how: if cx.version >= FIRST_THAT_ADDS {
+                Adding::Add(Protocol::EpochEach)
+            } else {
+                Adding::Verify
+            },
+        };
+        let ticket = cx.question();
+        cx.core.add_to_transaction(&add, ticket.clone(), cx.now);
+        let awaited = ticket.clone();
+        Outcome::Wait(Wait {
+            awaited,
+            deadline: None,
+            resume: Box::new(move |now| match ticket.take() {
+                Some(Reply::Partitions(codes)) => {
+                    let side = Side { now, ..side };
+                    let answers = unsure.iter().zip(codes);
+                    let verified = answers.map(|(it, code)| (it.place, it.answered(code, &side)));
+                    side.write(&self, &verified.collect())
+                }
+                _ => Outcome::Close("the transaction coordinator stopped".to_owned()),
+            }),
+        })
     }
 
     fn is_answered(&self) -> bool {
         self.acks != 0
     }
+}
+
+/// Where a partition stands in a request: the place of its topic, and its own.
+type InRequest = (usize, usize);
+
+/// What the coordinator said of partitions: the number of the question, or why not.
+type Verified = BTreeMap<InRequest, Result<u64, ErrorCode>>;
+
+/// A partition where a transaction is to begin, if the coordinator knows of it.
+struct Unsure {
+    place: InRequest,
+    partition: Place,
+    producer: Identity,
+    question: u64,
+}
+
+impl Unsure {
+    /// As producers of this version are told it.
+    fn answered(&self, code: ErrorCode, side: &Side) -> Result<u64, ErrorCode> {
+        match code {
+            ErrorCode::NONE => Ok(self.question),
+            ErrorCode::PRODUCER_FENCED => Err(ErrorCode::INVALID_PRODUCER_EPOCH),
+            ErrorCode::TRANSACTION_ABORTABLE if side.version < FIRST_WITH_ABORTABLE => {
+                Err(ErrorCode::INVALID_TXN_STATE)
+            }
+            ErrorCode::CONCURRENT_TRANSACTIONS if side.version >= FIRST_THAT_ADDS => Err(code),
+            // The producer did not ask a coordinator: it is to try again.
+            ErrorCode::CONCURRENT_TRANSACTIONS
+            | ErrorCode::NOT_COORDINATOR
+            | ErrorCode::COORDINATOR_NOT_AVAILABLE
+            | ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => Err(ErrorCode::NOT_ENOUGH_REPLICAS),
+            code => Err(code),
+        }
+    }
+}
+
+/// A request's context, which outlives the wait for a coordinator.
+struct Side {
+    core: Arc<Core>,
+    who: Who,
+    listener: usize,
+    waker: Waker,
+    now: Now,
+    version: i16,
+}
+
+impl Side {
+    fn new(cx: &Cx<'_>) -> Self {
+        Self {
+            core: Arc::clone(cx.core),
+            who: cx.who.clone(),
+            listener: cx.client.listener,
+            waker: cx.client.waker.clone(),
+            now: cx.now,
+            version: cx.version,
+        }
+    }
+
+    fn may(&self, operation: Operation, resource: Resource<'_>) -> bool {
+        self.core
+            .security
+            .authorizes(&self.who, operation, resource)
+    }
+
+    /// May the client write in this transaction, if it does?
+    fn check_transaction(&self, request: &ProduceRequest) -> Result<(), ErrorCode> {
+        let records = request.topic_data.iter().flat_map(|it| &it.partition_data);
+        let records = records.filter_map(|it| it.records.as_deref());
+        let mut producers = records.filter_map(batch::transactional_producer);
+        let Some(first) = producers.next() else {
+            return Ok(());
+        };
+        let id = request.transactional_id.as_deref();
+        let may = |id| self.may(Operation::Write, Resource::transactional_id(id));
+        if !id.is_some_and(may) {
+            Err(ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        } else if producers.any(|other| other != first) {
+            Err(ErrorCode::INVALID_PRODUCER_ID_MAPPING)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn topic(&self, data: &TopicProduceData) -> Result<Arc<Topic>, ErrorCode> {
+        if self.version < FIRST_BY_ID {
+            self.core.topic(&data.name)
+        } else {
+            self.core.topic_by_id(data.topic_id)
+        }
+    }
+
+    /// The partitions of which the coordinator must be asked.
+    fn unsure(&self, request: &ProduceRequest) -> Vec<Unsure> {
+        let mut unsure = Vec::new();
+        for (outer, data) in request.topic_data.iter().enumerate() {
+            for (inner, partition) in data.partition_data.iter().enumerate() {
+                let records = partition.records.as_deref();
+                let Some(producer) = records.and_then(batch::transactional_producer) else {
+                    continue;
+                };
+                let Ok(topic) = self.topic(data) else {
+                    continue;
+                };
+                if !self.may(Operation::Write, Resource::topic(&topic.name)) || topic.is_internal()
+                {
+                    continue;
+                }
+                let Ok(replica) = topic.partition(partition.index) else {
+                    continue;
+                };
+                let mut replica = replica.lock();
+                if replica.check(-1).is_err() {
+                    continue;
+                }
+                if let Some(question) = replica.log().question(producer) {
+                    let (producer_id, epoch) = producer;
+                    unsure.push(Unsure {
+                        place: (outer, inner),
+                        partition: (topic.name.to_string(), partition.index),
+                        producer: Identity { producer_id, epoch },
+                        question,
+                    });
+                }
+            }
+        }
+        unsure
+    }
+
+    fn write(&self, request: &ProduceRequest, verified: &Verified) -> Outcome<ProduceResponse> {
+        let mut pending = Vec::new();
+        let mut responses = Vec::with_capacity(request.topic_data.len());
+        for topic in &request.topic_data {
+            let place = responses.len();
+            let writing = Writing {
+                acks: request.acks,
+                verified,
+                pending: &mut pending,
+            };
+            responses.push(append_to_topic(self, topic, place, writing));
+        }
+        let answer = ProduceResponse {
+            responses,
+            ..Default::default()
+        };
+        finish(self, request, answer, pending)
+    }
+}
+
+/// Answers, as soon as replicas have what they must.
+fn finish(
+    side: &Side,
+    request: &ProduceRequest,
+    answer: ProduceResponse,
+    pending: Vec<Pending>,
+) -> Outcome<ProduceResponse> {
+    if !request.is_answered() {
+        return without_answer(&answer);
+    }
+    let answer = with_leaders(side, answer);
+    if pending.is_empty() {
+        return Outcome::Answer(answer);
+    }
+    let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
+    let now = side.now;
+    let waiting = Waiting {
+        answer,
+        pending,
+        deadline: now.instant.checked_add(timeout).unwrap_or(now.instant),
+        waker: side.waker.clone(),
+    };
+    waiting.look(now)
+}
+
+/// What all partitions of a request share while they are written.
+struct Writing<'a> {
+    acks: i16,
+    verified: &'a Verified,
+    pending: &'a mut Vec<Pending>,
 }
 
 /// An answer that waits for replicas.
@@ -89,8 +280,7 @@ struct Waiting {
 
 /// A partition whose replicas do not have all of it yet.
 struct Pending {
-    /// Of its topic and its own, in the answer.
-    place: (usize, usize),
+    place: InRequest,
     records: Unreplicated,
 }
 
@@ -148,7 +338,7 @@ fn without_answer(answer: &ProduceResponse) -> Outcome<ProduceResponse> {
 }
 
 /// Says where to find the leaders that the answer names.
-fn with_leaders(cx: &Cx<'_>, mut answer: ProduceResponse) -> ProduceResponse {
+fn with_leaders(side: &Side, mut answer: ProduceResponse) -> ProduceResponse {
     let partitions = answer
         .responses
         .iter()
@@ -159,7 +349,7 @@ fn with_leaders(cx: &Cx<'_>, mut answer: ProduceResponse) -> ProduceResponse {
         .peekable();
     if leaders.peek().is_some() {
         let leaders: Vec<i32> = leaders.collect();
-        let nodes = cx.nodes().into_iter();
+        let nodes = nodes(&side.core, side.listener).into_iter();
         let named = nodes.filter(|(id, _)| leaders.contains(id));
         let named = named.map(|(node_id, Address { host, port })| NodeEndpoint {
             node_id,
@@ -173,21 +363,17 @@ fn with_leaders(cx: &Cx<'_>, mut answer: ProduceResponse) -> ProduceResponse {
 }
 
 fn append_to_topic(
-    cx: &Cx<'_>,
+    side: &Side,
     data: &TopicProduceData,
-    acks: i16,
     place: usize,
-    pending: &mut Vec<Pending>,
+    mut writing: Writing<'_>,
 ) -> TopicProduceResponse {
-    let topic = if cx.version < FIRST_BY_ID {
-        cx.core.topic(&data.name)
-    } else {
-        cx.core.topic_by_id(data.topic_id)
-    };
+    let topic = side.topic(data);
     let name = topic.as_ref().map_or(&data.name, |topic| &topic.name);
     let allowed = match topic {
         Err(_) if name.is_empty() => Ok(()),
-        _ => cx.check(Operation::Write, Resource::topic(name)),
+        _ if side.may(Operation::Write, Resource::topic(name)) => Ok(()),
+        _ => Err(ErrorCode::TOPIC_AUTHORIZATION_FAILED),
     };
     let mut responses = Vec::with_capacity(data.partition_data.len());
     for partition in &data.partition_data {
@@ -200,7 +386,7 @@ fn append_to_topic(
                 let rejected = Rejected::new(*code, "there is no such topic");
                 partition_response(partition.index, Err(rejected))
             }
-            (Ok(topic), _) => append(cx, topic, partition, acks, place, pending),
+            (Ok(topic), _) => append(side, topic, partition, place, &mut writing),
         };
         responses.push(response);
     }
@@ -208,17 +394,20 @@ fn append_to_topic(
 }
 
 fn append(
-    cx: &Cx<'_>,
+    side: &Side,
     topic: &Arc<Topic>,
     data: &PartitionProduceData,
-    acks: i16,
-    place: (usize, usize),
-    pending: &mut Vec<Pending>,
+    place: InRequest,
+    writing: &mut Writing<'_>,
 ) -> PartitionProduceResponse {
-    match try_append(cx, topic, data, acks) {
+    let verified = writing.verified.get(&place).copied().transpose();
+    let appended = verified
+        .map_err(|code| Rejected::new(code, "its transaction does not hold the partition"))
+        .and_then(|question| try_append(side, topic, data, writing.acks, question));
+    match appended {
         Ok((appended, epoch)) => {
             if let Some((epoch, least_in_sync)) = epoch {
-                pending.push(Pending {
+                writing.pending.push(Pending {
                     place,
                     records: Unreplicated {
                         topic: Arc::clone(topic),
@@ -234,7 +423,7 @@ fn append(
         Err(rejected) => {
             let code = rejected.code;
             let mut response = partition_response(data.index, Err(rejected));
-            let knows_leaders = cx.version >= FIRST_WITH_LEADERS;
+            let knows_leaders = side.version >= FIRST_WITH_LEADERS;
             if knows_leaders && code == ErrorCode::NOT_LEADER_OR_FOLLOWER {
                 if let Ok(replica) = topic.partition(data.index) {
                     response.current_leader = leader(replica.lock().standing());
@@ -255,10 +444,11 @@ fn leader(standing: &Standing) -> LeaderIdAndEpoch {
 
 /// Gives the place in the log; and if replicas must have it first, the leader epoch and how many must be in sync.
 fn try_append(
-    cx: &Cx<'_>,
+    side: &Side,
     topic: &Topic,
     data: &PartitionProduceData,
     acks: i16,
+    question: Option<u64>,
 ) -> Result<(Appended, Option<(i32, usize)>), Rejected> {
     if topic.is_internal() {
         let message = format!("{} is written by the broker only", topic.name);
@@ -267,9 +457,9 @@ fn try_append(
     let replica = topic
         .partition(data.index)
         .map_err(|code| Rejected::new(code, "there is no such partition"))?;
-    let config = cx.core.settings.log_config(&topic.values);
+    let config = side.core.settings.log_config(&topic.values);
     let records = data.records.clone().unwrap_or_default();
-    let records = match cx.version {
+    let records = match side.version {
         FIRST_OF_BATCHES.. => records,
         2 => batch::of_message_set(&records, 1)?,
         _ => batch::of_message_set(&records, 0)?,
@@ -277,9 +467,10 @@ fn try_append(
     let batch = batch::check(
         records,
         &config,
-        cx.version >= FIRST_WITH_ZSTD,
-        cx.now.unix_ms,
-    )?;
+        side.version >= FIRST_WITH_ZSTD,
+        side.now.unix_ms,
+    )?
+    .verified(question);
     let least_in_sync = (acks == ALL).then_some(config.least_in_sync);
     let mut replica = replica.lock();
     let appended = replica.append(&batch, least_in_sync)?;

@@ -2,18 +2,20 @@
 
 use bytes::Bytes;
 use ottla_protocol::messages::{
-    AlterClientQuotasResponse, AlterUserScramCredentialsResponse, ApiVersionsResponse,
-    CreateAclsResponse, CreateDelegationTokenResponse, CreatePartitionsResponse,
-    CreateTopicsResponse, DeleteAclsResponse, DeleteGroupsResponse, DeleteRecordsResponse,
-    DeleteTopicsResponse, DescribeAclsResponse, DescribeClientQuotasResponse,
-    DescribeClusterResponse, DescribeConfigsResponse, DescribeDelegationTokenResponse,
-    DescribeGroupsResponse, DescribeUserScramCredentialsResponse, ExpireDelegationTokenResponse,
-    FetchResponse, FindCoordinatorResponse, GetTelemetrySubscriptionsResponse, HeartbeatResponse,
-    InitProducerIdResponse, JoinGroupResponse, LeaveGroupResponse, ListGroupsResponse,
-    ListOffsetsResponse, MetadataResponse, OffsetCommitResponse, OffsetFetchResponse,
+    AddOffsetsToTxnResponse, AddPartitionsToTxnResponse, AlterClientQuotasResponse,
+    AlterUserScramCredentialsResponse, ApiVersionsResponse, CreateAclsResponse,
+    CreateDelegationTokenResponse, CreatePartitionsResponse, CreateTopicsResponse,
+    DeleteAclsResponse, DeleteGroupsResponse, DeleteRecordsResponse, DeleteTopicsResponse,
+    DescribeAclsResponse, DescribeClientQuotasResponse, DescribeClusterResponse,
+    DescribeConfigsResponse, DescribeDelegationTokenResponse, DescribeGroupsResponse,
+    DescribeProducersResponse, DescribeTransactionsResponse, DescribeUserScramCredentialsResponse,
+    EndTxnResponse, ExpireDelegationTokenResponse, FetchResponse, FindCoordinatorResponse,
+    GetTelemetrySubscriptionsResponse, HeartbeatResponse, InitProducerIdResponse,
+    JoinGroupResponse, LeaveGroupResponse, ListGroupsResponse, ListOffsetsResponse,
+    ListTransactionsResponse, MetadataResponse, OffsetCommitResponse, OffsetFetchResponse,
     OffsetForLeaderEpochResponse, ProduceResponse, PushTelemetryResponse,
     RenewDelegationTokenResponse, SaslAuthenticateResponse, SaslHandshakeResponse,
-    SyncGroupResponse,
+    SyncGroupResponse, TxnOffsetCommitResponse,
 };
 
 use crate::security::Throttle;
@@ -44,6 +46,13 @@ macro_rules! throttled {
 }
 
 throttled! {
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnResponse,
+    DescribeProducersResponse,
+    DescribeTransactionsResponse,
+    EndTxnResponse,
+    ListTransactionsResponse,
+    TxnOffsetCommitResponse,
     CreateDelegationTokenResponse,
     RenewDelegationTokenResponse,
     ExpireDelegationTokenResponse,

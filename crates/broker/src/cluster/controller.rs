@@ -21,10 +21,14 @@ use parking_lot::Mutex;
 
 use super::image::{Host, Image, Layout, PartitionId};
 use super::way::{Way, Word};
+use crate::bell::Slot;
 use crate::config::{EventSink, Values};
 use crate::ids::Ids;
 use crate::now::Now;
+use crate::replicas::Unreplicated;
+use crate::storage::producers::Marker;
 use crate::storage::replica::{NO_LEADER, Replica, Standing};
+use crate::transaction::{Add, Place, Reply};
 
 /// Producer ids handed to a node at once.
 const PRODUCER_ID_BLOCK: i64 = 1000;
@@ -41,11 +45,18 @@ pub(crate) trait Member: Send + Sync {
     fn missing(&self, known: &BTreeSet<&str>) -> Vec<String>;
     /// Its replica of a partition of the topic with this id.
     fn replica(&self, topic: &str, id: Uuid, index: i32) -> Option<Arc<Mutex<Replica>>>;
+    /// Writes a marker to a partition that it leads.
+    fn mark(&self, place: &Place, marker: Marker, now: Now) -> Result<Unreplicated, ErrorCode>;
+    /// Adds to a transaction that it coordinates; the answer comes under the ticket.
+    fn add_to_transaction(&self, add: &Add, ticket: Asked, now: Now);
     /// The partitions that it leads, and that have grown.
     fn take_grown(&self) -> BTreeSet<PartitionId>;
     /// Forgets what it reads back when it comes again: groups.
     fn forget_volatile(&self);
 }
+
+/// Where a coordinator's answer about a transaction goes.
+pub(crate) type Asked = Arc<Slot<Reply>>;
 
 /// How a node stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +216,13 @@ impl Controller {
         let state = self.state.lock();
         let mut topics = state.topics.values();
         topics.find(|image| image.id == id).map(Decided::of)
+    }
+
+    /// A node that is up.
+    pub(crate) fn member(&self, id: i32) -> Option<Arc<dyn Member>> {
+        let state = self.state.lock();
+        let node = state.member(id).filter(|node| node.up)?;
+        node.member.upgrade()
     }
 
     /// A block of producer ids that no other node has.

@@ -331,10 +331,34 @@ pub const BROKER_KEYS: &[Key] = &[
          without any, clients are not asked.",
     ),
     key(
+        MAX_TRANSACTION_TIMEOUT,
+        ValueType::Int(1, INT),
+        "900000",
+        "Maximum transaction timeout of a producer, in ms.",
+    ),
+    key(
+        TWO_PHASE_COMMIT,
+        ValueType::Bool,
+        "false",
+        "Whether producers may have transactions that do not time out (KIP-939).",
+    ),
+    key(
+        TRANSACTIONAL_ID_EXPIRATION,
+        ValueType::Int(1, INT),
+        "604800000",
+        "Milliseconds after which a transactional id is forgotten that nobody uses.",
+    ),
+    key(
         "unclean.leader.election.enable",
         ValueType::Bool,
         "false",
         "Whether a replica that was not in sync may lead when no other can; records are lost then.",
+    ),
+    key(
+        UNSTABLE_VERSIONS,
+        ValueType::Bool,
+        "false",
+        "Whether the newest release also speaks versions that are not final: InitProducerId 6 (KIP-939).",
     ),
 ];
 
@@ -370,6 +394,10 @@ pub(super) const TELEMETRY_DELTA: &str = "telemetry.delta.temporality";
 pub(super) const TELEMETRY_INTERVAL: &str = "telemetry.interval.ms";
 pub(super) const TELEMETRY_MAX_BYTES: &str = "telemetry.max.bytes";
 pub(super) const TELEMETRY_METRICS: &str = "telemetry.metrics";
+pub(super) const MAX_TRANSACTION_TIMEOUT: &str = "transaction.max.timeout.ms";
+pub(super) const TRANSACTIONAL_ID_EXPIRATION: &str = "transactional.id.expiration.ms";
+pub(super) const TWO_PHASE_COMMIT: &str = "transaction.two.phase.commit.enable";
+pub(super) const UNSTABLE_VERSIONS: &str = "unstable.api.versions.enable";
 
 /// A topic's settings, in Kafka's names. Rows that say "without effect" are stored and described, but change nothing.
 pub const TOPIC_KEYS: &[Key] = &[

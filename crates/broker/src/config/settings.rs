@@ -11,6 +11,7 @@ use crate::security::sasl::oauth::Rules;
 use crate::security::settings::AclSettings;
 use crate::security::tokens::Lifetimes;
 use crate::telemetry::Wanted;
+use crate::transaction::TransactionConfig;
 
 /// Who sets the timestamps of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +93,9 @@ pub(crate) struct Settings {
     pub(crate) failed_authentication_delay: Duration,
     pub(crate) max_reauthentication: Option<Duration>,
     pub(crate) telemetry: Wanted,
+    pub(crate) transactions: TransactionConfig,
+    /// Whether the newest release also speaks versions that are not final.
+    pub(crate) unstable_versions: bool,
 }
 
 impl Settings {
@@ -168,6 +172,12 @@ impl Settings {
                 max_bytes: number(broker_value(&values, TELEMETRY_MAX_BYTES)),
                 delta: broker_value(&values, TELEMETRY_DELTA) == "true",
             },
+            transactions: TransactionConfig {
+                max_timeout_ms: number(broker_value(&values, MAX_TRANSACTION_TIMEOUT)),
+                expiration_ms: number(broker_value(&values, TRANSACTIONAL_ID_EXPIRATION)),
+                two_phase: broker_value(&values, TWO_PHASE_COMMIT) == "true",
+            },
+            unstable_versions: broker_value(&values, UNSTABLE_VERSIONS) == "true",
             values,
         };
         if settings.min_session_timeout > settings.max_session_timeout {

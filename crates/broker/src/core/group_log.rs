@@ -6,15 +6,14 @@ use std::fmt::Display;
 use std::time::Instant;
 
 use bytes::Bytes;
-use ottla_protocol::records::Record;
 use ottla_protocol::{EncodeError, ErrorCode};
 use parking_lot::MutexGuard;
 
-use super::{Core, Replied, Ticket, offsets_partition};
+use super::{Core, Replied, Ticket, Within, partition_of};
 use crate::group::{Groups, Stored, StoredMembers};
 use crate::now::Now;
 use crate::replicas::{Unreplicated, for_clients};
-use crate::storage::batch;
+use crate::storage::batch::{self, Piece};
 use crate::storage::log::Log;
 
 /// A record's key and value.
@@ -75,29 +74,32 @@ impl Core {
     fn keep(&self, changed: &[StoredMembers], now: Now) -> Result<Vec<Unreplicated>, ErrorCode> {
         let encode =
             |stored: &StoredMembers| Ok((stored.group.clone(), stored.encode(now.unix_ms)?));
-        self.write(changed.iter().map(encode), now)
+        self.write(changed.iter().map(encode), None, now)
     }
 
-    /// Commits or forgets offsets: first in the offsets topic, then in the groups. Gives what replicas must have before
-    /// clients are told.
+    /// Commits or forgets offsets: first in the offsets topic, then in the groups. Those of a transaction count when it is
+    /// committed. Gives what replicas must have before clients are told.
     pub(crate) fn store(
         &self,
         groups: &mut Groups<Ticket>,
         stored: Vec<Stored>,
+        within: Option<Within>,
         now: Now,
     ) -> Result<Vec<Unreplicated>, ErrorCode> {
         let encode = |stored: &Stored| Ok((stored.group.clone(), stored.encode()?));
-        let written = self.write(stored.iter().map(encode), now)?;
+        let written = self.write(stored.iter().map(encode), within, now)?;
+        let producer = within.map(|within| within.producer.producer_id);
         for stored in stored {
-            take(groups, stored);
+            take(groups, stored, producer);
         }
         Ok(written)
     }
 
-    /// Writes records to the partitions of their groups.
+    /// Writes records to the partitions of their groups, as a part of a transaction if one is given.
     fn write(
         &self,
         records: impl Iterator<Item = Result<(String, Keyed), EncodeError>>,
+        within: Option<Within>,
         now: Now,
     ) -> Result<Vec<Unreplicated>, ErrorCode> {
         let failed = |cause: &dyn Display| {
@@ -116,19 +118,32 @@ impl Core {
         let mut by_partition: BTreeMap<i32, Vec<Keyed>> = BTreeMap::new();
         for record in records {
             let (group, record) = record.map_err(|cause| failed(&cause))?;
-            let partition = offsets_partition(&group, topic.partitions.len());
+            let partition = partition_of(&group, topic.partitions.len());
             by_partition.entry(partition).or_default().push(record);
         }
         let least_in_sync = self.settings.log_config(&topic.values).least_in_sync;
         let mut unreplicated = Vec::new();
         for (index, records) in by_partition {
-            let batch = batch::of_records(&records, now.unix_ms).map_err(|cause| failed(&cause))?;
+            let batch = match within {
+                None => batch::of_records(&records, now.unix_ms),
+                Some(Within { producer, question }) => {
+                    let producer = (producer.producer_id, producer.epoch);
+                    batch::in_transaction(&records, producer, now.unix_ms)
+                        .map(|batch| batch.verified(question))
+                }
+            };
+            let batch = batch.map_err(|cause| failed(&cause))?;
             let mut replica = topic.partition(index)?.lock();
             let appended = replica
                 .append(&batch, Some(least_in_sync))
-                .map_err(|refusal| match for_clients(refusal.code) {
-                    ErrorCode::UNKNOWN_SERVER_ERROR => failed(&refusal.message),
-                    code => code,
+                .map_err(|refusal| match refusal.code {
+                    code @ (ErrorCode::INVALID_PRODUCER_EPOCH | ErrorCode::INVALID_TXN_STATE) => {
+                        code
+                    }
+                    code => match for_clients(code) {
+                        ErrorCode::UNKNOWN_SERVER_ERROR => failed(&refusal.message),
+                        code => code,
+                    },
                 })?;
             let end = appended.next_offset;
             if replica.visible().high_watermark < end {
@@ -144,41 +159,47 @@ impl Core {
         Ok(unreplicated)
     }
 
-    /// Reads groups and their offsets from a partition of the offsets topic.
+    /// Reads groups and their offsets from a partition of the offsets topic, which keeps those that `is_here` says.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn read_back(log: &mut Log, groups: &mut Groups<Ticket>) -> Result<(), String> {
-        const STEP: usize = 1 << 20;
-        let mut offset = log.bounds().start;
-        while let Some(span) = log
-            .read(offset, STEP, true, None)
-            .map_err(|cause| cause.to_string())?
-            .and_then(|read| read.span)
-        {
-            let bytes = span.load().map_err(|cause| cause.to_string())?;
-            offset = batch::each_record(bytes, |record: &Record<'_>| {
-                let Some(key) = record.key else { return };
-                if let Some(stored) = Stored::decode(key, record.value) {
-                    take(groups, stored);
-                } else if let Some(stored) = StoredMembers::decode(key, record.value) {
-                    groups.restore(&stored.group, stored.kept.as_ref());
+    pub(super) fn read_back(
+        log: &mut Log,
+        groups: &mut Groups<Ticket>,
+        is_here: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
+        log.each_piece(|piece| {
+            let (record, producer) = match piece {
+                Piece::Record(record) => (record, None),
+                Piece::InTransaction(producer, record) => (record, Some(*producer)),
+                Piece::End(marker) => {
+                    groups.end_transaction(&is_here, marker.producer_id, marker.commits);
+                    return;
                 }
-            })?;
-        }
-        Ok(())
+            };
+            let Some(key) = record.key else { return };
+            if let Some(stored) = Stored::decode(key, record.value) {
+                take(groups, stored, producer);
+            } else if let Some(stored) = StoredMembers::decode(key, record.value) {
+                groups.restore(&stored.group, stored.kept.as_ref());
+            }
+        })
     }
 }
 
-fn take(groups: &mut Groups<Ticket>, stored: Stored) {
+/// Takes over what is in the offsets topic, if need be as part of this producer's transaction.
+fn take(groups: &mut Groups<Ticket>, stored: Stored, producer: Option<i64>) {
     let Stored {
         group,
         topic,
         partition,
         committed,
     } = stored;
-    match committed {
-        Some(committed) => groups.commit(&group, &topic, partition, committed),
-        None => groups.forget(&group, &topic, partition),
+    match (committed, producer) {
+        (Some(committed), None) => groups.commit(&group, &topic, partition, committed),
+        (Some(committed), Some(producer)) => {
+            groups.commit_in_transaction(&group, &topic, partition, producer, committed);
+        }
+        (None, _) => groups.forget(&group, &topic, partition),
     }
 }

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use ottla_protocol::{ErrorCode, Uuid};
 use parking_lot::Mutex;
 
-use super::{Core, ONLY_NODE, offsets_partition};
-use crate::cluster::controller::{Decided, Member};
+use super::{Core, ONLY_NODE, partition_of};
+use crate::cluster::controller::{Asked, Decided, Member};
 use crate::cluster::image::{Host, Image, PartitionId};
 use crate::now::Now;
+use crate::replicas::Unreplicated;
+use crate::storage::producers::Marker;
 use crate::storage::replica::{Growth, NO_LEADER, Replica};
-use crate::topics::{OFFSETS_TOPIC, Topic};
+use crate::topics::{OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic};
+use crate::transaction::{Add, Place};
 
 impl Core {
     /// The nodes that are up, and where clients reach them.
@@ -50,8 +53,8 @@ impl Core {
         }
     }
 
-    /// How many partitions the offsets topic gets: each node shall coordinate groups.
-    pub(super) fn offsets_partitions(&self) -> i32 {
+    /// How many partitions an internal topic gets: each node shall coordinate.
+    pub(super) fn coordinators(&self) -> i32 {
         let membership = self.membership.as_ref();
         membership.map_or(1, |it| it.controller.size())
     }
@@ -62,7 +65,7 @@ impl Core {
         let topic = self
             .offsets_topic()
             .map_err(|_| ErrorCode::COORDINATOR_NOT_AVAILABLE)?;
-        let partition = offsets_partition(group, topic.partitions.len());
+        let partition = partition_of(group, topic.partitions.len());
         match topic.partition(partition)?.lock().standing().leader {
             NO_LEADER => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
             leader => Ok(leader),
@@ -75,7 +78,7 @@ impl Core {
     /// Why there is none.
     pub(crate) fn offsets_of(&self, group: &str) -> Result<(String, i32), String> {
         let topic = self.offsets_topic().map_err(|error| error.message)?;
-        let index = offsets_partition(group, topic.partitions.len());
+        let index = partition_of(group, topic.partitions.len());
         Ok((topic.name.to_string(), index))
     }
 
@@ -106,10 +109,11 @@ impl Core {
         let count = topic.partitions.len();
         for (partition, leads) in changed {
             self.reload_groups(|groups| {
-                groups.unload(|group| offsets_partition(group, count) == *partition);
+                let is_here = |group: &str| partition_of(group, count) == *partition;
+                groups.unload(is_here);
                 let replica = topic.partition(*partition);
                 if let Some(replica) = replica.ok().filter(|_| *leads) {
-                    if let Err(what) = Self::read_back(replica.lock().log(), groups) {
+                    if let Err(what) = Self::read_back(replica.lock().log(), groups, is_here) {
                         self.events.say(format_args!(
                             "groups and committed offsets cannot be read back: {what}"
                         ));
@@ -164,8 +168,10 @@ impl Member for Core {
         }
         let topic = topics.insert(topic);
         drop(topics);
-        if &*topic.name == OFFSETS_TOPIC {
-            self.coordinate(&topic, &changed);
+        match &*topic.name {
+            OFFSETS_TOPIC => self.coordinate(&topic, &changed),
+            TRANSACTIONS_TOPIC => self.coordinate_transactions(&topic, &changed),
+            _ => {}
         }
     }
 
@@ -189,6 +195,14 @@ impl Member for Core {
         topic.partitions.get(usize::try_from(index).ok()?).cloned()
     }
 
+    fn mark(&self, place: &Place, marker: Marker, now: Now) -> Result<Unreplicated, ErrorCode> {
+        self.mark_here(place, marker, now)
+    }
+
+    fn add_to_transaction(&self, add: &Add, ticket: Asked, now: Now) {
+        self.add_here(add, ticket, now);
+    }
+
     fn take_grown(&self) -> BTreeSet<PartitionId> {
         std::mem::take(&mut *self.grown.lock())
     }
@@ -196,6 +210,7 @@ impl Member for Core {
     fn forget_volatile(&self) {
         self.reload_groups(|groups| groups.unload(|_| true));
         self.fetch_sessions.lock().clear();
+        self.forget_transactions();
         // Nobody but the controller deals with a node that is down; what waits here ends with its connection.
         for topic in self.topics() {
             for replica in &topic.partitions {

@@ -48,6 +48,13 @@ struct Entry<T> {
     deadline: Option<Instant>,
 }
 
+impl<T> Entry<T> {
+    /// Whether nothing is left to be known.
+    fn is_over(&self) -> bool {
+        self.offsets.is_empty() && self.group.is_empty() && self.deadline.is_none()
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupConfig {
     pub(crate) initial_rebalance_delay: Duration,
@@ -146,17 +153,21 @@ impl<T> Groups<T> {
         .unwrap_or(Err(ErrorCode::UNKNOWN_MEMBER_ID))
     }
 
-    /// Whether `as_member` may commit offsets of `group` now.
+    /// Whether `as_member` may commit offsets of `group` now, or in a transaction.
     pub(crate) fn check_commit(
         &mut self,
         group: &str,
         as_member: &AsMember,
+        in_transaction: bool,
         now: Instant,
     ) -> Result<(), ErrorCode> {
         if group.is_empty() {
             return Err(ErrorCode::INVALID_GROUP_ID);
         }
-        match self.with(group, |entry, _| entry.group.check_commit(as_member, now)) {
+        let checked = self.with(group, |entry, _| {
+            entry.group.check_commit(as_member, in_transaction, now)
+        });
+        match checked {
             Some(checked) => checked,
             None if as_member.generation < 0 => Ok(()),
             None => Err(ErrorCode::ILLEGAL_GENERATION),
@@ -181,10 +192,46 @@ impl<T> Groups<T> {
     pub(crate) fn forget(&mut self, group: &str, topic: &str, partition: i32) {
         if let Some(entry) = self.groups.get_mut(group) {
             entry.offsets.remove(topic, partition);
-            if entry.offsets.is_empty() && entry.group.is_empty() && entry.deadline.is_none() {
+            if entry.is_over() {
                 self.groups.remove(group);
                 self.changed.insert(group.to_owned());
             }
+        }
+    }
+
+    /// Takes an offset that counts when its producer's transaction is committed.
+    pub(crate) fn commit_in_transaction(
+        &mut self,
+        group: &str,
+        topic: &str,
+        partition: i32,
+        producer_id: i64,
+        committed: Committed,
+    ) {
+        self.make(group);
+        if let Some(entry) = self.groups.get_mut(group) {
+            entry
+                .offsets
+                .set_in_transaction(topic, partition, producer_id, committed);
+        }
+    }
+
+    /// A producer's transaction has ended, for groups for which that was written down.
+    pub(crate) fn end_transaction(
+        &mut self,
+        is_meant: impl Fn(&str) -> bool,
+        producer_id: i64,
+        commits: bool,
+    ) {
+        let mut emptied = Vec::new();
+        for (name, entry) in self.groups.iter_mut().filter(|(name, _)| is_meant(name)) {
+            entry.offsets.end_transaction(producer_id, commits);
+            if entry.is_over() {
+                emptied.push(name.clone());
+            }
+        }
+        for name in emptied {
+            self.groups.remove(&name);
         }
     }
 

@@ -25,45 +25,101 @@ pub(crate) struct Committed {
 
 /// The committed offsets of one group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Offsets(BTreeMap<String, BTreeMap<i32, Committed>>);
+pub(crate) struct Offsets {
+    committed: ByPartition<Committed>,
+    /// Those of open transactions, by their producers, each with its place in the order of all.
+    pending: BTreeMap<i64, ByPartition<(u64, Committed)>>,
+    /// The places of what was committed while a transaction was open.
+    places: ByPartition<u64>,
+    next_place: u64,
+}
+
+type ByPartition<V> = BTreeMap<String, BTreeMap<i32, V>>;
+
+fn put<V>(map: &mut ByPartition<V>, topic: &str, partition: i32, value: V) {
+    if let Some(partitions) = map.get_mut(topic) {
+        partitions.insert(partition, value);
+    } else {
+        map.insert(topic.to_owned(), BTreeMap::from([(partition, value)]));
+    }
+}
 
 impl Offsets {
     pub(super) fn set(&mut self, topic: &str, partition: i32, committed: Committed) {
-        if let Some(partitions) = self.0.get_mut(topic) {
-            partitions.insert(partition, committed);
-        } else {
-            self.0
-                .insert(topic.to_owned(), BTreeMap::from([(partition, committed)]));
+        put(&mut self.committed, topic, partition, committed);
+        if !self.pending.is_empty() {
+            put(&mut self.places, topic, partition, self.next_place);
+            self.next_place += 1;
         }
     }
 
+    pub(super) fn set_in_transaction(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        producer_id: i64,
+        committed: Committed,
+    ) {
+        let pending = self.pending.entry(producer_id).or_default();
+        put(pending, topic, partition, (self.next_place, committed));
+        self.next_place += 1;
+    }
+
+    /// Takes or drops what a producer's transaction held. What was committed after it stays.
+    pub(super) fn end_transaction(&mut self, producer_id: i64, commits: bool) {
+        let Some(pending) = self.pending.remove(&producer_id) else {
+            return;
+        };
+        for (topic, partitions) in pending.into_iter().filter(|_| commits) {
+            for (partition, (place, committed)) in partitions {
+                let places = self.places.get(&topic);
+                let newest = places.and_then(|places| places.get(&partition));
+                if newest.is_none_or(|newest| *newest < place) {
+                    put(&mut self.places, &topic, partition, place);
+                    put(&mut self.committed, &topic, partition, committed);
+                }
+            }
+        }
+        if self.pending.is_empty() {
+            self.places.clear();
+        }
+    }
+
+    /// Whether an open transaction may yet change the offset (KIP-447).
+    pub(crate) fn is_unstable(&self, topic: &str, partition: i32) -> bool {
+        self.pending.values().any(|pending| {
+            let partitions = pending.get(topic);
+            partitions.is_some_and(|it| it.contains_key(&partition))
+        })
+    }
+
     pub(super) fn remove(&mut self, topic: &str, partition: i32) {
-        if let Some(partitions) = self.0.get_mut(topic) {
+        if let Some(partitions) = self.committed.get_mut(topic) {
             partitions.remove(&partition);
             if partitions.is_empty() {
-                self.0.remove(topic);
+                self.committed.remove(topic);
             }
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.committed.is_empty() && self.pending.is_empty()
     }
 
     pub(super) fn partitions(&self, topic: &str) -> impl Iterator<Item = i32> + '_ {
-        self.0
+        self.committed
             .get(topic)
             .into_iter()
             .flat_map(|partitions| partitions.keys().copied())
     }
 
     pub(crate) fn committed(&self, topic: &str, partition: i32) -> Option<&Committed> {
-        self.0.get(topic)?.get(&partition)
+        self.committed.get(topic)?.get(&partition)
     }
 
     /// Each topic with its partitions' offsets, in order.
     pub(crate) fn topics(&self) -> impl Iterator<Item = (&str, &BTreeMap<i32, Committed>)> {
-        self.0
+        self.committed
             .iter()
             .map(|(topic, partitions)| (topic.as_str(), partitions))
     }
@@ -165,6 +221,41 @@ mod tests {
             Some(stored(Some(committed)))
         );
         assert_eq!(Stored::decode(&key, None), Some(stored(None)));
+    }
+
+    fn at(offset: i64) -> Committed {
+        Committed {
+            offset,
+            leader_epoch: -1,
+            metadata: String::new(),
+            at: 0,
+        }
+    }
+
+    #[test]
+    fn offsets_of_a_transaction_count_when_it_is_committed() {
+        let mut offsets = Offsets::default();
+        offsets.set("t", 0, at(1));
+        offsets.set_in_transaction("t", 0, 7, at(2));
+        offsets.set_in_transaction("t", 0, 8, at(3));
+        assert!(offsets.is_unstable("t", 0) && !offsets.is_unstable("t", 1));
+        assert_eq!(offsets.committed("t", 0), Some(&at(1)));
+        offsets.end_transaction(7, false);
+        assert_eq!(offsets.committed("t", 0), Some(&at(1)));
+        offsets.end_transaction(8, true);
+        assert_eq!(offsets.committed("t", 0), Some(&at(3)));
+        assert!(!offsets.is_unstable("t", 0));
+    }
+
+    #[test]
+    fn what_was_committed_after_a_transactions_offset_stays() {
+        let mut offsets = Offsets::default();
+        offsets.set_in_transaction("t", 0, 7, at(2));
+        offsets.set_in_transaction("t", 1, 7, at(2));
+        offsets.set("t", 0, at(9));
+        offsets.end_transaction(7, true);
+        assert_eq!(offsets.committed("t", 0), Some(&at(9)));
+        assert_eq!(offsets.committed("t", 1), Some(&at(2)));
     }
 
     #[test]

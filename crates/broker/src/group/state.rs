@@ -617,17 +617,20 @@ impl<T> Group<T> {
     pub(super) fn check_commit(
         &mut self,
         as_member: &AsMember,
+        in_transaction: bool,
         now: Instant,
     ) -> Result<(), ErrorCode> {
         let is_anonymous =
             as_member.generation < 0 && as_member.id.is_empty() && as_member.instance.is_none();
         match self.state {
             State::Empty if as_member.generation < 0 => return Ok(()),
+            // Old producers do not say whose offsets they commit.
+            _ if is_anonymous && in_transaction => return Ok(()),
             _ if is_anonymous => return Err(ErrorCode::UNKNOWN_MEMBER_ID),
             _ => {}
         }
         let index = self.current_member(as_member)?;
-        if self.state == State::Completing {
+        if self.state == State::Completing && !in_transaction {
             return Err(ErrorCode::REBALANCE_IN_PROGRESS);
         }
         self.extend_session(index, now);

@@ -543,36 +543,47 @@ fn commits_are_checked_against_member_and_generation() {
     let now = bench.now;
     let nobody = as_member("", -1);
     assert_eq!(
-        bench.groups.check_commit("g", &as_member(&member, 1), now),
+        bench
+            .groups
+            .check_commit("g", &as_member(&member, 1), false, now),
         Ok(())
     );
     assert_eq!(
-        bench.groups.check_commit("g", &as_member(&member, 0), now),
+        bench
+            .groups
+            .check_commit("g", &as_member(&member, 0), false, now),
         Err(ErrorCode::ILLEGAL_GENERATION)
     );
     assert_eq!(
-        bench.groups.check_commit("g", &as_member("x", 1), now),
+        bench
+            .groups
+            .check_commit("g", &as_member("x", 1), false, now),
         Err(ErrorCode::UNKNOWN_MEMBER_ID)
     );
     assert_eq!(
-        bench.groups.check_commit("g", &nobody, now),
+        bench.groups.check_commit("g", &nobody, false, now),
         Err(ErrorCode::UNKNOWN_MEMBER_ID),
         "the group is in use"
     );
-    assert_eq!(bench.groups.check_commit("new", &nobody, now), Ok(()));
     assert_eq!(
-        bench.groups.check_commit("new", &as_member("x", 1), now),
+        bench.groups.check_commit("new", &nobody, false, now),
+        Ok(())
+    );
+    assert_eq!(
+        bench
+            .groups
+            .check_commit("new", &as_member("x", 1), false, now),
         Err(ErrorCode::ILLEGAL_GENERATION)
     );
     assert_eq!(
-        bench.groups.check_commit("", &nobody, now),
+        bench.groups.check_commit("", &nobody, false, now),
         Err(ErrorCode::INVALID_GROUP_ID)
     );
     let ticket = bench.send_join(rejoin(&member));
     let generation = bench.joined(ticket).generation;
     let commit = bench
         .groups
-        .check_commit("g", &as_member(&member, generation), now);
+        .check_commit("g", &as_member(&member, generation), false, now);
     assert_eq!(commit, Err(ErrorCode::REBALANCE_IN_PROGRESS));
 }
 
@@ -696,7 +707,7 @@ fn members_go_on_with_the_coordinator_that_takes_over() {
     assert_eq!(new.heartbeat(&member, 1), Ok(()));
     assert_eq!(
         new.groups
-            .check_commit("g", &as_member(&member, 1), new.now),
+            .check_commit("g", &as_member(&member, 1), false, new.now),
         Ok(())
     );
     let again = new.send_sync(&member, 1, &[]);

@@ -7,11 +7,11 @@ use bytes::{BufMut, Bytes, BytesMut};
 use ottla_protocol::ErrorCode;
 use ottla_protocol::compression::Compression;
 use ottla_protocol::records::{
-    self, Batch, BatchBuilder, BatchHeader, MessageSetBuilder, OldMagic, ProducerState, Record,
-    RecordsError,
+    self, Batch, BatchBuilder, BatchHeader, ControlType, MessageSetBuilder, OldMagic,
+    ProducerState, Record, RecordsError,
 };
 
-use super::producers::Sequenced;
+use super::producers::{Marker, Sequenced};
 use crate::config::{LogConfig, TimestampType};
 
 /// Most bytes a batch may decompress to, as the broker looks inside.
@@ -32,6 +32,8 @@ pub(crate) struct Meta {
     /// The broker's time where that is what the topic keeps, else -1.
     pub(crate) append_time: i64,
     pub(crate) sequenced: Option<Sequenced>,
+    /// Whether it is the broker's own, and not records.
+    pub(crate) is_control: bool,
 }
 
 impl Meta {
@@ -50,6 +52,7 @@ impl Meta {
             epoch: header.producer_epoch,
             first: header.base_sequence,
             count: header.last_offset_delta.saturating_add(1),
+            is_transactional: header.is_transactional(),
         });
         Self {
             base_offset: header.base_offset,
@@ -67,6 +70,7 @@ impl Meta {
                 records::TimestampType::LogAppend => header.max_timestamp,
             },
             sequenced,
+            is_control: header.is_control(),
         }
     }
 
@@ -92,10 +96,30 @@ pub(crate) struct Checked {
     pub(crate) append_time: i64,
     /// When it came, in milliseconds since 1970.
     pub(crate) at: i64,
+    pub(crate) origin: Origin,
+    /// The number of the question whether it may begin a transaction in its partition, if that was asked.
+    pub(crate) question: Option<u64>,
     bytes: Bytes,
 }
 
+/// Whose a batch is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A producer's: its sequence must follow.
+    Producer,
+    /// The broker's own records, which follow no sequence.
+    Broker,
+    /// The broker's own marker.
+    Marker(Marker),
+}
+
 impl Checked {
+    /// The same, after the coordinator has answered this question, if it was asked one.
+    pub(crate) fn verified(mut self, question: Option<u64>) -> Self {
+        self.question = question;
+        self
+    }
+
     /// The batch's bytes when placed at `base_offset`: the part that says so, and the rest.
     pub(crate) fn placed(&self, base_offset: i64, leader_epoch: i32) -> ([u8; PREFIX], &[u8]) {
         let mut head = [0; PREFIX];
@@ -143,9 +167,12 @@ pub(crate) fn check(
         );
         return Err(Rejected::new(ErrorCode::MESSAGE_TOO_LARGE, message));
     }
-    if header.is_control() || header.is_transactional() {
-        let message =
-            "control and transactional batches are not taken: there are no transactions here";
+    if header.is_control() {
+        let message = "control batches are the broker's own";
+        return Err(Rejected::new(ErrorCode::INVALID_RECORD, message));
+    }
+    if header.is_transactional() && header.producer_id < 0 {
+        let message = "a transactional batch needs a producer id";
         return Err(Rejected::new(ErrorCode::INVALID_RECORD, message));
     }
     if !allows_zstd && header.compression() == Ok(Compression::Zstd) {
@@ -171,6 +198,8 @@ pub(crate) fn check(
                 meta,
                 append_time: -1,
                 at: now,
+                origin: Origin::Producer,
+                question: None,
                 bytes: records,
             })
         }
@@ -183,6 +212,8 @@ pub(crate) fn check(
                 meta,
                 append_time: now,
                 at: now,
+                origin: Origin::Producer,
+                question: None,
                 bytes: stamped.freeze(),
             })
         }
@@ -235,6 +266,9 @@ pub(crate) fn to_message_sets(stored: Bytes, magic: OldMagic, from: i64) -> Resu
     let mut sets = BytesMut::new();
     for batch in records::batches(stored) {
         let batch = batch.map_err(|error| error.to_string())?;
+        if batch.header.is_control() {
+            continue;
+        }
         let set = message_set(&batch, magic, from).map_err(|error| error.to_string())?;
         sets.extend_from_slice(&set);
     }
@@ -381,24 +415,156 @@ pub(crate) fn verify(batch: Bytes) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
+/// The producer, and its epoch, of a batch of a transaction.
+pub(crate) fn transactional_producer(records: &[u8]) -> Option<(i64, i16)> {
+    let header = BatchHeader::parse(records).ok()?;
+    let producer = (header.producer_id, header.producer_epoch);
+    (header.is_transactional() && header.producer_id >= 0).then_some(producer)
+}
+
 /// Makes a batch of keys and values of the broker's own.
 pub(crate) fn of_records(records: &[(Bytes, Option<Bytes>)], now: i64) -> Result<Checked, String> {
+    of_own(records, None, now)
+}
+
+/// As [`of_records`], as a part of a producer's transaction.
+pub(crate) fn in_transaction(
+    records: &[(Bytes, Option<Bytes>)],
+    (producer_id, epoch): (i64, i16),
+    now: i64,
+) -> Result<Checked, String> {
+    let state = ProducerState {
+        producer_id,
+        epoch,
+        base_sequence: 0,
+    };
+    of_own(records, Some(state), now)
+}
+
+fn of_own(
+    records: &[(Bytes, Option<Bytes>)],
+    producer: Option<ProducerState>,
+    now: i64,
+) -> Result<Checked, String> {
     let mut builder = BatchBuilder::new(Compression::None, None);
+    builder.set_transactional(producer.is_some());
     for (key, value) in records {
         builder
             .append(now, Some(key), value.as_deref(), std::iter::empty())
             .map_err(|error| error.to_string())?;
     }
     let bytes = builder
-        .finish(ProducerState::NONE)
+        .finish(producer.unwrap_or(ProducerState::NONE))
         .map_err(|error| error.to_string())?;
     let meta = Meta::parse(&bytes)?;
     Ok(Checked {
         meta,
         append_time: -1,
         at: now,
+        origin: Origin::Broker,
+        question: None,
         bytes,
     })
+}
+
+/// Version of the key and of the value of a marker.
+const MARKER_VERSION: i16 = 0;
+
+/// Makes the control batch that ends a transaction: one record, whose key says how, and whose value which coordinator.
+pub(crate) fn of_marker(marker: Marker, now: i64) -> Result<Checked, String> {
+    let error = |error: RecordsError| error.to_string();
+    let mut key = Vec::with_capacity(4);
+    key.put_i16(MARKER_VERSION);
+    key.put_i16(i16::from(marker.commits));
+    let mut value = Vec::with_capacity(6);
+    value.put_i16(MARKER_VERSION);
+    value.put_i32(marker.coordinator_epoch);
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    builder.set_transactional(true);
+    builder
+        .append(now, Some(&key), Some(&value), std::iter::empty())
+        .map_err(error)?;
+    let state = ProducerState {
+        producer_id: marker.producer_id,
+        epoch: marker.epoch,
+        base_sequence: records::NONE,
+    };
+    let mut bytes = BytesMut::from(builder.finish(state).map_err(error)?);
+    let mut header = BatchHeader::parse(&bytes).map_err(error)?;
+    header.set_control(true);
+    header.seal(&mut bytes).map_err(error)?;
+    Ok(Checked {
+        meta: Meta::of(&header),
+        append_time: -1,
+        at: now,
+        origin: Origin::Marker(marker),
+        question: None,
+        bytes: bytes.freeze(),
+    })
+}
+
+/// The marker that a control batch is; `None` if it says something else.
+pub(crate) fn marker_of(batch: Bytes) -> Result<Option<Marker>, String> {
+    let batch = Batch::parse(batch).map_err(|error| error.to_string())?;
+    read_marker(&batch).map_err(|error| error.to_string())
+}
+
+fn read_marker(batch: &Batch) -> Result<Option<Marker>, RecordsError> {
+    let payload = batch.payload(DECOMPRESS_LIMIT)?;
+    // Only the first record of a control batch counts.
+    let Some(record) = batch.records(&payload)?.next().transpose()? else {
+        return Ok(None);
+    };
+    let commits = match record.key.and_then(ControlType::from_key) {
+        Some(ControlType::Commit) => true,
+        Some(ControlType::Abort) => false,
+        _ => return Ok(None),
+    };
+    let coordinator_epoch = record.value.and_then(|value| value.get(2..)?.first_chunk());
+    Ok(coordinator_epoch.map(|epoch| Marker {
+        producer_id: batch.header.producer_id,
+        epoch: batch.header.producer_epoch,
+        coordinator_epoch: i32::from_be_bytes(*epoch),
+        commits,
+    }))
+}
+
+/// A part of an internal topic's log.
+#[derive(Debug)]
+pub(crate) enum Piece<'a> {
+    Record(&'a Record<'a>),
+    /// A record that counts when its producer's transaction is committed.
+    InTransaction(i64, &'a Record<'a>),
+    End(Marker),
+}
+
+/// Calls `visit` with each piece of some stored batches; gives the offset after the last.
+pub(crate) fn each_piece(stored: Bytes, mut visit: impl FnMut(&Piece<'_>)) -> Result<i64, String> {
+    let text = |error: RecordsError| error.to_string();
+    let mut next_offset = 0;
+    for batch in records::batches(stored) {
+        let batch = batch.map_err(text)?;
+        next_offset = batch.header.next_offset();
+        if batch.header.is_control() {
+            if let Some(marker) = read_marker(&batch).map_err(text)? {
+                visit(&Piece::End(marker));
+            }
+            continue;
+        }
+        let producer = batch
+            .header
+            .is_transactional()
+            .then_some(batch.header.producer_id);
+        let payload = batch.payload(DECOMPRESS_LIMIT).map_err(text)?;
+        for record in batch.records(&payload).map_err(text)? {
+            let record = record.map_err(text)?;
+            visit(&match producer {
+                Some(producer) => Piece::InTransaction(producer, &record),
+                None => Piece::Record(&record),
+            });
+        }
+    }
+    Ok(next_offset)
 }
 
 /// Calls `visit` with each record of some stored batches; gives the offset after the last.

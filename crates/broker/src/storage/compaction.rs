@@ -5,6 +5,9 @@
 //! producers notice nothing but gaps. The last batch of a producer stays even when it is empty. A tombstone gets a time at which
 //! it goes (KIP-534), and goes when the log is cleaned after that.
 //!
+//! Only what is before the last stable offset is cleaned, so all transactions there have ended. Records of aborted ones go and
+//! replace nothing; markers stay, since a reader may be on its way to them.
+//!
 //! A cleaning has three steps, of which only the first and the last need the log's lock: [`Work`] is taken from a log, done
 //! elsewhere, and its [`Cleaned`] segments take the place of those that they were made from.
 
@@ -22,6 +25,7 @@ use super::batch::{self, DECOMPRESS_LIMIT};
 use super::naming;
 use super::segment::Segment;
 use super::source::Source;
+use super::transactions::Aborted;
 use crate::config::Compaction;
 
 /// The attribute of a batch whose base of timestamps is the time at which its tombstones go (KIP-534).
@@ -80,6 +84,8 @@ pub(crate) struct Work {
     pub(crate) until: i64,
     /// Of each producer, the offset of the last record that it wrote.
     pub(crate) last_offsets: FxHashSet<(i64, i64)>,
+    /// The aborted transactions that have records in it.
+    pub(crate) aborted: Vec<Aborted>,
     pub(crate) now: i64,
     /// The cleanings and cuts that the log had seen.
     pub(crate) generation: u64,
@@ -113,7 +119,10 @@ impl Work {
         let all = self.groups.iter().flatten();
         for source in all.filter(|source| source.end > self.clean) {
             source.each_batch(|bytes| {
-                note_keys(&mut last, &Batch::parse(bytes).map_err(io::Error::other)?);
+                let batch = Batch::parse(bytes).map_err(io::Error::other)?;
+                if !self.is_aborted(&batch.header) {
+                    note_keys(&mut last, &batch);
+                }
                 Ok(())
             })?;
         }
@@ -157,7 +166,12 @@ impl Work {
             && self
                 .last_offsets
                 .contains(&(header.producer_id, header.last_offset()));
-        match self.filtered(&batch, last) {
+        let filtered = if self.is_aborted(header) {
+            Ok(Filtered::Nothing)
+        } else {
+            self.filtered(&batch, last)
+        };
+        match filtered {
             Ok(Filtered::All) => Ok(Some(batch.bytes)),
             Ok(Filtered::Some(bytes)) => Ok(Some(bytes)),
             Ok(Filtered::Nothing) if is_last => empty(header).map(Some).map_err(io::Error::other),
@@ -165,6 +179,15 @@ impl Work {
             // What cannot be read is replaced by nothing.
             Err(_) => Ok(Some(batch.bytes)),
         }
+    }
+
+    /// Whether these are records of an aborted transaction.
+    fn is_aborted(&self, header: &BatchHeader) -> bool {
+        let holds = |it: &Aborted| {
+            let offsets = it.first..it.last;
+            it.producer_id == header.producer_id && offsets.contains(&header.base_offset)
+        };
+        header.is_transactional() && !header.is_control() && self.aborted.iter().any(holds)
     }
 
     fn filtered(&self, batch: &Batch, last: &Last) -> Result<Filtered, RecordsError> {

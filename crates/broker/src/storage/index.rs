@@ -145,6 +145,7 @@ mod tests {
         for i in 0..10_i64 {
             let max_timestamp = if i == 4 { 1000 } else { i };
             let batch = Meta {
+                is_control: false,
                 leader_epoch: 0,
                 base_offset: 100 + 2 * i,
                 last_offset: 101 + 2 * i,

@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use ottla_protocol::ErrorCode;
 
-use super::batch::{self, Checked, Meta, Rejected};
+use super::batch::{self, Checked, Meta, Origin, Piece, Rejected};
 use super::compaction::{Cleaned, Full, Work};
 use super::epochs::Epochs;
 use super::naming::{self, segment_files};
-use super::producers::{Producers, Sequenced, Verdict};
+use super::producers::{Active, Marker, Producers, Sequenced, Unmarked, Verdict};
 use super::retention::{self, Extent};
-use super::segment::{Segment, Span, Trust};
+use super::segment::{Part, Segment, Span, Trust};
 use super::source::Source;
 use super::swap;
+use super::transactions::{Aborted, Transactions};
 use crate::config::{EventSink, LogConfig};
 use crate::error::BrokerError;
 
@@ -31,12 +32,39 @@ pub(crate) struct Log {
     next_offset: i64,
     /// Records before this offset are deleted, even where their segment is still there.
     start: i64,
-    producers: Producers,
-    epochs: Epochs,
+    learnt: Learnt,
     /// What is before this offset was compacted.
     clean: i64,
     /// Counts what took segments away or put others in their place.
     generation: u64,
+}
+
+/// What a log knows from its batches, one after the other.
+#[derive(Debug, Default)]
+struct Learnt {
+    producers: Producers,
+    transactions: Transactions,
+    epochs: Epochs,
+}
+
+impl Learnt {
+    /// A batch was appended. `append_time` is -1 where the client's time stands.
+    fn learn(&mut self, meta: &Meta, marker: Option<Marker>, append_time: i64) {
+        self.epochs.wrote(meta.leader_epoch, meta.base_offset);
+        let offset = meta.base_offset;
+        if let Some(batch) = meta.sequenced {
+            let producers = &mut self.producers;
+            if producers.appended(batch, offset, append_time, meta.max_timestamp) {
+                self.transactions.begin(batch.producer_id, offset);
+            }
+        }
+        if let Some(marker) = marker {
+            if let Some(first) = self.producers.ended(marker, meta.max_timestamp) {
+                let (producer, commits) = (marker.producer_id, marker.commits);
+                self.transactions.end(producer, first, offset, commits);
+            }
+        }
+    }
 }
 
 /// Where a batch ended up.
@@ -54,6 +82,17 @@ pub(crate) struct Appended {
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) span: Option<Span>,
+    /// Before this offset, at least, is all of it.
+    pub(crate) end: i64,
+}
+
+impl Read {
+    fn nothing(at: i64) -> Self {
+        Self {
+            span: None,
+            end: at,
+        }
+    }
 }
 
 /// The first offset of a log, and the one the next record will get.
@@ -80,20 +119,11 @@ impl Log {
         swap::recover(dir)?;
         let mut found = segment_files(dir)?;
         let last = found.pop();
-        let mut producers = Producers::default();
-        let mut epochs = Epochs::default();
+        let mut learnt = Learnt::default();
         let mut next_offset = 0;
-        let mut visit = |meta: &Meta| {
+        let mut visit = |meta: &Meta, marker: Option<Marker>| {
             next_offset = meta.last_offset + 1;
-            epochs.wrote(meta.leader_epoch, meta.base_offset);
-            if let Some(sequenced) = meta.sequenced {
-                producers.appended(
-                    sequenced,
-                    meta.base_offset,
-                    meta.append_time,
-                    meta.max_timestamp,
-                );
-            }
+            learnt.learn(meta, marker, meta.append_time);
         };
         let mut sealed = Vec::with_capacity(found.len());
         for (base, path) in found {
@@ -117,8 +147,7 @@ impl Log {
         };
         let mut log = Self::over(config, Some(dir.to_owned()), sealed, active);
         log.next_offset = next_offset;
-        log.producers = producers;
-        log.epochs = epochs;
+        log.learnt = learnt;
         Ok(log)
     }
 
@@ -135,8 +164,7 @@ impl Log {
             active,
             next_offset: 0,
             start: 0,
-            producers: Producers::default(),
-            epochs: Epochs::default(),
+            learnt: Learnt::default(),
             clean: 0,
             generation: 0,
         }
@@ -151,17 +179,45 @@ impl Log {
     }
 
     pub(crate) fn highest_producer_id(&self) -> Option<i64> {
-        self.producers.highest_id()
+        self.learnt.producers.highest_id()
+    }
+
+    /// The idempotent producers that have written here.
+    pub(crate) fn active_producers(&self) -> Vec<Active> {
+        self.learnt.producers.active()
+    }
+
+    /// The offset that read_committed clients come to, where others come to `high_watermark`.
+    pub(crate) fn last_stable(&self, high_watermark: i64) -> i64 {
+        self.learnt.transactions.last_stable(high_watermark)
+    }
+
+    /// Clients can see so much.
+    pub(crate) fn settle(&mut self, high_watermark: i64) {
+        self.learnt.transactions.settle(high_watermark);
+    }
+
+    /// The aborted transactions that have records from `from` on and before `end`.
+    pub(crate) fn aborted(&self, from: i64, end: i64) -> impl Iterator<Item = &Aborted> {
+        self.learnt.transactions.aborted(from, end)
+    }
+
+    /// Whether a producer's coordinator must be asked before the producer writes here in a transaction; and the number of
+    /// the question if so.
+    pub(crate) fn question(&mut self, (producer_id, epoch): (i64, i16)) -> Option<u64> {
+        let producers = &mut self.learnt.producers;
+        let is_open = producers.is_in_transaction(producer_id, epoch);
+        (!is_open).then(|| producers.verify(producer_id))
     }
 
     /// Who wrote what.
     pub(crate) fn epochs(&self) -> &Epochs {
-        &self.epochs
+        &self.learnt.epochs
     }
 
     /// A leader of this epoch writes from here on.
     pub(crate) fn begin_epoch(&mut self, epoch: i32) {
-        self.epochs.wrote(epoch, self.next_offset);
+        self.learnt.epochs.wrote(epoch, self.next_offset);
     }
 
     /// After how many records they are synced (`flush.messages`).
@@ -172,8 +228,7 @@ impl Log {
     /// Appends a checked batch as the leader of `epoch`, unless its producer sent it before: then its first place is the
     /// answer.
     pub(crate) fn append(&mut self, batch: &Checked, epoch: i32) -> Result<Appended, Rejected> {
-        let sequenced = batch.meta.sequenced;
-        if let Some(duplicate) = sequenced.map_or(Ok(None), |batch| self.known(batch))? {
+        if let Some(duplicate) = self.known(batch)? {
             return Ok(duplicate);
         }
         let base_offset = self.next_offset;
@@ -185,14 +240,11 @@ impl Log {
                 format!("the log could not be written: {cause}"),
             )
         })?;
-        if let Some(sequenced) = sequenced {
-            self.producers.appended(
-                sequenced,
-                base_offset,
-                batch.append_time,
-                meta.max_timestamp,
-            );
-        }
+        let marker = match batch.origin {
+            Origin::Marker(marker) => Some(marker),
+            Origin::Producer | Origin::Broker => None,
+        };
+        self.learnt.learn(&meta, marker, batch.append_time);
         Ok(Appended {
             base_offset,
             next_offset: self.next_offset,
@@ -201,8 +253,55 @@ impl Log {
         })
     }
 
-    fn known(&self, batch: Sequenced) -> Result<Option<Appended>, Rejected> {
-        match self.producers.check(batch) {
+    /// Where a batch is already, if it may be in the log at all.
+    fn known(&self, batch: &Checked) -> Result<Option<Appended>, Rejected> {
+        if let Origin::Marker(marker) = batch.origin {
+            return self.check_marker(marker).map(|()| None);
+        }
+        let Some(sequenced) = batch.meta.sequenced else {
+            return Ok(None);
+        };
+        let producers = &self.learnt.producers;
+        let (producer_id, epoch) = (sequenced.producer_id, sequenced.epoch);
+        let verdict = match batch.origin {
+            Origin::Broker => producers.check_epoch(producer_id, epoch),
+            _ => producers.check(sequenced),
+        };
+        let known = self.judge(sequenced, verdict)?;
+        let is_open = || producers.is_in_transaction(producer_id, epoch);
+        let holds = |question| producers.is_verified(producer_id, question);
+        let begins = known.is_none() && sequenced.is_transactional && !is_open();
+        if begins && !batch.question.is_some_and(holds) {
+            return Err(Rejected::new(
+                ErrorCode::INVALID_TXN_STATE,
+                format!("producer {producer_id} has no transaction with this partition"),
+            ));
+        }
+        Ok(known)
+    }
+
+    fn check_marker(&self, marker: Marker) -> Result<(), Rejected> {
+        let producer = marker.producer_id;
+        self.learnt
+            .producers
+            .check_marker(marker)
+            .map_err(|unmarked| match unmarked {
+                Unmarked::StaleEpoch { current } => Rejected::new(
+                    ErrorCode::INVALID_PRODUCER_EPOCH,
+                    format!("a marker of epoch {}, producer {producer} has {current}", marker.epoch),
+                ),
+                Unmarked::StaleCoordinator { current } => Rejected::new(
+                    ErrorCode::TRANSACTION_COORDINATOR_FENCED,
+                    format!(
+                        "a marker of coordinator epoch {}, producer {producer} has one of {current}",
+                        marker.coordinator_epoch
+                    ),
+                ),
+            })
+    }
+
+    fn judge(&self, batch: Sequenced, verdict: Verdict) -> Result<Option<Appended>, Rejected> {
+        match verdict {
             Verdict::Next => Ok(None),
             Verdict::Duplicate {
                 base_offset,
@@ -227,6 +326,13 @@ impl Log {
                     batch.producer_id, batch.first
                 ),
             )),
+            Verdict::OutsideTransaction => Err(Rejected::new(
+                ErrorCode::INVALID_TXN_STATE,
+                format!(
+                    "producer {} has a transaction open here, this batch is in none",
+                    batch.producer_id
+                ),
+            )),
         }
     }
 
@@ -241,7 +347,6 @@ impl Log {
         }
         self.active.append(meta, now, head, body)?;
         self.next_offset = meta.last_offset + 1;
-        self.epochs.wrote(meta.leader_epoch, meta.base_offset);
         Ok(())
     }
 
@@ -252,24 +357,22 @@ impl Log {
                 return Err(io::Error::other("a copied batch begins inside the log"));
             }
             self.write(meta, NEVER, &bytes, &[])?;
-            if let Some(sequenced) = meta.sequenced {
-                self.producers.appended(
-                    sequenced,
-                    meta.base_offset,
-                    meta.append_time,
-                    meta.max_timestamp,
-                );
-            }
+            let marker = if meta.is_control {
+                batch::marker_of(bytes).map_err(io::Error::other)?
+            } else {
+                None
+            };
+            self.learnt.learn(meta, marker, meta.append_time);
             Ok(())
         })
     }
 
-    /// Takes away all batches that reach `end` or come after it. What is left is written anew, so that producers and
-    /// epochs are those of what is left.
+    /// Takes away all batches that reach `end` or come after it. What is left is written anew, so that what the log
+    /// has learnt is what is left.
     pub(crate) fn truncate(&mut self, end: i64) -> io::Result<()> {
         const STEP: usize = 1 << 20;
         // A leader that wrote nothing has an epoch without a part of the log.
-        self.epochs.cut(end);
+        self.learnt.epochs.cut(end);
         if end >= self.next_offset {
             return Ok(());
         }
@@ -297,8 +400,7 @@ impl Log {
         }
         self.active = self.segment(first)?;
         self.next_offset = first;
-        self.producers = Producers::default();
-        self.epochs = Epochs::default();
+        self.learnt = Learnt::default();
         kept.into_iter().try_for_each(|bytes| self.copy(bytes))?;
         self.next_offset = self.next_offset.max(start.min(end));
         self.start = start.min(self.next_offset);
@@ -309,6 +411,7 @@ impl Log {
     pub(crate) fn delete_before(&mut self, offset: i64) -> io::Result<()> {
         self.start = self.start.max(offset);
         self.generation += 1;
+        self.learnt.transactions.forget_before(self.start);
         if offset > self.next_offset {
             let next = self.segment(offset)?;
             std::mem::replace(&mut self.active, next).delete()?;
@@ -337,7 +440,8 @@ impl Log {
     fn roll(&mut self) -> io::Result<()> {
         let next = self.segment(self.next_offset)?;
         let full = std::mem::replace(&mut self.active, next);
-        full.seal()?;
+        let transactions = &self.learnt.transactions;
+        full.seal(transactions.index(full.base_offset(), self.next_offset))?;
         self.sealed.push(full);
         Ok(())
     }
@@ -364,6 +468,8 @@ impl Log {
         let gone = count.min(self.sealed.len());
         self.generation += 1;
         self.sealed.drain(..gone).try_for_each(Segment::delete)?;
+        let start = self.bounds().start;
+        self.learnt.transactions.forget_before(start);
         Ok(gone > 0)
     }
 
@@ -418,7 +524,13 @@ impl Log {
             groups,
             clean: self.clean,
             until,
-            last_offsets: self.producers.last_offsets(),
+            last_offsets: self.learnt.producers.last_offsets(),
+            aborted: self
+                .learnt
+                .transactions
+                .aborted(0, until)
+                .copied()
+                .collect(),
             now,
             generation: self.generation,
         })
@@ -440,7 +552,9 @@ impl Log {
             let paths: Vec<PathBuf> = paths.map(Path::to_owned).collect();
             if let Some((log, others)) = paths.split_first() {
                 naming::replace(log, others)?;
-                new.seal()?;
+                let next = self.sealed.get(first + count).unwrap_or(&self.active);
+                let end = next.base_offset();
+                new.seal(self.learnt.transactions.index(new.base_offset(), end))?;
             }
             self.sealed.splice(first..first + count, [new]);
         }
@@ -450,7 +564,7 @@ impl Log {
 
     /// Forgets the producers that wrote last at this time or before.
     pub(crate) fn expire_producers(&mut self, until: i64) {
-        self.producers.expire(until);
+        self.learnt.producers.expire(until);
     }
 
     /// How many segments there are.
@@ -472,7 +586,7 @@ impl Log {
             return Ok(None);
         }
         if offset == bounds.end || below.is_some_and(|below| offset >= below) {
-            return Ok(Some(Read { span: None }));
+            return Ok(Some(Read::nothing(offset)));
         }
         let first = self
             .sealed
@@ -480,11 +594,32 @@ impl Log {
             .saturating_sub(1);
         let segments = self.sealed.iter_mut().skip(first).chain([&mut self.active]);
         for segment in segments {
-            if let Some(span) = segment.read(offset, limit, at_least_one, below)? {
-                return Ok(Some(Read { span: Some(span) }));
+            if let Some(Part { span, next }) = segment.read(offset, limit, at_least_one, below)? {
+                return Ok(Some(Read {
+                    span: Some(span),
+                    end: next.unwrap_or(bounds.end),
+                }));
             }
         }
-        Ok(Some(Read { span: None }))
+        Ok(Some(Read::nothing(offset)))
+    }
+
+    /// Calls `visit` with each piece of a log of the broker's own.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn each_piece(&mut self, mut visit: impl FnMut(&Piece<'_>)) -> Result<(), String> {
+        const STEP: usize = 1 << 20;
+        let text = |cause: io::Error| cause.to_string();
+        let mut offset = self.bounds().start;
+        while let Some(span) = self
+            .read(offset, STEP, true, None)
+            .map_err(text)?
+            .and_then(|read| read.span)
+        {
+            offset = batch::each_piece(span.load().map_err(text)?, &mut visit)?;
+        }
+        Ok(())
     }
 
     /// The first batch with a record of `timestamp` or later.
@@ -519,9 +654,11 @@ impl Log {
     pub(crate) fn flush(&self) -> Result<(), BrokerError> {
         let dir = self.dir.as_deref().unwrap_or(Path::new(""));
         let mut segments = self.sealed.iter().chain([&self.active]);
-        let flushed = segments
-            .try_for_each(Segment::sync)
-            .and_then(|()| self.active.seal());
+        let flushed = segments.try_for_each(Segment::sync).and_then(|()| {
+            let active = &self.active;
+            let transactions = &self.learnt.transactions;
+            active.seal(transactions.index(active.base_offset(), self.next_offset))
+        });
         flushed.map_err(BrokerError::io(dir))
     }
 }

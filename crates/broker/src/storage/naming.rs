@@ -12,6 +12,8 @@ use crate::error::BrokerError;
 
 pub(super) const CLEANED: &str = "cleaned";
 pub(super) const SWAP: &str = "swap";
+/// The extension of the index of aborted transactions.
+pub(super) const ABORTED: &str = "txnindex";
 
 /// The file that a segment is written to which is to take the place of the one at `log`.
 pub(super) fn cleaned(log: &Path) -> PathBuf {
@@ -40,13 +42,17 @@ pub(super) fn remove(log: &Path) -> io::Result<()> {
 }
 
 fn remove_indexes(log: &Path) -> io::Result<()> {
-    for extension in ["index", "timeindex"] {
-        match fs::remove_file(log.with_extension(extension)) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
-            _ => {}
-        }
+    for extension in ["index", "timeindex", ABORTED] {
+        remove_if_there(&log.with_extension(extension))?;
     }
     Ok(())
+}
+
+pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+        _ => Ok(()),
+    }
 }
 
 /// The segment files of a folder and their base offsets, in order.

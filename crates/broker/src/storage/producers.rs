@@ -1,5 +1,5 @@
-//! What a partition remembers of its idempotent producers (KIP-98, KIP-360): enough to know a batch again and to refuse
-//! one that skips.
+//! What a partition remembers of its idempotent and transactional producers (KIP-98, KIP-360): enough to know a batch again,
+//! to refuse one that skips, and to know who has a transaction open here.
 
 use std::collections::VecDeque;
 
@@ -18,6 +18,16 @@ pub(crate) struct Sequenced {
     pub(crate) epoch: i16,
     pub(crate) first: i32,
     pub(crate) count: i32,
+    pub(crate) is_transactional: bool,
+}
+
+/// The end of a transaction, as a control batch says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Marker {
+    pub(crate) producer_id: i64,
+    pub(crate) epoch: i16,
+    pub(crate) coordinator_epoch: i32,
+    pub(crate) commits: bool,
 }
 
 impl Sequenced {
@@ -42,14 +52,51 @@ pub(crate) enum Verdict {
     StaleEpoch { current: i16 },
     /// A batch before it is missing.
     OutOfOrder { wanted: i32 },
+    /// Its producer has a transaction open here, and it is not of it.
+    OutsideTransaction,
 }
 
 #[derive(Debug)]
 struct Producer {
     epoch: i16,
-    /// The highest timestamp of its last batch.
-    last_timestamp: i64,
     batches: VecDeque<Stored>,
+    /// Of the last marker, -1 before the first.
+    coordinator_epoch: i32,
+    /// Where its open transaction begins.
+    transaction: Option<i64>,
+    /// The highest timestamp of its last batch, or that of its last marker.
+    last_timestamp: i64,
+}
+
+impl Producer {
+    fn new(epoch: i16) -> Self {
+        Self {
+            epoch,
+            batches: VecDeque::new(),
+            coordinator_epoch: -1,
+            transaction: None,
+            last_timestamp: -1,
+        }
+    }
+
+    /// Another epoch counts its sequences anew.
+    fn enter(&mut self, epoch: i16) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.batches.clear();
+        }
+    }
+}
+
+/// A producer, as DescribeProducers shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Active {
+    pub(crate) producer_id: i64,
+    pub(crate) epoch: i16,
+    pub(crate) last_sequence: Option<i32>,
+    pub(crate) last_timestamp: i64,
+    pub(crate) coordinator_epoch: i32,
+    pub(crate) transaction: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -60,15 +107,38 @@ struct Stored {
     append_time: i64,
 }
 
+/// Why a marker is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unmarked {
+    /// A newer epoch of this producer has written here.
+    StaleEpoch { current: i16 },
+    /// A newer coordinator has written a marker here.
+    StaleCoordinator { current: i32 },
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct Producers(FxHashMap<i64, Producer>);
+pub(crate) struct Producers {
+    known: FxHashMap<i64, Producer>,
+    /// Producers whose coordinator is asked whether they may write here, each with the number of the question.
+    verifying: FxHashMap<i64, u64>,
+    questions: u64,
+}
 
 impl Producers {
     pub(crate) fn check(&self, batch: Sequenced) -> Verdict {
         // A producer never seen may begin anywhere: its earlier batches can have been deleted.
-        let Some(producer) = self.0.get(&batch.producer_id) else {
+        let Some(producer) = self.known.get(&batch.producer_id) else {
             return Verdict::Next;
         };
+        match self.check_sequence(producer, batch) {
+            Verdict::Next if producer.transaction.is_some() && !batch.is_transactional => {
+                Verdict::OutsideTransaction
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn check_sequence(&self, producer: &Producer, batch: Sequenced) -> Verdict {
         if batch.epoch < producer.epoch {
             return Verdict::StaleEpoch {
                 current: producer.epoch,
@@ -103,22 +173,65 @@ impl Producers {
         }
     }
 
-    /// Remembers an appended batch. `append_time` is -1 where the client's time stands.
+    /// May a coordinator's batch of this producer's epoch come here? It has no sequence of the producer's.
+    pub(crate) fn check_epoch(&self, producer_id: i64, epoch: i16) -> Verdict {
+        match self.known.get(&producer_id) {
+            Some(producer) if epoch < producer.epoch => Verdict::StaleEpoch {
+                current: producer.epoch,
+            },
+            _ => Verdict::Next,
+        }
+    }
+
+    /// May this marker come here?
+    pub(crate) fn check_marker(&self, marker: Marker) -> Result<(), Unmarked> {
+        match self.known.get(&marker.producer_id) {
+            Some(producer) if marker.epoch < producer.epoch => Err(Unmarked::StaleEpoch {
+                current: producer.epoch,
+            }),
+            Some(producer) if marker.coordinator_epoch < producer.coordinator_epoch => {
+                Err(Unmarked::StaleCoordinator {
+                    current: producer.coordinator_epoch,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the producer has a transaction of this epoch open here.
+    pub(crate) fn is_in_transaction(&self, producer_id: i64, epoch: i16) -> bool {
+        let producer = self.known.get(&producer_id);
+        producer.is_some_and(|it| it.epoch == epoch && it.transaction.is_some())
+    }
+
+    /// Begins to ask the coordinator whether the producer may write here; gives the number of the question.
+    pub(crate) fn verify(&mut self, producer_id: i64) -> u64 {
+        self.questions += 1;
+        self.verifying.insert(producer_id, self.questions);
+        self.questions
+    }
+
+    /// Whether the answer to this question still holds: no transaction of the producer has ended here since.
+    pub(crate) fn is_verified(&self, producer_id: i64, question: u64) -> bool {
+        self.verifying.get(&producer_id) == Some(&question)
+    }
+
+    /// Remembers an appended batch. `append_time` is -1 where the client's time stands. Says whether a transaction begins
+    /// with it.
     pub(crate) fn appended(
         &mut self,
         batch: Sequenced,
         base_offset: i64,
         append_time: i64,
         timestamp: i64,
-    ) {
-        let fresh = || Producer {
-            epoch: batch.epoch,
-            last_timestamp: timestamp,
-            batches: VecDeque::with_capacity(REMEMBERED),
-        };
-        let producer = self.0.entry(batch.producer_id).or_insert_with(fresh);
-        if producer.epoch != batch.epoch {
-            *producer = fresh();
+    ) -> bool {
+        self.verifying.remove(&batch.producer_id);
+        let fresh = || Producer::new(batch.epoch);
+        let producer = self.known.entry(batch.producer_id).or_insert_with(fresh);
+        producer.enter(batch.epoch);
+        let begins = batch.is_transactional && producer.transaction.is_none();
+        if begins {
+            producer.transaction = Some(base_offset);
         }
         producer.last_timestamp = timestamp;
         if producer.batches.len() == REMEMBERED {
@@ -130,17 +243,46 @@ impl Producers {
             base_offset,
             append_time,
         });
+        begins
+    }
+
+    /// Takes note of a marker; gives the first offset of the transaction that it ends, if there was one.
+    pub(crate) fn ended(&mut self, marker: Marker, timestamp: i64) -> Option<i64> {
+        self.verifying.remove(&marker.producer_id);
+        let fresh = || Producer::new(marker.epoch);
+        let producer = self.known.entry(marker.producer_id).or_insert_with(fresh);
+        producer.enter(marker.epoch);
+        producer.coordinator_epoch = marker.coordinator_epoch;
+        producer.last_timestamp = timestamp;
+        producer.transaction.take()
+    }
+
+    /// All producers, by id.
+    pub(crate) fn active(&self) -> Vec<Active> {
+        let active = |(id, producer): (&i64, &Producer)| Active {
+            producer_id: *id,
+            epoch: producer.epoch,
+            last_sequence: producer.batches.back().map(|batch| batch.last),
+            last_timestamp: producer.last_timestamp,
+            coordinator_epoch: producer.coordinator_epoch,
+            transaction: producer.transaction,
+        };
+        let mut all: Vec<_> = self.known.iter().map(active).collect();
+        all.sort_unstable_by_key(|producer| producer.producer_id);
+        all
     }
 
     /// Forgets who wrote last at this time, by its records' timestamps, or before (`producer.id.expiration.ms`). The next batch
-    /// of such a producer may begin anywhere.
+    /// of such a producer may begin anywhere. Whose transaction is open stays, since its marker is to come.
     pub(crate) fn expire(&mut self, until: i64) {
-        self.0.retain(|_, producer| producer.last_timestamp > until);
+        self.known.retain(|_, producer| {
+            producer.transaction.is_some() || producer.last_timestamp > until
+        });
     }
 
     /// The offset of the last record of each producer, with its id.
     pub(crate) fn last_offsets(&self) -> FxHashSet<(i64, i64)> {
-        let newest = self.0.iter().filter_map(|(id, producer)| {
+        let newest = self.known.iter().filter_map(|(id, producer)| {
             let batch = producer.batches.back()?;
             let steps = batch.last.wrapping_sub(batch.first) & i32::MAX;
             Some((*id, batch.base_offset + i64::from(steps)))
@@ -150,7 +292,11 @@ impl Producers {
 
     /// The highest producer id seen that a broker can have given out.
     pub(crate) fn highest_id(&self) -> Option<i64> {
-        self.0.keys().copied().filter(|id| *id < NEVER_GIVEN).max()
+        self.known
+            .keys()
+            .copied()
+            .filter(|id| *id < NEVER_GIVEN)
+            .max()
     }
 }
 
@@ -164,7 +310,90 @@ mod tests {
             epoch,
             first,
             count,
+            is_transactional: false,
         }
+    }
+
+    fn marker(epoch: i16, coordinator_epoch: i32) -> Marker {
+        Marker {
+            producer_id: 7,
+            epoch,
+            coordinator_epoch,
+            commits: true,
+        }
+    }
+
+    fn in_transaction(epoch: i16, first: i32) -> Sequenced {
+        Sequenced {
+            is_transactional: true,
+            ..batch(epoch, first, 1)
+        }
+    }
+
+    #[test]
+    fn a_transaction_is_open_until_its_marker() {
+        let mut producers = Producers::default();
+        assert!(!producers.is_in_transaction(7, 0));
+        assert!(producers.appended(in_transaction(0, 0), 100, -1, 5));
+        assert!(!producers.appended(in_transaction(0, 1), 101, -1, 6));
+        assert!(producers.is_in_transaction(7, 0) && !producers.is_in_transaction(7, 1));
+        assert_eq!(producers.check(batch(0, 2, 1)), Verdict::OutsideTransaction);
+        assert_eq!(producers.check(in_transaction(0, 2)), Verdict::Next);
+        assert_eq!(producers.ended(marker(0, 3), 7), Some(100));
+        assert_eq!(producers.ended(marker(0, 3), 7), None, "nothing was open");
+        assert_eq!(producers.check(batch(0, 2, 1)), Verdict::Next);
+        let shown = producers.active();
+        assert_eq!(
+            shown,
+            [Active {
+                producer_id: 7,
+                epoch: 0,
+                last_sequence: Some(1),
+                last_timestamp: 7,
+                coordinator_epoch: 3,
+                transaction: None,
+            }]
+        );
+    }
+
+    #[test]
+    fn a_marker_of_a_newer_epoch_fences_its_producer() {
+        let mut producers = Producers::default();
+        producers.appended(in_transaction(0, 0), 100, -1, 5);
+        assert_eq!(producers.ended(marker(1, 3), 7), Some(100));
+        assert_eq!(
+            producers.check(in_transaction(0, 1)),
+            Verdict::StaleEpoch { current: 1 }
+        );
+        assert_eq!(
+            producers.check(in_transaction(1, 1)),
+            Verdict::OutOfOrder { wanted: 0 },
+            "the new epoch counts anew"
+        );
+        assert_eq!(producers.check(in_transaction(1, 0)), Verdict::Next);
+        assert_eq!(producers.active()[0].last_sequence, None);
+        assert_eq!(
+            producers.check_marker(marker(0, 3)),
+            Err(Unmarked::StaleEpoch { current: 1 })
+        );
+        assert_eq!(
+            producers.check_marker(marker(1, 2)),
+            Err(Unmarked::StaleCoordinator { current: 3 })
+        );
+        assert_eq!(producers.check_marker(marker(1, 3)), Ok(()));
+    }
+
+    #[test]
+    fn an_answer_of_the_coordinator_does_not_hold_beyond_a_marker() {
+        let mut producers = Producers::default();
+        let question = producers.verify(7);
+        assert!(producers.is_verified(7, question));
+        producers.ended(marker(0, 0), 7);
+        assert!(!producers.is_verified(7, question));
+        let question = producers.verify(7);
+        assert!(producers.is_verified(7, question) && !producers.is_verified(8, question));
+        producers.verify(7);
+        assert!(!producers.is_verified(7, question), "it was asked again");
     }
 
     #[test]

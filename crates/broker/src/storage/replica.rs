@@ -17,6 +17,7 @@ use super::batch::{Checked, Rejected};
 use super::compaction::{Cleaned, Work};
 use super::log::{Appended, Log, Read};
 use super::segment::Span;
+use super::transactions::Aborted;
 use crate::bell::{Awaited, Bell};
 use crate::error::BrokerError;
 
@@ -62,7 +63,7 @@ pub(crate) struct Replica {
     /// Where a loss of power would cut the log.
     synced: i64,
     growth: Option<Growth>,
-    watchers: Vec<(usize, Weak<Watcher>)>,
+    watchers: Vec<Registered>,
     deleted: bool,
 }
 
@@ -81,12 +82,45 @@ impl std::fmt::Debug for Growth {
 pub(crate) struct Visible {
     pub(crate) start: i64,
     pub(crate) high_watermark: i64,
+    /// Before it every transaction has ended.
+    pub(crate) last_stable: i64,
+}
+
+/// What a client reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// All records.
+    Uncommitted,
+    /// Those before the last stable offset.
+    Committed,
+}
+
+impl Isolation {
+    /// As requests say it.
+    pub(crate) fn of(level: i8) -> Self {
+        if level == 1 {
+            Self::Committed
+        } else {
+            Self::Uncommitted
+        }
+    }
+}
+
+impl Visible {
+    /// Up to where such a client reads.
+    pub(crate) fn end(&self, isolation: Isolation) -> i64 {
+        match isolation {
+            Isolation::Uncommitted => self.high_watermark,
+            Isolation::Committed => self.last_stable,
+        }
+    }
 }
 
 /// What a fetch of a client finds.
 #[derive(Debug)]
 pub(crate) enum Fetched {
-    Read(Visible, Option<Span>),
+    /// With the aborted transactions in it, for those who read what is committed.
+    Read(Visible, Option<Span>, Vec<Aborted>),
     OutOfRange,
     /// The client's log parts from this one where this epoch ends.
     Diverging(Visible, i32, i64),
@@ -105,6 +139,14 @@ pub(crate) struct Copied {
 pub(crate) struct Cut {
     epoch: Option<i32>,
     agreed: i64,
+}
+
+/// Who is told of growth, under which place of it, and as what kind of reader.
+#[derive(Debug)]
+struct Registered {
+    watcher: Weak<Watcher>,
+    place: usize,
+    isolation: Isolation,
 }
 
 /// Somebody waiting until partitions together have grown by so many bytes.
@@ -186,17 +228,20 @@ impl Replica {
 
     pub(crate) fn visible(&self) -> Visible {
         let start = self.log.bounds().start;
+        let high_watermark = self.high_watermark.max(start);
         Visible {
             start,
-            high_watermark: self.high_watermark.max(start),
+            high_watermark,
+            last_stable: self.log.last_stable(high_watermark).max(start),
         }
     }
 
-    /// The offset after the last record that clients may see; `None` before a new leader knows what its predecessor had
+    /// The offset after the last record that such clients may see; `None` before a new leader knows what its predecessor had
     /// committed (KIP-207).
-    pub(crate) fn end(&self) -> Option<i64> {
-        let end = self.visible().high_watermark;
-        (end >= self.epoch_start).then_some(end)
+    pub(crate) fn end(&self, isolation: Isolation) -> Option<i64> {
+        let visible = self.visible();
+        let is_known = visible.high_watermark >= self.epoch_start;
+        is_known.then_some(visible.end(isolation))
     }
 
     /// The leader epoch of a record, or the present one where nothing was written.
@@ -265,7 +310,7 @@ impl Replica {
         } else if !self.leads() || self.standing.epoch != epoch {
             Some(Err(ErrorCode::NOT_LEADER_OR_FOLLOWER))
         } else if self.high_watermark < end {
-            self.register(watcher, 0);
+            self.register(watcher, 0, Isolation::Uncommitted);
             None
         } else if self.standing.in_sync.len() < least_in_sync {
             Some(Err(ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND))
@@ -274,11 +319,12 @@ impl Replica {
         }
     }
 
-    /// Reads what a client may see from `offset` on. `last_epoch` is that of the record before, if the client says it.
+    /// Reads what such a client may see from `offset` on. `last_epoch` is that of the record before, if the client says it.
     pub(crate) fn fetch(
         &mut self,
         offset: i64,
         last_epoch: i32,
+        isolation: Isolation,
         limit: usize,
         at_least_one: bool,
     ) -> io::Result<Fetched> {
@@ -292,9 +338,19 @@ impl Replica {
                 _ => {}
             }
         }
-        let below = (self.high_watermark < self.log.bounds().end).then_some(self.high_watermark);
+        let readable = visible.end(isolation);
+        let below = (readable < self.log.bounds().end).then_some(readable);
         Ok(match self.log.read(offset, limit, at_least_one, below)? {
-            Some(Read { span, .. }) => Fetched::Read(visible, span),
+            Some(Read { span, end }) => {
+                let aborted = match isolation {
+                    Isolation::Uncommitted => Vec::new(),
+                    Isolation::Committed => {
+                        let end = end.min(readable);
+                        self.log.aborted(offset, end).copied().collect()
+                    }
+                };
+                Fetched::Read(visible, span, aborted)
+            }
             None => Fetched::OutOfRange,
         })
     }
@@ -342,7 +398,8 @@ impl Replica {
         if self.deleted {
             return None;
         }
-        self.log.compaction(self.high_watermark, now)
+        let stable = self.visible().last_stable;
+        self.log.compaction(stable, now)
     }
 
     /// Puts compacted segments in the place of what they were made from.
@@ -442,6 +499,7 @@ impl Replica {
             }
         }
         self.high_watermark = leader.high_watermark.min(self.log.bounds().end);
+        self.log.settle(self.high_watermark);
         self.sync_if_due();
         Ok(())
     }
@@ -496,7 +554,11 @@ impl Replica {
         if committed <= self.high_watermark {
             return;
         }
+        let before = self.visible();
         self.high_watermark = committed;
+        self.log.settle(committed);
+        let after = self.visible();
+        let was_all_stable = before.last_stable == before.high_watermark;
         let mut bytes = 0;
         while let Some((_, size)) = self
             .uncommitted
@@ -506,9 +568,16 @@ impl Replica {
             bytes += size;
             self.uncommitted.pop_front();
         }
-        for (place, watcher) in &self.watchers {
-            if let Some(watcher) = watcher.upgrade() {
-                watcher.grown(*place, bytes.max(1));
+        for it in &self.watchers {
+            let grown = match it.isolation {
+                Isolation::Uncommitted => bytes.max(1),
+                Isolation::Committed if after.last_stable == before.last_stable => 0,
+                Isolation::Committed if was_all_stable => bytes.max(1),
+                // How much a transaction held back is not worth working out: the reader looks again.
+                Isolation::Committed => u64::MAX,
+            };
+            if let Some(watcher) = it.watcher.upgrade().filter(|_| grown > 0) {
+                watcher.grown(it.place, grown);
             }
         }
         self.sync_if_due();
@@ -529,26 +598,37 @@ impl Replica {
 
     // Who waits.
 
-    /// Has `watcher` told of growth at this place of it, counting at once what came after clients could see up to `seen`.
-    pub(crate) fn watch(&mut self, watcher: &Arc<Watcher>, place: usize, seen: i64) {
-        if self.deleted || self.visible().high_watermark != seen {
+    /// Has `watcher` told of growth at this place of it, counting at once what came after such clients could see up to
+    /// `seen`.
+    pub(crate) fn watch(
+        &mut self,
+        watcher: &Arc<Watcher>,
+        place: usize,
+        isolation: Isolation,
+        seen: i64,
+    ) {
+        if self.deleted || self.visible().end(isolation) != seen {
             // How much came in between is not worth working out: the reader looks again.
             watcher.grown(place, u64::MAX);
         } else {
-            self.register(watcher, place);
+            self.register(watcher, place, isolation);
         }
     }
 
-    fn register(&mut self, watcher: &Arc<Watcher>, place: usize) {
-        self.watchers
-            .retain(|(_, watcher)| watcher.strong_count() > 0);
-        self.watchers.push((place, Arc::downgrade(watcher)));
+    fn register(&mut self, watcher: &Arc<Watcher>, place: usize, isolation: Isolation) {
+        self.watchers.retain(|it| it.watcher.strong_count() > 0);
+        let watcher = Arc::downgrade(watcher);
+        self.watchers.push(Registered {
+            watcher,
+            place,
+            isolation,
+        });
     }
 
     fn wake_all(&mut self) {
-        for (place, watcher) in self.watchers.drain(..) {
-            if let Some(watcher) = watcher.upgrade() {
-                watcher.grown(place, u64::MAX);
+        for it in self.watchers.drain(..) {
+            if let Some(watcher) = it.watcher.upgrade() {
+                watcher.grown(it.place, u64::MAX);
             }
         }
     }

@@ -11,7 +11,9 @@ use super::batch::{self, Meta, RawHeader};
 use super::file::{FileRange, LogFile};
 use super::index::{Index, Newest};
 use super::memory::Memory;
-use super::naming::{cleaned, remove};
+use super::naming::{ABORTED, cleaned, remove, remove_if_there};
+use super::producers::Marker;
+use super::transactions::Aborted;
 use crate::error::BrokerError;
 
 #[derive(Debug)]
@@ -68,6 +70,14 @@ impl Span {
     }
 }
 
+/// What was read from a segment.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) span: Span,
+    /// Where the batch after it begins; `None` at the end of the segment.
+    pub(crate) next: Option<i64>,
+}
+
 /// How much of a segment a walk at the start believes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
@@ -119,13 +129,14 @@ impl Segment {
         })
     }
 
-    /// Opens the segment file at `path` and walks it, calling `visit` with each batch. Says how many bytes were cut off.
+    /// Opens the segment file at `path` and walks it, calling `visit` with each batch, and with what it says if it ends a
+    /// transaction. Says how many bytes were cut off.
     pub(crate) fn recover(
         path: PathBuf,
         base_offset: i64,
         index_interval: u64,
         trust: Trust,
-        mut visit: impl FnMut(&Meta),
+        mut visit: impl FnMut(&Meta, Option<Marker>),
     ) -> Result<(Self, u64), BrokerError> {
         let file = LogFile::open(&path).map_err(BrokerError::io(&path))?;
         let mut index = Index::new(base_offset, index_interval);
@@ -139,8 +150,8 @@ impl Segment {
         let mut next_offset = base_offset;
         while position < file.size() {
             match next_batch(&file, position, next_offset, trust) {
-                Ok(meta) => {
-                    visit(&meta);
+                Ok((meta, marker)) => {
+                    visit(&meta, marker);
                     if position == 0 {
                         age.first_timestamp = meta.max_timestamp;
                     }
@@ -243,7 +254,7 @@ impl Segment {
         limit: usize,
         at_least_one: bool,
         below: Option<i64>,
-    ) -> io::Result<Option<Span>> {
+    ) -> io::Result<Option<Part>> {
         let start = self.find(self.index.before_offset(offset), |meta| {
             meta.last_offset >= offset
         })?;
@@ -262,7 +273,9 @@ impl Segment {
             Some(below) => end.min(self.position_of(below)?.max(start)),
             None => end,
         };
-        Ok(Some(self.span(start, end)))
+        let next = self.meta_at(end)?.map(|meta| meta.base_offset);
+        let span = self.span(start, end);
+        Ok(Some(Part { span, next }))
     }
 
     /// Where the batch begins that holds `offset`; the end of the segment if none does.
@@ -281,12 +294,19 @@ impl Segment {
         Ok(found.map(|(position, meta)| self.span(position, position + meta.size)))
     }
 
-    /// Writes the index files of a segment that gets no more batches.
-    pub(crate) fn seal(&self) -> io::Result<()> {
-        match &self.store {
-            Store::Memory(_) => Ok(()),
-            Store::File { path, .. } => self.index.write(path),
+    /// Writes the index files of a segment that gets no more batches, and in which these transactions were aborted.
+    pub(crate) fn seal(&self, aborted: &[Aborted]) -> io::Result<()> {
+        let Store::File { path, .. } = &self.store else {
+            return Ok(());
+        };
+        self.index.write(path)?;
+        let path = path.with_extension(ABORTED);
+        if aborted.is_empty() {
+            return remove_if_there(&path);
         }
+        let mut entries = Vec::new();
+        aborted.iter().for_each(|it| it.encode(&mut entries));
+        fs::write(path, entries)
     }
 
     /// Makes the segment's bytes last.
@@ -397,13 +417,13 @@ enum Damage {
     Bytes(String),
 }
 
-/// The batch at `position` of a file, if it is whole and its offsets follow.
+/// The batch at `position` of a file, if it is whole and its offsets follow; and the marker that it is, if it is one.
 fn next_batch(
     file: &LogFile,
     position: u64,
     next_offset: i64,
     trust: Trust,
-) -> Result<Meta, Damage> {
+) -> Result<(Meta, Option<Marker>), Damage> {
     let mut raw: RawHeader = [0; size_of::<RawHeader>()];
     if !file.peek(position, &mut raw).map_err(Damage::Io)? {
         return Err(Damage::Bytes("its header is cut short".to_owned()));
@@ -422,10 +442,18 @@ fn next_batch(
             meta.base_offset
         )));
     }
-    if trust == Trust::Tail {
-        let length = usize::try_from(meta.size).unwrap_or(usize::MAX);
-        let bytes = file.range(position, length).load().map_err(Damage::Io)?;
-        batch::verify(bytes).map_err(Damage::Bytes)?;
+    if trust == Trust::Sealed && !meta.is_control {
+        return Ok((meta, None));
     }
-    Ok(meta)
+    let length = usize::try_from(meta.size).unwrap_or(usize::MAX);
+    let bytes = file.range(position, length).load().map_err(Damage::Io)?;
+    if trust == Trust::Tail {
+        batch::verify(bytes.clone()).map_err(Damage::Bytes)?;
+    }
+    let marker = if meta.is_control {
+        batch::marker_of(bytes).map_err(Damage::Bytes)?
+    } else {
+        None
+    };
+    Ok((meta, marker))
 }

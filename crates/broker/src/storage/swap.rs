@@ -23,7 +23,7 @@ pub(super) fn recover(dir: &Path) -> Result<(), BrokerError> {
         let log = swap.with_extension("");
         let base = base_offset(&log)?;
         let mut end = base;
-        let mut visit = |meta: &Meta| end = meta.last_offset + 1;
+        let mut visit = |meta: &Meta, _| end = meta.last_offset + 1;
         Segment::recover(swap.clone(), base, u64::MAX, Trust::Sealed, &mut visit)?;
         for (other, path) in segment_files(dir)? {
             if base < other && other < end {

@@ -15,6 +15,7 @@ use proptest::prelude::*;
 use super::batch::{self, Checked};
 use super::folder::Folder;
 use super::log::Log;
+use super::producers::Marker;
 use crate::config::{Compaction, EventSink, LogConfig, TOPIC_KEYS, TimestampType, Values};
 use crate::ids::Ids;
 
@@ -497,4 +498,132 @@ fn a_folder_keeps_its_cluster_topics_settings_and_producer_ids() {
         error.contains("partition.metadata") && error.contains("topic_id"),
         "{error}"
     );
+}
+
+/// A batch of one record of producer 7's transaction, which its coordinator knows of.
+fn in_transaction(log: &mut Log, epoch: i16, sequence: i32) -> Checked {
+    let question = log.question((7, epoch));
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    builder.set_transactional(true);
+    builder
+        .append(1, None, Some(&[7; 50]), std::iter::empty())
+        .unwrap();
+    let state = ProducerState {
+        producer_id: 7,
+        epoch,
+        base_sequence: sequence,
+    };
+    let bytes = builder.finish(state).unwrap();
+    let checked = batch::check(bytes, &config(0), true, 0).unwrap();
+    checked.verified(question)
+}
+
+fn marker(commits: bool) -> Checked {
+    let marker = Marker {
+        producer_id: 7,
+        epoch: 0,
+        coordinator_epoch: 2,
+        commits,
+    };
+    batch::of_marker(marker, 5).unwrap()
+}
+
+/// Four transactions of a record and a marker each, of which the second and the third are aborted, and one that is open.
+fn with_transactions(log: &mut Log) {
+    for (sequence, commits) in [(0, true), (1, false), (2, false), (3, true)] {
+        let batch = in_transaction(log, 0, sequence);
+        log.append(&batch, 0).unwrap();
+        log.append(&marker(commits), 0).unwrap();
+    }
+    let open = in_transaction(log, 0, 4);
+    log.append(&open, 0).unwrap();
+}
+
+fn assert_transactions(log: &mut Log) {
+    let end = log.bounds().end;
+    assert_eq!((end, log.last_stable(end)), (9, 8));
+    let aborted = |from, end| {
+        let aborted = log.aborted(from, end);
+        aborted.map(|it| (it.first, it.last)).collect::<Vec<_>>()
+    };
+    assert_eq!(aborted(0, 9), [(2, 3), (4, 5)]);
+    assert_eq!(aborted(4, 9), [(4, 5)]);
+    assert_eq!(aborted(0, 4), [(2, 3)]);
+    let producer = log.active_producers()[0];
+    assert_eq!(producer.transaction, Some(8));
+    assert_eq!(
+        (producer.last_sequence, producer.coordinator_epoch),
+        (Some(4), 2)
+    );
+    assert_eq!(log.question((7, 0)), None, "it is in a transaction");
+}
+
+#[test]
+fn a_restart_knows_transactions_and_folders_have_kafkas_index_of_aborted_ones() {
+    let dir = TempDir::new("transactions");
+    let mut log = Log::open(&dir.0, config(300), &EventSink::default()).unwrap();
+    with_transactions(&mut log);
+    assert_transactions(&mut log);
+    log.flush().unwrap();
+    drop(log);
+    let mut indexes: Vec<_> = fs::read_dir(&dir.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "txnindex"))
+        .map(|path| fs::read(path).unwrap())
+        .collect();
+    indexes.sort();
+    let all = indexes.concat();
+    let entry = |first: i64, last: i64| {
+        let numbers = [7, first, last, last + 1].map(i64::to_be_bytes).concat();
+        [vec![0, 0], numbers].concat()
+    };
+    assert_eq!(all, [entry(2, 3), entry(4, 5)].concat());
+    let mut log = Log::open(&dir.0, config(300), &EventSink::default()).unwrap();
+    assert_transactions(&mut log);
+}
+
+#[test]
+fn followers_know_transactions_and_forget_what_is_cut_off() {
+    let mut leader = Log::in_memory(config(10_000));
+    with_transactions(&mut leader);
+    let mut follower = Log::in_memory(config(10_000));
+    let read = leader.read(0, 1 << 20, true, None).unwrap().unwrap();
+    follower.copy(read.span.unwrap().load().unwrap()).unwrap();
+    assert_transactions(&mut follower);
+    follower.truncate(5).unwrap();
+    assert_eq!(follower.bounds().end, 5);
+    assert_eq!(follower.last_stable(5), 4, "its marker is gone");
+    assert_eq!(follower.aborted(0, 9).count(), 1);
+}
+
+#[test]
+fn a_transaction_begins_only_where_its_coordinator_knows_of_it() {
+    let mut log = Log::in_memory(config(10_000));
+    let unasked = in_transaction(&mut log, 0, 0).verified(None);
+    let refused = log.append(&unasked, 0).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::INVALID_TXN_STATE);
+    let late = in_transaction(&mut log, 0, 0);
+    log.append(&marker(false), 0).unwrap();
+    let refused = log.append(&late, 0).unwrap_err();
+    assert_eq!(
+        refused.code,
+        ErrorCode::INVALID_TXN_STATE,
+        "it has ended since"
+    );
+    let asked = in_transaction(&mut log, 0, 0);
+    assert_eq!(log.append(&asked, 0).unwrap().base_offset, 1);
+    let more = in_transaction(&mut log, 0, 1).verified(None);
+    assert_eq!(log.append(&more, 0).unwrap().base_offset, 2);
+    let outside = checked(
+        1,
+        10,
+        ProducerState {
+            producer_id: 7,
+            epoch: 0,
+            base_sequence: 2,
+        },
+    );
+    let refused = log.append(&outside, 0).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::INVALID_TXN_STATE);
 }
