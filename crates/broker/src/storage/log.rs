@@ -543,6 +543,8 @@ impl Log {
             return cleaned.discard();
         }
         self.generation += 1;
+        // Of aborted transactions before it no record is left.
+        self.learnt.transactions.forget_before(cleaned.until);
         for (new, count) in cleaned.segments.into_iter().zip(cleaned.counts) {
             let first = self
                 .sealed
@@ -552,9 +554,7 @@ impl Log {
             let paths: Vec<PathBuf> = paths.map(Path::to_owned).collect();
             if let Some((log, others)) = paths.split_first() {
                 naming::replace(log, others)?;
-                let next = self.sealed.get(first + count).unwrap_or(&self.active);
-                let end = next.base_offset();
-                new.seal(self.learnt.transactions.index(new.base_offset(), end))?;
+                new.seal(&[])?;
             }
             self.sealed.splice(first..first + count, [new]);
         }

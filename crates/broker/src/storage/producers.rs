@@ -510,4 +510,15 @@ mod tests {
         producers.expire(200);
         assert_eq!(producers.check(batch(0, 9, 1)), Verdict::Next);
     }
+
+    #[test]
+    fn whose_transaction_is_open_is_not_forgotten() {
+        let mut producers = Producers::default();
+        producers.appended(in_transaction(0, 0), 100, -1, 5);
+        producers.expire(1000);
+        assert!(producers.is_in_transaction(7, 0));
+        assert_eq!(producers.ended(marker(0, 3), 6), Some(100));
+        producers.expire(1000);
+        assert_eq!(producers.active(), []);
+    }
 }

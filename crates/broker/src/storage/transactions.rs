@@ -91,7 +91,7 @@ impl Transactions {
         self.aborted.get(begin..end).unwrap_or_default()
     }
 
-    /// The log begins here from now on: what was before it is told to nobody.
+    /// The log begins here from now on, or was compacted up to here: what was aborted before it is told to nobody.
     pub(crate) fn forget_before(&mut self, start: i64) {
         let gone = self.aborted.partition_point(|aborted| aborted.last < start);
         self.aborted.drain(..gone);

@@ -273,6 +273,90 @@ fn the_last_batch_of_a_producer_stays_even_when_it_is_empty() {
     assert!(log.append(&skips, 0).is_err());
 }
 
+/// A batch of one record of producer 7's transaction.
+fn append_in_transaction(log: &mut Log, sequence: i32, pair: Pair<'_>) {
+    let (key, value) = (pair.0.as_bytes(), pair.1.map(str::as_bytes));
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    builder.set_transactional(true);
+    builder
+        .append(100, Some(key), value, std::iter::empty())
+        .unwrap();
+    let state = ProducerState {
+        producer_id: 7,
+        epoch: 0,
+        base_sequence: sequence,
+    };
+    let batch = batch::check(builder.finish(state).unwrap(), &compacted(0), true, 0).unwrap();
+    let question = log.question((7, 0));
+    log.append(&batch.verified(question), 0).unwrap();
+}
+
+/// Offset, number of records, and whether it is a marker, of each batch.
+fn shape(log: &mut Log) -> Vec<(i64, i32, bool)> {
+    let headers = batches(log).into_iter().map(|batch| batch.header);
+    headers
+        .map(|it| (it.base_offset, it.count, it.is_control()))
+        .collect()
+}
+
+fn clean_stable(log: &mut Log) -> bool {
+    let end = log.bounds().end;
+    let work = log.compaction(log.last_stable(end), 0);
+    work.map(|work| log.install(work.clean().unwrap()).unwrap())
+        .is_some()
+}
+
+#[test]
+fn records_of_aborted_transactions_replace_nothing_and_go_and_markers_stay() {
+    let dir = TempDir::new("compaction-transactions");
+    for on_disk in [false, true] {
+        let config = compacted(1);
+        let mut log = if on_disk {
+            open(&dir.0, config)
+        } else {
+            Log::in_memory(config)
+        };
+        append(&mut log, &[("a", Some("replaced"))]);
+        append(&mut log, &[("b", Some("stays"))]);
+        append_in_transaction(&mut log, 0, ("a", Some("committed")));
+        log.append(&marker(true), 0).unwrap();
+        append_in_transaction(&mut log, 1, ("b", Some("aborted")));
+        log.append(&marker(false), 0).unwrap();
+        append_in_transaction(&mut log, 2, ("b", Some("open")));
+        append(&mut log, &[("a", Some("after it"))]);
+        append(&mut log, &[("z", Some("v"))]);
+        assert!(clean_stable(&mut log));
+        let mut expected = vec![
+            (1, 1, false),
+            (2, 1, false),
+            (3, 1, true),
+            (5, 1, true),
+            (6, 1, false),
+            (7, 1, false),
+            (8, 1, false),
+        ];
+        assert_eq!(shape(&mut log), expected);
+        assert!(!clean_stable(&mut log), "it begins where one is open");
+        if on_disk {
+            log.flush().unwrap();
+            drop(log);
+            log = open(&dir.0, config);
+        }
+        assert_eq!(log.last_stable(9), 6);
+        assert_eq!(log.aborted(0, 9).count(), 0, "nothing is left of it");
+        log.append(&marker(false), 0).unwrap();
+        assert_eq!((log.last_stable(10), log.aborted(0, 10).count()), (10, 1));
+        append(&mut log, &[("z", Some("v"))]);
+        assert!(clean_stable(&mut log));
+        // The open one was the last of its producer, whose sequence stays.
+        expected.remove(1);
+        expected[3] = (6, 0, false);
+        expected.extend([(9, 1, true), (10, 1, false)]);
+        assert_eq!(shape(&mut log), expected);
+        append_in_transaction(&mut log, 3, ("b", Some("next")));
+    }
+}
+
 #[test]
 fn the_brokers_time_stays() {
     let mut log = Log::in_memory(compacted(1));
