@@ -652,32 +652,6 @@ def transactions_are_listed(t: Stage) -> None:
     t.producing(9)
 
 
-def epochs_run_out(t: Stage) -> None:
-    p = t.init(version=4)
-    for _ in range(32_765):
-        p = t.init(version=4, expected=p)
-    t.told = t.told[-3:]
-    t.produce(p, 0, version=12)
-    after = t.end(p, version=5)
-    t.settled("CompleteCommit")
-    t.end(p, version=5)
-    t.produce(after, 0, version=12)
-    t.end(after, version=5)
-    t.settled("CompleteCommit")
-    t.read()
-
-
-def epochs_run_out_in_init(t: Stage) -> None:
-    p = t.init(version=4)
-    for _ in range(32_766):
-        p = t.init(version=4, expected=p)
-    t.told = t.told[-3:]
-    q = t.init(version=4, expected=p)
-    t.init(version=4, expected=p)
-    t.init(version=4, expected=q)
-    t.init(version=4)
-
-
 # KIP-939, which brokers offer under unstable versions.
 
 
@@ -706,4 +680,5 @@ SCRIPTS = [
     offsets_of_the_new_protocol,
     a_transaction_times_out,
     transactions_are_listed,
+    two_phases,
 ]

@@ -25,7 +25,7 @@ def test_tour(spark, capsys):
         "1000\n",
         "1001\n",
         "orders\n",
-        "['orders', 'payments']",
+        "['orders', 'orders-priced', 'payments']",
         "Metadata 12 orders\n",
         "0 none [b'in']\n",
         "payments: 1006 of 1006\n",
