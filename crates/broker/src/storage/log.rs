@@ -207,7 +207,7 @@ impl Log {
     pub(crate) fn question(&mut self, (producer_id, epoch): (i64, i16)) -> Option<u64> {
         let producers = &mut self.learnt.producers;
         let is_open = producers.is_in_transaction(producer_id, epoch);
-        (!is_open).then(|| producers.verify(producer_id))
+        (!is_open).then(|| producers.verify(producer_id, epoch))
     }
 
     /// Who wrote what.

@@ -116,11 +116,18 @@ pub(crate) enum Unmarked {
     StaleCoordinator { current: i32 },
 }
 
+/// Whether a producer of this epoch may write here, as its coordinator is asked.
+#[derive(Debug)]
+struct Question {
+    number: u64,
+    epoch: i16,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Producers {
     known: FxHashMap<i64, Producer>,
-    /// Producers whose coordinator is asked whether they may write here, each with the number of the question.
-    verifying: FxHashMap<i64, u64>,
+    /// Producers whose coordinator is asked whether they may write here.
+    verifying: FxHashMap<i64, Question>,
     questions: u64,
 }
 
@@ -205,15 +212,18 @@ impl Producers {
     }
 
     /// Begins to ask the coordinator whether the producer may write here; gives the number of the question.
-    pub(crate) fn verify(&mut self, producer_id: i64) -> u64 {
+    pub(crate) fn verify(&mut self, producer_id: i64, epoch: i16) -> u64 {
         self.questions += 1;
-        self.verifying.insert(producer_id, self.questions);
-        self.questions
+        let number = self.questions;
+        self.verifying
+            .insert(producer_id, Question { number, epoch });
+        number
     }
 
     /// Whether the answer to this question still holds: no transaction of the producer has ended here since.
     pub(crate) fn is_verified(&self, producer_id: i64, question: u64) -> bool {
-        self.verifying.get(&producer_id) == Some(&question)
+        let asked = self.verifying.get(&producer_id);
+        asked.is_some_and(|asked| asked.number == question)
     }
 
     /// Remembers an appended batch. `append_time` is -1 where the client's time stands. Says whether a transaction begins
@@ -248,9 +258,14 @@ impl Producers {
 
     /// Takes note of a marker; gives the first offset of the transaction that it ends, if there was one.
     pub(crate) fn ended(&mut self, marker: Marker, timestamp: i64) -> Option<i64> {
-        self.verifying.remove(&marker.producer_id);
         let fresh = || Producer::new(marker.epoch);
         let producer = self.known.entry(marker.producer_id).or_insert_with(fresh);
+        // With KIP-890 the marker of one transaction has the epoch of the next, of which the coordinator may have been asked
+        // before the marker came here.
+        let is_of_earlier = producer.transaction.is_some() && producer.epoch < marker.epoch;
+        self.verifying.retain(|id, asked| {
+            *id != marker.producer_id || is_of_earlier && asked.epoch == marker.epoch
+        });
         producer.enter(marker.epoch);
         producer.coordinator_epoch = marker.coordinator_epoch;
         producer.last_timestamp = timestamp;
@@ -386,14 +401,29 @@ mod tests {
     #[test]
     fn an_answer_of_the_coordinator_does_not_hold_beyond_a_marker() {
         let mut producers = Producers::default();
-        let question = producers.verify(7);
+        let question = producers.verify(7, 0);
         assert!(producers.is_verified(7, question));
         producers.ended(marker(0, 0), 7);
         assert!(!producers.is_verified(7, question));
-        let question = producers.verify(7);
+        let question = producers.verify(7, 0);
         assert!(producers.is_verified(7, question) && !producers.is_verified(8, question));
-        producers.verify(7);
+        producers.verify(7, 0);
         assert!(!producers.is_verified(7, question), "it was asked again");
+    }
+
+    #[test]
+    fn the_marker_of_the_transaction_before_leaves_the_answer_for_the_next() {
+        let mut producers = Producers::default();
+        producers.appended(in_transaction(0, 0), 100, -1, 5);
+        let next = producers.verify(7, 1);
+        assert_eq!(producers.ended(marker(1, 3), 7), Some(100));
+        assert!(producers.is_verified(7, next));
+        producers.ended(marker(1, 3), 7);
+        assert!(!producers.is_verified(7, next), "nothing earlier was open");
+        producers.appended(in_transaction(1, 0), 102, -1, 8);
+        let same = producers.verify(7, 1);
+        producers.ended(marker(2, 3), 9);
+        assert!(!producers.is_verified(7, same), "its transaction has ended");
     }
 
     #[test]

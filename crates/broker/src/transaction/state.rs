@@ -320,6 +320,9 @@ impl Metadata {
         if producer.producer_id != self.producer_id {
             return Err(ErrorCode::INVALID_PRODUCER_ID_MAPPING);
         }
+        if self.status.is_ending() {
+            return Err(ErrorCode::CONCURRENT_TRANSACTIONS);
+        }
         if producer.epoch != self.epoch {
             return Err(ErrorCode::PRODUCER_FENCED);
         }
@@ -332,9 +335,6 @@ impl Metadata {
             })),
             (Status::CompleteCommit, true) | (Status::CompleteAbort, false) => {
                 Ok(Ended::Already(self.identity()))
-            }
-            (Status::PrepareCommit, true) | (Status::PrepareAbort, false) => {
-                Err(ErrorCode::CONCURRENT_TRANSACTIONS)
             }
             _ => Err(ErrorCode::INVALID_TXN_STATE),
         }
@@ -357,12 +357,13 @@ impl Metadata {
         if producer.producer_id != self.producer_id && !again_after_rotation {
             return Err(ErrorCode::INVALID_PRODUCER_ID_MAPPING);
         }
+        // Also of the next transaction, which may be aborted before the markers of this one are written (KAFKA-18464).
+        if self.status.is_ending() {
+            return Err(ErrorCode::CONCURRENT_TRANSACTIONS);
+        }
         let is_current = producer.epoch == self.epoch;
-        let is_known = match self.status {
-            Status::Empty | Status::Ongoing => is_current,
-            Status::PrepareCommit | Status::PrepareAbort => again,
-            Status::CompleteCommit | Status::CompleteAbort => again || is_current,
-        };
+        let is_complete = matches!(self.status, Status::CompleteCommit | Status::CompleteAbort);
+        let is_known = is_current || is_complete && again;
         if !is_known {
             return Err(ErrorCode::PRODUCER_FENCED);
         }
@@ -374,9 +375,6 @@ impl Metadata {
             // What was not begun can be aborted, to get another epoch.
             (Status::Empty, false) => {}
             (Status::CompleteCommit | Status::CompleteAbort, false) if !again => {}
-            (Status::PrepareCommit, true) | (Status::PrepareAbort, false) => {
-                return Err(ErrorCode::CONCURRENT_TRANSACTIONS);
-            }
             _ => return Err(ErrorCode::INVALID_TXN_STATE),
         }
         let is_begun = self.status == Status::Ongoing;

@@ -270,6 +270,11 @@ fn the_next_transaction_waits_for_the_markers_of_the_one_before() {
         Err(ErrorCode::CONCURRENT_TRANSACTIONS),
         "it comes again, and is under way"
     );
+    assert_eq!(
+        bench.end_by(next, false, Protocol::EpochEach),
+        Err(ErrorCode::CONCURRENT_TRANSACTIONS),
+        "the next one is not fenced"
+    );
     bench.release();
     assert_eq!(bench.status(), Status::CompleteAbort);
     assert_eq!(bench.add(next, 0, EACH), ErrorCode::NONE);
