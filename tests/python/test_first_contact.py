@@ -25,7 +25,7 @@ def test_a_key_by_position(api, address):
     ("kind", "name", "instead"),
     [
         ("Producer", "produce", "producer.send(topic, value, key=key)"),
-        ("Producer", "begin_transaction", "no transactions yet"),
+        ("Producer", "send_offsets_to_transaction", "producer.send_offsets("),
         ("Producer", "list_topics", "Admin(bootstrap_servers).list_topics()"),
         ("Consumer", "consume", "consumer.poll(timeout, max_records=100)"),
         ("Consumer", "subscribe", "topics=[...]"),
