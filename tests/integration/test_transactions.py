@@ -336,7 +336,7 @@ def test_brokers_that_are_killed_tear_no_transaction(
             try:
                 end = time.monotonic() + 100
                 for number in itertools.count():
-                    if len(kills) >= 5 or time.monotonic() > end:
+                    if len(kills) >= 3 or time.monotonic() > end:
                         break
                     try:
                         with producer.transaction():

@@ -316,7 +316,7 @@ def test_bad_options(api, kind):
         ("Consumer", {"value_deserializer": bytes.decode}, "value_deserializer: .*decode where you read"),
         ("Consumer", {"group_id": "g"}, "group.*not support.*assign"),
         ("Consumer", {"enable_auto_commit": False}, "committed offsets.*not support"),
-        ("Producer", {"transactional_id": "t"}, "transactions.*not support"),
+        ("Producer", {"transaction_two_phase_commit_enable": True}, "two-phase commits.*not support"),
         ("Producer", {"on_delivery": print}, "add_done_callback"),
         ("Producer", {"error_cb": print}, "getLogger"),
         ("Producer", {"queue_buffering_max_ms": 5}, "write linger_ms=5"),

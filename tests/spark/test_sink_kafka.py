@@ -165,9 +165,17 @@ def test_a_record_that_the_broker_refuses_is_named(spark, bootstrap, topic):
     assert "the record with the key '7'" in said
 
 
-def test_nothing_is_lost_when_the_broker_restarts_in_the_middle(spark, kafka, bootstrap, topic):
+def test_nothing_is_lost_when_the_broker_restarts_in_the_middle(spark, kafka, bootstrap, topic, tmp_path):
     name = topic(3)
-    slow = f.udf(lambda n: time.sleep(0.002) or str(n))
+    killed = tmp_path / "killed"
+
+    def held_until_the_broker_is_killed(n):
+        end = time.monotonic() + 60
+        while n % 2000 >= 1000 and not killed.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        return str(n)
+
+    slow = f.udf(held_until_the_broker_is_killed)
     frame = spark.range(0, 4000, 1, 2).select(slow("id").alias("value"), f.col("id").cast("string").alias("key"))
     failures = []
 
@@ -189,6 +197,7 @@ def test_nothing_is_lost_when_the_broker_restarts_in_the_middle(spark, kafka, bo
             assert time.monotonic() < deadline, "the write did not begin"
         kafka.kill("node1")
         assert writer.is_alive(), "the write ended before the broker did"
+        killed.touch()
         kafka.restart(1)
         writer.join(120)
     finally:
