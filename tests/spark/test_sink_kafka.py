@@ -173,7 +173,8 @@ def test_nothing_is_lost_when_the_broker_restarts_in_the_middle(spark, kafka, bo
         end = time.monotonic() + 60
         while n % 2000 >= 1000 and not killed.exists() and time.monotonic() < end:
             time.sleep(0.01)
-        return str(n)
+        # Spark hands rows on once it has some of their bytes.
+        return str(n).zfill(1000)
 
     slow = f.udf(held_until_the_broker_is_killed)
     frame = spark.range(0, 4000, 1, 2).select(slow("id").alias("value"), f.col("id").cast("string").alias("key"))
