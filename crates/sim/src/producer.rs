@@ -323,6 +323,10 @@ impl Producer {
             );
             appended.map(|appended| (*appended.batch, appended.index))
         });
+        if appended.is_err() {
+            // A batch that was given up while its first record was appended: the refusal is all that is told of it.
+            self.batches.retain(|_, batch| !batch.records.is_empty());
+        }
         let (number, index) = appended?;
         if let Some(batch) = self.batches.get_mut(&number) {
             if batch.records.len() != index as usize || batch.topic != wish.topic {
