@@ -188,7 +188,7 @@ def test_for_each_batch(topic, tmp_path):
             "option kafka.linger: is not a property of the producer; did you mean linger.ms?",
         ),
         (["value"], {"kafka.bootstrap.servers": None}, "option kafka.bootstrap.servers is missing"),
-        (["value"], {"subscribe": "t"}, "option subscribe is not known to a write"),
+        (["value"], {"subscribe": "t"}, "option subscribe is not known to ottla"),
     ],
 )
 def test_what_can_be_refused_is_refused_before_a_task_runs(topic, spark, columns, options, why):
