@@ -266,16 +266,17 @@ def test_admin_makes_lists_describes_and_deletes(api, address):
             api(admin.delete_topics(name))
 
 
-def test_a_broker_that_cannot_describe_producers_is_named_with_the_api(api, address, topic):
-    with api.admin(address) as admin:
+def test_a_broker_that_cannot_describe_producers_is_named_with_the_api(api):
+    """Kafka has DescribeProducers since 2.8 (KIP-664)."""
+    with Broker(as_version="2.3", topics={"t": 2}) as broker, api.admin(broker.bootstrap_servers) as admin:
         assert api(admin.describe_producers([])) == {}
         with pytest.raises(ottla.errors.UnsupportedError, match="DescribeProducers") as caught:
-            api(admin.describe_producers([(topic, 1), ottla.TopicPartition(topic, 0)]))
-        assert (caught.value.api, caught.value.broker) == ("DescribeProducers", address)
-        assert list(caught.value.failures) == [ottla.TopicPartition(topic, 1), ottla.TopicPartition(topic, 0)]
+            api(admin.describe_producers([("t", 1), TopicPartition("t", 0)]))
+        assert (caught.value.api, caught.value.broker) == ("DescribeProducers", broker.bootstrap_servers)
+        assert list(caught.value.failures) == [TopicPartition("t", 1), TopicPartition("t", 0)]
         with pytest.raises(ottla.errors.NotFoundError, match="absent") as caught:
             api(admin.describe_producers([("absent", 0)]))
-        assert [type(key) for key in caught.value.failures] == [ottla.TopicPartition]
+        assert [type(key) for key in caught.value.failures] == [TopicPartition]
 
 
 def test_producer_lists_partitions(api, address, topic):
