@@ -43,7 +43,7 @@ use crate::security::Security;
 use crate::security::session::{Reply as SaslReply, Session};
 use crate::storage::folder::Folder;
 use crate::storage::log::Log;
-use crate::storage::replica::Replica;
+use crate::storage::replica::{NO_LEADER, Replica};
 use crate::telemetry::Pushes;
 use crate::topics::{OFFSETS_TOPIC, Topic, Topics, check_name, is_internal};
 use crate::transaction::Identity;
@@ -652,6 +652,16 @@ fn partition_of(key: &str, partitions: usize) -> i32 {
     });
     let partitions = u32::try_from(partitions).unwrap_or(1).max(1);
     (hash.checked_abs().unwrap_or(0) as u32 % partitions) as i32
+}
+
+/// The node that coordinates what an internal topic keeps under this key.
+fn coordinator_in(topic: Result<Arc<Topic>, TopicError>, key: &str) -> Result<i32, ErrorCode> {
+    let topic = topic.map_err(|_| ErrorCode::COORDINATOR_NOT_AVAILABLE)?;
+    let partition = partition_of(key, topic.partitions.len());
+    match topic.partition(partition)?.lock().standing().leader {
+        NO_LEADER => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
+        leader => Ok(leader),
+    }
 }
 
 fn check_partitions(count: i32) -> Result<(), TopicError> {

@@ -304,8 +304,8 @@ fn answers_come_twice_or_under_a_wrong_number_or_throttled_or_never() {
     assert!(world.frame(1).is_none() && world.closed.is_empty());
 }
 
-#[test]
-fn authentication_has_its_stages_and_a_wrong_password_its_delay() {
+/// A broker that knows alice, and how a client begins to authenticate.
+fn that_authenticates() -> (World, SaslHandshakeRequest) {
     let config = BrokerConfig {
         security: SecuritySettings {
             users: vec![("alice".to_owned(), Secret::new("right".to_owned()))],
@@ -313,10 +313,15 @@ fn authentication_has_its_stages_and_a_wrong_password_its_delay() {
         },
         ..Default::default()
     };
-    let mut world = World::new(config, 1);
     let handshake = SaslHandshakeRequest {
         mechanism: "PLAIN".into(),
     };
+    (World::new(config, 1), handshake)
+}
+
+#[test]
+fn authentication_has_its_stages_and_a_wrong_password_its_delay() {
+    let (mut world, handshake) = that_authenticates();
     let token = |password: &str| SaslAuthenticateRequest {
         auth_bytes: Bytes::from(format!("\0alice\0{password}")),
         ..Default::default()
@@ -351,17 +356,7 @@ fn authentication_has_its_stages_and_a_wrong_password_its_delay() {
 
 #[test]
 fn a_node_may_accept_nobody_and_then_everybody_again() {
-    let config = BrokerConfig {
-        security: SecuritySettings {
-            users: vec![("alice".to_owned(), Secret::new("right".to_owned()))],
-            ..Default::default()
-        },
-        ..Default::default()
-    };
-    let mut world = World::new(config, 1);
-    let handshake = SaslHandshakeRequest {
-        mechanism: "PLAIN".into(),
-    };
+    let (mut world, handshake) = that_authenticates();
     let token = SaslAuthenticateRequest {
         auth_bytes: Bytes::from_static(b"\0alice\0right"),
         ..Default::default()

@@ -71,6 +71,27 @@ pub(super) fn from_transactions<R: 'static>(
     once_told(ticket, |reply, _| respond(reply).map(Outcome::Answer))
 }
 
+/// What a producer is told of a partition that was to join its transaction, or to be in it. `again` is for what only the
+/// coordinator knows how to explain, and passes.
+pub(super) fn joined(
+    code: ErrorCode,
+    knows_abortable: bool,
+    adds: bool,
+    again: ErrorCode,
+) -> Result<(), ErrorCode> {
+    match code {
+        ErrorCode::NONE => Ok(()),
+        ErrorCode::PRODUCER_FENCED => Err(ErrorCode::INVALID_PRODUCER_EPOCH),
+        ErrorCode::TRANSACTION_ABORTABLE if !knows_abortable => Err(ErrorCode::INVALID_TXN_STATE),
+        ErrorCode::CONCURRENT_TRANSACTIONS if adds => Err(code),
+        ErrorCode::CONCURRENT_TRANSACTIONS
+        | ErrorCode::NOT_COORDINATOR
+        | ErrorCode::COORDINATOR_NOT_AVAILABLE
+        | ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => Err(again),
+        code => Err(code),
+    }
+}
+
 /// Goes on with `then` when all replicas in sync have `unreplicated`, or with the code for clients if they will not.
 pub(super) fn once_replicated<R: 'static>(
     unreplicated: Vec<Unreplicated>,

@@ -43,6 +43,7 @@ mod metadata;
 mod offset_commit;
 mod offset_fetch;
 mod offset_for_leader_epoch;
+mod offsets;
 mod produce;
 mod push_telemetry;
 mod renew_delegation_token;

@@ -10,8 +10,9 @@ use ottla_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
 use super::coordinated::once_replicated;
+use super::offsets::{Committing, to_store};
 use super::{Api, Cx, Outcome};
-use crate::group::{AsMember, Committed, Stored};
+use crate::group::{AsMember, Stored};
 use crate::security::acl::{Operation, Resource};
 
 const FIRST_BY_ID: i16 = 10;
@@ -84,31 +85,18 @@ fn check(
     topic: &OffsetCommitRequestTopic,
     asked: &OffsetCommitRequestPartition,
 ) -> Result<Stored, ErrorCode> {
-    let found = if cx.version < FIRST_BY_ID {
-        cx.check(Operation::Read, Resource::topic(&topic.name))?;
-        cx.core.topic(&topic.name)?
-    } else {
-        let found = cx.core.topic_by_id(topic.topic_id)?;
-        cx.check(Operation::Read, Resource::topic(&found.name))?;
-        found
-    };
-    found.partition(asked.partition_index)?;
-    let metadata = asked.committed_metadata.as_deref().unwrap_or_default();
-    if metadata.len() > cx.core.settings.offset_metadata_max_bytes {
-        return Err(ErrorCode::OFFSET_METADATA_TOO_LARGE);
-    }
-    let committed = Committed {
-        offset: asked.committed_offset,
-        leader_epoch: asked.committed_leader_epoch,
-        metadata: metadata.to_owned(),
-        at: cx.now.unix_ms,
-    };
-    Ok(Stored {
-        group: request.group_id.to_string(),
-        topic: found.name.to_string(),
-        partition: asked.partition_index,
-        committed: Some(committed),
-    })
+    to_store(
+        cx,
+        Committing {
+            group: &request.group_id,
+            topic: &topic.name,
+            topic_id: (cx.version >= FIRST_BY_ID).then_some(topic.topic_id),
+            partition: asked.partition_index,
+            offset: asked.committed_offset,
+            leader_epoch: asked.committed_leader_epoch,
+            metadata: asked.committed_metadata.as_deref(),
+        },
+    )
 }
 
 fn respond(

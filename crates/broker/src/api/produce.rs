@@ -17,6 +17,7 @@ use ottla_protocol::messages::produce_response::{
 use ottla_protocol::messages::{ProduceRequest, ProduceResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
+use super::coordinated::{joined, once_told};
 use super::{Api, Cx, Outcome, Wait, nodes};
 use crate::cluster::image::Address;
 use crate::core::Core;
@@ -71,19 +72,14 @@ impl Api for ProduceRequest {
         };
         let ticket = cx.question();
         cx.core.add_to_transaction(&add, ticket.clone(), cx.now);
-        let awaited = ticket.clone();
-        Outcome::Wait(Wait {
-            awaited,
-            deadline: None,
-            resume: Box::new(move |now| match ticket.take() {
-                Some(Reply::Partitions(codes)) => {
-                    let side = Side { now, ..side };
-                    let answers = unsure.iter().zip(codes);
-                    let verified = answers.map(|(it, code)| (it.place, it.answered(code, &side)));
-                    side.write(&self, &verified.collect())
-                }
-                _ => Outcome::Close("the transaction coordinator stopped".to_owned()),
-            }),
+        once_told(ticket, move |reply, now| {
+            let Reply::Partitions(codes) = reply else {
+                return None;
+            };
+            let side = Side { now, ..side };
+            let answers = unsure.iter().zip(codes);
+            let verified = answers.map(|(it, code)| (it.place, it.answered(code, &side)));
+            Some(side.write(&self, &verified.collect()))
         })
     }
 
@@ -109,20 +105,11 @@ struct Unsure {
 impl Unsure {
     /// As producers of this version are told it.
     fn answered(&self, code: ErrorCode, side: &Side) -> Result<u64, ErrorCode> {
-        match code {
-            ErrorCode::NONE => Ok(self.question),
-            ErrorCode::PRODUCER_FENCED => Err(ErrorCode::INVALID_PRODUCER_EPOCH),
-            ErrorCode::TRANSACTION_ABORTABLE if side.version < FIRST_WITH_ABORTABLE => {
-                Err(ErrorCode::INVALID_TXN_STATE)
-            }
-            ErrorCode::CONCURRENT_TRANSACTIONS if side.version >= FIRST_THAT_ADDS => Err(code),
-            // The producer did not ask a coordinator: it is to try again.
-            ErrorCode::CONCURRENT_TRANSACTIONS
-            | ErrorCode::NOT_COORDINATOR
-            | ErrorCode::COORDINATOR_NOT_AVAILABLE
-            | ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => Err(ErrorCode::NOT_ENOUGH_REPLICAS),
-            code => Err(code),
-        }
+        let knows_abortable = side.version >= FIRST_WITH_ABORTABLE;
+        let adds = side.version >= FIRST_THAT_ADDS;
+        // The producer did not ask a coordinator: it is to try again.
+        let again = ErrorCode::NOT_ENOUGH_REPLICAS;
+        joined(code, knows_abortable, adds, again).map(|()| self.question)
     }
 }
 

@@ -12,10 +12,11 @@ use ottla_protocol::messages::txn_offset_commit_response::{
 use ottla_protocol::messages::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
-use super::coordinated::{once_replicated, once_told};
+use super::coordinated::{joined, once_replicated, once_told};
+use super::offsets::{Committing, to_store};
 use super::{Api, Cx, Outcome};
 use crate::core::{Core, Within};
-use crate::group::{AsMember, Committed, Stored};
+use crate::group::{AsMember, Stored};
 use crate::now::Now;
 use crate::replicas::Unreplicated;
 use crate::security::acl::{Operation, Resource};
@@ -82,10 +83,11 @@ impl Api for TxnOffsetCommitRequest {
                 return None;
             };
             let code = codes.first().copied().unwrap_or(ErrorCode::NONE);
-            let committed = match unverified(code, version) {
-                Some(code) => Err(code),
-                None => commit(&core, &self, stored, Within { producer, question }, now),
-            };
+            let knows_abortable = version >= FIRST_WITH_ABORTABLE;
+            // It asked the group's coordinator, and knows nothing of another one.
+            let again = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+            let committed = joined(code, knows_abortable, version >= FIRST_THAT_ADDS, again)
+                .and_then(|()| commit(&core, &self, stored, Within { producer, question }, now));
             let unreplicated = match committed {
                 Ok(unreplicated) => unreplicated,
                 Err(code) => return Some(Outcome::Answer(self.refuse(version, code))),
@@ -97,23 +99,6 @@ impl Api for TxnOffsetCommitRequest {
                 })
             }))
         })
-    }
-}
-
-/// The code of a partition that is not in the transaction, as it is told in this version.
-fn unverified(code: ErrorCode, version: i16) -> Option<ErrorCode> {
-    match code {
-        ErrorCode::NONE => None,
-        ErrorCode::PRODUCER_FENCED => Some(ErrorCode::INVALID_PRODUCER_EPOCH),
-        ErrorCode::TRANSACTION_ABORTABLE if version < FIRST_WITH_ABORTABLE => {
-            Some(ErrorCode::INVALID_TXN_STATE)
-        }
-        ErrorCode::CONCURRENT_TRANSACTIONS if version >= FIRST_THAT_ADDS => Some(code),
-        // Of these the producer knows nothing: it asked the group's coordinator.
-        ErrorCode::CONCURRENT_TRANSACTIONS
-        | ErrorCode::NOT_COORDINATOR
-        | ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => Some(ErrorCode::COORDINATOR_NOT_AVAILABLE),
-        code => Some(code),
     }
 }
 
@@ -142,30 +127,18 @@ fn check(
     topic: &TxnOffsetCommitRequestTopic,
     asked: &TxnOffsetCommitRequestPartition,
 ) -> Result<Stored, ErrorCode> {
-    let found = if cx.version < FIRST_BY_ID {
-        cx.check(Operation::Read, Resource::topic(&topic.name))?;
-        cx.core.topic(&topic.name)?
-    } else {
-        let found = cx.core.topic_by_id(topic.topic_id)?;
-        cx.check(Operation::Read, Resource::topic(&found.name))?;
-        found
-    };
-    found.partition(asked.partition_index)?;
-    let metadata = asked.committed_metadata.as_deref().unwrap_or_default();
-    if metadata.len() > cx.core.settings.offset_metadata_max_bytes {
-        return Err(ErrorCode::OFFSET_METADATA_TOO_LARGE);
-    }
-    Ok(Stored {
-        group: request.group_id.to_string(),
-        topic: found.name.to_string(),
-        partition: asked.partition_index,
-        committed: Some(Committed {
+    to_store(
+        cx,
+        Committing {
+            group: &request.group_id,
+            topic: &topic.name,
+            topic_id: (cx.version >= FIRST_BY_ID).then_some(topic.topic_id),
+            partition: asked.partition_index,
             offset: asked.committed_offset,
             leader_epoch: asked.committed_leader_epoch,
-            metadata: metadata.to_owned(),
-            at: cx.now.unix_ms,
-        }),
-    })
+            metadata: asked.committed_metadata.as_deref(),
+        },
+    )
 }
 
 fn respond(

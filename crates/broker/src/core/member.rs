@@ -6,13 +6,13 @@ use std::sync::Arc;
 use ottla_protocol::{ErrorCode, Uuid};
 use parking_lot::Mutex;
 
-use super::{Core, ONLY_NODE, partition_of};
+use super::{Core, ONLY_NODE, coordinator_in, partition_of};
 use crate::cluster::controller::{Asked, Decided, Member};
 use crate::cluster::image::{Host, Image, PartitionId};
 use crate::now::Now;
 use crate::replicas::Unreplicated;
 use crate::storage::producers::Marker;
-use crate::storage::replica::{Growth, NO_LEADER, Replica};
+use crate::storage::replica::{Growth, Replica};
 use crate::topics::{OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic};
 use crate::transaction::{Add, Place};
 
@@ -62,14 +62,7 @@ impl Core {
     /// The node that coordinates a group.
     pub(crate) fn coordinator(&self, group: &str) -> Result<i32, ErrorCode> {
         // Who asks for the first coordinator makes the topic, as in Kafka.
-        let topic = self
-            .offsets_topic()
-            .map_err(|_| ErrorCode::COORDINATOR_NOT_AVAILABLE)?;
-        let partition = partition_of(group, topic.partitions.len());
-        match topic.partition(partition)?.lock().standing().leader {
-            NO_LEADER => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
-            leader => Ok(leader),
-        }
+        coordinator_in(self.offsets_topic(), group)
     }
 
     /// The partition that keeps a group's offsets.

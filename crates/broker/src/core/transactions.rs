@@ -14,7 +14,7 @@ use std::time::Duration;
 use ottla_protocol::ErrorCode;
 
 use super::coordinator::{Appending, Marking, Stage, State};
-use super::{Core, TopicError, partition_of};
+use super::{Core, TopicError, coordinator_in, partition_of};
 use crate::bell::Slot;
 use crate::cluster::controller::Asked;
 use crate::error::BrokerError;
@@ -23,7 +23,6 @@ use crate::replicas::{Unreplicated, for_clients};
 use crate::storage::batch::{self, Piece, Rejected};
 use crate::storage::log::Log;
 use crate::storage::producers::Marker;
-use crate::storage::replica::NO_LEADER;
 use crate::topics::{OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic};
 use crate::transaction::{
     Add, Append, Effect, End, Home, Identity, Init, Mark, Metadata, Place, Protocol, Reply,
@@ -44,14 +43,7 @@ impl Core {
         if self.membership.is_none() {
             return Ok(self.node);
         }
-        let topic = self
-            .transactions_topic()
-            .map_err(|_| ErrorCode::COORDINATOR_NOT_AVAILABLE)?;
-        let partition = partition_of(id, topic.partitions.len());
-        match topic.partition(partition)?.lock().standing().leader {
-            NO_LEADER => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
-            leader => Ok(leader),
-        }
+        coordinator_in(self.transactions_topic(), id)
     }
 
     /// Where this node keeps an id, if it coordinates it.
