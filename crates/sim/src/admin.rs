@@ -225,16 +225,14 @@ impl Admin {
     pub fn close(&mut self, book: &mut Book) {
         let now = book.now;
         if self.plant != Some(Plant::CloseHangs) {
-            self.host.work(now, |engine| {
-                engine.close(now, &ottla_engine::engine::closed_error());
-            });
+            self.host.close(now);
         }
         self.settle(book);
     }
 
     /// Whether it was closed to its end.
     pub fn is_closed(&self) -> bool {
-        self.host.engine.closed().is_some()
+        self.host.is_closed()
     }
 
     /// Whether every call has ended.

@@ -222,16 +222,14 @@ impl Consumer {
         self.closed = true;
         self.next_poll = None;
         if self.plant != Some(Plant::CloseHangs) {
-            self.host.work(now, |engine| {
-                engine.close(now, &ottla_engine::engine::closed_error());
-            });
+            self.host.close(now);
         }
         self.settle(book);
     }
 
     /// Whether it was closed to its end.
     pub fn is_closed(&self) -> bool {
-        self.host.engine.closed().is_some()
+        self.host.is_closed()
     }
 
     /// When [`Consumer::alarm`] is due.

@@ -110,6 +110,18 @@ impl<C: Client> Host<C> {
         })
     }
 
+    /// Closes the client.
+    pub fn close(&mut self, now: Instant) {
+        self.work(now, |engine| {
+            engine.close(now, &ottla_engine::engine::closed_error());
+        });
+    }
+
+    /// Whether it was closed to its end.
+    pub fn is_closed(&self) -> bool {
+        self.engine.closed().is_some()
+    }
+
     /// A dial was successful, or not.
     pub fn dialled(&mut self, now: Instant, link: LinkId, outcome: Result<(), Error>) {
         inside(|| self.take_dialled(now, link, outcome));

@@ -146,7 +146,7 @@ impl Producer {
 
     /// Whether it was closed to its end.
     pub fn is_closed(&self) -> bool {
-        self.host.engine.closed().is_some()
+        self.host.is_closed()
     }
 
     /// When [`Producer::alarm`] is due.
@@ -181,9 +181,7 @@ impl Producer {
         if closes && self.plant != Some(Plant::CloseHangs) {
             self.closing = None;
             let now = book.now;
-            self.host.work(now, |engine| {
-                engine.close(now, &ottla_engine::engine::closed_error());
-            });
+            self.host.close(now);
             self.collect(book);
         } else if closes {
             self.closing = None;

@@ -10,7 +10,7 @@ use ottla_protocol::messages::{
 };
 use ottla_protocol::{ApiKey, ErrorCode, Message, Reader};
 
-use super::interface::results;
+use super::interface::{listed, results};
 use super::{About, Asked, Call, Target, partitions};
 use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
@@ -71,12 +71,7 @@ impl Call for ListGroups {
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
-        let each: Result<Vec<_>, Error> = found.into_iter().collect();
-        let mut all: Vec<_> = each?.into_iter().flatten().collect();
-        // A group whose coordinator moves meanwhile may be listed by both brokers.
-        all.sort_by(|one, other| one.group_id.cmp(&other.group_id));
-        all.dedup_by(|one, other| one.group_id == other.group_id);
-        Ok(all)
+        listed(found, |row| &row.group_id)
     }
 }
 

@@ -119,6 +119,18 @@ pub(super) fn results<T>(
         .collect()
 }
 
+/// What all brokers list, sorted by id. What moves from one broker to another meanwhile may be listed by both, and counts once.
+pub(super) fn listed<T>(
+    found: Vec<Result<Vec<T>, Error>>,
+    id: impl Fn(&T) -> &str,
+) -> Result<Vec<T>, Error> {
+    let each: Result<Vec<_>, Error> = found.into_iter().collect();
+    let mut all: Vec<_> = each?.into_iter().flatten().collect();
+    all.sort_by(|one, other| id(one).cmp(id(other)));
+    all.dedup_by(|one, other| id(one) == id(other));
+    Ok(all)
+}
+
 /// The result of a call with one item, which is `what`.
 pub(super) fn only<T>(found: Vec<Result<T, Error>>, what: &str) -> Result<T, Error> {
     let mut found = found.into_iter();

@@ -7,7 +7,7 @@ use ottla_protocol::messages::describe_transactions_response::TransactionState;
 use ottla_protocol::messages::{DescribeTransactionsRequest, ListTransactionsRequest};
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::interface::results;
+use super::interface::{listed, results};
 use super::{About, Asked, Call, Target, partitions};
 use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
@@ -60,12 +60,7 @@ impl Call for ListTransactions {
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
-        let each: Result<Vec<_>, Error> = found.into_iter().collect();
-        let mut all: Vec<_> = each?.into_iter().flatten().collect();
-        // One whose coordinator moves meanwhile may be listed by both brokers.
-        all.sort_by(|one, other| one.transactional_id.cmp(&other.transactional_id));
-        all.dedup_by(|one, other| one.transactional_id == other.transactional_id);
-        Ok(all)
+        listed(found, |row| &row.transactional_id)
     }
 }
 
