@@ -15,24 +15,15 @@ from tests.brokers.brokers import java_tool
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import VERSION
-from tests.python.conftest import Api, AsyncApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.brokers.brokers import Cluster
+    from tests.python.conftest import Api
 
 pytestmark = [REAL, pytest.mark.timeout(150)]
 TRANSACTION = 60_000
-
-
-@pytest.fixture(params=[Api, AsyncApi], ids=["sync", "aio"])
-def api(request: pytest.FixtureRequest) -> Iterator[Api]:
-    made = request.param()
-    yield made
-    if isinstance(made, AsyncApi):
-        made.loop.run_until_complete(made.loop.shutdown_asyncgens())
-        made.loop.close()
 
 
 @pytest.fixture(scope="module", params=["4.4.0", "2.8.2"])

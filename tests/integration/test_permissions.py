@@ -23,7 +23,6 @@ import ottla
 from ottla import errors
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.peers.base import DEADLINE
-from tests.python.conftest import Api, AsyncApi
 from tests.wire import Connection
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from tests.brokers.brokers import Cluster
+    from tests.python.conftest import Api
 
 pytestmark = [REAL, pytest.mark.timeout(150)]
 
@@ -79,15 +79,6 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         with ottla.Admin(**user_of(cluster, "alice")) as admin:
             wait_until(lambda: set(admin.list_topics()) == {"seen", "written", "read"}, "the ACLs are in force")
         yield cluster
-
-
-@pytest.fixture(params=[Api, AsyncApi], ids=["sync", "aio"])
-def api(request: pytest.FixtureRequest) -> Iterator[Api]:
-    made = request.param()
-    yield made
-    if isinstance(made, AsyncApi):
-        made.loop.run_until_complete(made.loop.shutdown_asyncgens())
-        made.loop.close()
 
 
 def allow_to_describe(cluster: Cluster, user: str, kind: int, name: str) -> None:

@@ -21,10 +21,11 @@ from tests.brokers.brokers import PASSWORD, Cluster, members
 from tests.certificates import PASSWORD as LOCK
 from tests.certificates import Authority, front
 from tests.integration.conftest import REAL, kafka_for_a_while
-from tests.python.conftest import Api, AsyncApi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.python.conftest import Api
 
 pytestmark = [REAL, pytest.mark.needs("openssl"), pytest.mark.timeout(170)]
 PATIENCE = 20.0
@@ -34,15 +35,6 @@ SOON = 10.0
 GROWTH = 1.05
 # Bytes of answers after which a connection is torn down: those of a handshake, and of a few requests.
 CUT = 4_500
-
-
-@pytest.fixture(params=[Api, AsyncApi], ids=["sync", "aio"])
-def api(request: pytest.FixtureRequest) -> Iterator[Api]:
-    made = request.param()
-    yield made
-    if isinstance(made, AsyncApi):
-        made.loop.run_until_complete(made.loop.shutdown_asyncgens())
-        made.loop.close()
 
 
 @pytest.fixture(scope="module", params=["4.4.0", "2.8.2"])
