@@ -225,7 +225,8 @@ class Unsecured:
             elif name.startswith("unsecuredLoginExtension_"):
                 extensions[name.partition("_")[2]] = value
         seconds = _number("unsecuredLoginLifetimeSeconds", self._login.get("unsecuredLoginLifetimeSeconds", "3600"))
-        claims.setdefault("iat", now)
+        # In whole seconds: a broker's clock in milliseconds may not have come to a fraction, and it allows no skew.
+        claims.setdefault("iat", math.floor(now))
         claims.setdefault("exp", now + seconds)
         return Token(f"{encoded({'alg': 'none'})}.{encoded(claims)}.", now + seconds, extensions)
 
