@@ -18,6 +18,7 @@ use crate::error::{Error, Kind};
 use crate::fetch::answer::{self, Refused, Verdict, heals};
 use crate::fetch::assignment::{Assignment, Key, Place};
 use crate::fetch::buffer::{Buffer, Taken};
+use crate::fetch::lanes::{self, Lanes};
 use crate::fetch::leaders::Leaders;
 use crate::fetch::lookup::{Lookups, Searched, time_of};
 use crate::fetch::position::{Generation, Need, Position, Start, outdated};
@@ -27,11 +28,6 @@ use crate::fetch::subscription::{Finding, Subscription};
 use crate::metrics::Meters;
 use crate::observe::Observed;
 use crate::part::Core;
-
-/// Connections per broker that carry fetches. A broker answers a connection's requests one after the other, and a fetch for
-/// partitions that have nothing new takes `fetch.max.wait.ms`; partitions that want something meanwhile use the next one,
-/// which is dialled only then.
-const LANES: u8 = 2;
 
 /// The most bytes that are expected around the records of an answer.
 const ENVELOPE: usize = 64 << 10;
@@ -45,7 +41,7 @@ pub struct Fetcher {
     lookups: Lookups,
     buffer: Buffer,
     sent: FxHashMap<u64, SentFetch>,
-    busy: BTreeSet<LinkId>,
+    lanes: Lanes,
     turn: u64,
     /// The version of the view that was looked at last.
     seen_view: u64,
@@ -62,7 +58,7 @@ impl Fetcher {
             lookups: Lookups::default(),
             buffer: Buffer::new(&config),
             sent: FxHashMap::default(),
-            busy: BTreeSet::new(),
+            lanes: Lanes::default(),
             turn: 0,
             seen_view: 0,
             must_look: false,
@@ -340,8 +336,7 @@ impl Fetcher {
     /// nothing of the leader at the moment is not concerned.
     pub(crate) fn refusal(&self, cluster: &Cluster, topic: &str, partition: i32) -> Option<Error> {
         let (leader, _) = cluster.view().leader(topic, partition)?;
-        let mut refusals = (0..LANES)
-            .map(Lane::Data)
+        let mut refusals = lanes::each()
             .chain([Lane::Control])
             .filter_map(|lane| cluster.believed_refusal_of(leader, lane));
         let (cause, _) = refusals.next()?;
@@ -360,8 +355,7 @@ impl Fetcher {
             return Some(named(error));
         }
         if let Some((leader, _)) = cluster.view().leader(topic, partition) {
-            let failure = (0..LANES)
-                .map(Lane::Data)
+            let failure = lanes::each()
                 .chain([Lane::Control])
                 .find_map(|lane| cluster.failure_of(leader, lane));
             let trouble = position.and_then(|position| position.trouble.as_ref());
@@ -387,7 +381,7 @@ impl Fetcher {
         let Some(sent) = self.sent.remove(&token) else {
             return;
         };
-        self.busy.remove(&link);
+        self.lanes.release(link);
         if let Response::Fetch(answer) = response {
             self.handle_fetch(now, cluster, sent, answer);
         }
@@ -520,7 +514,7 @@ impl Fetcher {
         let Some(sent) = self.sent.remove(&orphan.token) else {
             return;
         };
-        self.busy.remove(&sent.link);
+        self.lanes.release(sent.link);
         let mut retries = Retries::default();
         for span in &sent.spans {
             let current = self.assignment.touch_current(span.key, span.generation);
@@ -775,9 +769,8 @@ impl Fetcher {
         }
         let until = now + self.config.metadata_max_age;
         for node in self.assignment.ready_leaders().collect::<Vec<_>>() {
-            let failed =
-                (0..LANES).any(|lane| cluster.failure_of(node, Lane::Data(lane)).is_some());
-            if !failed || self.free_link(cluster, node).is_some() {
+            let failed = lanes::each().any(|lane| cluster.failure_of(node, lane).is_some());
+            if !failed || self.lanes.free(cluster, node).is_some() {
                 continue;
             }
             for key in self.assignment.ready(node).collect::<Vec<_>>() {
@@ -797,26 +790,10 @@ impl Fetcher {
     /// Wakes the links that have something to ask for, and dials those that are missing.
     fn wake_links(&self, now: Instant, cluster: &mut Cluster) {
         for leader in self.assignment.ready_leaders() {
-            match self.free_link(cluster, leader) {
+            match self.lanes.free(cluster, leader) {
                 Some(_) if self.buffer.is_full() => {}
                 Some(link) => cluster.wake(link),
-                None => self.dial_lane(now, cluster, leader),
-            }
-        }
-    }
-
-    /// A link to this broker that is up and has no fetch to wait for.
-    fn free_link(&self, cluster: &Cluster, leader: i32) -> Option<LinkId> {
-        (0..LANES)
-            .filter_map(|lane| cluster.up_link(leader, Lane::Data(lane)))
-            .find(|link| !self.busy.contains(link))
-    }
-
-    /// Dials the first lane that is missing, and no other meanwhile.
-    fn dial_lane(&self, now: Instant, cluster: &mut Cluster, leader: i32) {
-        for lane in 0..LANES {
-            if cluster.node_link(now, leader, Lane::Data(lane)).is_none() {
-                return;
+                None => lanes::dial(now, cluster, leader),
             }
         }
     }
@@ -831,9 +808,9 @@ impl Fetcher {
             return None;
         };
         self.review(now, cluster, false);
-        let connections = self.assignment.leaders().max(1) * usize::from(LANES);
+        let connections = self.assignment.leaders().max(1) * lanes::COUNT;
         let allowance = self.buffer.allowance(connections);
-        if allowance == 0 || self.busy.contains(&link) {
+        if allowance == 0 || self.lanes.is_busy(link) {
             return None;
         }
         let mut spans = self.spans(now, cluster, node);
@@ -849,6 +826,10 @@ impl Fetcher {
                 return None;
             }
         };
+        if self.share(cluster, node, &mut spans) {
+            // The others have the next free link, or one that is still to be dialled.
+            cluster.set_alarm(now);
+        }
         if version < BOUNDED {
             let most = (allowance / per_partition(&self.config).max(1)).max(1);
             if spans.len() > most {
@@ -863,7 +844,7 @@ impl Fetcher {
         }
         let request = Request::Fetch(request::fetch(&self.config, &spans, allowance, version));
         let token = cluster.token();
-        self.busy.insert(link);
+        self.lanes.occupy(link);
         self.sent.insert(token, SentFetch { link, spans });
         Some(Outgoing {
             token,
@@ -901,6 +882,21 @@ impl Fetcher {
             })
         })
         .collect()
+    }
+
+    /// Leaves half of the partitions to another connection, if the broker is known to have records of all of them: it then
+    /// prepares one answer while the other one is received.
+    fn share(&self, cluster: &Cluster, node: i32, spans: &mut Vec<Span>) -> bool {
+        let is_behind = |span: &Span| {
+            let entry = self.assignment.entry(span.key);
+            entry.is_some_and(|entry| span.offset < entry.position.bounds.1)
+        };
+        let is_due = spans.len() > 1 && spans.iter().all(is_behind);
+        if is_due && !self.lanes.is_any_busy(cluster, node) {
+            spans.truncate(spans.len().div_ceil(lanes::COUNT));
+            return true;
+        }
+        false
     }
 
     /// The broker does not speak a version that is needed.

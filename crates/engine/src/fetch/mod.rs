@@ -41,6 +41,7 @@
 //! | `assignment` | all positions, and which of them need something |
 //! | `subscription` | topics: whether they exist, were recreated, or have added partitions |
 //! | `leaders` | when to ask again who leads |
+//! | `lanes` | the connections to a broker that carry fetches |
 //! | `lookup` | lookups of offsets; all that the fetcher knows of calls |
 //! | `request` | what to ask one broker for |
 //! | `answer` | what an answer means |
@@ -53,6 +54,7 @@ mod buffer;
 mod doubt;
 pub mod fetched;
 mod fetcher;
+mod lanes;
 mod leaders;
 mod lookup;
 mod part;

@@ -2,6 +2,7 @@
 
 mod count;
 mod follow;
+mod lanes;
 mod metrics;
 mod old;
 mod replica;
