@@ -26,5 +26,6 @@ lane corpus cargo test --release --locked -p ottla-protocol --test messages --te
 lane wheel scripts/wheel.sh
 
 printf '\n==== lanes before pytest\n%s\n==== python\n' "$summary"
-.venv/bin/python -m pytest "$@" || status=1
+# Most of these tests wait for brokers, so two run at a time; a file's tests share brokers and stay together.
+.venv/bin/python -m pytest --numprocesses 2 --dist loadfile "$@" || status=1
 exit $status

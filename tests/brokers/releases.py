@@ -24,10 +24,13 @@ from typing import TYPE_CHECKING
 import ottla
 from ottla import aio
 from ottla.errors import UnsupportedError
-from tests.brokers.brokers import BORROWED, Cluster, ask, fetch, java_tool, listens, vt
+from tests.brokers.brokers import BORROWED, ask, fetch, java_tool, vt
+from tests.brokers.running import running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from tests.brokers.brokers import Cluster
 
 RELEASES = [
     "0.8.2.2",
@@ -101,13 +104,6 @@ def tells_versions(release: str) -> bool:
     return vt(release) >= (0, 10)
 
 
-def free_ports() -> int:
-    for base in range(25000, 26000, 100):
-        if not any(listens(base + i) for i in range(100)):
-            return base
-    raise SystemExit("no 100 free ports between 25000 and 26000")
-
-
 def examine(release: str, folder: Path, theirs: Sequence[str] = CODECS) -> Findings:
     """Start a broker of the release, and use it in every way. `theirs`: the codecs that its own producer is tried with."""
     found, versions = Findings(release), Versions()
@@ -115,25 +111,24 @@ def examine(release: str, folder: Path, theirs: Sequence[str] = CODECS) -> Findi
     before = logger.level
     logger.addHandler(versions)
     logger.setLevel(logging.DEBUG)
-    cluster = Cluster.start(folder, version=release, port=free_ports())
     try:
-        bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
-        if tells_versions(release):
-            found.told = ask(cluster.ports["PLAINTEXT"], API_VERSIONS)
-        found.topics = topics(bootstrap)
-        for codec in CODECS:
-            found.codecs[codec] = codec_works(bootstrap, codec, release)
-        written = [codec for codec in CODECS if found.codecs[codec] == YES]
-        found.timestamps = YES if has_timestamps(release) else "none"
-        found.headers = headers(bootstrap)
-        found.by_time = by_time(bootstrap)
-        found.asyncio = asyncio.run(with_asyncio(bootstrap))
-        found.shell = at_the_shell(bootstrap)
-        found.their_consumer = consumed(cluster, release, len(written) * RECORDS)
-        for codec in theirs:
-            found.their_producer[codec] = produced(bootstrap, release, codec) if codec in written else "-"
+        with running(folder, version=release) as cluster:
+            bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
+            if tells_versions(release):
+                found.told = ask(cluster.ports["PLAINTEXT"], API_VERSIONS)
+            found.topics = topics(bootstrap)
+            for codec in CODECS:
+                found.codecs[codec] = codec_works(bootstrap, codec, release)
+            written = [codec for codec in CODECS if found.codecs[codec] == YES]
+            found.timestamps = YES if has_timestamps(release) else "none"
+            found.headers = headers(bootstrap)
+            found.by_time = by_time(bootstrap)
+            found.asyncio = asyncio.run(with_asyncio(bootstrap))
+            found.shell = at_the_shell(bootstrap)
+            found.their_consumer = consumed(cluster, release, len(written) * RECORDS)
+            for codec in theirs:
+                found.their_producer[codec] = produced(bootstrap, release, codec) if codec in written else "-"
     finally:
-        cluster.stop(grace=0, purge=True)
         logger.removeHandler(versions)
         logger.setLevel(before)
     found.versions = {api: versions.seen[api] for api in NEGOTIATED}

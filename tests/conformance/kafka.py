@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from filelock import FileLock
 
 from tests.brokers.brokers import fetch, libs, sh
 from tests.conformance import refusals
@@ -66,9 +67,11 @@ def class_path(version: str) -> str:
     sources = [SOURCES / f"{program}.java" for program in PROGRAMS[version]]
     classes = Path(__file__).parents[2] / "target" / "conformance" / version
     stamp = classes / "stamp"
-    if not stamp.exists() or stamp.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-        sh("javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, *sources)
-        stamp.touch()
+    classes.mkdir(parents=True, exist_ok=True)
+    with FileLock(classes / "lock"):
+        if not stamp.exists() or stamp.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+            sh("javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, *sources)
+            stamp.touch()
     return f"{classes}{os.pathsep}{jars}/*"
 
 

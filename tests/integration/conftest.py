@@ -17,7 +17,7 @@ import pytest
 
 import ottla
 from ottla.testing import Broker
-from tests.brokers.brokers import Cluster, listens
+from tests.brokers.running import running
 from tests.integration.peers import franz
 from tests.integration.peers.aio_kafka import AioKafka
 from tests.integration.peers.base import DEADLINE
@@ -29,6 +29,7 @@ from tests.python.conftest import Api, AsyncApi
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.brokers.brokers import Cluster
     from tests.integration.peers.base import Peer
 
 REAL = pytest.mark.needs("java", "mvn")
@@ -65,40 +66,24 @@ def api(request: pytest.FixtureRequest) -> Iterator[Api]:
         made.loop.close()
 
 
-def free_ports() -> int:
-    """The first of 100 ports that nobody listens on, as the harness takes them."""
-    for base in range(23000, 30000, 100):
-        if not any(listens(base + i) for i in range(100)):
-            return base
-    raise AssertionError("no 100 free ports between 23000 and 30000")
-
-
 @pytest.fixture(scope="session")
 def start_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
     """Start real Kafka with the given harness options; all are stopped when the session ends."""
-    running: list[Cluster] = []
+    with contextlib.ExitStack() as started:
 
-    def start(**options: Any) -> Cluster:
-        config = {"auto.create.topics.enable": "false"} | options.pop("config", {})
-        version = options.pop("version", VERSION)
-        where = tmp_path_factory.mktemp("kafka")
-        running.append(Cluster.start(where, version=version, port=free_ports(), config=config, **options))
-        return running[-1]
+        def start(**options: Any) -> Cluster:
+            options = {"version": VERSION, "grace": 1.0} | options
+            return started.enter_context(kafka_for_a_while(tmp_path_factory.mktemp("kafka"), **options))
 
-    yield start
-    for cluster in running:
-        cluster.stop(grace=1.0, purge=True)
+        yield start
 
 
 @contextlib.contextmanager
 def kafka_for_a_while(folder: Path, **options: Any) -> Iterator[Cluster]:
     """Real Kafka that ends with the block: several nodes are too much to keep beside other tests."""
     config = {"auto.create.topics.enable": "false"} | options.pop("config", {})
-    cluster = Cluster.start(folder, port=free_ports(), config=config, **options)
-    try:
+    with running(folder, config=config, **options) as cluster:
         yield cluster
-    finally:
-        cluster.stop(grace=0, purge=True)
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,9 @@ import pytest
 
 import ottla
 from ottla.protocol import read_segment
-from tests.brokers.brokers import Cluster, java_tool
-from tests.integration.conftest import REAL, free_ports
+from tests.brokers.brokers import java_tool
+from tests.brokers.running import running
+from tests.integration.conftest import REAL
 from tests.integration.peers.java import VERSION
 
 if TYPE_CHECKING:
@@ -73,8 +74,7 @@ def produce(version: str, bootstrap: str, topic: str, first: int) -> None:
 @pytest.fixture(scope="module", params=RELEASES)
 def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
     log = Log(request.param, tmp_path_factory.mktemp("old") / "kafka")
-    cluster = Cluster.start(log.folder, version=log.version, port=free_ports())
-    try:
+    with running(log.folder, grace=10, purge=False, version=log.version) as cluster:
         bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
         if STAMPED in log.topics:
             java_tool(
@@ -86,8 +86,6 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         for topic in log.topics:
             for first in (0, RECORDS):
                 produce(log.version, bootstrap, topic, first)
-    finally:
-        cluster.stop(grace=10)
     log.records = {topic: dumped(log, topic) for topic in log.topics}
     yield log
     shutil.rmtree(log.folder)
@@ -128,8 +126,7 @@ def test_segments_hold_what_the_old_release_says(log: Log) -> None:
 def test_a_newer_release_serves_the_old_log(log: Log, tmp_path: Path) -> None:
     """As after an upgrade: its Fetch answers hold the old messages as they are, and batches after them."""
     newer = Log(VERSION, tmp_path / "kafka")
-    cluster = Cluster.start(newer.folder, version=newer.version, port=free_ports())
-    try:
+    with running(newer.folder, grace=10, purge=False, version=newer.version) as cluster:
         bootstrap = cluster.st["bootstrap"]["PLAINTEXT"]
         with ottla.Admin(bootstrap) as admin:
             admin.create_topics([ottla.NewTopic(topic, 1, 1) for topic in log.topics])
@@ -150,8 +147,6 @@ def test_a_newer_release_serves_the_old_log(log: Log, tmp_path: Path) -> None:
                 old = [(r.offset, r.timestamp, r.timestamp_type, r.key, r.value) for r in records[:-1]]
                 assert old == [(o, t, types[kind], k, v) for o, t, kind, k, v in log.records[topic][start:]], topic
                 assert (records[-1].key, records[-1].value) == (b"key", b"new")
-    finally:
-        cluster.stop(grace=10)
     for topic in log.topics:
         magics = [batch.magic for batch in read_segment(newer.segment(topic))]
         assert magics == [RELEASES[log.version]] * (len(magics) - 1) + [2]

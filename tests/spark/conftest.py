@@ -10,6 +10,7 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
+from filelock import FileLock
 from pyspark.sql import SparkSession
 
 import ottla
@@ -32,11 +33,12 @@ def peer_jars():
     for artifact in PEER:
         _, name, version = artifact.split(":")
         jar = folder / f"{name}-{version}.jar"
-        if not jar.exists():
-            if not shutil.which("mvn"):
-                return []
-            copy = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", "-Dmdep.useBaseVersion=true"]
-            subprocess.run([*copy, f"-DoutputDirectory={folder}"], check=True, timeout=300, cwd=folder)
+        with FileLock(folder / "lock"):
+            if not jar.exists():
+                if not shutil.which("mvn"):
+                    return []
+                copy = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", "-Dmdep.useBaseVersion=true"]
+                subprocess.run([*copy, f"-DoutputDirectory={folder}"], check=True, timeout=300, cwd=folder)
         jars.append(jar)
     return jars
 

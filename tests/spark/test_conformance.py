@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from tests.brokers.brokers import Cluster
-from tests.integration.conftest import free_ports
+from tests.brokers.running import running
 from tests.integration.peers.java import VERSION
 
 from ottla.spark import offsets_behind_latest
@@ -89,22 +87,14 @@ def started(folder, version):
         "log.cleaner.backoff.ms": "100",
         "log.retention.ms": "-1",
     }
-    return closing(_Stopped(Cluster.start(folder, version=version, port=free_ports(), config=config)))
-
-
-@dataclass
-class _Stopped:
-    cluster: Cluster
-
-    def close(self):
-        self.cluster.stop(grace=0, purge=True)
+    return running(folder, version=version, config=config)
 
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory):
     """A broker with topics of every kind."""
-    with started(tmp_path_factory.mktemp("kafka"), VERSION) as running:
-        kafka = Kafka(running.cluster.st["bootstrap"]["PLAINTEXT"])
+    with started(tmp_path_factory.mktemp("kafka"), VERSION) as cluster:
+        kafka = Kafka(cluster.st["bootstrap"]["PLAINTEXT"])
         kafka.create("mixed", 3)
         for i, codec in enumerate(CODECS):
             kafka.write("mixed", range(i * 20, i * 20 + 20), partition=i % 2, codec=codec)
@@ -417,8 +407,8 @@ def test_added_partitions_and_a_checkpoint_that_moves(spark, kafka, tmp_path, fi
 @pytest.fixture(scope="module")
 def old_kafka(tmp_path_factory):
     """A broker that writes messages as Kafka 0.10 and 0.9 did."""
-    with started(tmp_path_factory.mktemp("old"), OLD) as running:
-        kafka = Kafka(running.cluster.st["bootstrap"]["PLAINTEXT"])
+    with started(tmp_path_factory.mktemp("old"), OLD) as cluster:
+        kafka = Kafka(cluster.st["bootstrap"]["PLAINTEXT"])
         for version in ("0.10.2", "0.9.0"):
             kafka.create(f"v{version}", message_format_version=version)
             for i, codec in enumerate(("none", "gzip", "snappy", "lz4")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from tests.integration.messages import Message
 from tests.integration.peers.base import DEADLINE, until
@@ -75,6 +75,27 @@ class Confluent:
         finally:
             consumer.close()
         return self.consume(bootstrap, topic, partitions, sum(high - low for low, high in marks))
+
+    def consume_committed(self, bootstrap: str, topic: str, partitions: int) -> list[Message]:
+        """Every message of a transaction that was committed, in the order of each partition."""
+        whole = {"isolation.level": "read_committed", "enable.partition.eof": True}
+        group = {"group.id": "unused", "enable.auto.commit": False}
+        consumer = Consumer({"bootstrap.servers": bootstrap, **whole, **group})
+        out, ended = [], set()
+        try:
+            consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
+            for _ in until(DEADLINE, f"the end of {topic}"):
+                for m in consumer.consume(10_000, 0.2):
+                    error = m.error()
+                    if error and error.code() == KafkaError._PARTITION_EOF:
+                        ended.add(m.partition())
+                    else:
+                        out.append(_message(m))
+                if len(ended) == partitions:
+                    break
+        finally:
+            consumer.close()
+        return out
 
     def member(self, bootstrap: str, topic: str, group: str) -> ConfluentMember:
         return ConfluentMember(bootstrap, topic, group)

@@ -86,6 +86,10 @@ class Java:
     def consume(self, bootstrap: str, topic: str, partitions: int, count: int) -> list[Message]:
         return self._consume(bootstrap, topic, count, "--from-beginning")
 
+    def consume_committed(self, bootstrap: str, topic: str, count: int) -> list[Message]:
+        """The first `count` messages of transactions that were committed."""
+        return self._consume(bootstrap, topic, count, "--from-beginning", "--isolation-level", "read_committed")
+
     def consume_in_group(self, bootstrap: str, topic: str, group: str, count: int) -> list[Message]:
         """Read `count` messages from the committed offsets on, commit and leave."""
         reset = ("--command-property", "auto.offset.reset=earliest")

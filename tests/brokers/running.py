@@ -1,0 +1,44 @@
+"""Real brokers that end with a block, on ports apart from those of other test runs on the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from tests.brokers.brokers import Cluster, listens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: Any) -> Iterator[Cluster]:
+    """A cluster with these options of the harness; `grace` and `purge` say how it ends."""
+    with _free_ports() as port:
+        cluster = Cluster.start(folder, port=port, **options)
+        try:
+            yield cluster
+        finally:
+            cluster.stop(grace=grace, purge=purge)
+
+
+@contextlib.contextmanager
+def _free_ports() -> Iterator[int]:
+    """The first of 100 ports that nobody listens on, as the harness takes them; kept from other runs meanwhile."""
+    locks = Path(tempfile.gettempdir()) / "ottla-test-ports"
+    locks.mkdir(exist_ok=True)
+    for base in range(23000, 30000, 100):
+        with contextlib.ExitStack() as kept:
+            try:
+                kept.enter_context(FileLock(locks / str(base), blocking=False))
+            except Timeout:
+                continue
+            if any(listens(base + i) for i in range(100)):
+                continue
+            yield base
+            return
+    raise SystemExit("no 100 free ports between 23000 and 30000")

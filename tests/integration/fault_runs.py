@@ -1,0 +1,406 @@
+"""Producers and transactions of ours on three nodes of real Kafka that are hurt all the time, for minutes.
+
+    python -m tests.integration.fault_runs                           # all of it: about ten minutes
+    python -m tests.integration.fault_runs produce --fault paused    # one part
+    python -m tests.integration.fault_runs transform --version 2.8.2
+
+`produce`: three producers send records, and what they were told is held against what another client reads (R1 to R7).
+`transform`: workers read a topic and write another one in transactions, with their offsets; some crash in the middle and come back
+while their former selves still live (R11 to R13).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from tqdm import tqdm
+
+import ottla
+from ottla import errors
+from tests.integration.conftest import kafka_for_a_while
+from tests.integration.controls import Controls
+from tests.integration.peers.confluent import Confluent
+from tests.integration.peers.java import Java
+from tests.integration.stamps import read_stamp, stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from typing import Self
+
+    from tests.brokers.brokers import Cluster
+    from tests.integration.messages import Message
+
+NODES, PARTITIONS, PRODUCERS, WORKERS = 3, 6, 3, 3
+RELEASES = ["4.4.0", "3.9.1", "2.8.2"]
+# Seconds until a broker that says nothing counts as gone.
+SESSION = 3
+# Records that one producer sends in a second, so that a run meets many faults.
+PACE = 3_000
+DEADLINE = 120.0
+GROUP = "workers"
+
+# --- what happens to the cluster
+
+
+def killed(cluster: Cluster, node: int, stop: threading.Event) -> None:
+    """SIGKILL, and back."""
+    cluster.kill(f"node{node}")
+    stop.wait(SESSION)
+    cluster.restart(node)
+    stop.wait(2)
+
+
+def paused(cluster: Cluster, node: int, stop: threading.Event) -> None:
+    """SIGSTOP for longer than its session: it comes back without knowing that others lead now."""
+    cluster.kill(f"node{node}", signal.SIGSTOP)
+    stop.wait(SESSION + 2)
+    cluster.kill(f"node{node}", signal.SIGCONT)
+    stop.wait(4)
+
+
+def rolled(cluster: Cluster, node: int, stop: threading.Event) -> None:
+    """Stopped in order, and started."""
+    cluster.restart(node, grace=15)
+    stop.wait(2)
+
+
+def cut(cluster: Cluster, node: int, stop: threading.Event) -> None:
+    """Every connection to the node dies after 0.5 to 1.5 s."""
+    stop.wait(random.uniform(0.5, 1.5) / NODES)
+    cluster.fault(node, mode="reset")
+    cluster.fault(node)
+
+
+FAULTS: dict[str, Callable[[Cluster, int, threading.Event], None]] = {
+    f.__name__: f for f in (killed, paused, rolled, cut)
+}
+
+
+class Trouble:
+    """Hurts one node after the other while a block runs."""
+
+    def __init__(self, cluster: Cluster, fault: str) -> None:
+        self.cluster, self.fault = cluster, FAULTS[fault]
+        self.stop, self.struck = threading.Event(), 0
+        self.failure: BaseException | None = None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self) -> None:
+        try:
+            for node in itertools.cycle(range(1, NODES + 1)):
+                if self.stop.is_set():
+                    return
+                self.fault(self.cluster, node, self.stop)
+                self.struck += 1
+        except BaseException as error:
+            self.failure = error
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        self.thread.join(DEADLINE)
+        if self.failure:
+            raise self.failure
+
+
+# --- producers
+
+
+@dataclass
+class Told:
+    """What the producer of one run was told: by partition and sequence, an offset, or what the error says of the record."""
+
+    run: str
+    offsets: dict[tuple[int, int], int] = field(default_factory=dict)
+    failed: dict[tuple[int, int], bool | None] = field(default_factory=dict)
+
+    def take(self, place: tuple[int, int], delivery: ottla.Delivery) -> None:
+        assert delivery.done(), f"{self.run}: {place} was not resolved"
+        error = delivery.exception(0)
+        if error is None:
+            self.offsets[place] = delivery.result(0).offset
+        elif isinstance(error, errors.KafkaError):
+            self.failed[place] = error.written
+        else:
+            raise error
+
+
+def judge(topic: str, told: list[Told], log: list[Message]) -> None:
+    """Hold the whole log of a topic against what its producers were told; see `stamps` for the invariants."""
+    held: dict[str, dict[tuple[int, int], int]] = {each.run: {} for each in told}
+    last: dict[tuple[str, int], int] = {}
+    for m in log:
+        run, of_topic, partition, sequence = read_stamp(m.value)
+        assert run in held, f"a record of nobody: {run}"
+        assert (of_topic, partition) == (topic, m.partition), f"{run}: a record in a strange place (R7)"
+        assert (partition, sequence) not in held[run], f"{run}: {partition}, {sequence} is there twice (R2)"
+        assert sequence > last.get((run, partition), -1), f"{run}: {partition}, {sequence} is out of order (R4)"
+        held[run][partition, sequence] = m.offset
+        last[run, partition] = sequence
+    for each in told:
+        there = held[each.run]
+        for place, offset in each.offsets.items():
+            assert place in there, f"{each.run}: {place} was acknowledged and is lost (R1)"
+            assert there[place] == offset, f"{each.run}: {place} is at {there[place]}, and {offset} was told (R3)"
+        for place, written in each.failed.items():
+            assert written is None or (place in there) == written, f"{each.run}: {place}: told written={written} (R5)"
+        strange = there.keys() - each.offsets.keys() - each.failed.keys()
+        assert not strange, f"{each.run}: records that were not sent: {sorted(strange)[:3]}"
+
+
+def send_all(bootstrap: str, topic: str, told: Told, count: int, progress: tqdm) -> None:
+    """Send `count` records at an even pace; then learn the fate of each."""
+    sent: list[tuple[tuple[int, int], ottla.Delivery]] = []
+    with ottla.Producer(bootstrap, delivery_timeout_ms=60_000, request_timeout_ms=5_000) as producer:
+        begin = time.monotonic()
+        for number in range(count):
+            place = (number % PARTITIONS, number // PARTITIONS)
+            value = stamp(told.run, topic, *place)
+            sent.append((place, producer.send(topic, value, partition=place[0])))
+            if number % 100 == 99:
+                time.sleep(max(0.0, begin + number / PACE - time.monotonic()))
+                progress.update(100)
+        producer.flush(DEADLINE)
+    for place, delivery in sent:
+        told.take(place, delivery)
+
+
+def produce(cluster: Cluster, records: int, fault: str) -> str:
+    """Three producers at once; returns what is to be said of it."""
+    controls, topic = Controls(cluster), f"produced-{fault}"
+    controls.create(topic, PARTITIONS)
+    through = str(cluster.st["bootstrap"]["PROXIED"])
+    told = [Told(f"{fault}-{n}") for n in range(PRODUCERS)]
+    with (
+        tqdm(total=records, desc=f"produce, {fault}", unit="rec", disable=None) as progress,
+        Trouble(cluster, fault) as trouble,
+    ):
+        share = records // PRODUCERS
+        in_parallel([lambda each=each: send_all(through, topic, each, share, progress) for each in told])
+    controls.wait_for_replicas(topic, PARTITIONS)
+    judge(topic, told, controls.log(topic, PARTITIONS))
+    acknowledged = sum(len(each.offsets) for each in told)
+    fates = Counter(written for each in told for written in each.failed.values())
+    assert acknowledged > 0
+    return f"{acknowledged:,} acknowledged, all there once; failed: {dict(fates) or 'none'}; {trouble.struck} faults"
+
+
+# --- consume, transform, produce
+
+
+class Worker:
+    """Copies some partitions of a topic to another, each batch and its offsets in one transaction."""
+
+    def __init__(self, bootstrap: str, source: str, sink: str, number: int, ends: dict[int, int]) -> None:
+        self.bootstrap, self.source, self.sink = bootstrap, source, sink
+        self.name = f"{source}-worker-{number}"
+        self.partitions = list(range(number, PARTITIONS, WORKERS))
+        self.ends = {p: ends[p] for p in self.partitions}
+        self.chance = random.Random(number)
+        self.outcomes: Counter[str] = Counter()
+
+    def run(self) -> None:
+        former: ottla.Producer | None = None
+        end = time.monotonic() + 600
+        while time.monotonic() < end:
+            producer = ottla.Producer(
+                self.bootstrap, transactional_id=self.name, max_block_ms=60_000, request_timeout_ms=5_000
+            )
+            try:
+                producer.init_transactions()
+                if former:
+                    self.bury(former)
+                    former = None
+                if self.work(producer):
+                    producer.close(DEADLINE)
+                    return
+                former = producer  # it crashes: its transaction is open, and it will try to go on
+            except errors.FencedError as error:
+                # Nobody else has this name, so that only a transaction that was open for too long explains it.
+                self.outcomes[f"gone: {type(error).__name__}"] += 1
+                producer.close(0)
+            except errors.KafkaError as error:
+                self.outcomes[f"new producer: {type(error).__name__}"] += 1
+                close_now(producer)
+        raise AssertionError(f"{self.name} does not come to the end: {self.outcomes}")
+
+    def bury(self, former: ottla.Producer) -> None:
+        """Whoever was replaced can do nothing any more (R13)."""
+        try:
+            former.send(self.sink, b"from a zombie", partition=self.partitions[0])
+            former.commit_transaction()
+        except errors.KafkaError as error:
+            self.outcomes[f"zombie: {type(error).__name__}"] += 1
+        else:
+            raise AssertionError(f"{self.name}: a producer that was replaced has committed")
+        finally:
+            close_now(former)
+
+    def work(self, producer: ottla.Producer) -> bool:
+        """Returns True at the end of the topic, False where the worker crashes."""
+        with ottla.Consumer(self.bootstrap, isolation_level="read_committed", request_timeout_ms=5_000) as consumer:
+            at = committed(self.bootstrap, self.source, self.partitions)
+            consumer.assign([ottla.TopicPartition(self.source, p, offset) for p, offset in at.items()])
+            while any(at[p] < self.ends[p] for p in self.partitions):
+                try:
+                    batch = list(consumer.poll(1, max_records=200))
+                except errors.KafkaError as error:
+                    if not error.retriable:
+                        raise
+                    continue
+                if not batch:
+                    continue
+                after = at | {r.partition: r.offset + 1 for r in batch}
+                if self.chance.random() < 0.02:
+                    producer.begin_transaction()
+                    self.write(producer, batch)
+                    return False
+                try:
+                    with producer.transaction():
+                        self.write(producer, batch)
+                        producer.send_offsets({(self.source, p): offset for p, offset in after.items()}, GROUP)
+                    at = after
+                    self.outcomes["committed"] += 1
+                except errors.TransactionAbortableError:
+                    self.outcomes["aborted"] += 1
+                    for p, offset in at.items():
+                        consumer.seek(ottla.TopicPartition(self.source, p, offset))
+        return True
+
+    def write(self, producer: ottla.Producer, batch: list[ottla.Record]) -> None:
+        for record in batch:
+            producer.send(self.sink, record.value, partition=record.partition)
+
+
+def close_now(producer: ottla.Producer) -> None:
+    """Close it; it tells what it could not deliver, which nobody waits for."""
+    with contextlib.suppress(errors.KafkaError):
+        producer.close(0)
+
+
+def committed(bootstrap: str, topic: str, partitions: list[int]) -> dict[int, int]:
+    """The group's offsets, 0 where it has none, as another client is told them; it may take several attempts."""
+    end = time.monotonic() + DEADLINE
+    while True:
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False})
+        try:
+            found = consumer.committed([TopicPartition(topic, p) for p in partitions], 10)
+            return {each.partition: max(each.offset, 0) for each in found}
+        except KafkaException:
+            if time.monotonic() > end:
+                raise
+        finally:
+            consumer.close()
+
+
+def transform(cluster: Cluster, records: int, fault: str) -> str:
+    """Workers in transactions; returns what is to be said of it."""
+    controls, source, sink = Controls(cluster), f"source-{fault}", f"sink-{fault}"
+    for topic in (source, sink):
+        controls.create(topic, PARTITIONS)
+    through = str(cluster.st["bootstrap"]["PROXIED"])
+    each = records // PARTITIONS
+    with ottla.Producer(controls.bootstrap) as producer:
+        for p in range(PARTITIONS):
+            producer.send_many(source, [stamp(fault, sink, p, n) for n in range(each)], partitions=[p] * each)
+    ends = dict.fromkeys(range(PARTITIONS), each)
+    workers = [Worker(through, source, sink, n, ends) for n in range(WORKERS)]
+    with tqdm(desc=f"transform, {fault}", disable=None) as progress, Trouble(cluster, fault) as trouble:
+        in_parallel([worker.run for worker in workers])
+        progress.update()
+    controls.wait_for_replicas(sink, PARTITIONS)
+    assert committed(controls.bootstrap, source, list(range(PARTITIONS))) == ends, "the offsets of the group (R12)"
+    wanted = {p: list(range(each)) for p in range(PARTITIONS)}
+    by_confluent = Confluent().consume_committed(controls.bootstrap, sink, PARTITIONS)
+    assert sequences(by_confluent, fault, sink) == wanted, (
+        "confluent-kafka reads each record once and in order (R11, R12)"
+    )
+    by_java = Java().consume_committed(controls.bootstrap, sink, each * PARTITIONS)
+    assert sequences(by_java, fault, sink) == wanted, "Java reads each record once and in order (R11, R12)"
+    outcomes = sum((worker.outcomes for worker in workers), Counter())
+    return f"{each * PARTITIONS:,} once each and in order, by confluent-kafka and Java; {dict(outcomes)}; {trouble.struck} faults"
+
+
+def sequences(messages: list[Message], run: str, topic: str) -> dict[int, list[int]]:
+    """The sequences of each partition, as they were read."""
+    found: dict[int, list[int]] = {p: [] for p in range(PARTITIONS)}
+    for m in messages:
+        of_run, of_topic, partition, sequence = read_stamp(m.value)
+        assert (of_run, of_topic, partition) == (run, topic, m.partition)
+        found[partition].append(sequence)
+    return found
+
+
+# --- the command
+
+
+def in_parallel(jobs: list[Callable[[], None]]) -> None:
+    """Run each on a thread of its own; what one raises is raised when all have ended."""
+    failures: list[BaseException] = []
+
+    def guarded(job: Callable[[], None]) -> None:
+        try:
+            job()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(job,), daemon=True) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def three_nodes(folder: Path, version: str) -> AbstractContextManager[Cluster]:
+    """Three nodes behind fault proxies, that lose a member after `SESSION` seconds."""
+    sessions = {"broker.session.timeout.ms": f"{SESSION}000", "zookeeper.session.timeout.ms": f"{SESSION}000"}
+    config = {**sessions, "min.insync.replicas": "2", "group.initial.rebalance.delay.ms": "0"}
+    return kafka_for_a_while(folder, version=version, nodes=NODES, config=config, heap="320m", proxy="PLAINTEXT")
+
+
+RUNS = {"produce": (produce, 500_000), "transform": (transform, 100_000)}
+
+
+def main() -> None:
+    description, _, epilog = (__doc__ or "").partition("\n\n")
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="fault_runs", description=description, epilog=epilog, formatter_class=form)
+    parser.add_argument("what", nargs="?", choices=RUNS, help="produce or transform; without it, both")
+    parser.add_argument("--fault", choices=FAULTS, help="what happens to the nodes; without it, one after the other")
+    parser.add_argument(
+        "--version", choices=RELEASES, default=RELEASES[0], help="Kafka's release (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--records", type=int, help="records of each run (default: 500000 produced, 100000 transformed)"
+    )
+    given = parser.parse_args()
+    for what in [given.what] if given.what else RUNS:
+        run, records = RUNS[what]
+        for fault in [given.fault] if given.fault else FAULTS:
+            with tempfile.TemporaryDirectory() as folder, three_nodes(Path(folder) / "kafka", given.version) as cluster:
+                begin = time.monotonic()
+                said = run(cluster, given.records or records, fault)
+                print(f"{given.version} {what}, nodes {fault}: {said}; {time.monotonic() - begin:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
