@@ -15,7 +15,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates schemas -type f -not -name '*.md')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test wheel fuzz simulate brokers franz bench lint
+.PHONY: help setup demo test wheel fuzz simulate brokers franz faults bench lint
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -43,6 +43,9 @@ brokers: .venv/dev.stamp  ## use real Kafka of each generation, 0.8.2 to 4.4, an
 franz: .venv/dev.stamp  ## run franz-go's own client suite on the embedded broker, with 500,000 records and with connections that die
 	.venv/bin/python -m tests.integration.franz_suite
 	.venv/bin/python -m tests.integration.franz_suite --chaos TestGroupETL
+
+faults: .venv/dev.stamp  ## produce and copy in transactions while three nodes of real Kafka are killed, paused, restarted and cut off
+	.venv/bin/python -m tests.integration.fault_runs
 
 bench: .venv/dev.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, scaling: what holds the word)
 	.venv/bin/python benches/python/run.py $(if $(ONLY),--only $(ONLY))
