@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 CHUNK = 10_000
 """Records of one call that takes many, and between two looks at the clock."""
+TRANSACTION = 1_000
+"""Records of a transaction."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,10 @@ class Job:
     def values(self) -> list[bytes]:
         """A chunk of values to send."""
         return values(self.size, self.chunk)
+
+    def transaction(self) -> list[bytes]:
+        """The values of a transaction."""
+        return values(self.size, TRANSACTION)
 
 
 class Stopwatch:

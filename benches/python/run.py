@@ -32,7 +32,7 @@ import codec  # noqa: E402
 import plots  # noqa: E402
 import report  # noqa: E402
 from broker import KAFKA, PASSWORD, USER, Broker, embedded_broker, real_broker  # noqa: E402
-from clients import krafka  # noqa: E402
+from clients import compiled, krafka  # noqa: E402
 from measurement import Job  # noqa: E402
 from scenarios import GOALS, SCALING, SCENARIOS, TLS_GOALS, TLS_SCENARIOS, Protocol, Scenario, Way  # noqa: E402
 from tqdm import tqdm  # noqa: E402
@@ -46,8 +46,8 @@ approximate times, with 5 repeats on 2 cores:
   consume-lz4-100B and its like  1.5 minutes each, of 4
   records-100B, async-100B       1 minute each
   send-100B                      1.5 minutes
-  produce-100B, produce-1KB      3 minutes each
-  latency                        2.5 minutes
+  produce-100B, produce-1KB      4 minutes each
+  latency                        5 minutes
   codec                          5 minutes
   scaling                        15 minutes; only when asked for: --only scaling
   --tls                          9 minutes
@@ -311,6 +311,8 @@ def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
     repeats = 1 if args.quick else args.repeats or (3 if scenarios[0].point else 5)
     if any(w.client == "krafka" for s in scenarios for w in s.ways):
         krafka.build()
+    if any(w.client == "compiled" for s in scenarios for w in s.ways):
+        compiled.build()
 
     about = environment(f"Apache Kafka {KAFKA}{', TLS' * args.tls}" if kind == "real" else "embedded")
     if args.other:

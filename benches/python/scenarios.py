@@ -136,14 +136,23 @@ SEND_MANY = ours("send_many", "send_many")
 SEND_ARROW = ours("send_arrow", "send_arrow")
 JAVA_PRODUCE = Way("Java", "perf producer", "java.produce")
 JAVA_PRODUCE_TUNED = Way("Java", "perf producer, tuned", "java.produce", JAVA_BATCH)
-SENDING = Way("socket", "batches made before", "sockets.produce", role="limit")
+PRODUCE_BATCH_WAYS = (
+    PRODUCE_BATCH,
+    PRODUCE_BATCH_TUNED,
+    *(
+        Way("confluent-kafka", f"produce_batch, {how}{tuned}", f"confluent.produce_batch_{name}", properties)
+        for how, name in (("errors only", "errors"), ("no callback", "untold"))
+        for tuned, properties in (("", ()), (", tuned", RDKAFKA_BATCH))
+    ),
+)
+SENDING = Way("compiled", "batches made before", "compiled.produce", role="limit")
+SENDING_TLS = Way("socket", "batches made before", "sockets.produce", role="limit")
 
 PRODUCERS = (
     SEND_MANY,
     SEND_ARROW,
     ours("send_many, tuned", "send_many", OUR_BATCH),
-    PRODUCE_BATCH,
-    PRODUCE_BATCH_TUNED,
+    *PRODUCE_BATCH_WAYS,
     JAVA_PRODUCE,
     JAVA_PRODUCE_TUNED,
     Way("krafka", "enqueue, tuned", "krafka.enqueue", KRAFKA_BATCH),
@@ -151,6 +160,44 @@ PRODUCERS = (
 )
 
 NO_LINGER: Properties = (("linger.ms", 0),)
+# One record at a time.
+ONE_BY_ONE = Scenario(
+    "latency-produce",
+    "latency",
+    100,
+    2_000,
+    (
+        ours("send", "latency_produce"),
+        ours("async send", "async_latency_produce"),
+        Way("confluent-kafka", "produce", "confluent.latency_produce"),
+        Way("confluent-kafka", "produce, no linger", "confluent.latency_produce", NO_LINGER),
+        Way("aiokafka", "send_and_wait", "aiokafka.latency_produce"),
+        Way("socket", "produce", "sockets.latency_produce", role="limit"),
+    ),
+)
+ACKS_ALL = (("acks", -1),)
+ONE_BY_ONE_ALL = replace(
+    ONE_BY_ONE,
+    name="latency-produce-acks-all",
+    ways=(
+        ours("send", "latency_produce", ACKS_ALL),
+        ours("async send", "async_latency_produce", ACKS_ALL),
+        Way("confluent-kafka", "produce, no linger", "confluent.latency_produce", (*NO_LINGER, *ACKS_ALL)),
+    ),
+)
+# 1,000 records in each; the time of a commit.
+TRANSACTIONS = Scenario(
+    "latency-transactions",
+    "latency",
+    100,
+    300,
+    (
+        ours("transactions", "transactions"),
+        Way("confluent-kafka", "transactions", "confluent.transactions"),
+        Way("confluent-kafka", "transactions, no linger", "confluent.transactions", NO_LINGER),
+        Way("Java", "transactions", "java.transactions"),
+    ),
+)
 # A new client until it has its first record. librdkafka asks for the topic, and again for its offset.
 FIRST = Scenario(
     "latency-first",
@@ -217,20 +264,9 @@ SCENARIOS = (
     ),
     Scenario("produce-100B", "produce", 100, 5_000_000, PRODUCERS),
     Scenario("produce-1KB", "produce", 1_000, 600_000, PRODUCERS),
-    Scenario(
-        "latency-produce",
-        "latency",
-        100,
-        2_000,
-        (
-            ours("send", "latency_produce"),
-            ours("async send", "async_latency_produce"),
-            Way("confluent-kafka", "produce", "confluent.latency_produce"),
-            Way("confluent-kafka", "produce, no linger", "confluent.latency_produce", NO_LINGER),
-            Way("aiokafka", "send_and_wait", "aiokafka.latency_produce"),
-            Way("socket", "produce", "sockets.latency_produce", role="limit"),
-        ),
-    ),
+    ONE_BY_ONE,
+    ONE_BY_ONE_ALL,
+    TRANSACTIONS,
     FIRST,
     Scenario(
         "latency-end-to-end",
@@ -312,26 +348,37 @@ def _goals() -> list[Goal]:
     ]
     for way in (SEND_MANY, SEND_ARROW):
         goals += [
-            _rate("produce-100B", way.label, PRODUCE_BATCH, 5, "5 x produce_batch"),
-            _rate("produce-100B", way.label, PRODUCE_BATCH_TUNED, 5, "5 x produce_batch, tuned"),
+            *(_rate("produce-100B", way.label, other, 4, f"4 x {other.label}") for other in PRODUCE_BATCH_WAYS),
             _rate("produce-100B", way.label, JAVA_PRODUCE, 4, "4 x Java"),
             _rate("produce-100B", way.label, JAVA_PRODUCE_TUNED, 4, "4 x Java, tuned"),
-            _rate("produce-100B", way.label, SENDING, 0.6, "60 % of the socket"),
+            _rate("produce-100B", way.label, SENDING, 0.7, "70 % of the socket"),
             _cpu("produce-100B", way.label, PRODUCE_BATCH_TUNED),
         ]
+    for scenario in (ONE_BY_ONE, ONE_BY_ONE_ALL):
+        peer = "confluent-kafka produce, no linger"
+        goals += [
+            Goal(scenario.name, "p50 at most 0.8 x confluent-kafka's", "p50", "send", peer, 0.8),
+            Goal(scenario.name, "p99 at most confluent-kafka's", "p99", "send", peer, 1),
+        ]
+    for label in ("transactions", "transactions, no linger"):
+        peer = Way("confluent-kafka", label, "")
+        goals.append(_rate(TRANSACTIONS.name, "transactions", peer, 3, f"3 x confluent's {label}"))
+    goals += [
+        Goal(TRANSACTIONS.name, f"commit: {figure} at most Java's", figure, "transactions", "Java transactions", 1)
+        for figure in ("p50", "p99")
+    ]
     for figure in ("p50", "p99"):
-        for scenario, label, others, limit in (
-            ("latency-produce", "send", ("confluent-kafka produce, no linger", "aiokafka send_and_wait"), None),
-            (
-                "latency-end-to-end",
-                "send to poll",
-                ("confluent-kafka produce to poll, no linger", "aiokafka send to getone"),
-                "socket produce to fetch",
+        goals += [
+            Goal(ONE_BY_ONE.name, f"{figure} at most aiokafka's", figure, "send", "aiokafka send_and_wait", 1),
+            *(
+                Goal("latency-end-to-end", f"{figure} at most {bound}{whose}'s", figure, "send to poll", other, limit)
+                for bound, whose, other, limit in (
+                    ("", "confluent-kafka", "confluent-kafka produce to poll, no linger", 1),
+                    ("", "aiokafka", "aiokafka send to getone", 1),
+                    ("1.3 x the ", "socket", "socket produce to fetch", 1.3),
+                )
             ),
-        ):
-            goals += [Goal(scenario, f"{figure} at most {o.split()[0]}'s", figure, label, o, 1) for o in others]
-            if limit:
-                goals.append(Goal(scenario, f"{figure} at most 1.3 x the socket's", figure, label, limit, 1.3))
+        ]
     return goals + _first_goals(FIRST)
 
 
@@ -357,7 +404,7 @@ TLS_SCENARIOS = (
         "produce",
         100,
         5_000_000,
-        (SEND_MANY, SEND_ARROW, PRODUCE_TUNED, PRODUCE_BATCH, PRODUCE_BATCH_TUNED, SENDING),
+        (SEND_MANY, SEND_ARROW, PRODUCE_TUNED, PRODUCE_BATCH, PRODUCE_BATCH_TUNED, SENDING_TLS),
     ),
     FIRST,
     FIRST_PLAINTEXT,

@@ -63,6 +63,19 @@ class _Deliveries:
     def __call__(self, error: Any, _: Any) -> None:
         self.count += error is None
 
+    def missing(self, sent: int) -> int:
+        return sent - self.count
+
+
+class _Failures(_Deliveries):
+    """Counts what was not."""
+
+    def __call__(self, error: Any, _: Any) -> None:
+        self.count += error is not None
+
+    def missing(self, _: int) -> int:
+        return self.count
+
 
 def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """`produce`, one by one, each told of by a callback."""
@@ -83,36 +96,78 @@ def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
 def produce_batch(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """`produce_batch` of a list of messages made beforehand, each told of by a callback."""
-    delivered, messages = _Deliveries(), [{"value": v} for v in job.values()]
+    delivered = _Deliveries()
+    return _produce(job, watch, _batches(job, on_delivery=delivered), delivered)
+
+
+def produce_batch_errors(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """As `produce_batch`; the callback is for those that fail only."""
+    failed = _Failures()
+    return _produce(job, watch, _batches(job, on_delivery=failed), failed, {"delivery.report.only.error": True})
+
+
+def produce_batch_untold(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """As `produce_batch`, without a callback: nobody learns what failed."""
+    return _produce(job, watch, _batches(job), None)
+
+
+def _batches(job: Job, **how: Any) -> Callable[[Any], None]:
+    messages = [{"value": v} for v in job.values()]
     room = job.properties.get(QUEUE, 100_000) - len(messages)
 
     def send(producer: Any) -> None:
         while len(producer) > room:
             producer.poll(0.01)
-        producer.produce_batch(job.topic, messages, on_delivery=delivered)
+        producer.produce_batch(job.topic, messages, **how)
         if refused := [m["_error"] for m in messages if "_error" in m]:
             raise RuntimeError(refused[0])
         producer.poll(0)
 
-    return _produce(job, watch, send, delivered)
+    return send
 
 
-def _produce(job: Job, watch: Stopwatch, send: Callable[[Any], None], delivered: _Deliveries) -> tuple[int, int]:
+def _produce(
+    job: Job,
+    watch: Stopwatch,
+    send: Callable[[Any], None],
+    outcome: _Deliveries | None,
+    properties: dict[str, Any] | None = None,
+) -> tuple[int, int]:
     from confluent_kafka import Producer
 
     codec = {} if job.codec == "none" else {"compression.type": job.codec}
-    producer = Producer({"bootstrap.servers": job.bootstrap, **codec, **job.properties})
+    producer = Producer({"bootstrap.servers": job.bootstrap, **codec, **job.properties, **(properties or {})})
     producer.list_topics(job.topic, 10)
     sent = 0
     watch.start()
     while job.wants_more(sent, watch):
         send(producer)
         sent += job.chunk
-    producer.flush(30)
+    left = producer.flush(30)
     watch.stop()
-    if delivered.count != sent:
-        raise RuntimeError(f"{sent - delivered.count} records are not acknowledged")
+    if left or (outcome and outcome.missing(sent)):
+        raise RuntimeError(f"{left or outcome.missing(sent)} records are not acknowledged")
     return sent, sent * job.size
+
+
+def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Transactions of one `produce_batch` each; the time of `commit_transaction`."""
+    from confluent_kafka import Producer
+
+    messages = [{"value": v} for v in job.transaction()]
+    producer = Producer({"bootstrap.servers": job.bootstrap, "transactional.id": job.topic, **job.properties})
+    producer.init_transactions(30)
+    producer.list_topics(job.topic, 10)
+    watch.start()
+    for _ in range(job.records):
+        producer.begin_transaction()
+        producer.produce_batch(job.topic, messages)
+        begin = time.perf_counter()
+        producer.commit_transaction(30)
+        watch.laps.append(time.perf_counter() - begin)
+    watch.stop()
+    count = job.records * len(messages)
+    return count, count * job.size
 
 
 def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measurement import memory
+from measurement import TRANSACTION, memory
 from tests.brokers.brokers import BORROWED, fetch
 
 if TYPE_CHECKING:
@@ -29,6 +29,22 @@ def libraries() -> str:
     """The class path: the client of the release, and a tools jar; fetched where they are not there."""
     tools = BORROWED.get(KAFKA, KAFKA)
     return f"{fetch(KAFKA)}/*:{fetch(tools)}/kafka-tools-{tools}.jar"
+
+
+def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Transactions of one record after the other, after as many that do not count; the time of `commitTransaction`."""
+    java = os.environ.get("KAFKA_BROKERS_JAVA") or "java"
+    program = Path(__file__).resolve().parents[2] / "java" / "TransactionBench.java"
+    numbers = [job.records, TRANSACTION, job.size]
+    command = [java, "-Xmx1g", "-cp", libraries(), str(program), job.bootstrap, job.topic, *map(str, numbers)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    seconds, *commits = (float(line) for line in done.stdout.splitlines())
+    watch.reported(seconds, 0.0, 0)
+    watch.laps += commits
+    count = job.records * TRANSACTION
+    return count, count * job.size
 
 
 @dataclass(frozen=True)

@@ -179,12 +179,32 @@ def async_send(job: Job, watch: Stopwatch) -> tuple[int, int]:
     return count, count * job.size
 
 
+def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Transactions of one `send_many` each; the time of `commit_transaction`."""
+    import ottla
+
+    values = job.transaction()
+    with ottla.Producer(job.bootstrap, transactional_id=job.topic, **job.properties) as producer:
+        producer.init_transactions()
+        producer.partitions_for(job.topic)
+        watch.start()
+        for _ in range(job.records):
+            producer.begin_transaction()
+            producer.send_many(job.topic, values)
+            begin = time.perf_counter()
+            producer.commit_transaction()
+            watch.laps.append(time.perf_counter() - begin)
+        watch.stop()
+    count = job.records * len(values)
+    return count, count * job.size
+
+
 def latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """From `send` to its acknowledgement."""
     import ottla
 
     [value] = job.values()[:1]
-    with ottla.Producer(job.bootstrap, acks=1, **job.properties) as producer:
+    with ottla.Producer(job.bootstrap, **{"acks": 1, **job.properties}) as producer:
         producer.partitions_for(job.topic)
         watch.start()
         for _ in range(job.records):
@@ -201,7 +221,7 @@ def async_latency_produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
     async def run() -> None:
         [value] = job.values()[:1]
-        async with aio.Producer(job.bootstrap, acks=1, **job.properties) as producer:
+        async with aio.Producer(job.bootstrap, **{"acks": 1, **job.properties}) as producer:
             await producer.partitions_for(job.topic)
             watch.start()
             for _ in range(job.records):

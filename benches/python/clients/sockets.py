@@ -174,7 +174,7 @@ def drain(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
 def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """Batches made beforehand, as large as ours are by default, to each partition in turn, five in flight."""
-    per_batch, batch = _batch(job, job.properties.get("batch_size") or _default_batch_size())
+    per_batch, batch = batch_of(job, job.properties.get("batch_size") or default_batch_size())
     heads = [produce_request(job.topic, p, len(batch), acks=-1) for p in range(job.partitions)]
     connection = Connection(job, 1 << 16)
     sent = answered = 0
@@ -193,14 +193,14 @@ def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     return sent * per_batch, sent * per_batch * job.size
 
 
-def _default_batch_size() -> int:
+def default_batch_size() -> int:
     from ottla import _ottla
 
     [default] = [p["default"] for p in _ottla.properties() if p["name"] == "batch.size"]
     return int(default or 0)
 
 
-def _batch(job: Job, room: int) -> tuple[int, bytes]:
+def batch_of(job: Job, room: int) -> tuple[int, bytes]:
     """As many records as fit into so many bytes, at least one; and the batch of them."""
     from ottla.protocol import Record, encode_records
 
@@ -247,7 +247,7 @@ def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
 
 def _single_records(job: Job) -> list[bytes]:
-    _, batch = _batch(job, 0)
+    _, batch = batch_of(job, 0)
     return [produce_request(job.topic, p, len(batch), acks=1) + batch for p in range(job.partitions)]
 
 
