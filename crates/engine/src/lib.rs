@@ -4,6 +4,7 @@
 //! * [`engine`]: a whole client. [`producer`], [`consumer`] and [`admin`] are compositions of [`part`]s.
 //! * [`call`]: a question to brokers with one result, retried until then; an API or a family of APIs in each file.
 //! * [`credentials`]: what a client gets from outside to prove who it is.
+//! * [`group`]: groups of consumers, and who of them gets which partition.
 //! * [`connection`]: one connection's stages, from versions and authentication ([`sasl`]) to requests.
 //! * [`observe`]: what happened, as events. [`metrics`]: how much of it, as numbers.
 //!
@@ -23,6 +24,7 @@ pub mod dispatch;
 pub mod engine;
 pub mod error;
 pub mod fetch;
+pub mod group;
 pub mod metadata;
 pub mod metrics;
 pub mod observe;

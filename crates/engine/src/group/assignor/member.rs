@@ -1,0 +1,101 @@
+//! What members tell, what there is to assign, and what an assignor is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::consumer_protocol::Subscription;
+use crate::metadata::Metadata;
+
+/// A topic's name and a partition's number.
+pub type TopicPartition = (Arc<str>, i32);
+
+/// The partitions of each member, by its id. Every member has an entry.
+pub type Assignments = BTreeMap<Arc<str>, Vec<TopicPartition>>;
+
+/// What members do with their partitions when a rebalance begins (KIP-429).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RebalanceProtocol {
+    /// They give up all of them before they join again.
+    Eager,
+    /// They keep them, and give up only what the new assignment lacks.
+    Cooperative,
+}
+
+/// A member of a group, as its leader sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The id that the coordinator gave it.
+    pub id: Arc<str>,
+    /// Its `group.instance.id` if it is a static member (KIP-345).
+    pub instance_id: Option<Arc<str>>,
+    /// What it told the group.
+    pub subscription: Subscription,
+}
+
+/// What a member owns, or owned before the rebalance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owned {
+    /// Its partitions; `None` if it was never assigned any.
+    pub partitions: Option<Vec<TopicPartition>>,
+    /// The generation in which it got them; -1 if none.
+    pub generation: i32,
+}
+
+/// The topics that exist, each with the racks of its partitions' replicas: entry `n` is partition `n`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Topics(BTreeMap<Arc<str>, Vec<Vec<Arc<str>>>>);
+
+/// Decides who gets which partition.
+///
+/// An assignor keeps nothing between calls.
+pub trait Assignor: fmt::Debug + Send + Sync {
+    /// Its name in JoinGroup, by which members agree on one.
+    fn name(&self) -> &'static str;
+
+    /// What its members may do, the preferred first.
+    fn protocols(&self) -> &'static [RebalanceProtocol];
+
+    /// What a member adds to its subscription for this assignor.
+    fn user_data(&self, owned: &Owned) -> Option<Bytes>;
+
+    /// Assigns the partitions of all `topics` that somebody subscribed to. `members` are in the order in which the coordinator told
+    /// them, which decides among equals as it does in Kafka; of members with the same id the last one counts.
+    ///
+    /// In the cooperative protocol, a partition that moves is in nobody's list: its owner gives it up first, and the rebalance that
+    /// follows assigns it.
+    fn assign(&self, topics: &Topics, members: &[Member]) -> Assignments;
+}
+
+impl Topics {
+    /// Those of the view that `names` has. A topic whose partitions are not numbered from 0 on without a gap ends before the gap.
+    pub fn of<'a>(view: &Metadata, names: impl IntoIterator<Item = &'a str>) -> Topics {
+        let mut topics = Topics::default();
+        for topic in names.into_iter().filter_map(|name| view.topic(name)) {
+            let numbered = topic.partitions.iter().zip(0..);
+            let racks = numbered
+                .take_while(|((number, _), expected)| *number == expected)
+                .map(|((_, partition), _)| {
+                    let nodes = partition.replicas.iter().filter_map(|id| view.node(*id));
+                    nodes
+                        .filter_map(|node| node.rack.as_deref().map(Arc::from))
+                        .collect()
+                });
+            topics.insert(Arc::clone(&topic.name), racks.collect());
+        }
+        topics
+    }
+
+    /// Adds a topic: the racks of the replicas of each partition, beginning with partition 0.
+    pub fn insert(&mut self, name: Arc<str>, partitions: Vec<Vec<Arc<str>>>) {
+        self.0.insert(name, partitions);
+    }
+
+    /// The racks of each partition of a topic, if it exists and has partitions.
+    pub(super) fn partitions(&self, name: &str) -> Option<(&Arc<str>, &[Vec<Arc<str>>])> {
+        let (name, partitions) = self.0.get_key_value(name)?;
+        (!partitions.is_empty()).then_some((name, partitions.as_slice()))
+    }
+}

@@ -1,0 +1,97 @@
+//! What the sticky assignors put into a subscription's user data, and read from that of others.
+//!
+//! `sticky` (KIP-54, KIP-341): an array of topic (string) and partitions (array of int32), then the generation (int32), which
+//! clients before 2.3 leave out. `cooperative-sticky`: the generation (int32), for readers of subscriptions before version 2.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use ottla_protocol::Reader;
+
+use super::consumer_protocol::by_topic;
+
+/// What user data tells of the partitions that a member had.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Previous {
+    pub(super) partitions: Vec<(Arc<str>, i32)>,
+    /// `None` where the member tells no generation at all.
+    pub(super) generation: Option<i32>,
+}
+
+impl Previous {
+    /// What a member that tells nothing readable had.
+    fn unreadable() -> Previous {
+        Previous {
+            partitions: Vec::new(),
+            generation: Some(-1),
+        }
+    }
+}
+
+/// The user data of `sticky`.
+pub(super) fn write_sticky(partitions: &[(Arc<str>, i32)], generation: i32) -> Bytes {
+    let mut out = BytesMut::new();
+    // A topic's name has at most 249 bytes, and a broker's answer fewer than 2^31 rows.
+    let rows: Vec<_> = by_topic(partitions)
+        .into_iter()
+        .filter(|(topic, _)| topic.len() <= i16::MAX as usize)
+        .collect();
+    out.put_i32(i32::try_from(rows.len()).unwrap_or(0));
+    for (topic, numbers) in rows {
+        out.put_i16(i16::try_from(topic.len()).unwrap_or(0));
+        out.put_slice(topic.as_bytes());
+        out.put_i32(i32::try_from(numbers.len()).unwrap_or(0));
+        numbers.into_iter().for_each(|number| out.put_i32(number));
+    }
+    out.put_i32(generation);
+    out.freeze()
+}
+
+/// What the user data of `sticky` tells. As in Kafka, data that does not decode tells nothing.
+pub(super) fn read_sticky(data: Option<&Bytes>) -> Previous {
+    match data {
+        Some(data) if !data.is_empty() => {
+            let mut input = Reader::new(data.clone());
+            match read_rows(&mut input) {
+                Some(partitions) => Previous {
+                    partitions,
+                    generation: input.i32().ok(),
+                },
+                None => Previous::unreadable(),
+            }
+        }
+        _ => Previous::default(),
+    }
+}
+
+/// The user data of `cooperative-sticky`.
+pub(super) fn write_generation(generation: i32) -> Bytes {
+    Bytes::copy_from_slice(&generation.to_be_bytes())
+}
+
+/// The generation in the user data of `cooperative-sticky`; -1 where it does not decode.
+pub(super) fn read_generation(data: Option<&Bytes>) -> Option<i32> {
+    let data = data?;
+    Some(Reader::new(data.clone()).i32().unwrap_or(-1))
+}
+
+/// Partitions with a negative number are left out. A count allocates nothing: the bytes end where it was a lie.
+fn read_rows(input: &mut Reader) -> Option<Vec<(Arc<str>, i32)>> {
+    let mut partitions = Vec::new();
+    for _ in 0..count(input)? {
+        let length = usize::try_from(input.i16().ok()?).ok()?;
+        let name = input.raw(length).ok()?;
+        let topic: Arc<str> = Arc::from(String::from_utf8_lossy(&name));
+        for _ in 0..count(input)? {
+            let number = input.i32().ok()?;
+            if number >= 0 {
+                partitions.push((Arc::clone(&topic), number));
+            }
+        }
+    }
+    Some(partitions)
+}
+
+fn count(input: &mut Reader) -> Option<usize> {
+    usize::try_from(input.i32().ok()?).ok()
+}
