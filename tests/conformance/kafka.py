@@ -29,8 +29,16 @@ NEWEST, OLDER = "4.4.0", "3.9.1"
 CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1")
 # The record classes that the oracles name stand where 4.4 has them.
 PROGRAMS = {
-    NEWEST: ("SchemaOracle", "RecordsOracle", "OldJarsOracle", "KafkaReader", "RecordsReader", "MetricsOracle"),
-    OLDER: ("SchemaOracle", "KafkaReader"),
+    NEWEST: (
+        "SchemaOracle",
+        "RecordsOracle",
+        "OldJarsOracle",
+        "KafkaReader",
+        "RecordsReader",
+        "MetricsOracle",
+        "AssignorOracle",
+    ),
+    OLDER: ("SchemaOracle", "KafkaReader", "AssignorOracle"),
 }
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>clients</groupId><artifactId>jars</artifactId><version>{version}</version><dependencies><dependency>

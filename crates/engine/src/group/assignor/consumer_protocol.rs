@@ -98,13 +98,11 @@ impl Subscription {
                     |(topic, partitions)| consumer_protocol_subscription::TopicPartition {
                         topic: topic.into(),
                         partitions,
-                        ..Default::default()
                     },
                 )
                 .collect(),
             generation_id: self.generation,
             rack_id: self.rack.as_deref().map(Into::into),
-            ..Default::default()
         };
         write(&message, "subscription")
     }
@@ -148,12 +146,10 @@ impl Assignment {
                     |(topic, partitions)| consumer_protocol_assignment::TopicPartition {
                         topic: topic.into(),
                         partitions,
-                        ..Default::default()
                     },
                 )
                 .collect(),
             user_data: self.user_data.clone(),
-            ..Default::default()
         };
         write(&message, "assignment")
     }

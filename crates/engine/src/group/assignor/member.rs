@@ -44,9 +44,12 @@ pub struct Owned {
     pub generation: i32,
 }
 
-/// The topics that exist, each with the racks of its partitions' replicas: entry `n` is partition `n`.
+/// The racks of a topic's replicas: entry `n` has those of partition `n`.
+pub type ReplicaRacks = Vec<Vec<Arc<str>>>;
+
+/// The topics that exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Topics(BTreeMap<Arc<str>, Vec<Vec<Arc<str>>>>);
+pub struct Topics(BTreeMap<Arc<str>, ReplicaRacks>);
 
 /// Decides who gets which partition.
 ///
@@ -88,14 +91,14 @@ impl Topics {
         topics
     }
 
-    /// Adds a topic: the racks of the replicas of each partition, beginning with partition 0.
-    pub fn insert(&mut self, name: Arc<str>, partitions: Vec<Vec<Arc<str>>>) {
+    /// Adds a topic; one without partitions does not count.
+    pub fn insert(&mut self, name: Arc<str>, partitions: ReplicaRacks) {
         self.0.insert(name, partitions);
     }
 
     /// The racks of each partition of a topic, if it exists and has partitions.
-    pub(super) fn partitions(&self, name: &str) -> Option<(&Arc<str>, &[Vec<Arc<str>>])> {
+    pub(super) fn partitions(&self, name: &str) -> Option<(&Arc<str>, &ReplicaRacks)> {
         let (name, partitions) = self.0.get_key_value(name)?;
-        (!partitions.is_empty()).then_some((name, partitions.as_slice()))
+        (!partitions.is_empty()).then_some((name, partitions))
     }
 }

@@ -12,15 +12,44 @@
 //!
 //! | file | its reason |
 //! |---|---|
-//! | `member` | what members tell, what there is to assign, and what an assignor is |
-//! | `consumer_protocol` | both as bytes |
+//! | `consumer_protocol` | what members tell and are told, as bytes |
+//! | `member` | who takes part, what there is to assign, and what an assignor is |
+//! | `java` | orders of Java that show in an assignment |
 //! | `user_data` | what the sticky assignors put into a subscription |
+//! | `roster` | all of that as numbers |
+//! | `racks` | which members are near to which partitions |
+//! | `range`, `round_robin` | the assignors without memory |
+//! | `claims` | what members own, as far as one can believe it |
+//! | `constrained` | the sticky assignment where all subscribed to the same topics |
+//! | `movements`, `general` | where they did not |
+//! | `sticky` | both sticky assignors |
 
+mod claims;
+mod constrained;
 mod consumer_protocol;
+mod general;
+mod java;
 mod member;
+mod movements;
+mod racks;
+mod range;
+mod roster;
+mod round_robin;
+mod sticky;
 mod user_data;
 
 pub use self::consumer_protocol::{Assignment, Subscription};
 pub use self::member::{
-    Assignments, Assignor, Member, Owned, RebalanceProtocol, TopicPartition, Topics,
+    Assignments, Assignor, Member, Owned, RebalanceProtocol, ReplicaRacks, TopicPartition, Topics,
 };
+pub use self::range::Range;
+pub use self::round_robin::RoundRobin;
+pub use self::sticky::{CooperativeSticky, Sticky};
+
+/// All of them.
+const ALL: [&dyn Assignor; 4] = [&Range, &RoundRobin, &Sticky, &CooperativeSticky];
+
+/// The assignor with this name, in JoinGroup and in `partition.assignment.strategy`.
+pub fn by_name(name: &str) -> Option<&'static dyn Assignor> {
+    ALL.into_iter().find(|assignor| assignor.name() == name)
+}

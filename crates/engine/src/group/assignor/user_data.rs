@@ -9,6 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use ottla_protocol::Reader;
 
 use super::consumer_protocol::by_topic;
+use super::java;
 
 /// What user data tells of the partitions that a member had.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,23 +29,28 @@ impl Previous {
     }
 }
 
-/// The user data of `sticky`.
+/// The user data of `sticky`; a topic whose name is longer than any topic's can be is left out.
 pub(super) fn write_sticky(partitions: &[(Arc<str>, i32)], generation: i32) -> Bytes {
+    let mut rows = by_topic(partitions);
+    rows.retain(|(topic, _)| i16::try_from(topic.len()).is_ok());
     let mut out = BytesMut::new();
-    // A topic's name has at most 249 bytes, and a broker's answer fewer than 2^31 rows.
-    let rows: Vec<_> = by_topic(partitions)
-        .into_iter()
-        .filter(|(topic, _)| topic.len() <= i16::MAX as usize)
-        .collect();
-    out.put_i32(i32::try_from(rows.len()).unwrap_or(0));
-    for (topic, numbers) in rows {
+    put_count(&mut out, rows.len());
+    for row in java::computed_order(rows.iter().map(|(topic, _)| *topic)) {
+        let Some((topic, numbers)) = rows.get(row) else {
+            continue;
+        };
         out.put_i16(i16::try_from(topic.len()).unwrap_or(0));
         out.put_slice(topic.as_bytes());
-        out.put_i32(i32::try_from(numbers.len()).unwrap_or(0));
-        numbers.into_iter().for_each(|number| out.put_i32(number));
+        put_count(&mut out, numbers.len());
+        numbers.iter().for_each(|number| out.put_i32(*number));
     }
     out.put_i32(generation);
     out.freeze()
+}
+
+fn put_count(out: &mut BytesMut, count: usize) {
+    // The partitions came in one answer of a broker, whose counts are of this type.
+    out.put_i32(i32::try_from(count).unwrap_or(0));
 }
 
 /// What the user data of `sticky` tells. As in Kafka, data that does not decode tells nothing.

@@ -1,0 +1,310 @@
+//! Our assignors against Kafka's own, for groups made up at random: `tests/conformance/README.md` says what stands in the file.
+//! `cargo test -p ottla-engine --test assignors -- --nocapture` prints the counts.
+//!
+//! `OTTLA_CORPUS=DIR` reads the corpus of another folder, which `tests/conformance/test_fresh.py` makes.
+
+// What stands outside the test functions is test all the same.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ottla_engine::group::assignor::{
+    Assignment, Assignments, Member, Owned, Subscription, TopicPartition, Topics, by_name,
+};
+use serde_json::Value;
+
+const FILE: &str = "assignors.jsonl.gz";
+
+/// A line of the corpus.
+struct Case {
+    assignor: String,
+    topics: Topics,
+    counts: BTreeMap<Arc<str>, i32>,
+    members: Vec<Member>,
+    /// What Kafka assigned; `None` if it threw.
+    expected: Option<Assignments>,
+    line: Value,
+}
+
+/// Why ours is not Kafka's, where that is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Different {
+    /// It threw.
+    Threw,
+    /// A member got partitions of a topic that it did not subscribe to.
+    Unsubscribed,
+    /// Two members have the partition until the next rebalance: one has not given it up.
+    Shared,
+}
+
+#[test]
+fn every_group_is_assigned_as_kafka_does() {
+    let mut counts: BTreeMap<(String, Option<Different>), usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for case in corpus() {
+        let assignor = by_name(&case.assignor).unwrap();
+        let ours = assignor.assign(&case.topics, &case.members);
+        let different = case.difference();
+        let expected = match (different, &case.expected) {
+            (None, Some(expected)) => Some(expected.clone()),
+            (Some(Different::Shared), Some(expected)) => {
+                let (mut expected, withheld) = (expected.clone(), case.shared(expected));
+                for got in expected.values_mut() {
+                    got.retain(|partition| !withheld.contains(partition));
+                }
+                Some(expected)
+            }
+            _ => None,
+        };
+        match (check(&case, &ours), expected) {
+            (Err(why), _) => wrong.push(format!("{why}: {}\nours {ours:?}", case.line)),
+            (Ok(()), Some(expected)) if expected != ours => {
+                wrong.push(format!(
+                    "{}\nours {ours:?}\nKafka's {expected:?}",
+                    case.line
+                ));
+            }
+            _ => {}
+        }
+        *counts.entry((case.assignor, different)).or_default() += 1;
+    }
+    println!("{counts:?}");
+    assert!(
+        wrong.is_empty(),
+        "{} groups; the first: {}",
+        wrong.len(),
+        wrong[0]
+    );
+    let all: usize = counts.values().sum();
+    let equal = counts.iter().filter(|((_, why), _)| why.is_none());
+    let equal: usize = equal.map(|(_, count)| count).sum();
+    assert!(
+        equal * 100 >= all * 95,
+        "only {equal} of {all} could be compared"
+    );
+}
+
+#[test]
+fn bytes_are_those_of_kafka() {
+    let mut subscriptions = 0;
+    for case in corpus() {
+        for (member, row) in case
+            .members
+            .iter()
+            .zip(case.line["members"].as_array().unwrap())
+        {
+            let told = bytes(&row[2]);
+            // Of version 3, and with a rack that is not empty, which counts as none.
+            if told.starts_with(&[0, 3]) && !told.ends_with(&[0, 0]) {
+                assert_eq!(member.subscription.encode().unwrap(), told, "{}", row[0]);
+                subscriptions += 1;
+            }
+        }
+        let Some(expected) = &case.expected else {
+            continue;
+        };
+        let (id, wire) = (
+            case.line["wire"][0].as_str().unwrap(),
+            bytes(&case.line["wire"][1]),
+        );
+        let partitions = expected[id].clone();
+        let assignment = Assignment {
+            partitions: partitions.clone(),
+            user_data: None,
+        };
+        assert_eq!(assignment.encode().unwrap(), wire, "{}", case.line);
+        let read = Assignment::decode(wire).unwrap();
+        assert_eq!(sorted(&read.partitions), sorted(&partitions));
+        let owned = Owned {
+            partitions: Some(partitions),
+            generation: 7,
+        };
+        let user_data = by_name(&case.assignor).unwrap().user_data(&owned);
+        assert_eq!(
+            user_data,
+            optional_bytes(&case.line["user"]),
+            "{}",
+            case.line
+        );
+    }
+    assert!(subscriptions > 300, "{subscriptions}");
+}
+
+impl Case {
+    fn parse(line: &str) -> Case {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let mut topics = Topics::default();
+        let mut counts = BTreeMap::new();
+        let mut names = Vec::new();
+        for row in line["topics"].as_array().unwrap() {
+            let name: Arc<str> = row[0].as_str().unwrap().into();
+            let racks: Vec<Vec<Arc<str>>> = match &row[1] {
+                Value::Array(partitions) => partitions
+                    .iter()
+                    .map(|racks| {
+                        racks
+                            .as_array()
+                            .unwrap()
+                            .iter()
+                            .map(|rack| rack.as_str().unwrap().into())
+                            .collect()
+                    })
+                    .collect(),
+                count => vec![Vec::new(); usize::try_from(count.as_u64().unwrap()).unwrap()],
+            };
+            counts.insert(Arc::clone(&name), i32::try_from(racks.len()).unwrap());
+            topics.insert(Arc::clone(&name), racks);
+            names.push(name);
+        }
+        let rows = line["members"].as_array().unwrap();
+        let members = rows.iter().map(|row| Member {
+            id: row[0].as_str().unwrap().into(),
+            instance_id: row[1].as_str().map(Arc::from),
+            subscription: Subscription::decode(bytes(&row[2])).unwrap(),
+        });
+        let expected = line["throws"].is_null().then(|| {
+            let got = rows.iter().map(|row| {
+                let numbers: Vec<i64> = row[3]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|n| n.as_i64().unwrap())
+                    .collect();
+                let pairs = numbers.chunks(2).map(|pair| {
+                    let topic = &names[usize::try_from(pair[0]).unwrap()];
+                    (Arc::clone(topic), i32::try_from(pair[1]).unwrap())
+                });
+                (Arc::from(row[0].as_str().unwrap()), pairs.collect())
+            });
+            got.collect()
+        });
+        Case {
+            assignor: line["kind"].as_str().unwrap().into(),
+            members: members.collect(),
+            topics,
+            counts,
+            expected,
+            line,
+        }
+    }
+
+    fn difference(&self) -> Option<Different> {
+        let Some(expected) = &self.expected else {
+            return Some(Different::Threw);
+        };
+        let mut members = self.members.iter();
+        let stray = |member: &Member| {
+            expected[&member.id]
+                .iter()
+                .any(|(topic, _)| !member.subscription.topics.contains(topic))
+        };
+        if members.any(stray) {
+            return Some(Different::Unsubscribed);
+        }
+        let shared = self.assignor == "cooperative-sticky" && !self.shared(expected).is_empty();
+        shared.then_some(Different::Shared)
+    }
+
+    /// Partitions that are assigned to a member which did not own them, while another owns them.
+    fn shared(&self, assigned: &Assignments) -> BTreeSet<TopicPartition> {
+        let owners = |partition: &TopicPartition| {
+            let members = self
+                .members
+                .iter()
+                .filter(|member| member.subscription.owned.contains(partition));
+            members
+                .map(|member| Arc::clone(&member.id))
+                .collect::<Vec<_>>()
+        };
+        let all = assigned
+            .iter()
+            .flat_map(|(id, got)| got.iter().map(move |one| (id, one)));
+        all.filter(|(id, one)| {
+            let owners = owners(one);
+            !owners.is_empty() && !owners.contains(id)
+        })
+        .map(|(_, one)| one.clone())
+        .collect()
+    }
+}
+
+/// What holds for every assignment, whatever Kafka makes of the group.
+fn check(case: &Case, ours: &Assignments) -> Result<(), String> {
+    let ids: BTreeSet<_> = case
+        .members
+        .iter()
+        .map(|member| Arc::clone(&member.id))
+        .collect();
+    if !ours.keys().eq(ids.iter()) {
+        return Err("not every member has an entry".into());
+    }
+    let mut given = BTreeSet::new();
+    for member in &case.members {
+        for partition in &ours[&member.id] {
+            let exists = case
+                .counts
+                .get(&partition.0)
+                .is_some_and(|count| (0..*count).contains(&partition.1));
+            if !exists || !member.subscription.topics.contains(&partition.0) {
+                return Err(format!("{} should not have {partition:?}", member.id));
+            }
+            if !given.insert(partition.clone()) {
+                return Err(format!("{partition:?} is assigned twice"));
+            }
+        }
+    }
+    let mut wanted = BTreeSet::new();
+    for topic in case
+        .members
+        .iter()
+        .flat_map(|member| &member.subscription.topics)
+    {
+        let count = case.counts.get(topic).copied().unwrap_or(0);
+        wanted.extend((0..count).map(|number| (Arc::clone(topic), number)));
+    }
+    for partition in wanted.difference(&given) {
+        let owned = case
+            .members
+            .iter()
+            .any(|member| member.subscription.owned.contains(partition));
+        if case.assignor != "cooperative-sticky" || !owned {
+            return Err(format!("{partition:?} is assigned to nobody"));
+        }
+    }
+    Ok(())
+}
+
+fn corpus() -> impl Iterator<Item = Case> {
+    let kept = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance");
+    let folder = std::env::var_os("OTTLA_CORPUS").map_or_else(kept, PathBuf::from);
+    let file = std::fs::File::open(folder.join(FILE)).unwrap();
+    let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
+    lines.map(|line| Case::parse(&line.unwrap()))
+}
+
+fn sorted(partitions: &[TopicPartition]) -> Vec<TopicPartition> {
+    let mut partitions = partitions.to_vec();
+    partitions.sort();
+    partitions
+}
+
+fn bytes(hex: &Value) -> Bytes {
+    optional_bytes(hex).unwrap()
+}
+
+fn optional_bytes(hex: &Value) -> Option<Bytes> {
+    let hex = hex.as_str()?;
+    let bytes = (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap());
+    Some(bytes.collect())
+}
