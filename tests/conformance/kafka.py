@@ -45,6 +45,8 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0<
 <groupId>org.apache.kafka</groupId><artifactId>kafka-clients</artifactId><version>{version}</version>
 </dependency></dependencies></project>
 """
+ASSIGNORS = "assignors.jsonl.gz"
+KEPT_GROUPS = 75  # for each assignor
 DEADLINE = 100  # seconds a program may take
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g")
 
@@ -99,8 +101,8 @@ def run(version: str, program: str, *args: object, lines: Iterable[str] = ()) ->
     return done.stdout
 
 
-def generate(seed: int, into: Path) -> None:
-    """Write the corpora as the releases make them under this seed."""
+def generate(seed: int, into: Path, groups: int = KEPT_GROUPS) -> None:
+    """Write the corpora as the releases make them under this seed; `groups` for each assignor."""
     newest = into / f"schemas-{NEWEST}.jsonl.gz"
     run(NEWEST, "SchemaOracle", f"kafka-{NEWEST}", seed, newest)
     run(OLDER, "SchemaOracle", f"kafka-{OLDER}", seed, into / f"schemas-{OLDER}-only.jsonl.gz", newest)
@@ -108,6 +110,7 @@ def generate(seed: int, into: Path) -> None:
     schemas = Path(__file__).parents[2] / "schemas"
     run(NEWEST, "OldJarsOracle", schemas, seed, into / "schemas-old-jars.jsonl.gz", *old)
     run(NEWEST, "RecordsOracle", seed, into / f"records-{NEWEST}.jsonl.gz")
+    run(NEWEST, "AssignorOracle", seed, groups, into / ASSIGNORS)
     refusals.main(["--corpus", str(into), "--out", str(into / "refusals.jsonl.gz")])
 
 

@@ -20,6 +20,7 @@ from tests.conformance import kafka
 KEPT = Path(__file__).parent
 ROOT = KEPT.parents[1]
 KEPT_SEED = 1
+FRESH_GROUPS = 1_000
 CORPORA = sorted(path.name for path in KEPT.glob("*.jsonl.gz"))
 
 pytestmark = [kafka.needs_kafka, pytest.mark.timeout(900)]
@@ -57,11 +58,14 @@ def seed_of_the_tree() -> int:
 def test_a_corpus_under_a_fresh_seed_holds(tmp_path):
     seed = int(os.environ.get("OTTLA_SEED") or seed_of_the_tree())
     print(f"OTTLA_SEED={seed}")
-    kafka.generate(seed, tmp_path)
+    kafka.generate(seed, tmp_path, FRESH_GROUPS)
     assert lines(tmp_path / CORPORA[-1]) != lines(KEPT / CORPORA[-1])
     # The flags of the lane `rust` of `make test`, so that nothing is built twice.
     cargo = ["cargo", "test", "--workspace", "--exclude", "ottla-python", "--locked", "--quiet"]
-    for tests in (["--test", "messages", "--test", "refusals"], ["--lib", "records::tests::corpus"]):
+    for tests in (
+        ["--test", "messages", "--test", "refusals", "--test", "assignors"],
+        ["--lib", "records::tests::corpus"],
+    ):
         done = subprocess.run(
             [*cargo, *tests],
             cwd=ROOT,
@@ -74,3 +78,11 @@ def test_a_corpus_under_a_fresh_seed_holds(tmp_path):
         assert done.returncode == 0, f"OTTLA_SEED={seed}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
         # A filter that names nothing would pass.
         assert " passed; " in done.stdout.replace(" 0 passed; ", ""), done.stdout
+
+
+def test_assignors_of_both_releases_assign_alike(tmp_path):
+    for release in (kafka.NEWEST, kafka.OLDER):
+        kafka.run(release, "AssignorOracle", seed_of_the_tree(), 250, tmp_path / release)
+    newest, older = lines(tmp_path / kafka.NEWEST), lines(tmp_path / kafka.OLDER)
+    assert len(newest) == 4 * 250
+    assert [i for i, (a, b) in enumerate(zip(newest, older, strict=True)) if a != b] == []
