@@ -17,7 +17,7 @@ LAYERS = [
     {"connection", "cluster"},
     {"call", "telemetry"},
     {"part"},
-    {"engine", "produce", "fetch"},
+    {"engine", "produce", "fetch", "group"},
     {"admin", "consumer", "producer"},
 ]
 VALUES = LAYERS[0] | LAYERS[1]

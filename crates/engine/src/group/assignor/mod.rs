@@ -36,6 +36,8 @@ mod range;
 mod roster;
 mod round_robin;
 mod sticky;
+#[cfg(test)]
+mod tests;
 mod user_data;
 
 pub use self::consumer_protocol::{Assignment, Subscription};
