@@ -46,7 +46,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0<
 </dependency></dependencies></project>
 """
 ASSIGNORS = "assignors.jsonl.gz"
-KEPT_GROUPS = 75  # for each assignor
+KEPT_GROUPS = 120  # for each assignor
 DEADLINE = 100  # seconds a program may take
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g")
 
