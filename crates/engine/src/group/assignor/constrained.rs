@@ -135,10 +135,7 @@ impl Filling<'_> {
                 }
                 turn = turn.checked_rem(self.below.len()).unwrap_or(0);
                 member
-            } else if let Some(place) = self.at_quota.iter().position(|member| near(*member)) {
-                let Some(member) = self.at_quota.get(place).copied() else {
-                    continue;
-                };
+            } else if let Some((place, member)) = nearest_at_quota(&self.at_quota, near) {
                 if self.count(member) + 1 == self.most {
                     self.at_quota.remove(place);
                     self.above_now += 1;
@@ -202,10 +199,18 @@ impl Filling<'_> {
         self.assigned.get(member).map_or(0, Vec::len)
     }
 
-    /// Nobody is left to get more where members were given more than the least before others had it, which racks can lead to.
+    /// Who gets what the numbers leave over. They leave nothing over, but no partition may ever be lost.
     fn lightest(&self) -> Option<usize> {
         (0..self.assigned.len()).min_by_key(|member| self.count(*member))
     }
+}
+
+fn nearest_at_quota(
+    at_quota: &VecDeque<usize>,
+    near: impl Fn(usize) -> bool,
+) -> Option<(usize, usize)> {
+    let mut members = at_quota.iter().copied().enumerate();
+    members.find(|(_, member)| near(*member))
 }
 
 fn revoke(revoked_from: &mut [Option<usize>], partition: usize, owner: usize) {

@@ -157,6 +157,7 @@ impl Balance<'_> {
     }
 
     fn shift(&mut self, partition: usize, to: usize) {
+        self.moves_left = self.moves_left.saturating_sub(1);
         let (Some(topic), Some(owner)) = (self.topic(partition), self.owner(partition)) else {
             return;
         };
@@ -176,7 +177,6 @@ impl Balance<'_> {
         self.add(to, partition);
         self.lightest_first.insert((self.count(to), to));
         self.lightest_first.insert((self.count(from), from));
-        self.moves_left -= 1;
     }
 
     fn assign_lightest(&mut self, partition: usize, near: bool) {
