@@ -42,6 +42,7 @@ const SPOKEN: &[(ApiKey, [(i16, i16); NAMES.len()])] = &[
     (ApiKey::AddPartitionsToTxn, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 3), (0, 5), (0, 5), (0, 5)]),
     (ApiKey::AddOffsetsToTxn, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 3), (0, 4), (0, 4), (0, 4)]),
     (ApiKey::EndTxn, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 3), (0, 4), (0, 5), (0, 5)]),
+    (ApiKey::WriteTxnMarkers, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 1), (0, 1), (1, 1), (1, 2)]),
     (ApiKey::TxnOffsetCommit, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 2), (0, 3), (0, 4), (0, 5), (0, 6)]),
     (ApiKey::DescribeAcls, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
     (ApiKey::CreateAcls, [NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),

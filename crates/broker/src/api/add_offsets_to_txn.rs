@@ -47,7 +47,7 @@ impl Api for AddOffsetsToTxnRequest {
                     ..Default::default()
                 })
             }
-            Reply::Producer(_) => None,
+            Reply::Producer(_) | Reply::Kept { .. } => None,
         })
     }
 }

@@ -61,7 +61,7 @@ impl Api for AddPartitionsToTxnRequest {
                 let codes = codes.iter().map(|code| super::old_fencing(*code, is_old));
                 Some(respond(&self, &codes.collect::<Vec<_>>()))
             }
-            Reply::Producer(_) => None,
+            Reply::Producer(_) | Reply::Kept { .. } => None,
         })
     }
 }
@@ -184,7 +184,7 @@ fn gather(mut parts: Vec<Part>) -> Outcome<AddPartitionsToTxnResponse> {
         if let Answer::Asked(ticket) = &part.answer {
             match ticket.take() {
                 Some(Reply::Partitions(codes)) => part.answer = Answer::Known(codes),
-                Some(Reply::Producer(_)) => {
+                Some(Reply::Producer(_) | Reply::Kept { .. }) => {
                     return Outcome::Close("the coordinator answered another question".to_owned());
                 }
                 None => {

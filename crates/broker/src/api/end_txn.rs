@@ -49,7 +49,7 @@ impl Api for EndTxnRequest {
                 let code = super::old_fencing(code, version < FIRST_WITH_FENCED);
                 Some(self.refuse(version, code))
             }
-            Reply::Partitions(_) => None,
+            Reply::Partitions(_) | Reply::Kept { .. } => None,
         })
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! From version 3 a producer says who it was, to raise its own epoch (KIP-360); from 4 it can be told PRODUCER_FENCED
 //! (KIP-588). Version 6, which is not final, is for two-phase commit (KIP-939): a transaction that nobody but its producer
-//! ends. Going on with one that was prepared is refused, as by Kafka 4.4.
+//! ends, and that the next producer can keep and end. Kafka 4.4 has the first half and refuses to keep one; what is kept
+//! here is what the KIP says.
 
 use ottla_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 use ottla_protocol::{ErrorCode, Versions};
@@ -19,7 +20,14 @@ impl Api for InitProducerIdRequest {
 
     fn answer(self, cx: &Cx<'_>) -> Outcome<InitProducerIdResponse> {
         let allowed = match &self.transactional_id {
-            Some(id) => cx.check(Operation::Write, Resource::transactional_id(id)),
+            Some(id) => {
+                let id = Resource::transactional_id(id);
+                cx.check(Operation::Write, id)
+                    .and_then(|()| match self.enable2_pc {
+                        true => cx.check(Operation::TwoPhaseCommit, id),
+                        false => Ok(()),
+                    })
+            }
             None if cx.core.security.may_write_any_topic(&cx.who) => Ok(()),
             None => cx.check(Operation::IdempotentWrite, Resource::CLUSTER),
         };
@@ -39,10 +47,6 @@ impl Api for InitProducerIdRequest {
                 Err(code) => self.refuse(cx.version, code),
             });
         };
-        if self.keep_prepared_txn {
-            let code = ErrorCode::UNSUPPORTED_VERSION;
-            return Outcome::Answer(self.refuse(cx.version, code));
-        }
         let init = Init {
             id: id.to_string(),
             timeout_ms: self.transaction_timeout_ms,
@@ -51,12 +55,18 @@ impl Api for InitProducerIdRequest {
                 epoch: self.producer_epoch,
             }),
             two_phase: self.enable2_pc,
+            keeps: self.keep_prepared_txn,
         };
         let ticket = cx.question();
         cx.core.init_producer(init, ticket.clone(), cx.now);
         let version = cx.version;
         from_transactions(ticket, move |reply| match reply {
             Reply::Producer(Ok(producer)) => Some(respond(producer)),
+            Reply::Kept { producer, ongoing } => Some(InitProducerIdResponse {
+                ongoing_txn_producer_id: ongoing.producer_id,
+                ongoing_txn_producer_epoch: ongoing.epoch,
+                ..respond(producer)
+            }),
             Reply::Producer(Err(code)) => {
                 let code = super::old_fencing(code, version < FIRST_WITH_FENCED);
                 Some(self.refuse(version, code))

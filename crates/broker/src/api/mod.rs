@@ -54,6 +54,7 @@ mod sync_group;
 mod tests;
 mod throttled;
 mod txn_offset_commit;
+mod write_txn_markers;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ use ottla_protocol::messages::{
     LeaveGroupRequest, ListGroupsRequest, ListOffsetsRequest, ListTransactionsRequest,
     MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
     ProduceRequest, PushTelemetryRequest, RenewDelegationTokenRequest, SaslAuthenticateRequest,
-    SaslHandshakeRequest, SyncGroupRequest, TxnOffsetCommitRequest,
+    SaslHandshakeRequest, SyncGroupRequest, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
 use ottla_protocol::refusal::{Refusal, Refuse};
 use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Response, Str, Versions};
@@ -472,6 +473,7 @@ apis! {
     AddPartitionsToTxn => AddPartitionsToTxnRequest,
     AddOffsetsToTxn => AddOffsetsToTxnRequest,
     EndTxn => EndTxnRequest,
+    WriteTxnMarkers => WriteTxnMarkersRequest,
     TxnOffsetCommit => TxnOffsetCommitRequest,
     DescribeAcls => DescribeAclsRequest,
     CreateAcls => CreateAclsRequest,

@@ -362,9 +362,10 @@ fn every_release_answers_every_version_it_tells_and_no_other() {
     at_every_version::<DescribeProducersRequest>(&bench);
     at_every_version::<DescribeTransactionsRequest>(&bench);
     at_every_version::<EndTxnRequest>(&bench);
+    at_every_version::<WriteTxnMarkersRequest>(&bench);
     at_every_version::<ListTransactionsRequest>(&bench);
     at_every_version::<TxnOffsetCommitRequest>(&bench);
-    assert_eq!(HANDLED.len(), 45, "an API is missing above");
+    assert_eq!(HANDLED.len(), 46, "an API is missing above");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use ottla_protocol::messages::{
     ListTransactionsResponse, MetadataResponse, OffsetCommitResponse, OffsetFetchResponse,
     OffsetForLeaderEpochResponse, ProduceResponse, PushTelemetryResponse,
     RenewDelegationTokenResponse, SaslAuthenticateResponse, SaslHandshakeResponse,
-    SyncGroupResponse, TxnOffsetCommitResponse,
+    SyncGroupResponse, TxnOffsetCommitResponse, WriteTxnMarkersResponse,
 };
 
 use crate::security::Throttle;
@@ -107,6 +107,11 @@ impl Throttled for FetchResponse {
 }
 
 impl Throttled for SaslHandshakeResponse {
+    fn throttle(&mut self, _: Throttle) {}
+}
+
+/// What brokers ask of each other is not held back.
+impl Throttled for WriteTxnMarkersResponse {
     fn throttle(&mut self, _: Throttle) {}
 }
 

@@ -337,6 +337,12 @@ pub const BROKER_KEYS: &[Key] = &[
         "Maximum transaction timeout of a producer, in ms.",
     ),
     key(
+        TRANSACTIONAL_ID_EXPIRATION_CHECK,
+        ValueType::Int(1, INT),
+        "3600000",
+        "Milliseconds between two looks for transactional ids that nobody uses.",
+    ),
+    key(
         TWO_PHASE_COMMIT,
         ValueType::Bool,
         "false",
@@ -396,6 +402,8 @@ pub(super) const TELEMETRY_MAX_BYTES: &str = "telemetry.max.bytes";
 pub(super) const TELEMETRY_METRICS: &str = "telemetry.metrics";
 pub(super) const MAX_TRANSACTION_TIMEOUT: &str = "transaction.max.timeout.ms";
 pub(super) const TRANSACTIONAL_ID_EXPIRATION: &str = "transactional.id.expiration.ms";
+pub(super) const TRANSACTIONAL_ID_EXPIRATION_CHECK: &str =
+    "transaction.remove.expired.transaction.cleanup.interval.ms";
 pub(super) const TWO_PHASE_COMMIT: &str = "transaction.two.phase.commit.enable";
 pub(super) const UNSTABLE_VERSIONS: &str = "unstable.api.versions.enable";
 

@@ -175,6 +175,10 @@ impl Settings {
             transactions: TransactionConfig {
                 max_timeout_ms: number(broker_value(&values, MAX_TRANSACTION_TIMEOUT)),
                 expiration_ms: number(broker_value(&values, TRANSACTIONAL_ID_EXPIRATION)),
+                expiration_check_ms: number(broker_value(
+                    &values,
+                    TRANSACTIONAL_ID_EXPIRATION_CHECK,
+                )),
                 two_phase: broker_value(&values, TWO_PHASE_COMMIT) == "true",
             },
             unstable_versions: broker_value(&values, UNSTABLE_VERSIONS) == "true",

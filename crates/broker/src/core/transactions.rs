@@ -284,10 +284,10 @@ impl Core {
         let record = append.record.map_err(|cause| failed(&cause))?;
         let batch = batch::of_records(&[record], now.unix_ms).map_err(|cause| failed(&cause))?;
         let topic = self.topic(TRANSACTIONS_TOPIC)?;
-        let placed = place(&topic, append.partition, &batch);
-        placed.map_err(|refusal| match refusal.code {
-            ErrorCode::NOT_LEADER_OR_FOLLOWER => ErrorCode::NOT_COORDINATOR,
-            _ => failed(&refusal.message),
+        let placed = self.place(&topic, append.partition, &batch);
+        placed.map_err(|refusal| match for_clients(refusal.code) {
+            ErrorCode::UNKNOWN_SERVER_ERROR => failed(&refusal.message),
+            code => code,
         })
     }
 
@@ -322,7 +322,7 @@ impl Core {
     }
 
     /// Writes a marker to a partition that this node leads.
-    pub(super) fn mark_here(
+    pub(crate) fn mark_here(
         &self,
         (topic, index): &Place,
         marker: Marker,
@@ -335,7 +335,7 @@ impl Core {
         })?;
         let topic = self.topic(topic)?;
         let write = || {
-            place(&topic, *index, &batch).map_err(|refusal| {
+            self.place(&topic, *index, &batch).map_err(|refusal| {
                 if refusal.code == ErrorCode::KAFKA_STORAGE_ERROR {
                     self.events.say(format_args!(
                         "a marker could not be written: {}",
@@ -354,6 +354,28 @@ impl Core {
             let is_here = |group: &str| partition_of(group, count) == *index;
             groups.end_transaction(is_here, marker.producer_id, marker.commits);
             Ok(placed)
+        })
+    }
+
+    /// Appends the broker's own batch as the leader, for as many replicas as the topic says.
+    fn place(
+        &self,
+        topic: &Arc<Topic>,
+        index: i32,
+        batch: &batch::Checked,
+    ) -> Result<Unreplicated, Rejected> {
+        let unknown = || Rejected::new(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "no such partition");
+        let least_in_sync = self.settings.log_config(&topic.values).least_in_sync;
+        let mut replica = topic.partition(index).map_err(|_| unknown())?.lock();
+        let appended = replica.append(batch, Some(least_in_sync))?;
+        let epoch = replica.standing().epoch;
+        drop(replica);
+        Ok(Unreplicated {
+            topic: Arc::clone(topic),
+            index,
+            epoch,
+            end: appended.next_offset,
+            least_in_sync,
         })
     }
 
@@ -418,22 +440,6 @@ impl Core {
 
 fn refuse(add: &Add, ticket: &Slot<Reply>, code: ErrorCode) {
     ticket.put(Reply::Partitions(vec![code; add.partitions.len()]));
-}
-
-/// Appends the broker's own batch as the leader.
-fn place(topic: &Arc<Topic>, index: i32, batch: &batch::Checked) -> Result<Unreplicated, Rejected> {
-    let unknown = || Rejected::new(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "no such partition");
-    let mut replica = topic.partition(index).map_err(|_| unknown())?.lock();
-    let appended = replica.append(batch, None)?;
-    let epoch = replica.standing().epoch;
-    drop(replica);
-    Ok(Unreplicated {
-        topic: Arc::clone(topic),
-        index,
-        epoch,
-        end: appended.next_offset,
-        least_in_sync: 1,
-    })
 }
 
 /// The last state of each id in a part of the log.

@@ -33,6 +33,8 @@ pub(crate) struct TransactionConfig {
     pub(crate) max_timeout_ms: i32,
     /// `transactional.id.expiration.ms`.
     pub(crate) expiration_ms: i64,
+    /// `transaction.remove.expired.transaction.cleanup.interval.ms`: how often ids are looked for that nobody uses.
+    pub(crate) expiration_check_ms: i64,
     /// `transaction.two.phase.commit.enable`.
     pub(crate) two_phase: bool,
 }
@@ -53,6 +55,8 @@ pub(crate) struct Init {
     pub(crate) expected: Option<Identity>,
     /// Only its owner ends a transaction (KIP-939).
     pub(crate) two_phase: bool,
+    /// An open transaction stays open, for the producer to end it (KIP-939).
+    pub(crate) keeps: bool,
 }
 
 /// Partitions that are to be in a transaction, or should be.
@@ -86,6 +90,11 @@ pub(crate) struct End {
 pub(crate) enum Reply {
     /// Who the producer is now.
     Producer(Result<Identity, ErrorCode>),
+    /// The same, and whose transaction it may end.
+    Kept {
+        producer: Identity,
+        ongoing: Identity,
+    },
     /// A code for each partition of an [`Add`], in its order.
     Partitions(Vec<ErrorCode>),
 }
@@ -142,6 +151,8 @@ pub(crate) struct Transactions<T> {
     deadlines: BTreeSet<(i64, String)>,
     /// The time that was told last.
     now: Option<Now>,
+    /// The time that was told first, in milliseconds since 1970: looks for unused ids are counted from there.
+    began_ms: Option<i64>,
     steps: u64,
 }
 
@@ -174,6 +185,7 @@ impl<T> Transactions<T> {
             effects: VecDeque::new(),
             deadlines: BTreeSet::new(),
             now: None,
+            began_ms: None,
             steps: 0,
         }
     }
@@ -181,6 +193,7 @@ impl<T> Transactions<T> {
     /// What time it is, and what the broker speaks.
     pub(crate) fn set(&mut self, now: Now, broker: Protocol) {
         self.now = Some(now);
+        self.began_ms.get_or_insert(now.unix_ms);
         self.broker = broker;
     }
 
@@ -203,12 +216,15 @@ impl<T> Transactions<T> {
             self.effects.push_back(Effect::Reply(ticket, refused));
             return;
         }
-        let reply = |it: &Metadata| match it.status {
+        self.answer_when_written(&init.id, ticket, |it| match it.status {
             // The transaction before it must end first.
-            Status::PrepareAbort => Err(ErrorCode::CONCURRENT_TRANSACTIONS),
-            _ => Ok(it.identity()),
-        };
-        self.answer_when_written(&init.id, ticket, |it| Reply::Producer(reply(it)));
+            Status::PrepareAbort => Reply::Producer(Err(ErrorCode::CONCURRENT_TRANSACTIONS)),
+            Status::Ongoing => Reply::Kept {
+                producer: it.owner(),
+                ongoing: it.identity(),
+            },
+            _ => Reply::Producer(Ok(it.identity())),
+        });
     }
 
     fn try_init(
@@ -240,10 +256,11 @@ impl<T> Transactions<T> {
         }
         let entry = self.idle(&init.id)?;
         entry.home = home;
-        let (expected, metadata) = (init.expected, &entry.metadata);
-        let next = match metadata.init(expected, timeout_ms, fresh_id, broker, now_ms)? {
-            Initialized::Ready(next) | Initialized::Aborting(next) => next,
-        };
+        let (expected, keeps) = (init.expected, init.keeps);
+        let metadata = &entry.metadata;
+        let next = metadata.init(expected, keeps, timeout_ms, fresh_id, broker, now_ms)?;
+        let (Initialized::Ready(next) | Initialized::Aborting(next) | Initialized::Kept(next)) =
+            next;
         self.write(&init.id, Some(next));
         Ok(())
     }
@@ -579,12 +596,22 @@ impl<T> Transactions<T> {
 
     /// As [`Self::schedule`], but not before `earliest`.
     fn schedule_from(&mut self, id: &str, earliest: i64) {
+        let began_ms = self.began_ms.unwrap_or_default();
+        let interval_ms = self.config.expiration_check_ms;
         let Some(entry) = self.entries.get_mut(id) else {
             return;
         };
-        let deadline = match entry.writing {
-            Some(_) => None,
-            None => entry.metadata.deadline(self.config.expiration_ms),
+        let deadline = match (&entry.writing, &entry.marking) {
+            (Some(_), _) => None,
+            // All markers are written, and that could not be: it is tried again.
+            (None, None) if entry.metadata.status.is_ending() => Some(earliest),
+            (None, _) => {
+                let deadline = entry.metadata.deadline(self.config.expiration_ms);
+                match entry.metadata.status {
+                    Status::Ongoing => deadline,
+                    _ => deadline.map(|due| next_look(due, began_ms, interval_ms)),
+                }
+            }
         };
         let deadline = deadline.map(|deadline| deadline.max(earliest));
         if deadline != entry.deadline {
@@ -605,7 +632,7 @@ impl<T> Transactions<T> {
         now.instant.checked_add(Duration::from_millis(left))
     }
 
-    /// Aborts the transactions that take too long, and forgets the ids that nobody uses.
+    /// Aborts the transactions that take too long, forgets the ids that nobody uses, and tries again what could not be written.
     pub(crate) fn handle_timeout(&mut self) {
         let (now_ms, broker) = (self.now_ms(), self.broker);
         while let Some((_, id)) = self
@@ -619,10 +646,20 @@ impl<T> Transactions<T> {
             };
             let next = match entry.metadata.status {
                 Status::Ongoing => Some(entry.metadata.fenced(broker, now_ms)),
+                status if status.is_ending() => Some(entry.metadata.completed(now_ms)),
                 _ => None,
             };
             self.write(&id, next);
         }
+    }
+}
+
+/// The first look at or after `due`, of those that come every `interval_ms` from `began_ms` on.
+fn next_look(due: i64, began_ms: i64, interval_ms: i64) -> i64 {
+    let past = due.saturating_sub(began_ms).rem_euclid(interval_ms.max(1));
+    match past {
+        0 => due,
+        past => due.saturating_add(interval_ms.saturating_sub(past)),
     }
 }
 
@@ -647,7 +684,7 @@ impl Reply {
     /// The same, had it not come into the log.
     fn failed(self, code: ErrorCode) -> Self {
         match self {
-            Self::Producer(_) => Self::Producer(Err(code)),
+            Self::Producer(_) | Self::Kept { .. } => Self::Producer(Err(code)),
             Self::Partitions(codes) => Self::Partitions(vec![code; codes.len()]),
         }
     }

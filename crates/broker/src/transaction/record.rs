@@ -59,6 +59,7 @@ fn value_of(metadata: &Metadata, version: i16) -> TransactionLogValue {
     if version >= WITH_EPOCHS {
         value.previous_producer_id = metadata.previous_producer_id;
         value.next_producer_id = metadata.next_producer_id;
+        value.next_producer_epoch = metadata.next_epoch;
         value.client_transaction_version = metadata.client.number();
     }
     value
@@ -93,6 +94,7 @@ pub(crate) fn decode(key: &[u8], value: Option<&[u8]>) -> Option<(String, Option
         previous_producer_id: value.previous_producer_id,
         next_producer_id: value.next_producer_id,
         epoch: value.producer_epoch,
+        next_epoch: value.next_producer_epoch,
         // It is not kept: whoever asks again after the coordinator has moved is fenced, as with Kafka.
         last_epoch: NO_EPOCH,
         timeout_ms: value.transaction_timeout_ms,
@@ -164,6 +166,17 @@ mod tests {
             (7, 3, Protocol::Classic)
         );
         assert_eq!(read.partitions, metadata().partitions);
+    }
+
+    #[test]
+    fn the_epoch_of_who_kept_a_transaction_is_kept() {
+        let metadata = Metadata {
+            next_epoch: 5,
+            ..metadata()
+        };
+        let (key, value) = encode("id", Some(&metadata), Protocol::EpochEach).unwrap();
+        let read = decode(&key, value.as_deref()).unwrap().1;
+        assert_eq!(read, Some(metadata));
     }
 
     #[test]

@@ -14,6 +14,13 @@
 //! Each step is made of two: the next state is worked out here and written to the log, and counts when it is there. With
 //! KIP-890 each end of a transaction raises the epoch, so that nothing late of it can come into the next; before, only another
 //! producer or a timeout does. KIP-360 lets a producer raise its own epoch, if it says which it has.
+//!
+//! A producer that takes over from one that had prepared its transaction keeps that open (KIP-939). It gets an identity of its own,
+//! by which the transaction ends, while its records keep theirs:
+//!
+//! ```text
+//!   Ongoing 42:3 ── InitProducerId, keeping ──▶ Ongoing 42:3, next 42:4 ── EndTxn by 42:4 ──▶ Prepare… 42:4, next 42:5 ──▶ Complete… 42:5
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,6 +127,8 @@ pub(crate) struct Metadata {
     /// The id after this transaction, when the epochs run out with it.
     pub(super) next_producer_id: i64,
     pub(crate) epoch: i16,
+    /// The epoch of the producer that took over and kept the transaction, with the next id if there is one (KIP-939).
+    pub(super) next_epoch: i16,
     /// The epoch before, for a producer that did not learn of the new one.
     pub(super) last_epoch: i16,
     pub(crate) timeout_ms: i32,
@@ -139,6 +148,8 @@ pub(super) enum Initialized {
     Ready(Metadata),
     /// First its open transaction must end; the producer is to ask again.
     Aborting(Metadata),
+    /// Its open transaction waits for it.
+    Kept(Metadata),
 }
 
 /// What EndTxn leads to.
@@ -157,6 +168,7 @@ impl Metadata {
             previous_producer_id: NO_PRODUCER,
             next_producer_id: NO_PRODUCER,
             epoch: NO_EPOCH,
+            next_epoch: NO_EPOCH,
             last_epoch: NO_EPOCH,
             timeout_ms,
             status: Status::Empty,
@@ -167,6 +179,7 @@ impl Metadata {
         }
     }
 
+    /// Whose records are in the transaction.
     pub(super) fn identity(&self) -> Identity {
         Identity {
             producer_id: self.producer_id,
@@ -174,16 +187,33 @@ impl Metadata {
         }
     }
 
-    /// Whether the next epoch needs another producer id.
-    pub(super) fn is_exhausted(&self) -> bool {
-        self.epoch >= LAST_EPOCH
+    /// Who may end the transaction: whose it is, or who kept it.
+    pub(super) fn owner(&self) -> Identity {
+        match (self.next_epoch, self.next_producer_id) {
+            (NO_EPOCH, _) => self.identity(),
+            (epoch, NO_PRODUCER) => Identity {
+                producer_id: self.producer_id,
+                epoch,
+            },
+            (epoch, producer_id) => Identity { producer_id, epoch },
+        }
     }
 
-    /// InitProducerId. `expected` is who the producer was, if it says so; `fresh_id` an id for the case that epochs have run
-    /// out.
+    fn is_kept(&self) -> bool {
+        self.next_epoch != NO_EPOCH
+    }
+
+    /// Whether the next epoch needs another producer id.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.owner().epoch >= LAST_EPOCH
+    }
+
+    /// InitProducerId. `expected` is who the producer was, if it says so; `keeps` whether an open transaction stays open;
+    /// `fresh_id` an id for the case that epochs have run out.
     pub(super) fn init(
         &self,
         expected: Option<Identity>,
+        keeps: bool,
         timeout_ms: i32,
         fresh_id: Option<i64>,
         broker: Protocol,
@@ -195,6 +225,9 @@ impl Metadata {
         match self.status {
             Status::PrepareCommit | Status::PrepareAbort => {
                 return Err(ErrorCode::CONCURRENT_TRANSACTIONS);
+            }
+            Status::Ongoing if keeps => {
+                return self.kept(expected, timeout_ms, fresh_id, now_ms);
             }
             Status::Ongoing => return Ok(Initialized::Aborting(self.fenced(broker, now_ms))),
             Status::Empty | Status::CompleteCommit | Status::CompleteAbort => {}
@@ -230,19 +263,52 @@ impl Metadata {
         Ok(Initialized::Ready(next))
     }
 
+    /// The same transaction, with an owner that fences the one before.
+    fn kept(
+        &self,
+        expected: Option<Identity>,
+        timeout_ms: i32,
+        fresh_id: Option<i64>,
+        now_ms: i64,
+    ) -> Result<Initialized, ErrorCode> {
+        let owner = self.owner();
+        if expected.is_some_and(|expected| expected != owner) {
+            return Err(ErrorCode::PRODUCER_FENCED);
+        }
+        let mut next = Self {
+            timeout_ms,
+            updated_ms: now_ms,
+            ..self.clone()
+        };
+        if self.is_exhausted() {
+            next.next_producer_id = fresh_id.ok_or(ErrorCode::CONCURRENT_TRANSACTIONS)?;
+            next.next_epoch = 0;
+        } else {
+            next.next_epoch = owner.epoch + 1;
+        }
+        Ok(Initialized::Kept(next))
+    }
+
     /// Whether a producer that says that it was `expected` can be this one.
     fn may_be(&self, expected: Identity) -> bool {
         let was_rotated =
             expected.producer_id == self.previous_producer_id && expected.epoch >= LAST_EPOCH;
-        self.epoch == NO_EPOCH || expected.producer_id == self.producer_id || was_rotated
+        self.epoch == NO_EPOCH
+            || expected.producer_id == self.producer_id
+            || expected.producer_id == self.owner().producer_id
+            || was_rotated
     }
 
     /// Is this the producer?
     fn check(&self, producer: Identity) -> Result<(), ErrorCode> {
-        if producer.producer_id != self.producer_id {
+        let owner = self.owner();
+        if producer.producer_id != self.producer_id && producer.producer_id != owner.producer_id {
             Err(ErrorCode::INVALID_PRODUCER_ID_MAPPING)
-        } else if producer.epoch != self.epoch {
+        } else if producer != owner {
             Err(ErrorCode::PRODUCER_FENCED)
+        } else if self.is_kept() && self.status == Status::Ongoing {
+            // It was prepared: nothing is left but its end.
+            Err(ErrorCode::INVALID_TXN_STATE)
         } else if self.status.is_ending() {
             Err(ErrorCode::CONCURRENT_TRANSACTIONS)
         } else {
@@ -317,13 +383,14 @@ impl Metadata {
         commits: bool,
         now_ms: i64,
     ) -> Result<Ended, ErrorCode> {
-        if producer.producer_id != self.producer_id {
+        let owner = self.owner();
+        if producer.producer_id != self.producer_id && producer.producer_id != owner.producer_id {
             return Err(ErrorCode::INVALID_PRODUCER_ID_MAPPING);
         }
         if self.status.is_ending() {
             return Err(ErrorCode::CONCURRENT_TRANSACTIONS);
         }
-        if producer.epoch != self.epoch {
+        if producer != owner {
             return Err(ErrorCode::PRODUCER_FENCED);
         }
         match (self.status, commits) {
@@ -354,14 +421,16 @@ impl Metadata {
         let again = again_after_rotation
             || (self.client == Protocol::EpochEach
                 && producer.epoch.checked_add(1) == Some(self.epoch));
-        if producer.producer_id != self.producer_id && !again_after_rotation {
+        let owner = self.owner();
+        let ids = [self.producer_id, owner.producer_id];
+        if !ids.contains(&producer.producer_id) && !again_after_rotation {
             return Err(ErrorCode::INVALID_PRODUCER_ID_MAPPING);
         }
         // Also of the next transaction, which may be aborted before the markers of this one are written (KAFKA-18464).
         if self.status.is_ending() {
             return Err(ErrorCode::CONCURRENT_TRANSACTIONS);
         }
-        let is_current = producer.epoch == self.epoch;
+        let is_current = producer == owner;
         let is_complete = matches!(self.status, Status::CompleteCommit | Status::CompleteAbort);
         let is_known = is_current || is_complete && again;
         if !is_known {
@@ -384,6 +453,7 @@ impl Metadata {
         }
         if self.is_exhausted() {
             next.next_producer_id = fresh_id.ok_or(ErrorCode::CONCURRENT_TRANSACTIONS)?;
+            next.next_epoch = NO_EPOCH;
         }
         Ok(Ended::Ending(next))
     }
@@ -401,7 +471,12 @@ impl Metadata {
     fn raised(&self, status: Status, now_ms: i64) -> Self {
         Self {
             epoch: self.epoch.saturating_add(1),
-            last_epoch: self.epoch,
+            next_epoch: if self.is_kept() {
+                self.next_epoch.saturating_add(1)
+            } else {
+                NO_EPOCH
+            },
+            last_epoch: self.owner().epoch,
             status,
             updated_ms: now_ms,
             client: Protocol::EpochEach,
@@ -426,6 +501,10 @@ impl Metadata {
             next.previous_producer_id = self.producer_id;
             next.next_producer_id = NO_PRODUCER;
             next.epoch = 0;
+        }
+        if self.is_kept() {
+            next.epoch = self.next_epoch;
+            next.next_epoch = NO_EPOCH;
         }
         next
     }

@@ -33,6 +33,7 @@ impl Bench {
         let mut machine = Transactions::new(TransactionConfig {
             max_timeout_ms: 900_000,
             expiration_ms: 10_000_000,
+            expiration_check_ms: 3_600_000,
             two_phase: false,
         });
         let now = Now {
@@ -127,6 +128,7 @@ impl Bench {
             timeout_ms: 60_000,
             expected,
             two_phase: false,
+            keeps: false,
         };
         self.machine.init(init, HOME, fresh_id, ticket);
         self.producer(ticket)
@@ -134,6 +136,34 @@ impl Bench {
 
     fn init(&mut self) -> Identity {
         self.init_as(None).unwrap()
+    }
+
+    /// InitProducerId that keeps an open transaction: who the producer is, and whose transaction it may end.
+    fn keep(&mut self, expected: Option<Identity>) -> Result<(Identity, Identity), ErrorCode> {
+        let (ticket, fresh_id) = (self.ticket(), self.fresh_id());
+        let init = Init {
+            id: "id".to_owned(),
+            timeout_ms: 60_000,
+            expected,
+            two_phase: true,
+            keeps: true,
+        };
+        self.machine.config.two_phase = true;
+        self.machine.init(init, HOME, fresh_id, ticket);
+        self.follow();
+        match self.replies.remove(&ticket) {
+            Some(Reply::Kept { producer, ongoing }) => Ok((producer, ongoing)),
+            Some(Reply::Producer(Err(code))) => Err(code),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Another coordinator takes over, with what the log says.
+    fn move_coordinator(&mut self) {
+        self.machine.unload(|_| true);
+        let kept = self.log.clone();
+        self.machine.lead(HOME, kept);
+        self.follow();
     }
 
     fn ask_add(&mut self, producer: Identity, index: i32, how: Adding) -> u32 {
@@ -399,6 +429,14 @@ fn ids_that_nobody_uses_are_forgotten() {
     bench.init();
     assert_eq!(bench.log.len(), 1);
     bench.pass(Duration::from_millis(10_000_000));
+    assert_eq!(
+        bench.log.len(),
+        1,
+        "the next look is the third, after 3 hours"
+    );
+    bench.pass(Duration::from_millis(3 * 3_600_000 - 10_000_000 - 1));
+    assert_eq!(bench.log.len(), 1);
+    bench.pass(Duration::from_millis(1));
     assert!(bench.log.is_empty());
     assert_eq!(
         bench.machine.describe("id", HOME).unwrap_err(),
@@ -484,6 +522,7 @@ fn two_phase_commit_is_for_those_who_may_and_has_no_timeout() {
         timeout_ms: 5,
         expected: None,
         two_phase: true,
+        keeps: false,
     };
     let ticket = bench.ticket();
     bench.machine.init(init.clone(), HOME, Some(1), ticket);
@@ -496,4 +535,146 @@ fn two_phase_commit_is_for_those_who_may_and_has_no_timeout() {
     bench.add(producer, 0, EACH);
     bench.pass(Duration::from_secs(1_000_000));
     assert_eq!(bench.status(), Status::Ongoing);
+}
+
+#[test]
+fn a_prepared_transaction_is_kept_for_the_producer_that_takes_over() {
+    for commits in [true, false] {
+        let mut bench = Bench::new(Protocol::EpochEach);
+        let first = bench.init();
+        bench.add(first, 0, EACH);
+        let (second, ongoing) = bench.keep(None).unwrap();
+        assert_eq!((second, ongoing), (after(first, 1), first));
+        bench.move_coordinator();
+        let (third, ongoing) = bench.keep(None).unwrap();
+        assert_eq!((third, ongoing), (after(first, 2), first), "however often");
+        bench.pass(Duration::from_secs(1_000_000));
+        assert_eq!(bench.status(), Status::Ongoing, "nobody else ends it");
+        for stale in [first, second] {
+            assert_eq!(bench.add(stale, 1, EACH), ErrorCode::PRODUCER_FENCED);
+            assert_eq!(
+                bench.end_by(stale, commits, Protocol::EpochEach),
+                Err(ErrorCode::PRODUCER_FENCED)
+            );
+        }
+        let more = bench.add(third, 1, EACH);
+        assert_eq!(more, ErrorCode::INVALID_TXN_STATE, "it was prepared");
+        bench.holds = true;
+        let ticket = bench.ticket();
+        let end = End {
+            id: "id".to_owned(),
+            producer: third,
+            commits,
+            client: Protocol::EpochEach,
+        };
+        bench.machine.end(&end, HOME, None, ticket);
+        bench.follow();
+        let append = bench.appends.remove(0);
+        bench.append(&append);
+        bench.follow();
+        assert_eq!(bench.producer(ticket), Ok(after(third, 1)));
+        let marker = bench.marks[0].marker;
+        assert_eq!((marker.epoch, marker.commits), (first.epoch + 1, commits));
+        // The markers are written by whoever coordinates then.
+        bench.holds = false;
+        bench.move_coordinator();
+        let next = after(third, 1);
+        assert_eq!(
+            bench.end_by(third, commits, Protocol::EpochEach),
+            Ok(next),
+            "the answer was lost"
+        );
+        assert_eq!(bench.add(next, 0, EACH), ErrorCode::NONE);
+    }
+}
+
+#[test]
+fn who_does_not_keep_a_kept_transaction_aborts_it() {
+    let mut bench = Bench::new(Protocol::EpochEach);
+    let first = bench.init();
+    bench.add(first, 0, EACH);
+    let (second, _) = bench.keep(None).unwrap();
+    let again = bench.init_as(None);
+    assert_eq!(again, Err(ErrorCode::CONCURRENT_TRANSACTIONS));
+    assert_eq!(bench.status(), Status::CompleteAbort);
+    let third = bench.init();
+    assert!(third.epoch > second.epoch, "{third:?}");
+    let stale = bench.end_by(second, true, Protocol::EpochEach);
+    assert_eq!(stale, Err(ErrorCode::PRODUCER_FENCED));
+}
+
+#[test]
+fn a_kept_transaction_whose_epochs_run_out_goes_on_with_another_id() {
+    let mut bench = Bench::new(Protocol::EpochEach);
+    let mut first = bench.init();
+    while first.epoch < i16::MAX - 1 {
+        first = bench.init_as(Some(first)).unwrap();
+    }
+    bench.add(first, 0, EACH);
+    let (second, ongoing) = bench.keep(None).unwrap();
+    assert_eq!((second.epoch, ongoing), (0, first));
+    assert_ne!(second.producer_id, first.producer_id);
+    let (third, ongoing) = bench.keep(Some(second)).unwrap();
+    assert_eq!((third, ongoing), (after(second, 1), first));
+    assert_eq!(bench.keep(Some(second)), Err(ErrorCode::PRODUCER_FENCED));
+    let next = bench.end_by(third, true, Protocol::EpochEach);
+    assert_eq!(next, Ok(after(third, 1)));
+    assert_eq!(bench.end_by(third, true, Protocol::EpochEach), next);
+    assert_eq!(bench.status(), Status::CompleteCommit);
+}
+
+#[test]
+fn where_nothing_is_open_nothing_is_kept() {
+    let mut bench = Bench::new(Protocol::EpochEach);
+    bench.machine.config.two_phase = true;
+    let mut producers = Vec::new();
+    for keeps in [true, false] {
+        let (ticket, fresh_id) = (bench.ticket(), bench.fresh_id());
+        let init = Init {
+            id: "id".to_owned(),
+            timeout_ms: 1,
+            expected: None,
+            two_phase: true,
+            keeps,
+        };
+        bench.machine.init(init, HOME, fresh_id, ticket);
+        producers.push(bench.producer(ticket).unwrap());
+    }
+    assert_eq!(producers[1], after(producers[0], 1));
+}
+
+#[test]
+fn the_end_of_a_transaction_is_written_again_until_it_is() {
+    let mut bench = Bench::new(Protocol::EpochEach);
+    let producer = bench.init();
+    bench.add(producer, 0, EACH);
+    bench.holds = true;
+    let ticket = bench.ticket();
+    let end = End {
+        id: "id".to_owned(),
+        producer,
+        commits: true,
+        client: Protocol::EpochEach,
+    };
+    bench.machine.end(&end, HOME, None, ticket);
+    bench.follow();
+    let prepare = bench.appends.remove(0);
+    bench.append(&prepare);
+    bench.follow();
+    for mark in std::mem::take(&mut bench.marks) {
+        bench.machine.marked(&mark.step, &mark.place);
+    }
+    bench.follow();
+    for _ in 0..2 {
+        let complete = bench.appends.remove(0);
+        let code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+        bench.machine.append_failed(&complete.step, code);
+        bench.pass(Duration::from_millis(999));
+        assert!(bench.appends.is_empty());
+        bench.pass(Duration::from_millis(1));
+        assert_eq!(bench.appends.len(), 1, "after a second, once more");
+    }
+    bench.release();
+    assert_eq!(bench.status(), Status::CompleteCommit);
+    assert!(bench.machine.next_timeout().unwrap() > bench.now.instant);
 }
