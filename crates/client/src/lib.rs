@@ -49,6 +49,7 @@ pub use ottla_engine::config;
 pub use ottla_engine::credentials;
 pub use ottla_engine::metrics::{self, Metric};
 pub use ottla_engine::observe::{Level, Observed};
+pub use ottla_engine::producer::{Finished, PreparedTransaction};
 pub use ottla_engine::{Config, ConfigError, Error, ErrorCode, Kind, Role, Written};
 pub use producer::{NoHeaders, Producer, Row, TrySendError};
 

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use ottla_engine::call::GroupOffset;
 use ottla_engine::engine::closed_error;
-use ottla_engine::producer::{Verb, VerbId};
+use ottla_engine::producer::{Finished, PreparedTransaction, Verb, VerbId, Waited};
 use ottla_engine::{Change, Engine, Error, Kind};
 
 use crate::producer::{Batches, Producer};
-use crate::transport::deadline;
+use crate::transport::{deadline, now};
 
 impl Producer {
     /// Gets the producer's identity, and ends what an earlier producer of the same transactional id left open, at most within
@@ -18,7 +18,16 @@ impl Producer {
     /// # Errors
     /// No transactional id, no permission, a transaction is open, or no answer by the deadline.
     pub async fn init_transactions(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        self.transact(Verb::Init, timeout).await
+        self.transact(Verb::Init, timeout).await.map(|_| ())
+    }
+
+    /// As [`Producer::init_transactions`], but a transaction that an earlier producer of the same transactional id left prepared
+    /// stays open, for this one to end (KIP-939).
+    ///
+    /// # Errors
+    /// As [`Producer::init_transactions`]; `Kind::Unsupported`: the brokers cannot do that.
+    pub async fn init_keeping_prepared(&self, timeout: Option<Duration>) -> Result<(), Error> {
+        self.transact(Verb::Keep, timeout).await.map(|_| ())
     }
 
     /// Opens a transaction. It waits only where the producer has no identity yet, or the end of the last transaction is not
@@ -27,7 +36,7 @@ impl Producer {
     /// # Errors
     /// As [`Producer::init_transactions`].
     pub async fn begin_transaction(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        self.transact(Verb::Begin, timeout).await
+        self.transact(Verb::Begin, timeout).await.map(|_| ())
     }
 
     /// Makes offsets of a group part of the transaction, at most within `timeout` (`None`: `max.block.ms`).
@@ -46,6 +55,7 @@ impl Producer {
         let group = Arc::from(group);
         self.transact(Verb::SendOffsets { group, offsets }, timeout)
             .await
+            .map(|_| ())
     }
 
     /// Delivers the records of the transaction and commits it, at most within `timeout` (`None`: `max.block.ms`).
@@ -54,7 +64,7 @@ impl Producer {
     /// `Kind::Abortable`: a record or the offsets failed, and it can only be aborted. `Kind::OutcomeUnknown`: no answer. `Kind::Timeout`:
     /// records are still under way, and it is still open. `Kind::Fenced` and `Kind::Fatal` are for good.
     pub async fn commit_transaction(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        self.transact(Verb::Commit, timeout).await
+        self.transact(Verb::Commit, timeout).await.map(|_| ())
     }
 
     /// Aborts the transaction, at most within `timeout` (`None`: `max.block.ms`). Records that were not sent yet fail.
@@ -62,11 +72,59 @@ impl Producer {
     /// # Errors
     /// `Kind::Timeout`: it is not known to be aborted yet. `Kind::Fenced` and `Kind::Fatal` are for good.
     pub async fn abort_transaction(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        self.transact(Verb::Abort, timeout).await
+        self.transact(Verb::Abort, timeout).await.map(|_| ())
+    }
+
+    /// Delivers the records of the transaction, at most within `timeout` (`None`: `max.block.ms`); from then on it can only be
+    /// ended (KIP-939).
+    ///
+    /// # Errors
+    /// `Kind::Abortable`: a record or the offsets failed, and it can only be aborted. `Kind::Timeout`: records are still under
+    /// way, and it is still open. `Kind::Config`: `transaction.two.phase.commit.enable` is false.
+    pub async fn prepare_transaction(
+        &self,
+        timeout: Option<Duration>,
+    ) -> Result<PreparedTransaction, Error> {
+        match self.transact(Verb::Prepare, timeout).await? {
+            Finished::Prepared(prepared) => Ok(prepared),
+            _ => Err(Error::new(
+                Kind::Argument,
+                "there is no transaction to prepare",
+            )),
+        }
+    }
+
+    /// Ends the transaction that is prepared, at most within `timeout` (`None`: `max.block.ms`): commits it if it is `prepared`
+    /// and `commits` says so, else aborts it. A producer without identity keeps first what an earlier one prepared (KIP-939).
+    ///
+    /// # Errors
+    /// `Kind::OutcomeUnknown`: no answer, and the same call can be made again. `Kind::Argument`: an open transaction is not prepared.
+    pub async fn complete_transaction(
+        &self,
+        prepared: PreparedTransaction,
+        commits: bool,
+        timeout: Option<Duration>,
+    ) -> Result<Finished, Error> {
+        let verb = Verb::Complete { prepared, commits };
+        self.transact(verb, timeout).await
+    }
+
+    /// Runs a verb, and measures it.
+    async fn transact(&self, verb: Verb, timeout: Option<Duration>) -> Result<Finished, Error> {
+        let begun = now();
+        let (named, finished) = (measured(&verb), self.end_of(verb, timeout).await);
+        let what = match finished {
+            Ok(Finished::Aborted) => Waited::Abort,
+            _ => named,
+        };
+        self.driver.with(|engine, now| {
+            engine.waited(now, what, now.saturating_duration_since(begun));
+        });
+        finished
     }
 
     /// Waits until no other verb runs, then for the end of this one. A verb whose caller stops waiting goes on.
-    async fn transact(&self, verb: Verb, timeout: Option<Duration>) -> Result<(), Error> {
+    async fn end_of(&self, verb: Verb, timeout: Option<Duration>) -> Result<Finished, Error> {
         let timeout = timeout.unwrap_or(self.config().max_block);
         let deadline = deadline(timeout);
         let mut waiting = Waiting {
@@ -104,6 +162,19 @@ impl Producer {
         };
         let changes = [Change::Transaction];
         self.driver.wait(&changes, deadline, look, late).await
+    }
+}
+
+/// What the time of a verb counts as.
+fn measured(verb: &Verb) -> Waited {
+    match verb {
+        Verb::Init | Verb::Keep => Waited::Init,
+        Verb::Begin => Waited::Begin,
+        Verb::SendOffsets { .. } => Waited::Offsets,
+        Verb::Commit | Verb::Complete { .. } => Waited::Commit,
+        Verb::Abort => Waited::Abort,
+        // Nothing is asked of brokers but what a flush would.
+        Verb::Prepare => Waited::Flush,
     }
 }
 

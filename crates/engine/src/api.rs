@@ -120,7 +120,8 @@ apis! {
     DescribeGroups: DescribeGroupsRequest => DescribeGroupsResponse, 0..=6, throttles from 2;
     DescribeProducers: DescribeProducersRequest => DescribeProducersResponse, 0..=0, throttles from 0;
     FindCoordinator: FindCoordinatorRequest => FindCoordinatorResponse, 0..=6, throttles from 2;
-    InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=5, throttles from 1;
+    // Version 6 is not final.
+    InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=6, throttles from 1;
     // From version 4 on it is for brokers (KIP-890).
     AddPartitionsToTxn: AddPartitionsToTxnRequest => AddPartitionsToTxnResponse, 0..=3, throttles from 1;
     AddOffsetsToTxn: AddOffsetsToTxnRequest => AddOffsetsToTxnResponse, 0..=4, throttles from 1;
@@ -221,12 +222,15 @@ impl Versions {
         release::resembled(|api| self.apis.get(&api.as_i16()).map(|(_, max)| *max))
     }
 
-    /// The error for what the broker cannot do: `what` needs the release `needed`.
-    pub(crate) fn lacks(&self, what: &str, needed: &str) -> Error {
-        let text = format!(
-            "{what} needs brokers of Kafka {needed} or newer, and this one speaks as Kafka {} does",
-            self.release()
-        );
+    /// The error for what the broker cannot do: `what` needs the release `needed`, if one is known to have it.
+    pub(crate) fn lacks(&self, what: &str, needed: Option<&str>) -> Error {
+        let release = self.release();
+        let text = match needed {
+            Some(needed) => format!(
+                "{what} needs brokers of Kafka {needed} or newer, and this one speaks as Kafka {release} does"
+            ),
+            None => format!("this broker speaks as Kafka {release} does, without {what}"),
+        };
         Error::new(Kind::Unsupported, text)
     }
 
@@ -247,7 +251,7 @@ impl Versions {
         let Some(&(min, max)) = self.apis.get(&api.as_i16()) else {
             let needed = release::first_with(api);
             if release::is_before(self.release(), needed) {
-                return Err(self.lacks(api.name(), needed).calling(api.name()));
+                return Err(self.lacks(api.name(), Some(needed)).calling(api.name()));
             }
             return Err(unsupported(format!(
                 "the broker does not serve {}, which Kafka has since {needed}: it may be a controller, or no Kafka",

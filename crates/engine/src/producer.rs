@@ -13,7 +13,7 @@ use crate::produce::append::NewRecord;
 use crate::produce::identity::Identification;
 use crate::produce::transaction::{Transaction, no_id};
 
-pub use crate::produce::transaction::{Verb, VerbId};
+pub use crate::produce::transaction::{Finished, PreparedTransaction, Verb, VerbId};
 pub use crate::produce::{Appended, Done, NotAppended, Stored, check_topic};
 
 /// What a caller waited for.
@@ -25,6 +25,16 @@ pub enum Waited {
     Topic,
     /// The fate of all records.
     Flush,
+    /// The producer's identity for transactions.
+    Init,
+    /// The beginning of a transaction.
+    Begin,
+    /// Offsets that join a transaction.
+    Offsets,
+    /// The commit of a transaction.
+    Commit,
+    /// The abort of a transaction.
+    Abort,
 }
 
 /// The parts that make an [`Engine`] a producer. Each batch is opened with a `T`, which comes back with the batch's
@@ -143,7 +153,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
     }
 
     /// How a verb ended, once.
-    pub fn take_verb(&mut self, id: VerbId) -> Option<Result<(), Error>> {
+    pub fn take_verb(&mut self, id: VerbId) -> Option<Result<Finished, Error>> {
         self.client.transaction.as_mut()?.take(id)
     }
 
@@ -154,7 +164,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         }
     }
 
-    /// Whether a transaction is open, or the end of one is not known.
+    /// Whether a transaction is open, or the end of one is not known. A prepared one waits for its owner, and does not count.
     pub fn is_in_transaction(&self) -> bool {
         let transaction = self.client.transaction.as_ref();
         transaction.is_some_and(Transaction::is_open)
@@ -211,6 +221,11 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
             Waited::Room => &mut sending.waited_for_room,
             Waited::Topic => &mut sending.waited_for_topics,
             Waited::Flush => &mut sending.flushed,
+            Waited::Init => &mut sending.initialised,
+            Waited::Begin => &mut sending.began,
+            Waited::Offsets => &mut sending.sent_offsets,
+            Waited::Commit => &mut sending.committed,
+            Waited::Abort => &mut sending.aborted,
         };
         sensor.record(&at, took.as_nanos() as f64);
     }

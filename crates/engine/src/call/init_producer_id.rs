@@ -26,6 +26,11 @@ impl Call for InitProducerId {
     type Answer = ProducerIdentity;
     const API: ApiKey = ApiKey::InitProducerId;
 
+    /// The next one is for transactions, and not final.
+    fn versions(&self) -> (i16, i16) {
+        (0, 5)
+    }
+
     fn target(&self, _: usize) -> Target {
         Target::Any
     }

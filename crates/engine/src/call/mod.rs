@@ -50,7 +50,8 @@ pub(crate) use self::target::{Absence, why_no_leader};
 pub use self::ticket::Ticket;
 pub(crate) use self::ticket::{Asker, Ended};
 pub(crate) use self::transactional::{
-    AddOffsetsToTxn, AddPartitionsToTxn, EndTxn, InitTransactions, Member, TxnOffsetCommit,
+    AddOffsetsToTxn, AddPartitionsToTxn, EndTxn, InitTransactions, Initialized, Member,
+    TxnOffsetCommit,
 };
 pub use self::transactional::{GroupOffset, TransactionProtocol};
 pub use self::transactions::{

@@ -229,7 +229,7 @@ impl<C: Call> Running<C> {
             return Ok(version);
         }
         let what = format!("{} {least}", C::API.name());
-        let needed = release::first_with_version(C::API, least).unwrap_or("a later release");
+        let needed = release::first_with_version(C::API, least);
         Err(match cluster.speaks(Some(link)) {
             Some((address, versions)) => versions.lacks(&what, needed).at(address),
             None => Error::new(Kind::Unreachable, "the connection is not up"),

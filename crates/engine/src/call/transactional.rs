@@ -90,7 +90,19 @@ fn outcome(code: i16) -> Vec<Result<(), Error>> {
     }]
 }
 
-/// InitProducerId: the identity of a transactional producer. It ends what an earlier producer of the same id left open.
+/// The first version of InitProducerId that knows two-phase commits (KIP-939). It is not final, so nothing else uses it.
+const TWO_PHASES: i16 = 6;
+
+/// What a transactional producer is told when it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Initialized {
+    pub(crate) identity: ProducerIdentity,
+    /// Whose transaction was kept, if one was.
+    pub(crate) ongoing: Option<ProducerIdentity>,
+}
+
+/// InitProducerId: the identity of a transactional producer. It ends what an earlier producer of the same id left open, unless
+/// that is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct InitTransactions {
     pub(crate) id: Arc<str>,
@@ -99,15 +111,22 @@ pub(crate) struct InitTransactions {
     /// The identity so far, whose next epoch is wanted. No transaction of it may be open: the coordinator would abort it by fencing
     /// this identity.
     pub(crate) current: Option<ProducerIdentity>,
+    /// The coordinator ends none of its transactions by itself.
+    pub(crate) two_phase: bool,
+    /// What an earlier producer left open stays open.
+    pub(crate) keeps: bool,
 }
 
 impl Call for InitTransactions {
-    type Found = ProducerIdentity;
-    type Answer = ProducerIdentity;
+    type Found = Initialized;
+    type Answer = Initialized;
     const API: ApiKey = ApiKey::InitProducerId;
 
     fn versions(&self) -> (i16, i16) {
-        (self.current.map_or(0, |_| PROVING), i16::MAX)
+        if self.two_phase {
+            return (TWO_PHASES, i16::MAX);
+        }
+        (self.current.map_or(0, |_| PROVING), TWO_PHASES - 1)
     }
 
     fn target(&self, _: usize) -> Target {
@@ -115,10 +134,15 @@ impl Call for InitTransactions {
     }
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
-        let millis = i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX);
+        let millis = match self.two_phase {
+            true => i32::MAX,
+            false => i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX),
+        };
         let mut request = InitProducerIdRequest {
             transactional_id: Some((&*self.id).into()),
             transaction_timeout_ms: millis,
+            enable2_pc: self.two_phase,
+            keep_prepared_txn: self.keeps,
             ..Default::default()
         };
         if let Some(current) = self.current {
@@ -128,13 +152,20 @@ impl Call for InitTransactions {
         Request::InitProducerId(request)
     }
 
-    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<ProducerIdentity, Error>> {
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<Initialized, Error>> {
         let Response::InitProducerId(answer) = response else {
             return Vec::new();
         };
-        let found = ProducerIdentity {
-            id: answer.producer_id,
-            epoch: answer.producer_epoch,
+        let kept = answer.ongoing_txn_producer_id >= 0;
+        let found = Initialized {
+            identity: ProducerIdentity {
+                id: answer.producer_id,
+                epoch: answer.producer_epoch,
+            },
+            ongoing: kept.then_some(ProducerIdentity {
+                id: answer.ongoing_txn_producer_id,
+                epoch: answer.ongoing_txn_producer_epoch,
+            }),
         };
         let outcome = outcome(answer.error_code).into_iter();
         outcome.map(|result| result.map(|()| found)).collect()
@@ -144,7 +175,7 @@ impl Call for InitTransactions {
         is_early(error)
     }
 
-    fn merge(self, found: Vec<Result<ProducerIdentity, Error>>) -> Result<ProducerIdentity, Error> {
+    fn merge(self, found: Vec<Result<Initialized, Error>>) -> Result<Initialized, Error> {
         only(found, "the producer id")
     }
 }

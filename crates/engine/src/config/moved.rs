@@ -85,8 +85,6 @@ const GROUPS: &str = "belongs to consumer groups, which this version does not su
     partitions with Consumer(topics=...) or consumer.assign(...)";
 const COMMITS: &str = "belongs to committed offsets, which this version does not support yet: leave it out, keep offsets \
     yourself, and go on with consumer.assign([TopicPartition(topic, partition, offset)])";
-const TWO_PHASES: &str = "belongs to two-phase commits (KIP-939), which this version does not support yet: leave it out. A \
-    transactional.id gives transactions that commit in one phase";
 const TLS_CLASS: &str =
     "belongs to Java's or OpenSSL's TLS, and this client has its own: leave it out";
 const REVOKED: &str =
@@ -219,7 +217,6 @@ static NAMES: &[(&str, Instead)] = &[
     ("sticky.partitioning.linger.ms", Instead::Do(NOT_KEPT)),
     ("msg.order.cmp", Instead::Do(NOT_KEPT)),
     ("produce.offset.report", Instead::Do("is not needed: the result of a delivery has the offset. Leave it out")),
-    ("transaction.two.phase.commit.enable", Instead::Do(TWO_PHASES)),
 
     // Reading.
     ("fetch.wait.max.ms", Instead::Write("fetch.max.wait.ms")),
@@ -489,11 +486,6 @@ mod tests {
                 "enable_auto_commit",
                 "auto.commit.interval.ms",
             ],
-        );
-        all_say(
-            Role::Producer,
-            &["KIP-939", "transactional.id"],
-            &["transaction.two.phase.commit.enable"],
         );
         all_say(Role::Admin, &["write ssl_ca_location="], &["ssl_cafile"]);
         all_say(Role::Admin, &["security.protocol=SSL"], &["ssl_context"]);

@@ -129,6 +129,17 @@ impl Config {
                 return Err(error("transactional.id", "needs enable.idempotence=true"));
             }
         }
+        if self.two_phase_commit {
+            let key = "transaction.two.phase.commit.enable";
+            if self.transactional_id.is_none() {
+                return Err(error(key, "needs a transactional.id"));
+            }
+            if is_given("transaction.timeout.ms") {
+                let rule = "must not be given together with transaction.two.phase.commit.enable=true: such transactions have no \
+                            timeout";
+                return Err(error("transaction.timeout.ms", rule));
+            }
+        }
         match self.idempotence_conflict() {
             Some(rule) if self.idempotence && is_given("enable.idempotence") => {
                 return Err(error("enable.idempotence", rule));

@@ -97,6 +97,12 @@ pub(crate) struct Sending {
     pub(crate) waited_for_room: Sensor,
     pub(crate) waited_for_topics: Sensor,
     pub(crate) flushed: Sensor,
+    /// Nanoseconds that callers spent in the verbs of transactions.
+    pub(crate) initialised: Sensor,
+    pub(crate) began: Sensor,
+    pub(crate) sent_offsets: Sensor,
+    pub(crate) committed: Sensor,
+    pub(crate) aborted: Sensor,
     pub(crate) waiting: usize,
     pub(crate) buffer: usize,
     pub(crate) buffer_used: usize,

@@ -145,6 +145,11 @@ pub(super) static SENDING: &[Row<Sending>] = rows! {
     "waiting-threads" Gauge "callers" |m, _| m.waiting as f64 => "Callers that wait for room in the buffer.";
     "metadata-wait-time-ns-total" Total "ns" |m, _| m.waited_for_topics.total() => "Time that callers waited for the partitions of a topic.";
     "flush-time-ns-total" Total "ns" |m, _| m.flushed.total() => "Time that callers spent in flush.";
+    "txn-init-time-ns-total" Total "ns" |m, _| m.initialised.total() => "Time that callers spent in init_transactions.";
+    "txn-begin-time-ns-total" Total "ns" |m, _| m.began.total() => "Time that callers spent in begin_transaction.";
+    "txn-send-offsets-time-ns-total" Total "ns" |m, _| m.sent_offsets.total() => "Time that callers spent in send_offsets.";
+    "txn-commit-time-ns-total" Total "ns" |m, _| m.committed.total() => "Time that callers spent in commits of transactions.";
+    "txn-abort-time-ns-total" Total "ns" |m, _| m.aborted.total() => "Time that callers spent in aborts of transactions.";
 };
 
 pub(super) static SENT_TOPICS: &[Row<SentTopic>] = rows! {

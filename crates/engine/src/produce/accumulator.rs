@@ -294,14 +294,18 @@ impl<T: Clone> Accumulator<T> {
 pub(super) fn no_headers(cluster: &Cluster, link: Option<LinkId>) -> Option<Error> {
     let (address, versions) = cluster.speaks(link)?;
     let version = versions.choose(ApiKey::Produce, i16::MAX).ok()?;
-    let lacks = || versions.lacks("a record with headers", "0.11").at(address);
+    let lacks = || {
+        versions
+            .lacks("a record with headers", Some("0.11"))
+            .at(address)
+    };
     (version < BATCHES).then(lacks)
 }
 
 /// The error for what the broker of `link` cannot do: `what` needs the release `needed`.
 pub(super) fn lacks(cluster: &Cluster, link: LinkId, what: &str, needed: &str) -> Error {
     match cluster.speaks(Some(link)) {
-        Some((address, versions)) => versions.lacks(what, needed).at(address),
+        Some((address, versions)) => versions.lacks(what, Some(needed)).at(address),
         None => Error::new(Kind::Unreachable, "the connection is not up"),
     }
 }

@@ -46,6 +46,9 @@ macro_rules! producer {
         /// How long a transaction may be open before its coordinator aborts it and fences the producer. At most the brokers'
         /// transaction.max.timeout.ms.
         "transaction.timeout.ms" => transaction_timeout: Duration = "60000", millis(1);
+        /// Whether transactions can be prepared, and then end only when their owner says so: their coordinator aborts none for being
+        /// open too long (KIP-939). The brokers must allow it.
+        "transaction.two.phase.commit.enable" => two_phase_commit: bool = "false", bool();
         /// How records without key and partition are spread: one partition until its batch is closed (sticky), or the
         /// next partition for every record (round_robin). Java's murmur2 chooses the partition of a record with a key.
         "partitioner" => partitioner: Partitioner = "sticky", choice(

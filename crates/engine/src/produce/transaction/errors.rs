@@ -2,6 +2,7 @@
 
 use ottla_protocol::ErrorCode;
 
+use super::token::PreparedTransaction;
 use crate::error::{Error, Kind};
 
 /// What is left to do after an error.
@@ -93,10 +94,17 @@ pub(super) fn not_aborted(cause: Option<Error>) -> Error {
     }
 }
 
-/// A commit's deadline passed before all records were delivered.
-pub(super) fn not_flushed() -> Error {
-    let text = "records of the transaction are still undelivered, and it is still open: call commit_transaction() again to \
-                wait longer, or abort_transaction()";
+/// The deadline of a commit, or of a prepare, passed before all records were delivered.
+pub(super) fn not_flushed(prepares: bool) -> Error {
+    let call = if prepares {
+        "prepare_transaction()"
+    } else {
+        "commit_transaction()"
+    };
+    let text = format!(
+        "records of the transaction are still undelivered, and it is still open: call {call} again to wait longer, or \
+         abort_transaction()"
+    );
     Error::new(Kind::Timeout, text)
 }
 
@@ -109,15 +117,81 @@ pub(super) fn no_time() -> Error {
 }
 
 /// No identity in time, or none at all.
-pub(super) fn not_initialised(cause: Error) -> Error {
+pub(super) fn not_initialised(cause: Error, two_phase: bool, keeps: bool) -> Error {
+    if two_phase && cause.kind() == Kind::Unsupported {
+        return cause.wrap(Kind::Unsupported, NO_TWO_PHASES);
+    }
     let kind = cause.kind();
     let text = match cause.code() {
+        Some(ErrorCode::UNSUPPORTED_VERSION) if keeps => {
+            return cause.wrap(Kind::Unsupported, KEEPS_NOTHING);
+        }
+        Some(ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED) if two_phase => {
+            "two-phase commits (KIP-939) are not allowed: the brokers need transaction.two.phase.commit.enable=true, and the \
+             principal the permissions WRITE and TWO_PHASE_COMMIT on the transactional.id"
+        }
         Some(ErrorCode::INVALID_TRANSACTION_TIMEOUT) => {
             "transaction.timeout.ms is larger than the brokers allow (transaction.max.timeout.ms)"
         }
         _ => "the producer's transactions could not be initialised",
     };
     cause.wrap(kind, text)
+}
+
+/// What brokers need that lack the version of InitProducerId for two-phase commits.
+const NO_TWO_PHASES: &str = "the brokers have no two-phase commits (KIP-939): these need Kafka 4.4 or newer, with \
+    transaction.two.phase.commit.enable=true and, as long as they are not final there, unstable.api.versions.enable=true";
+
+/// Kafka 4.4 has only the first half of KIP-939.
+const KEEPS_NOTHING: &str = "the brokers cannot hand a prepared transaction to another producer: Kafka 4.4 has two-phase \
+    commits (KIP-939) without that. The transaction stays open until the producer that prepared it ends it, or \
+    Admin.force_terminate_transaction() or init_transactions() aborts it";
+
+/// The producer commits in one phase.
+pub(super) fn one_phase() -> Error {
+    Error::new(
+        Kind::Config,
+        "to prepare a transaction, or to complete a prepared one, the producer needs \
+         transaction.two.phase.commit.enable=true (KIP-939)",
+    )
+}
+
+/// Nothing but its end may follow.
+pub(super) fn prepared() -> Error {
+    Error::new(
+        Kind::Argument,
+        "the transaction is prepared, and only its end may follow: call commit_transaction(), abort_transaction() or \
+         complete_transaction()",
+    )
+}
+
+/// An open transaction is not prepared.
+pub(super) fn not_prepared() -> Error {
+    Error::new(
+        Kind::Argument,
+        "the open transaction is not prepared: call prepare_transaction() first, or end it with commit_transaction() or \
+         abort_transaction()",
+    )
+}
+
+/// The other end was asked for before, and that may have been done.
+pub(super) fn decided(token: PreparedTransaction, commits: bool) -> Error {
+    let text = format!(
+        "the coordinator was asked to {} the prepared transaction {token} before, and may have done so: the same must be asked \
+         again",
+        if commits { "commit" } else { "abort" }
+    );
+    Error::new(Kind::Argument, text)
+}
+
+/// The end of a prepared transaction was not answered.
+pub(super) fn not_completed(cause: Error, commits: bool) -> Error {
+    let end = if commits { "committed" } else { "aborted" };
+    let text = format!(
+        "whether the prepared transaction was {end} is not known: its coordinator did not answer in time. Make the same call \
+         again, here or in another process; it does no harm twice"
+    );
+    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
 }
 
 /// There is nothing to send to, to commit or to abort.

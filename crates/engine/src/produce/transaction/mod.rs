@@ -21,12 +21,16 @@
 //! * InitProducerId is never asked for the next epoch while a transaction may be open: the coordinator would fence this
 //!   very producer to abort it. EndTxn comes first.
 //!
+//! * With two-phase commits (KIP-939) a transaction can be prepared before it ends; `two_phase` says how.
+//!
 //! The composition carries facts between this and the accumulator: what failed, what is under way, which partitions
 //! want to join, and which have.
 
 mod errors;
 #[cfg(test)]
 mod tests;
+mod token;
+mod two_phase;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,9 +41,11 @@ use rustc_hash::FxHashMap;
 
 pub(crate) use self::errors::no_id;
 use self::errors::{Severity, severity};
+pub use self::token::PreparedTransaction;
+use self::two_phase::Prepared;
 use crate::call::{
     AddOffsetsToTxn, AddPartitionsToTxn, CallId, EndTxn, Ended, GroupOffset, InitTransactions,
-    Member, ProducerIdentity, TransactionProtocol, TxnOffsetCommit,
+    Initialized, Member, ProducerIdentity, TransactionProtocol, TxnOffsetCommit,
 };
 use crate::change::Change;
 use crate::config::Config;
@@ -53,6 +59,8 @@ use crate::produce::stamp::Identity;
 pub enum Verb {
     /// An identity, and the end of what an earlier producer of the same transactional id left open.
     Init,
+    /// As [`Verb::Init`], but what an earlier producer left prepared stays, to be ended by this one (KIP-939).
+    Keep,
     /// A new transaction, after [`Verb::Init`] if need be.
     Begin,
     /// Offsets of a group that take effect with the transaction.
@@ -66,6 +74,47 @@ pub enum Verb {
     Commit,
     /// Nothing of the transaction takes effect.
     Abort,
+    /// All records of the transaction are delivered; it takes no more, and waits for its end (KIP-939).
+    Prepare,
+    /// A prepared transaction ends, after [`Verb::Keep`] if need be (KIP-939).
+    Complete {
+        /// Which one is meant.
+        prepared: PreparedTransaction,
+        /// Whether it is committed, if it is the one that is meant. Another one is aborted.
+        commits: bool,
+    },
+}
+
+impl Verb {
+    /// Whether it needs `transaction.two.phase.commit.enable`.
+    fn is_of_two_phases(&self) -> bool {
+        matches!(self, Verb::Keep | Verb::Prepare | Verb::Complete { .. })
+    }
+}
+
+/// What a [`Verb`] led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// What it is for.
+    Done,
+    /// The transaction is prepared.
+    Prepared(PreparedTransaction),
+    /// The prepared transaction was committed.
+    Committed,
+    /// The prepared transaction was aborted.
+    Aborted,
+    /// No transaction was open.
+    NothingOpen,
+}
+
+impl Finished {
+    fn ended(commits: bool) -> Finished {
+        if commits {
+            Finished::Committed
+        } else {
+            Finished::Aborted
+        }
+    }
 }
 
 /// Names one use of a [`Verb`].
@@ -89,6 +138,8 @@ pub(crate) struct Facts {
 pub(crate) struct Transaction {
     id: Arc<str>,
     timeout: Duration,
+    /// `transaction.two.phase.commit.enable`.
+    two_phase: bool,
     state: State,
     identity: Option<ProducerIdentity>,
     protocol: TransactionProtocol,
@@ -112,6 +163,8 @@ enum State {
     Fresh,
     Ready,
     Open(Open),
+    /// It takes nothing more, and only its owner ends it.
+    Prepared(Prepared),
     /// How the last transaction ended is not known, if it has.
     Unsettled {
         /// It was to be committed, and somebody may want to know.
@@ -145,7 +198,7 @@ struct Running {
 #[derive(Debug)]
 struct EndedVerb {
     begins: bool,
-    result: Result<(), Error>,
+    result: Result<Finished, Error>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +226,7 @@ impl Transaction {
         Some(Transaction {
             id: id.into(),
             timeout: config.transaction_timeout,
+            two_phase: config.two_phase_commit,
             state: State::Fresh,
             identity: None,
             protocol: TransactionProtocol::V1,
@@ -209,7 +263,7 @@ impl Transaction {
     }
 
     /// How a verb ended, once.
-    pub(crate) fn take(&mut self, id: VerbId) -> Option<Result<(), Error>> {
+    pub(crate) fn take(&mut self, id: VerbId) -> Option<Result<Finished, Error>> {
         self.ended.remove(&id).map(|ended| ended.result)
     }
 
@@ -227,7 +281,7 @@ impl Transaction {
         }
     }
 
-    /// Whether a transaction is open, or the end of one is not known.
+    /// Whether a transaction is open, or the end of one is not known. A prepared one is not: it waits for its owner.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, State::Open(_) | State::Unsettled { .. })
     }
@@ -246,10 +300,9 @@ impl Transaction {
 
     #[cold]
     fn refusal(&self) -> Result<(), Error> {
-        let ends = self
-            .running
-            .as_ref()
-            .is_some_and(|running| matches!(running.verb, Verb::Commit | Verb::Abort));
+        let ends = self.running.as_ref().is_some_and(|running| {
+            matches!(running.verb, Verb::Commit | Verb::Abort | Verb::Prepare)
+        });
         let error = match &self.state {
             State::Fatal(error) => error.clone(),
             State::Open(Open {
@@ -258,6 +311,7 @@ impl Transaction {
             }) => error.clone(),
             State::Open(_) if ends => errors::ending(),
             State::Open(_) => return Ok(()),
+            State::Prepared(_) => errors::prepared(),
             State::Fresh | State::Ready | State::Unsettled { .. } => errors::none_open(),
         };
         Err(error.written_is(Written::No))
@@ -303,7 +357,7 @@ impl Transaction {
                 trouble.or_else(|| self.is_aborting().then(errors::aborted))
             }
             State::Unsettled { .. } => Some(errors::aborted()),
-            State::Fresh | State::Ready => None,
+            State::Fresh | State::Ready | State::Prepared(_) => None,
         }
     }
 
@@ -311,7 +365,7 @@ impl Transaction {
     pub(crate) fn flushes(&self) -> bool {
         let open = matches!(&self.state, State::Open(open) if open.trouble.is_none());
         let mut running = self.running.iter();
-        open && running.any(|running| running.verb == Verb::Commit)
+        open && running.any(|running| matches!(running.verb, Verb::Commit | Verb::Prepare))
     }
 
     /// Whether partitions must join before their first batch.
@@ -369,7 +423,7 @@ impl Transaction {
     }
 
     /// The running verb has ended.
-    fn finish(&mut self, core: &mut Core, result: Result<(), Error>) {
+    fn finish(&mut self, core: &mut Core, result: Result<Finished, Error>) {
         if let Some(running) = self.running.take().filter(|running| running.awaited) {
             let begins = running.verb == Verb::Begin;
             self.ended.insert(running.id, EndedVerb { begins, result });
@@ -429,17 +483,33 @@ impl Transaction {
                 let error = error.clone();
                 self.finish(core, Err(error));
             }
+            (_, verb) if verb.is_of_two_phases() && !self.two_phase => {
+                self.finish(core, Err(errors::one_phase()));
+            }
             _ if deadline <= now => self.late(core),
+            (State::Prepared(prepared), verb) => {
+                self.advance_prepared(now, core, (*prepared, verb), deadline);
+            }
             (State::Fresh, Verb::Init | Verb::Begin) => self.init(now, core, deadline),
-            (State::Ready, Verb::Init) => self.finish(core, Ok(())),
+            (State::Fresh, Verb::Keep | Verb::Complete { .. }) => {
+                self.init_keeping(now, core, deadline);
+            }
+            (State::Ready, Verb::Init | Verb::Keep) => self.finish(core, Ok(Finished::Done)),
+            (State::Ready, Verb::Complete { .. }) => {
+                self.finish(core, Ok(Finished::NothingOpen));
+            }
             (State::Ready, Verb::Begin) => {
                 self.begin(core);
-                self.finish(core, Ok(()));
+                self.finish(core, Ok(Finished::Done));
             }
-            (State::Open(_), Verb::Init | Verb::Begin) => {
+            (State::Open(_), Verb::Init | Verb::Begin | Verb::Keep) => {
                 self.finish(core, Err(errors::still_open()));
             }
-            (State::Unsettled { .. }, Verb::Init | Verb::Begin | Verb::Abort) => {
+            (State::Open(_), Verb::Prepare) => self.prepare(core, deadline),
+            (State::Open(_) | State::Unsettled { .. }, Verb::Complete { .. }) => {
+                self.finish(core, Err(errors::not_prepared()));
+            }
+            (State::Unsettled { .. }, Verb::Init | Verb::Begin | Verb::Abort | Verb::Keep) => {
                 if self.facts.undecided || self.facts.under_way {
                     core.cluster.set_alarm(deadline);
                 } else {
@@ -451,7 +521,7 @@ impl Transaction {
             }
             (State::Open(_), Verb::Commit) => self.commit(now, core, deadline),
             (State::Open(_), Verb::Abort) => self.abort_open(now, core, deadline),
-            (_, Verb::SendOffsets { .. } | Verb::Commit | Verb::Abort) => {
+            (_, Verb::SendOffsets { .. } | Verb::Commit | Verb::Abort | Verb::Prepare) => {
                 self.finish(core, Err(errors::none_open()));
             }
         }
@@ -465,7 +535,7 @@ impl Transaction {
                 errors::not_aborted(None)
             }
             (State::Unsettled { .. }, _) => errors::not_aborted(None),
-            (State::Open(_), false) => errors::not_flushed(),
+            (State::Open(_), false) => errors::not_flushed(self.is_preparing()),
             _ => errors::no_time(),
         };
         self.finish(core, Err(error));
@@ -476,30 +546,39 @@ impl Transaction {
         running.any(|running| running.verb == Verb::Abort)
     }
 
+    fn is_preparing(&self) -> bool {
+        let mut running = self.running.iter();
+        running.any(|running| running.verb == Verb::Prepare)
+    }
+
     fn init(&mut self, now: Instant, core: &mut Core, deadline: Instant) {
-        let call = InitTransactions {
+        let call = core.start(now, self.init_call(None), deadline);
+        self.set_step(Step::Init(call));
+    }
+
+    fn init_call(&self, current: Option<ProducerIdentity>) -> InitTransactions {
+        InitTransactions {
             id: Arc::clone(&self.id),
             timeout: self.timeout,
-            current: None,
-        };
-        let call = core.start(now, call, deadline);
-        self.set_step(Step::Init(call));
+            current,
+            two_phase: self.two_phase,
+            keeps: false,
+        }
     }
 
     /// Asks for the next epoch of the current identity.
     fn bump(&mut self, now: Instant, core: &mut Core, deadline: Instant) {
-        let call = InitTransactions {
-            id: Arc::clone(&self.id),
-            timeout: self.timeout,
-            current: self.identity,
-        };
-        let call = core.start(now, call, deadline);
+        let call = core.start(now, self.init_call(self.identity), deadline);
         self.set_step(Step::Bump(call));
     }
 
     fn begin(&mut self, core: &mut Core) {
         self.number += 1;
         self.state = State::Open(Open::default());
+        self.choose_protocol(core);
+    }
+
+    fn choose_protocol(&mut self, core: &mut Core) {
         self.protocol = TransactionProtocol::of_level(core.cluster.transaction_version());
         if self.told != Some(self.protocol) {
             self.told = Some(self.protocol);
@@ -578,7 +657,7 @@ impl Transaction {
         }
         // Nobody knows of the transaction.
         self.state = State::Ready;
-        self.finish(core, Ok(()));
+        self.finish(core, Ok(Finished::Done));
     }
 
     fn abort_open(&mut self, now: Instant, core: &mut Core, deadline: Instant) {
@@ -595,7 +674,7 @@ impl Transaction {
             return self.end(now, core, deadline, false);
         }
         self.state = State::Ready;
-        self.finish(core, Ok(()));
+        self.finish(core, Ok(Finished::Done));
     }
 
     fn end(&mut self, now: Instant, core: &mut Core, deadline: Instant, commits: bool) {
@@ -618,19 +697,9 @@ impl Transaction {
         }
     }
 
-    fn handle_init(&mut self, core: &mut Core, result: Result<ProducerIdentity, Error>) {
+    fn handle_bump(&mut self, core: &mut Core, result: Result<Initialized, Error>) {
         match result {
-            Ok(identity) => {
-                self.identified(core, identity);
-                self.set_step(Step::Waits);
-            }
-            Err(error) => self.finish(core, Err(errors::not_initialised(error))),
-        }
-    }
-
-    fn handle_bump(&mut self, core: &mut Core, result: Result<ProducerIdentity, Error>) {
-        match result {
-            Ok(identity) => {
+            Ok(Initialized { identity, .. }) => {
                 self.identified(core, identity);
                 self.settled(core);
             }
@@ -665,7 +734,7 @@ impl Transaction {
     /// The transaction before has ended: an abort is done, and what wanted to begin goes on.
     fn settled(&mut self, core: &mut Core) {
         if self.is_aborting() {
-            self.finish(core, Ok(()));
+            self.finish(core, Ok(Finished::Done));
         } else {
             self.set_step(Step::Waits);
         }
@@ -673,12 +742,12 @@ impl Transaction {
 
     fn handle_offsets(&mut self, core: &mut Core, result: Result<(), Error>) {
         let result = match result {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(Finished::Done),
             // Even if only the answer is missing: whether they are part of the transaction is not known.
             Err(error) => {
                 self.doubt(error.code().is_none());
                 self.fail(error, "the offsets could not join the transaction");
-                self.trouble().map_or(Ok(()), Err)
+                self.trouble().map_or(Ok(Finished::Done), Err)
             }
         };
         self.finish(core, result);
@@ -708,6 +777,9 @@ impl Transaction {
         result: Result<Option<ProducerIdentity>, Error>,
     ) {
         let (deadline, verb) = running;
+        if let State::Prepared(prepared) = self.state {
+            return self.handle_prepared_end(core, prepared, result);
+        }
         if verb == Verb::Commit {
             return self.handle_commit(core, result);
         }
@@ -760,7 +832,7 @@ impl Transaction {
             Ok(next) => {
                 self.identity = next.or(self.identity);
                 self.state = State::Ready;
-                return self.finish(core, Ok(()));
+                return self.finish(core, Ok(Finished::Done));
             }
             Err(error) => error,
         };

@@ -1,5 +1,7 @@
 //! Transactions against a scripted cluster: every state, every answer, both protocols.
 
+mod two_phase;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +21,7 @@ use ottla_protocol::messages::{
 use ottla_protocol::records::batches;
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use super::{Verb, VerbId};
+use super::{Finished, Verb, VerbId};
 use crate::api::{HIGHEST, Request, Response, Versions};
 use crate::call::GroupOffset;
 use crate::config::Role;
@@ -276,7 +278,7 @@ fn stamp(asked: &Asked) -> (i16, i32) {
     (batch.header.producer_epoch, batch.header.base_sequence)
 }
 
-fn end(script: &mut Sender, id: VerbId) -> Result<(), Error> {
+fn end(script: &mut Sender, id: VerbId) -> Result<Finished, Error> {
     script.engine.take_verb(id).expect("the verb has ended")
 }
 
@@ -684,8 +686,8 @@ fn a_coordinator_that_moves_or_dies_is_found_again_in_every_step() {
                     }
                 }
             }
-            assert_eq!(end(&mut script, ids[0]), Ok(()));
-            assert_eq!(end(&mut script, ids[1]), Ok(()), "{steps:?}");
+            assert_eq!(end(&mut script, ids[0]), Ok(Finished::Done));
+            assert_eq!(end(&mut script, ids[1]), Ok(Finished::Done), "{steps:?}");
             assert!(fates(&mut script).iter().all(Result::is_ok));
         }
     }

@@ -1,0 +1,168 @@
+//! Two-phase commits (KIP-939): a transaction whose records are all there, and whose end somebody else decides.
+//!
+//! ```text
+//!   Open ── prepare: all records delivered ──▶ Prepared ── commit, abort or complete: EndTxn answered ──▶ Ready
+//!                                                 ▲  │
+//!   Fresh ── init that keeps it, by the next ─────┘  └─ no answer: Prepared; the same verb asks again
+//! ```
+//!
+//! Unlike an open transaction, a prepared one is never aborted by whoever is done with it or in doubt: the decision may be
+//! written elsewhere already.
+
+use std::time::Instant;
+
+use ottla_protocol::ErrorCode;
+
+use super::token::PreparedTransaction;
+use super::{Finished, State, Step, Transaction, Verb, errors};
+use crate::call::{EndTxn, InitTransactions, Initialized, ProducerIdentity};
+use crate::error::{Error, Kind};
+use crate::part::Core;
+
+/// A prepared transaction of this producer, or of the one before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prepared {
+    token: PreparedTransaction,
+    /// The coordinator knows of the transaction.
+    touched: bool,
+    /// How it is to end, once that was asked for.
+    commits: Option<bool>,
+}
+
+impl Transaction {
+    /// An identity, with which a prepared transaction can be ended that an earlier producer left.
+    pub(super) fn init_keeping(&mut self, now: Instant, core: &mut Core, deadline: Instant) {
+        let call = InitTransactions {
+            keeps: true,
+            ..self.init_call(None)
+        };
+        let call = core.start(now, call, deadline);
+        self.set_step(Step::Init(call));
+    }
+
+    /// Whether this verb keeps what an earlier producer prepared.
+    pub(super) fn is_keeping(&self) -> bool {
+        let mut running = self.running.iter();
+        running.any(|running| matches!(running.verb, Verb::Keep | Verb::Complete { .. }))
+    }
+
+    /// A transaction of an earlier producer is there to be ended.
+    pub(super) fn kept(&mut self, core: &mut Core, ongoing: ProducerIdentity) {
+        self.choose_protocol(core);
+        self.state = State::Prepared(Prepared {
+            token: ongoing.into(),
+            touched: true,
+            commits: None,
+        });
+    }
+
+    pub(super) fn prepare(&mut self, core: &mut Core, deadline: Instant) {
+        if let Some(trouble) = self.trouble() {
+            return self.finish(core, Err(trouble));
+        }
+        if self.facts.undecided || self.facts.under_way || self.joining.is_some() {
+            return core.cluster.set_alarm(deadline);
+        }
+        let Some(identity) = self.identity else {
+            return self.finish(core, Err(errors::none_open()));
+        };
+        let token = PreparedTransaction::from(identity);
+        self.state = State::Prepared(Prepared {
+            token,
+            touched: self.is_touched(),
+            commits: None,
+        });
+        self.finish(core, Ok(Finished::Prepared(token)));
+    }
+
+    /// What a verb does to a prepared transaction.
+    pub(super) fn advance_prepared(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        (prepared, verb): (Prepared, Verb),
+        deadline: Instant,
+    ) {
+        let commits = match verb {
+            Verb::Keep => return self.finish(core, Ok(Finished::Done)),
+            Verb::Prepare => {
+                return self.finish(core, Ok(Finished::Prepared(prepared.token)));
+            }
+            Verb::Commit => true,
+            Verb::Abort => false,
+            Verb::Complete {
+                prepared: wanted,
+                commits,
+            } => commits && wanted == prepared.token,
+            Verb::Init | Verb::Begin | Verb::SendOffsets { .. } => {
+                return self.finish(core, Err(errors::prepared()));
+            }
+        };
+        if prepared.commits.is_some_and(|before| before != commits) {
+            let error = errors::decided(prepared.token, !commits);
+            return self.finish(core, Err(error));
+        }
+        if !prepared.touched {
+            // Nobody knows of the transaction.
+            self.state = State::Ready;
+            return self.finish(core, Ok(Finished::ended(commits)));
+        }
+        let Some(member) = self.member() else {
+            return self.finish(core, Err(errors::none_open()));
+        };
+        self.state = State::Prepared(Prepared {
+            commits: Some(commits),
+            ..prepared
+        });
+        let call = core.start(now, EndTxn { member, commits }, deadline);
+        self.set_step(Step::End(call));
+    }
+
+    pub(super) fn handle_prepared_end(
+        &mut self,
+        core: &mut Core,
+        prepared: Prepared,
+        result: Result<Option<ProducerIdentity>, Error>,
+    ) {
+        let commits = prepared.commits.unwrap_or(false);
+        match result {
+            Ok(next) => {
+                self.identity = next.or(self.identity);
+                self.state = State::Ready;
+                self.finish(core, Ok(Finished::ended(commits)));
+            }
+            Err(error) => {
+                let silent = error.code().is_none() && error.kind() != Kind::Unsupported;
+                if error.is_retriable() || silent {
+                    let error = errors::not_completed(error, commits);
+                    return self.finish(core, Err(error));
+                }
+                let error = match error.code() {
+                    Some(ErrorCode::INVALID_TXN_STATE) => {
+                        error.adding("somebody has ended the prepared transaction otherwise")
+                    }
+                    _ => error,
+                };
+                self.die(error);
+                self.set_step(Step::Waits);
+            }
+        }
+    }
+
+    /// What InitProducerId led to, whether or not it was to keep something.
+    pub(super) fn handle_init(&mut self, core: &mut Core, result: Result<Initialized, Error>) {
+        match result {
+            Ok(Initialized { identity, ongoing }) => {
+                self.identified(core, identity);
+                if let Some(ongoing) = ongoing {
+                    self.kept(core, ongoing);
+                }
+                self.set_step(Step::Waits);
+            }
+            Err(error) => {
+                let error = errors::not_initialised(error, self.two_phase, self.is_keeping());
+                self.finish(core, Err(error));
+            }
+        }
+    }
+}
