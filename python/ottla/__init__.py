@@ -29,6 +29,7 @@ from ottla._ottla import DEBUG_BUILD, Batch, Deliveries, Delivery, Record, __ver
 from ottla._producer import Producer
 from ottla._types import (
     DelegationToken,
+    FencedProducer,
     GroupDescription,
     GroupListing,
     MemberDescription,
@@ -36,6 +37,7 @@ from ottla._types import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
     PartitionInfo,
+    PreparedTransaction,
     ProducerState,
     RecordMetadata,
     TopicDescription,
@@ -57,6 +59,7 @@ __all__ = [
     "DelegationToken",
     "Deliveries",
     "Delivery",
+    "FencedProducer",
     "GroupDescription",
     "GroupListing",
     "KafkaError",
@@ -67,6 +70,7 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "PartitionInfo",
+    "PreparedTransaction",
     "Producer",
     "ProducerState",
     "Record",

@@ -8,6 +8,7 @@ from ottla import _ottla, _reporting
 from ottla._callbacks import settling
 from ottla._habits import mark
 from ottla._transaction import Transaction
+from ottla._types import PreparedTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -137,22 +138,26 @@ class Producer(_ottla.SyncProducer):
         """
         return Transaction(self)
 
-    def init_transactions(self, timeout: float | None = None) -> None:
+    def init_transactions(self, timeout: float | None = None, *, keep_prepared: bool = False) -> None:
         """Gets the producer's identity, and ends what an earlier producer of the same `transactional.id` left open.
 
         Such a producer is fenced from here on, if it still runs. `begin_transaction` does all this if need be.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+            keep_prepared: Whether a transaction that the earlier producer prepared stays open, for this one to end
+                (KIP-939). `complete_transaction` does it if need be.
 
         Raises:
-            ConfigError: The producer has no `transactional.id`.
-            ArgumentError: A transaction is open.
-            AuthorizationError: The principal may not have transactions of this id.
-            UnsupportedError: The brokers are older than 0.11.
+            ConfigError: The producer has no `transactional.id`; or it is to keep what was prepared, without
+                `transaction.two.phase.commit.enable`.
+            ArgumentError: A transaction is open, or prepared.
+            AuthorizationError: The principal may not have transactions of this id, or not in two phases.
+            UnsupportedError: The brokers are older than 0.11; or they lack two-phase commits, or the second half of
+                them, as Kafka 4.4 does.
             KafkaError: The coordinator did not answer in time, or refused; the call may be made again.
         """
-        self._core.init_transactions(timeout).wait()
+        self._core.init_transactions(timeout, keep_prepared).wait()
 
     def begin_transaction(self, timeout: float | None = None) -> None:
         """Opens a transaction: from here on records can be sent.
@@ -196,7 +201,8 @@ class Producer(_ottla.SyncProducer):
             ArgumentError: No transaction is open.
             TransactionAbortableError: A record or the offsets failed. Call `abort_transaction`, and do the work again.
             KafkaTimeoutError: Records are still undelivered. The transaction is open: call this again, or abort it.
-            UnknownOutcomeError: The coordinator did not answer, and may have committed the transaction or not.
+            UnknownOutcomeError: The coordinator did not answer, and may have committed the transaction or not. Call
+                this again if it was prepared.
             FencedError: Another producer with the same `transactional.id` took over, or the transaction was open for
                 longer than `transaction.timeout.ms`. Close this producer.
             FatalError: The producer can have no further transaction. Close it.
@@ -211,12 +217,77 @@ class Producer(_ottla.SyncProducer):
 
         Raises:
             ArgumentError: No transaction is open.
+            UnknownOutcomeError: The transaction was prepared, and the coordinator did not answer. Call this again.
             KafkaTimeoutError: The coordinator did not answer in time. Call this again, or begin another transaction.
             FencedError: Another producer with the same `transactional.id` took over, or the transaction was open for
                 longer than `transaction.timeout.ms`. Close this producer.
             FatalError: The producer can have no further transaction. Close it.
         """
         self._core.abort_transaction(timeout).wait()
+
+    def prepare_transaction(self, timeout: float | None = None) -> PreparedTransaction:
+        """Delivers the records of the transaction, which from then on can only be ended: the first half of KIP-939.
+
+        The transaction waits for `commit_transaction`, `abort_transaction` or `complete_transaction`, here or in a
+        later process, for as long as that takes: no broker aborts it, nor does `close`. Readers of committed records
+        wait too. Called again, it gives the same token again.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Returns:
+            The transaction's name. Write it down, with what else is to be committed, before you end the transaction.
+
+        Raises:
+            ConfigError: `transaction.two.phase.commit.enable` is false.
+            ArgumentError: No transaction is open.
+            TransactionAbortableError: A record or the offsets failed. Call `abort_transaction`, and do the work again.
+            KafkaTimeoutError: Records are still undelivered. The transaction is open: call this again, or abort it.
+            FencedError: Another producer with the same `transactional.id` took over.
+
+        Example:
+            ```python
+            prepared = producer.prepare_transaction()
+            database.commit(flights, token=str(prepared))
+            producer.complete_transaction(prepared)
+            ```
+        """
+        prepared: PreparedTransaction = self._core.prepare_transaction(timeout).wait()
+        return prepared
+
+    def complete_transaction(
+        self, prepared: PreparedTransaction | str, *, commit: bool = True, timeout: float | None = None
+    ) -> bool | None:
+        """Ends the prepared transaction: commits it if it is `prepared`, else aborts it (KIP-939).
+
+        After a crash, call it on a new producer with the same `transactional.id`, and with the token that was last
+        written down. If the old producer left another transaction than that one, nobody has decided to commit it, and
+        it is aborted. To complete a transaction twice does no harm.
+
+        Args:
+            prepared: What `prepare_transaction` gave, or its text.
+            commit: Whether to commit; False aborts what is prepared in any case.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
+
+        Returns:
+            True if the transaction was committed, False if what was prepared was aborted, None if nothing was open:
+            the transaction has ended before.
+
+        Raises:
+            ConfigError: `transaction.two.phase.commit.enable` is false, or there is no `transactional.id`.
+            ArgumentError: An open transaction is not prepared, or another end was asked for before.
+            ValueError: The text is no token.
+            UnknownOutcomeError: The coordinator did not answer. Make the same call again, here or in another process.
+            AuthorizationError: The principal may not have transactions of this id, or not in two phases.
+            UnsupportedError: The brokers lack two-phase commits, or cannot hand a prepared transaction to another
+                producer, as Kafka 4.4 cannot.
+            FencedError: Another producer with the same `transactional.id` took over. Close this producer.
+            FatalError: Somebody has ended the transaction otherwise. Close this producer.
+        """
+        token = PreparedTransaction.parse(prepared) if isinstance(prepared, str) else prepared
+        committed: bool | None
+        committed = self._core.complete_transaction(token.producer_id, token.epoch, commit, timeout).wait()
+        return committed
 
     def metrics(self) -> Metrics:
         """What the client measures of itself, at this moment, under the names of Kafka's Java client.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import operator
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -240,6 +241,60 @@ class TransactionListing(NamedTuple):
     transactional_id: str
     producer_id: int
     state: str
+
+
+class FencedProducer(NamedTuple):
+    """Who a transactional id's producer would be, after the one before was fenced.
+
+    Attributes:
+        producer_id: The producer's id.
+        producer_epoch: The producer's epoch.
+    """
+
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PreparedTransaction:
+    """The name of a prepared transaction (KIP-939), to be kept by whoever decides how the transaction ends.
+
+    `str()` of it is what Java's `PreparedTxnState` is written as, `producerId:epoch`, and `parse` reads that. It pickles.
+
+    Attributes:
+        producer_id: The id of the producer whose records are in the transaction.
+        epoch: That producer's epoch.
+
+    Raises:
+        ValueError: The id or the epoch is negative, or too large.
+    """
+
+    producer_id: int
+    epoch: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.producer_id < 2**63 and 0 <= self.epoch < 2**15):
+            raise ValueError(f"{self.producer_id}:{self.epoch} is no prepared transaction: both are 0 or more")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Reads `producerId:epoch`.
+
+        Args:
+            text: What `str()` of a `PreparedTransaction`, or of Java's `PreparedTxnState`, gave.
+
+        Raises:
+            ValueError: The text is something else.
+        """
+        found = re.fullmatch(r"(\d+):(\d+)", text, re.ASCII)
+        if found is None:
+            raise ValueError(
+                f"a prepared transaction is written as producerId:epoch, such as 42:7, and not as {text!r}"
+            )
+        return cls(int(found[1]), int(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.producer_id}:{self.epoch}"
 
 
 @dataclass(frozen=True, slots=True)

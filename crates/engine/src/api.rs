@@ -20,7 +20,7 @@ use ottla_protocol::messages::{
     ProduceRequest, ProduceResponse, PushTelemetryRequest, PushTelemetryResponse,
     RenewDelegationTokenRequest, RenewDelegationTokenResponse, SaslAuthenticateRequest,
     SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse, TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponse, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
@@ -128,6 +128,7 @@ apis! {
     EndTxn: EndTxnRequest => EndTxnResponse, 0..=5, throttles from 1;
     // From version 6 on its topics have ids.
     TxnOffsetCommit: TxnOffsetCommitRequest => TxnOffsetCommitResponse, 0..=5, throttles from 1;
+    WriteTxnMarkers: WriteTxnMarkersRequest => WriteTxnMarkersResponse, 0..=2;
     ListGroups: ListGroupsRequest => ListGroupsResponse, 0..=5, throttles from 2;
     DescribeTransactions: DescribeTransactionsRequest => DescribeTransactionsResponse, 0..=0, throttles from 0;
     ListTransactions: ListTransactionsRequest => ListTransactionsResponse, 0..=2, throttles from 0;

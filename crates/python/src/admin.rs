@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use ottla_client::admin::{
-    DelegationToken, Each, GroupDescription, GroupListing, MemberDescription, NewTopic, Principal,
-    ProducerState, TopicDescription, TopicListing, TransactionDescription, TransactionListing,
+    AbortTransaction, DelegationToken, Each, GroupDescription, GroupListing, MemberDescription,
+    NewTopic, Principal, ProducerIdentity, ProducerState, TopicDescription, TopicListing,
+    TransactionDescription, TransactionListing,
 };
 use ottla_client::{Admin as Client, Role};
 use pyo3::exceptions::PyTypeError;
@@ -15,7 +16,7 @@ use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
 use crate::open::{self, Opened};
 use crate::operation::Operation;
-use crate::partitions::{Partition, pairs, topic_partitions};
+use crate::partitions::{Named, Partition, pairs, topic_partitions};
 use crate::values::{names, seconds};
 use crate::{errors, events, metrics, options, runtime, values};
 
@@ -240,6 +241,16 @@ fn described_transactions(
     Ok(described.into_any().unbind())
 }
 
+fn fenced(py: Python<'_>, each: Each<String, ProducerIdentity>) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.import(py, "ottla._types", "FencedProducer")?;
+    let fenced = PyDict::new(py);
+    for (id, now) in all(py, each)? {
+        fenced.set_item(id, class.call1((now.id, now.epoch))?)?;
+    }
+    Ok(fenced.into_any().unbind())
+}
+
 fn principal((kind, name): (String, String)) -> Principal {
     Principal { kind, name }
 }
@@ -395,6 +406,44 @@ impl AdminCore {
         Ok(Operation::new(
             async move { client.describe_transactions(&ids, timeout).await },
             described_transactions,
+        ))
+    }
+
+    #[pyo3(signature = (transactional_ids, timeout))]
+    fn fence_producers(
+        &self,
+        transactional_ids: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let ids = names(transactional_ids)?;
+        Ok(Operation::new(
+            async move { client.fence_producers(&ids, timeout).await },
+            fenced,
+        ))
+    }
+
+    #[pyo3(signature = (partition, producer_id, producer_epoch, coordinator_epoch, timeout))]
+    fn abort_transaction(
+        &self,
+        partition: Named,
+        producer_id: i64,
+        producer_epoch: i16,
+        coordinator_epoch: i32,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let (topic, partition) = partition.partition();
+        let call = AbortTransaction {
+            topic,
+            partition,
+            producer_id,
+            producer_epoch,
+            coordinator_epoch,
+        };
+        Ok(Operation::new(
+            async move { client.abort_transaction(call, timeout).await },
+            |py, ()| Ok(py.None()),
         ))
     }
 

@@ -1,8 +1,11 @@
 //! `ProducerCore`, whose methods return operations, and what the sync facade inherits for the sake of speed.
 
-use ottla_client::{Delivery as Fate, Producer as Client, Role, TrySendError};
+use ottla_client::{
+    Delivery as Fate, Finished, PreparedTransaction, Producer as Client, Role, TrySendError,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
 
 use crate::delivery::{AsyncDelivery, Delivery, deliveries};
@@ -133,12 +136,58 @@ impl ProducerCore {
         ))
     }
 
-    #[pyo3(signature = (timeout))]
-    fn init_transactions(&self, timeout: Option<f64>) -> PyResult<Operation> {
+    #[pyo3(signature = (timeout, keep_prepared))]
+    fn init_transactions(&self, timeout: Option<f64>, keep_prepared: bool) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         Ok(Operation::new(
-            async move { client.init_transactions(timeout).await },
+            async move {
+                if keep_prepared {
+                    client.init_keeping_prepared(timeout).await
+                } else {
+                    client.init_transactions(timeout).await
+                }
+            },
             |py, ()| Ok(py.None()),
+        ))
+    }
+
+    #[pyo3(signature = (timeout))]
+    fn prepare_transaction(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        Ok(Operation::new(
+            async move { client.prepare_transaction(timeout).await },
+            |py, prepared| {
+                static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                let class = CLASS.import(py, "ottla._types", "PreparedTransaction")?;
+                let token = class.call1((prepared.producer_id(), prepared.epoch()))?;
+                Ok(token.unbind())
+            },
+        ))
+    }
+
+    /// True: it was committed; false: what was prepared was aborted; none: nothing was open.
+    #[pyo3(signature = (producer_id, epoch, commit, timeout))]
+    fn complete_transaction(
+        &self,
+        py: Python<'_>,
+        producer_id: i64,
+        epoch: i16,
+        commit: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let prepared = PreparedTransaction::new(producer_id, epoch)
+            .map_err(|error| errors::to_python(py, &error))?;
+        Ok(Operation::new(
+            async move { client.complete_transaction(prepared, commit, timeout).await },
+            |py, finished| {
+                let committed = match finished {
+                    Finished::Committed => Some(true),
+                    Finished::Aborted => Some(false),
+                    _ => None,
+                };
+                Ok(committed.into_pyobject(py)?.to_owned().into_any().unbind())
+            },
         ))
     }
 

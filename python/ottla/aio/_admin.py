@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ottla._properties import AdminProperties, ConfigValue
     from ottla._types import (
         DelegationToken,
+        FencedProducer,
         GroupDescription,
         GroupListing,
         NewTopic,
@@ -248,6 +249,76 @@ class Admin:
         described: dict[str, TransactionDescription]
         described = await self._core.describe_transactions(transactional_ids, timeout)
         return described
+
+    async def fence_producers(
+        self, transactional_ids: str | Iterable[str], *, timeout: float | None = None
+    ) -> dict[str, FencedProducer]:
+        """Fences the producers that use transactional ids now (KIP-664, Kafka 0.11 and later).
+
+        What such a producer has open is aborted, also if it was prepared for a two-phase commit, and its next call about
+        transactions raises `FencedError`. Each id's coordinator does it. An id that nobody used is made.
+
+        Args:
+            transactional_ids: Transactional ids.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            Who the producer would be now, by transactional id.
+
+        Raises:
+            AuthorizationError: This client may not write with the transactional id.
+            UnsupportedError: A coordinator is too old for transactions.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        fenced: dict[str, FencedProducer] = await self._core.fence_producers(transactional_ids, timeout)
+        return fenced
+
+    async def force_terminate_transaction(self, transactional_id: str, *, timeout: float | None = None) -> None:
+        """Aborts the transaction that a transactional id has open, also a prepared one (KIP-939), and fences its producer.
+
+        Args:
+            transactional_id: The transactional id.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            AuthorizationError: This client may not write with the transactional id.
+            UnsupportedError: The coordinator is too old for transactions.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        await self._core.fence_producers(transactional_id, timeout)
+
+    async def abort_transaction(
+        self,
+        partition: Partition,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int = -1,
+        timeout: float | None = None,
+    ) -> None:
+        """Aborts a transaction that hangs in a partition because its coordinator knows nothing of it (KIP-664).
+
+        `describe_producers` tells the producer, and both epochs. For a transaction that its coordinator knows, see
+        `force_terminate_transaction`: to abort such a one here tears it.
+
+        Args:
+            partition: The partition as a `TopicPartition` or a pair.
+            producer_id: The producer's id.
+            producer_epoch: The producer's epoch.
+            coordinator_epoch: The epoch of the coordinator of the producer's last transaction; -1 if it had none.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            NotFoundError: The topic or the partition does not exist.
+            AuthorizationError: This client may not alter the cluster.
+            FencedError: The producer has another epoch by now.
+            UnsupportedError: The leader is too old for transactions.
+            ClosedError: The client is closed.
+            KafkaError: A broker refused, or none answered in time.
+        """
+        await self._core.abort_transaction(partition, producer_id, producer_epoch, coordinator_epoch, timeout)
 
     async def create_delegation_token(
         self,

@@ -16,4 +16,6 @@ pub use handle::{Admin, Each};
 pub use offsets::OffsetSpec;
 pub use producers::ProducerState;
 pub use topics::{NewTopic, TopicDescription, TopicListing};
-pub use transactions::{TransactionDescription, TransactionListing};
+pub use transactions::{
+    AbortTransaction, ProducerIdentity, TransactionDescription, TransactionListing,
+};

@@ -1,11 +1,13 @@
-//! Transactions as their coordinators know them (KIP-664).
+//! Transactions as their coordinators know them, and their ends (KIP-664, KIP-939).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ottla_engine::Error;
-use ottla_engine::call::{DescribeTransactions, ListTransactions};
-pub use ottla_engine::call::{TransactionDescription, TransactionListing};
+pub use ottla_engine::call::{
+    AbortTransaction, ProducerIdentity, TransactionDescription, TransactionListing,
+};
+use ottla_engine::call::{DescribeTransactions, FenceProducers, ListTransactions};
 
 use crate::admin::handle::{Admin, Each};
 
@@ -30,10 +32,39 @@ impl Admin {
         ids: &[String],
         timeout: Option<Duration>,
     ) -> Result<Each<String, TransactionDescription>, Error> {
-        let call = DescribeTransactions {
-            ids: ids.iter().map(|id| Arc::from(&**id)).collect(),
-        };
+        let call = DescribeTransactions { ids: shared(ids) };
         let found = self.ask(call, timeout).await?;
         Ok(ids.iter().cloned().zip(found).collect())
     }
+
+    /// Fences the producers of transactional ids, which come back in the order given, each with the identity that its producer
+    /// would have now. What is open is aborted.
+    ///
+    /// # Errors
+    /// No answer by the deadline.
+    pub async fn fence_producers(
+        &self,
+        ids: &[String],
+        timeout: Option<Duration>,
+    ) -> Result<Each<String, ProducerIdentity>, Error> {
+        let call = FenceProducers { ids: shared(ids) };
+        let found = self.ask(call, timeout).await?;
+        Ok(ids.iter().cloned().zip(found).collect())
+    }
+
+    /// Aborts a transaction in one partition, whatever its coordinator knows.
+    ///
+    /// # Errors
+    /// The client may not, the producer's epoch is not the transaction's, or no answer by the deadline.
+    pub async fn abort_transaction(
+        &self,
+        call: AbortTransaction,
+        timeout: Option<Duration>,
+    ) -> Result<(), Error> {
+        self.ask(call, timeout).await
+    }
+}
+
+fn shared(ids: &[String]) -> Vec<Arc<str>> {
+    ids.iter().map(|id| Arc::from(&**id)).collect()
 }

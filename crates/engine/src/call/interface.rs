@@ -29,6 +29,11 @@ pub trait Call: fmt::Debug + Send + 'static {
         1
     }
 
+    /// Whether a request is about one item only.
+    fn is_alone(&self) -> bool {
+        false
+    }
+
     /// The target of an item.
     fn target(&self, item: usize) -> Target;
 

@@ -10,6 +10,7 @@
 //! the result of each item from an answer, and the result of the whole call. Each file here is one API, or a family of
 //! APIs.
 
+mod abort_transaction;
 mod calls;
 mod controller;
 mod create_topics;
@@ -17,6 +18,7 @@ mod delegation_tokens;
 mod delete_topics;
 mod describe_producers;
 mod describe_topics;
+mod fence_producers;
 mod groups;
 mod init_producer_id;
 mod interface;
@@ -30,6 +32,7 @@ mod ticket;
 mod transactional;
 mod transactions;
 
+pub use self::abort_transaction::AbortTransaction;
 pub(crate) use self::calls::Calls;
 pub use self::create_topics::CreateTopics;
 pub use self::delegation_tokens::{
@@ -39,6 +42,7 @@ pub use self::delegation_tokens::{
 pub use self::delete_topics::DeleteTopics;
 pub use self::describe_producers::DescribeProducers;
 pub use self::describe_topics::{DescribeCluster, DescribeTopics, ListTopics};
+pub use self::fence_producers::FenceProducers;
 pub use self::groups::{
     DescribeGroups, GroupDescription, GroupListing, ListGroups, MemberDescription,
 };

@@ -298,7 +298,15 @@ impl<C: Call> Run for Running<C> {
             return Vec::new();
         }
         let mut asked = Vec::new();
-        for (link, slots) in self.by_link(now, cluster) {
+        let by_link = self.by_link(now, cluster).into_iter();
+        let most = if self.call.is_alone() { 1 } else { usize::MAX };
+        let requests: Vec<_> = by_link
+            .flat_map(|(link, slots)| {
+                let parts: Vec<_> = slots.chunks(most).map(<[usize]>::to_vec).collect();
+                parts.into_iter().map(move |slots| (link, slots))
+            })
+            .collect();
+        for (link, slots) in requests {
             let version = match self.version(cluster, link) {
                 Ok(version) => version,
                 Err(error) => {

@@ -77,7 +77,7 @@ impl Member {
 }
 
 /// The markers of the transaction before are still being written: soon the broker is done.
-fn is_early(error: &Error) -> bool {
+pub(super) fn is_early(error: &Error) -> bool {
     error.code() == Some(ErrorCode::CONCURRENT_TRANSACTIONS)
 }
 
@@ -117,6 +117,11 @@ pub(crate) struct InitTransactions {
     pub(crate) keeps: bool,
 }
 
+impl InitTransactions {
+    /// The versions that are final.
+    pub(super) const FINAL: (i16, i16) = (0, TWO_PHASES - 1);
+}
+
 impl Call for InitTransactions {
     type Found = Initialized;
     type Answer = Initialized;
@@ -126,7 +131,8 @@ impl Call for InitTransactions {
         if self.two_phase {
             return (TWO_PHASES, i16::MAX);
         }
-        (self.current.map_or(0, |_| PROVING), TWO_PHASES - 1)
+        let (_, most) = Self::FINAL;
+        (self.current.map_or(0, |_| PROVING), most)
     }
 
     fn target(&self, _: usize) -> Target {

@@ -1,0 +1,88 @@
+//! Fencing the producers of transactional ids (KIP-664, KIP-939): InitProducerId by somebody who will not produce, asked of each
+//! id's coordinator. What is open is aborted, also what was prepared for two-phase commits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ottla_protocol::ApiKey;
+
+use super::transactional::InitTransactions;
+use super::{About, Asked, Call, ProducerIdentity, Target};
+use crate::api::{Request, Response};
+use crate::error::Error;
+
+/// Fences the producers of transactional ids. An item is one of them.
+#[derive(Clone, Debug)]
+pub struct FenceProducers {
+    /// The transactional ids.
+    pub ids: Vec<Arc<str>>,
+}
+
+impl FenceProducers {
+    fn init(&self, item: usize) -> Option<InitTransactions> {
+        Some(InitTransactions {
+            id: Arc::clone(self.ids.get(item)?),
+            // Nobody begins a transaction with this identity, and brokers refuse timeouts that are too long.
+            timeout: Duration::from_millis(1),
+            current: None,
+            two_phase: false,
+            keeps: false,
+        })
+    }
+}
+
+impl Call for FenceProducers {
+    /// Who would be the producer now.
+    type Found = ProducerIdentity;
+    /// In the order of the request.
+    type Answer = Vec<Result<ProducerIdentity, Error>>;
+    const API: ApiKey = ApiKey::InitProducerId;
+
+    fn versions(&self) -> (i16, i16) {
+        InitTransactions::FINAL
+    }
+
+    fn items(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    fn target(&self, item: usize) -> Target {
+        self.init(item).map_or(Target::Any, |init| init.target(0))
+    }
+
+    fn request(&self, items: &[usize], about: &About<'_>) -> Request {
+        let mut inits = items.iter().filter_map(|item| self.init(*item));
+        match inits.next() {
+            Some(init) => init.request(&[0], about),
+            None => Request::InitProducerId(Default::default()),
+        }
+    }
+
+    fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
+        let [asked] = items else {
+            return Vec::new();
+        };
+        let Some(init) = self.init(asked.item) else {
+            return Vec::new();
+        };
+        let results = init.take(items, response).into_iter();
+        results
+            .map(|result| match result {
+                Ok(initialized) => Ok(initialized.identity),
+                Err(error) => Err(error.transactional_id_is(&init.id)),
+            })
+            .collect()
+    }
+
+    fn is_early(&self, error: &Error) -> bool {
+        super::transactional::is_early(error)
+    }
+
+    fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
+        Ok(found)
+    }
+}
