@@ -253,8 +253,8 @@ class Admin:
     ) -> dict[str, FencedProducer]:
         """Fences the producers that use transactional ids now (KIP-664, Kafka 0.11 and later).
 
-        What such a producer has open is aborted, also if it was prepared for a two-phase commit, and its next call about
-        transactions raises `FencedError`. Each id's coordinator does it. An id that nobody used is made.
+        What such a producer has open is aborted, also if it was prepared for a two-phase commit, and its next call
+        about transactions raises `FencedError`. Each id's coordinator does it. An id that nobody used is made.
 
         Args:
             transactional_ids: Transactional ids.
@@ -273,7 +273,7 @@ class Admin:
         return fenced
 
     def force_terminate_transaction(self, transactional_id: str, *, timeout: float | None = None) -> None:
-        """Aborts the transaction that a transactional id has open, also a prepared one (KIP-939), and fences its producer.
+        """Aborts what a transactional id has open, also what was prepared (KIP-939), and fences its producer.
 
         Args:
             transactional_id: The transactional id.

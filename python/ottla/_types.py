@@ -259,7 +259,7 @@ class FencedProducer(NamedTuple):
 class PreparedTransaction:
     """The name of a prepared transaction (KIP-939), to be kept by whoever decides how the transaction ends.
 
-    `str()` of it is what Java's `PreparedTxnState` is written as, `producerId:epoch`, and `parse` reads that. It pickles.
+    `str()` of it is the text of Java's `PreparedTxnState`, `producerId:epoch`, and `parse` reads that. It pickles.
 
     Attributes:
         producer_id: The id of the producer whose records are in the transaction.
@@ -288,9 +288,7 @@ class PreparedTransaction:
         """
         found = re.fullmatch(r"(\d+):(\d+)", text, re.ASCII)
         if found is None:
-            raise ValueError(
-                f"a prepared transaction is written as producerId:epoch, such as 42:7, and not as {text!r}"
-            )
+            raise ValueError(f"a prepared transaction is written as producerId:epoch, as in 42:7, not as {text!r}")
         return cls(int(found[1]), int(found[2]))
 
     def __str__(self) -> str:

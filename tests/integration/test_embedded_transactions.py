@@ -345,6 +345,17 @@ def test_answers_are_those_of_real_kafka(script: Callable[[Stage], None], real: 
     assert play(script, alike) == play(script, real)
 
 
+@REAL
+def test_a_prepared_transaction_is_kept_where_kafka_refuses_to(real: str, alike: str) -> None:
+    script = transaction_scripts.a_prepared_transaction_is_kept
+    theirs, ours = play(script, real), play(script, alike)
+    assert theirs[2] == ("init", "UNSUPPORTED_VERSION", "none", -1, ("none", -1))
+    assert ours[2] == ("init", "NONE", "producer 1", 1, ("producer 1", 0))
+    # All the same the transaction is open, its owner commits it, and it has ended.
+    assert (ours[:2], ours[3]) == (theirs[:2], theirs[3])
+    assert (ours[4][:2], ours[5][:3]) == (theirs[4][:2], theirs[5][:3])
+
+
 # Kafka's own tools.
 
 
