@@ -309,7 +309,8 @@ class Admin:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
 
         Raises:
-            NotFoundError: The topic or the partition does not exist.
+            NotFoundError: The topic does not exist.
+            ArgumentError: The topic has no such partition.
             AuthorizationError: This client may not alter the cluster.
             FencedError: The producer has another epoch by now.
             UnsupportedError: The leader is too old for transactions.

@@ -264,7 +264,7 @@ def test_a_transaction_that_its_coordinator_forgot_is_aborted(api: Api, tmp_path
         with pytest.raises(errors.FencedError, match="INVALID_PRODUCER_EPOCH"):
             api(admin.abort_transaction(("t", 0), producer_epoch=0, **named))
         assert is_open(broker.bootstrap_servers)
-        with pytest.raises(errors.NotFoundError):
+        with pytest.raises(errors.ArgumentError, match="no such partition"):
             api(admin.abort_transaction(("t", 7), producer_epoch=1, **named, timeout=2))
         api(admin.abort_transaction(ottla.TopicPartition("t", 0), producer_epoch=1, **named))
         assert committed(broker.bootstrap_servers, identity) == 0
