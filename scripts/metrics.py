@@ -31,7 +31,6 @@ Not here, of what the Java client has beside these:
 - `version` and `commit-id` of `app-info` are texts, and each value here is a number. `ottla.__version__` has the
   version.
 - `successful-authentication-no-reauth-total` is about peers that cannot authenticate again; this client can.
-- `txn-*`: the time that calls about transactions took is not measured.
 - `commit-sync-time-ns-total`, `committed-time-ns-total` and `consumer-coordinator-metrics`: there are no groups yet.
 """
 ROLES = {"producer": "Producer", "consumer": "Consumer", "admin": "Admin client"}

@@ -256,7 +256,7 @@ class Producer(_ottla.SyncProducer):
         return prepared
 
     def complete_transaction(
-        self, prepared: PreparedTransaction | str, *, commit: bool = True, timeout: float | None = None
+        self, prepared: PreparedTransaction | str | None, *, commit: bool = True, timeout: float | None = None
     ) -> bool | None:
         """Ends the prepared transaction: commits it if it is `prepared`, else aborts it (KIP-939).
 
@@ -265,7 +265,7 @@ class Producer(_ottla.SyncProducer):
         it is aborted. To complete a transaction twice does no harm.
 
         Args:
-            prepared: What `prepare_transaction` gave, or its text.
+            prepared: What `prepare_transaction` gave, or its text; None if nothing was written down, which aborts.
             commit: Whether to commit; False aborts what is prepared in any case.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
 
@@ -284,6 +284,8 @@ class Producer(_ottla.SyncProducer):
             FencedError: Another producer with the same `transactional.id` took over. Close this producer.
             FatalError: Somebody has ended the transaction otherwise. Close this producer.
         """
+        if prepared is None:
+            prepared, commit = PreparedTransaction(0, 0), False  # whichever it is, it is not to be committed
         token = PreparedTransaction.parse(prepared) if isinstance(prepared, str) else prepared
         committed: bool | None
         committed = self._core.complete_transaction(token.producer_id, token.epoch, commit, timeout).wait()

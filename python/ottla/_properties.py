@@ -643,6 +643,9 @@ class ProducerProperties(TypedDict, total=False):
     transaction_timeout_ms: int | None
     """How long a transaction may be open before its coordinator aborts it and fences the producer. At most the brokers'
     transaction.max.timeout.ms. Default: 60000."""
+    transaction_two_phase_commit_enable: bool | None
+    """Whether transactions can be prepared, and then end only when their owner says so: their coordinator aborts none
+    for being open too long (KIP-939). The brokers must allow it. Default: false."""
     partitioner: Literal["sticky", "round_robin"] | None
     """How records without key and partition are spread: one partition until its batch is closed (sticky), or the next
     partition for every record (round_robin). Java's murmur2 chooses the partition of a record with a key. Default:

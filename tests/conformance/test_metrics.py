@@ -14,7 +14,7 @@ from tests.conformance.kafka import NEWEST, needs_kafka, run
 # What only Kafka's client has, as docs/metrics.md says why: its I/O thread, texts, and what is not there here.
 ONLY_THEIRS = re.compile(
     r"io-(time|wait)-.*|io-(wait-)?ratio|select-(rate|total)|commit-id|version|successful-authentication-no-reauth-total"
-    r"|txn-.*|commit-sync-time-ns-total|committed-time-ns-total"
+    r"|commit-sync-time-ns-total|committed-time-ns-total"
 )
 # Values that do not depend on time, and how many bytes a batch of one record of 100 bytes has.
 SAME = {

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import re
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -17,7 +18,8 @@ from aiokafka.structs import TopicPartition as AioPartition
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ottla import protocol
+import ottla
+from ottla import errors, protocol
 from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
 from tests.integration import transaction_scripts
@@ -359,11 +361,15 @@ def test_a_prepared_transaction_is_kept_where_kafka_refuses_to(real: str, alike:
 # Kafka's own tools.
 
 
+def run_tool(bootstrap: str, *args: str) -> str:
+    """What `kafka-transactions.sh` prints."""
+    main = "org.apache.kafka.tools.TransactionsCommand"
+    return java_tool(VERSION, main, "--bootstrap-server", bootstrap, *args, timeout=2 * DEADLINE).decode()
+
+
 def transactions(bootstrap: str, *args: str) -> list[dict[str, str]]:
     """The table that `kafka-transactions.sh` prints."""
-    main = "org.apache.kafka.tools.TransactionsCommand"
-    out = java_tool(VERSION, main, "--bootstrap-server", bootstrap, *args, timeout=2 * DEADLINE).decode()
-    head, *rows = [line.split("\t") for line in out.splitlines()]
+    head, *rows = [line.split("\t") for line in run_tool(bootstrap, *args).splitlines()]
     names = [name.strip() for name in head]
     return [dict(zip(names, (cell.strip() for cell in row), strict=False)) for row in rows]
 
@@ -388,6 +394,47 @@ def test_kafkas_tools_describe_transactions() -> None:
         producer.abort_transaction(DEADLINE)
         (listed,) = transactions(bootstrap, "list")
         assert listed["TransactionState"] == "CompleteAbort"
+
+
+@REAL
+def test_kafkas_tools_find_and_abort_a_transaction_that_its_coordinator_forgot(tmp_path: Path) -> None:
+    with Broker(topics={TOPIC: 1}, data_dir=tmp_path) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "forgotten"})
+        producer.init_transactions(DEADLINE)
+        producer.begin_transaction()
+        producer.produce(TOPIC, "hanging", timestamp=int(time.time() * 1000) - 3_600_000)
+        assert producer.flush(DEADLINE) == 0
+    shutil.rmtree(tmp_path / "__transaction_state-0")
+    with Broker(data_dir=tmp_path) as broker:
+        bootstrap = broker.bootstrap_servers
+        (found,) = transactions(bootstrap, "find-hanging", "--broker-id", "1")
+        assert (found["Topic"], found["Partition"], found["StartOffset"]) == (TOPIC, "0", "0")
+        plain = Producer({"bootstrap.servers": bootstrap})
+        plain.produce(TOPIC, "behind it")
+        assert plain.flush(DEADLINE) == 0
+        assert read(bootstrap, "read_committed", partitions=1) == []
+        run_tool(bootstrap, "abort", "--topic", TOPIC, "--partition", "0", "--start-offset", "0")
+        assert read(bootstrap, "read_committed", partitions=1) == ["behind it"]
+        assert transactions(bootstrap, "find-hanging", "--broker-id", "1") == []
+
+
+def test_a_transactional_id_that_nobody_uses_is_forgotten_and_its_producer_told() -> None:
+    config = {"transactional.id.expiration.ms": 300, "transaction.remove.expired.transaction.cleanup.interval.ms": 100}
+    with Broker(topics={TOPIC: 1}, config=config) as broker, ottla.Admin(broker.bootstrap_servers) as admin:
+        bootstrap = broker.bootstrap_servers
+        with ottla.Producer(bootstrap, transactional_id="idle") as producer:
+            with producer.transaction():
+                producer.send(TOPIC, "kept")
+            assert [listed.transactional_id for listed in admin.list_transactions()] == ["idle"]
+            for _ in until(DEADLINE, "it is forgotten"):
+                if not admin.list_transactions():
+                    break
+            forgotten = pytest.raises(errors.KafkaError, match="INVALID_PRODUCER_ID_MAPPING")
+            with forgotten, producer.transaction():
+                producer.send(TOPIC, "never")
+        with ottla.Producer(bootstrap, transactional_id="idle") as producer, producer.transaction():
+            producer.send(TOPIC, "after all")
+        assert read(bootstrap, "read_committed", partitions=1) == ["kept", "after all"]
 
 
 def dumped(path: Path, *options: str) -> str:

@@ -127,7 +127,9 @@ def test_it_is_completed_as_its_token_says(api: Api, cluster: Broker, identity: 
             assert committed(cluster.bootstrap_servers, aborted) == 0
 
 
-@pytest.mark.parametrize("how", ["as prepared", "another", "not to commit", "after a look", "by initialising"])
+@pytest.mark.parametrize(
+    "how", ["as prepared", "another", "no token", "not to commit", "after a look", "by initialising"]
+)
 def test_another_process_ends_what_a_killed_one_prepared(api: Api, cluster: Broker, identity: str, how: str) -> None:
     bootstrap = cluster.bootstrap_servers
     token = crash(bootstrap, identity)
@@ -141,7 +143,7 @@ def test_another_process_ends_what_a_killed_one_prepared(api: Api, cluster: Brok
         if how == "by initialising":
             api(producer.init_transactions())
         else:
-            meant = "0:0" if how == "another" else token
+            meant = {"another": "0:0", "no token": None}.get(how, token)
             completed = api(producer.complete_transaction(meant, commit=how != "not to commit"))
             assert completed is expected
         assert committed(bootstrap, identity) == expected

@@ -1,5 +1,6 @@
 //! Calls against a scripted cluster.
 
+mod ends;
 mod groups;
 
 use std::time::Duration;
