@@ -189,6 +189,27 @@ def test_a_second_producer_fences_the_first(place: Place) -> None:
     assert committed(place.bootstrap, topic) == [b"alive"]
 
 
+@pytest.mark.parametrize("verb", ["send", "send_offsets", "commit", "abort"])
+def test_each_verb_of_a_fenced_producer_says_so(place: Place, verb: str) -> None:
+    topic = place.topic()
+    with place.producer(topic) as first, place.producer(topic) as second:
+        first.begin_transaction()
+        first.send(topic, b"zombie", partition=0).result(DEADLINE)
+        second.init_transactions()
+        if verb == "send":
+            # A leader that is only behind says the same; the coordinator, asked by the abort, knows.
+            with pytest.raises(errors.KafkaError, match="PRODUCER_EPOCH|FENCED|abort_transaction"):
+                first.send(topic, b"zombie", partition=0).result(DEADLINE)
+        calls = {"send_offsets": lambda: first.send_offsets({(topic, 0): 1}, topic), "commit": first.commit_transaction}
+        with pytest.raises(errors.FencedError, match="took over"):
+            calls.get(verb, first.abort_transaction)()
+        with pytest.raises(errors.FencedError):
+            first.begin_transaction()
+        with second.transaction():
+            second.send(topic, b"alive")
+    assert committed(place.bootstrap, topic) == [b"alive"]
+
+
 def test_a_transaction_that_stays_open_too_long_is_aborted(place: Place) -> None:
     topic = place.topic()
     with place.producer(topic, transaction_timeout_ms=1000) as producer:

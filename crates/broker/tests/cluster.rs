@@ -1170,3 +1170,29 @@ fn an_open_transaction_times_out_whoever_coordinates_and_leads() {
         .clone();
     assert_eq!(aborted.unwrap()[0].first_offset, 0);
 }
+
+#[test]
+fn a_transaction_is_decided_where_enough_replicas_are_in_sync() {
+    let mut world = World::new(&[("min.insync.replicas", "2")]);
+    world.cluster.set_replication_delay(DELAY);
+    let Transaction { end, .. } = world.begin();
+    let coordinator = world.transaction_coordinator().unwrap();
+    let others: Vec<_> = world
+        .cluster
+        .ids()
+        .filter(|id| *id != coordinator)
+        .collect();
+    for other in &others {
+        world.stop(*other, Stop::Kill);
+    }
+    world.pass(LONG);
+    let alone = world.wait(coordinator, &end, 5);
+    let code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+    assert_eq!(alone.error_code, code.0, "nobody else would know of it");
+    assert_eq!(world.stable(), 0);
+    world.start(others[0]);
+    world.pass(LONG);
+    assert_eq!(world.wait(coordinator, &end, 5).error_code, 0);
+    world.pass(LONG);
+    assert_eq!(world.stable(), 2);
+}

@@ -1,5 +1,7 @@
 //! What administrators end: producers that are fenced, and transactions that hang in a partition.
 
+use std::sync::Arc;
+
 use ottla_protocol::messages::write_txn_markers_response::{
     WritableTxnMarkerPartitionResult, WritableTxnMarkerResult, WritableTxnMarkerTopicResult,
 };
