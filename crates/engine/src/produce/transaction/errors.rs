@@ -2,7 +2,7 @@
 
 use ottla_protocol::ErrorCode;
 
-use super::token::PreparedTransaction;
+use super::prepared::PreparedTransaction;
 use crate::error::{Error, Kind};
 
 /// What is left to do after an error.

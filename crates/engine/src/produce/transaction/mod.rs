@@ -27,9 +27,9 @@
 //! want to join, and which have.
 
 mod errors;
+mod prepared;
 #[cfg(test)]
 mod tests;
-mod token;
 mod two_phase;
 
 use std::collections::VecDeque;
@@ -41,8 +41,8 @@ use rustc_hash::FxHashMap;
 
 pub(crate) use self::errors::no_id;
 use self::errors::{Severity, severity};
-pub use self::token::PreparedTransaction;
-use self::two_phase::Prepared;
+use self::prepared::Prepared;
+pub use self::prepared::PreparedTransaction;
 use crate::call::{
     AddOffsetsToTxn, AddPartitionsToTxn, CallId, EndTxn, Ended, GroupOffset, InitTransactions,
     Initialized, Member, ProducerIdentity, TransactionProtocol, TxnOffsetCommit,

@@ -13,21 +13,11 @@ use std::time::Instant;
 
 use ottla_protocol::ErrorCode;
 
-use super::token::PreparedTransaction;
+use super::prepared::{Prepared, PreparedTransaction};
 use super::{Finished, State, Step, Transaction, Verb, errors};
 use crate::call::{EndTxn, InitTransactions, Initialized, ProducerIdentity};
 use crate::error::{Error, Kind};
 use crate::part::Core;
-
-/// A prepared transaction of this producer, or of the one before.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Prepared {
-    token: PreparedTransaction,
-    /// The coordinator knows of the transaction.
-    touched: bool,
-    /// How it is to end, once that was asked for.
-    commits: Option<bool>,
-}
 
 impl Transaction {
     /// An identity, with which a prepared transaction can be ended that an earlier producer left.

@@ -1,4 +1,4 @@
-//! What names a prepared transaction (KIP-939), and its text.
+//! What is known of a prepared transaction (KIP-939), its name and the text of that.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,6 +10,16 @@ use crate::error::{Error, Kind};
 /// `PreparedTxnState`, `producerId:epoch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreparedTransaction(ProducerIdentity);
+
+/// A prepared transaction of this producer, or of the one before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prepared {
+    pub(super) token: PreparedTransaction,
+    /// The coordinator knows of the transaction.
+    pub(super) touched: bool,
+    /// How it is to end, once that was asked for.
+    pub(super) commits: Option<bool>,
+}
 
 impl PreparedTransaction {
     /// That of a producer with this id and epoch.
