@@ -255,7 +255,7 @@ class FencedProducer(NamedTuple):
     producer_epoch: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class PreparedTransaction:
     """The name of a prepared transaction (KIP-939), to be kept by whoever decides how the transaction ends.
 

@@ -293,6 +293,8 @@ def test_the_time_of_each_verb_is_measured(api: Api, cluster: Broker, identity: 
             api(call())
             assert 0 < total(producer, verb) <= time.perf_counter_ns() - before
         aborted = total(producer, "abort")
+        assert total(producer, "prepare") == 0
         prepare(api, producer, identity)
+        assert total(producer, "prepare") > 0
         api(producer.complete_transaction("0:0"))
         assert total(producer, "abort") > aborted

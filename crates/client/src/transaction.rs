@@ -173,8 +173,7 @@ fn measured(verb: &Verb) -> Waited {
         Verb::SendOffsets { .. } => Waited::Offsets,
         Verb::Commit | Verb::Complete { .. } => Waited::Commit,
         Verb::Abort => Waited::Abort,
-        // Nothing is asked of brokers but what a flush would.
-        Verb::Prepare => Waited::Flush,
+        Verb::Prepare => Waited::Prepare,
     }
 }
 

@@ -31,6 +31,8 @@ pub enum Waited {
     Begin,
     /// Offsets that join a transaction.
     Offsets,
+    /// The delivery of a transaction's records before it ends.
+    Prepare,
     /// The commit of a transaction.
     Commit,
     /// The abort of a transaction.
@@ -224,6 +226,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
             Waited::Init => &mut sending.initialised,
             Waited::Begin => &mut sending.began,
             Waited::Offsets => &mut sending.sent_offsets,
+            Waited::Prepare => &mut sending.prepared,
             Waited::Commit => &mut sending.committed,
             Waited::Abort => &mut sending.aborted,
         };

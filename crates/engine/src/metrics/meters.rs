@@ -101,6 +101,7 @@ pub(crate) struct Sending {
     pub(crate) initialised: Sensor,
     pub(crate) began: Sensor,
     pub(crate) sent_offsets: Sensor,
+    pub(crate) prepared: Sensor,
     pub(crate) committed: Sensor,
     pub(crate) aborted: Sensor,
     pub(crate) waiting: usize,

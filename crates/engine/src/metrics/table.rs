@@ -148,6 +148,7 @@ pub(super) static SENDING: &[Row<Sending>] = rows! {
     "txn-init-time-ns-total" Total "ns" |m, _| m.initialised.total() => "Time that callers spent in init_transactions.";
     "txn-begin-time-ns-total" Total "ns" |m, _| m.began.total() => "Time that callers spent in begin_transaction.";
     "txn-send-offsets-time-ns-total" Total "ns" |m, _| m.sent_offsets.total() => "Time that callers spent in send_offsets.";
+    "txn-prepare-time-ns-total" Total "ns" |m, _| m.prepared.total() => "Time that callers spent in prepare_transaction.";
     "txn-commit-time-ns-total" Total "ns" |m, _| m.committed.total() => "Time that callers spent in commits of transactions.";
     "txn-abort-time-ns-total" Total "ns" |m, _| m.aborted.total() => "Time that callers spent in aborts of transactions.";
 };
