@@ -163,14 +163,14 @@ class Producer(_ottla.SyncProducer):
         """Opens a transaction: from here on records can be sent.
 
         It waits only if the producer has no identity yet, or if it is not known how its last transaction ended: that is
-        found out first.
+        found out first. What an earlier producer prepared is aborted, unless `complete_transaction` was called before.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
 
         Raises:
             ConfigError: The producer has no `transactional.id`.
-            ArgumentError: A transaction is open.
+            ArgumentError: A transaction is open, or prepared.
             FencedError: Another producer with the same `transactional.id` took over.
             KafkaError: As for `init_transactions`.
         """
