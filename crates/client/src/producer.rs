@@ -444,7 +444,7 @@ where
 fn append<'e, 'a, H>(
     engine: &'e mut Engine<Batches>,
     ledger: &Arc<Ledger>,
-    clock: impl FnOnce() -> Instant,
+    clock: impl Fn() -> Instant,
     topic: &str,
     row: &Row<'a, H>,
     timestamp_ms: i64,

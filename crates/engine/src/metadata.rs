@@ -349,13 +349,14 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// An answer with brokers 1 to `nodes` on host `b<id>`, port 9092, and topics with the leaders given.
+    /// An answer with brokers 1 to `nodes` on host `b<id>`, port 9092, in rack `r<id>`, and topics with the leaders given.
     pub(crate) fn answer(nodes: i32, topics: &[(&str, &[i32])]) -> MetadataResponse {
         let brokers = (1..=nodes)
             .map(|node_id| MetadataResponseBroker {
                 node_id,
                 host: format!("b{node_id}").into(),
                 port: 9092,
+                rack: Some(format!("r{node_id}").into()),
                 ..Default::default()
             })
             .collect();

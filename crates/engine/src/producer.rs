@@ -74,7 +74,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
     }
 
     /// Encodes a record into the open batch of its partition. `make` gives what a new batch is opened with; `clock` is
-    /// read only then.
+    /// read only then, and when another partition gets its turn.
     ///
     /// # Errors
     /// See [`NotAppended`]; nothing was changed.
@@ -84,7 +84,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
     )]
     pub fn append<'a>(
         &mut self,
-        clock: impl FnOnce() -> Instant,
+        clock: impl Fn() -> Instant,
         topic: &str,
         partition: Option<i32>,
         timestamp_ms: i64,

@@ -40,6 +40,7 @@ use crate::config::Config;
 use crate::error::{Error, Kind};
 use crate::metadata::{Metadata, Node};
 use crate::observe::Observed;
+use crate::random::Random;
 
 /// What all parts of a client share.
 #[derive(Debug)]
@@ -109,6 +110,11 @@ impl Cluster {
 
     pub(crate) fn view(&self) -> &Metadata {
         &self.view
+    }
+
+    /// The view, and what chooses among brokers that are as good as each other.
+    pub(crate) fn view_and_random(&mut self) -> (&Metadata, &mut Random) {
+        (&self.view, &mut self.context.random)
     }
 
     /// Grows whenever the view may have changed.

@@ -10,6 +10,7 @@ use super::moved;
 use super::property::{Property, Role};
 use super::secret::Secret;
 use super::settings::{Config, PROPERTIES};
+use super::tables::Partitioner;
 use crate::release::Fallback;
 
 /// The bytes that the answer to a fetch may take beside its records.
@@ -149,6 +150,18 @@ impl Config {
                 let asked = is_given("enable.idempotence") || self.transactional_id.is_some();
                 self.requires_idempotence = self.idempotence && asked;
             }
+        }
+        let goes_by_keys = !matches!(
+            self.partitioner,
+            Partitioner::Sticky | Partitioner::RoundRobin
+        );
+        if self.ignores_keys && goes_by_keys {
+            let text = "cannot be true with a partitioner that goes by keys: leave partitioner out, or write sticky or round_robin";
+            return Err(error("partitioner.ignore.keys", text));
+        }
+        if self.rack_aware && self.client_rack.is_none() {
+            let text = "needs client.rack: the rack this client stands in, as brokers name theirs";
+            return Err(error("partitioner.rack.aware", text));
         }
         if self.batch_size > self.buffer_memory {
             let text = format!(

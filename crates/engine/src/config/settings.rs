@@ -19,6 +19,7 @@ use crate::release::Fallback;
 const ALL: &[Role] = &[Role::Producer, Role::Consumer, Role::Admin];
 const PRODUCER: &[Role] = &[Role::Producer];
 const CONSUMER: &[Role] = &[Role::Consumer];
+const PRODUCER_AND_CONSUMER: &[Role] = &[Role::Producer, Role::Consumer];
 
 /// Writes the struct, its empty state and the table from the rows.
 macro_rules! settings {

@@ -16,6 +16,7 @@ use crate::produce::fates::Fates;
 use crate::produce::queue::Queue;
 use crate::produce::request::SentRequest;
 use crate::produce::scope::Scope;
+use crate::produce::stalls::Stalls;
 use crate::produce::stamp::Identity;
 use crate::produce::topics::Topics;
 use crate::produce::transaction::Facts;
@@ -37,6 +38,7 @@ pub struct Accumulator<T> {
     pub(super) fates: Fates<T>,
     pub(super) requests: FxHashMap<u64, SentRequest>,
     pub(super) in_flight: FxHashMap<LinkId, usize>,
+    pub(super) stalls: Stalls,
     pub(super) next_number: u64,
     /// Whether batches are numbered: as the settings say, unless the brokers cannot make use of it.
     pub(super) is_idempotent: bool,
@@ -56,6 +58,7 @@ impl<T: Clone> Accumulator<T> {
         Accumulator {
             is_idempotent: config.idempotence,
             checks_headers: false,
+            stalls: Stalls::new(config.availability_timeout),
             scope: config.transactional_id.as_deref().map(Scope::new),
             config,
             topics: Topics::default(),
@@ -253,7 +256,13 @@ impl<T: Clone> Accumulator<T> {
     }
 
     /// Wakes the link if this queue has something for it now, or sets the alarm for when it will have.
-    pub(super) fn nudge(&self, now: Instant, cluster: &mut Cluster, link: LinkId, index: usize) {
+    pub(super) fn nudge(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        link: LinkId,
+        index: usize,
+    ) {
         let Some(queue) = self.queues.get(index) else {
             return;
         };
@@ -261,6 +270,9 @@ impl<T: Clone> Accumulator<T> {
         let in_turn =
             self.admits(queue) && queue.may_send_on(link, || self.remembers_five(cluster, link));
         if in_flight >= self.config.max_in_flight || !in_turn {
+            if let Some(leader) = queue.leader {
+                self.stalls.note(now, leader);
+            }
             return;
         }
         match queue.due(&self.config, in_flight == 0) {

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::error::{Error, Kind, Written};
 use crate::produce::accumulator::{Accumulator, no_headers};
 use crate::produce::batch::Open;
+use crate::produce::partitioner::{Place, Scene};
 use crate::produce::queue::Queue;
 
 /// The longest name that a topic can have.
@@ -76,14 +77,14 @@ pub fn check_topic(name: &str) -> Result<(), Error> {
 
 impl<T: Clone> Accumulator<T> {
     /// Encodes a record into the open batch of its partition. `make` gives what a new batch is opened with; `clock` is
-    /// read only if a batch is opened or closed.
+    /// read only if a batch is opened or closed, or another partition gets its turn.
     ///
     /// # Errors
     /// See [`NotAppended`]; no record was added.
     pub(crate) fn append<'a, H>(
         &mut self,
         cluster: &mut Cluster,
-        clock: impl FnOnce() -> Instant,
+        clock: impl Fn() -> Instant,
         topic: &str,
         record: NewRecord<'_, H>,
         make: impl FnOnce(&Arc<str>, i32) -> T,
@@ -96,14 +97,14 @@ impl<T: Clone> Accumulator<T> {
         };
         let chosen = topic
             .partitions
-            .choose(&self.queues, record.partition, record.key)
+            .choose(&self.queues, &self.config, record.partition, record.key)
             .map_err(NotAppended::Failed)?;
         let size =
             BatchBuilder::record_size_bound(record.key, record.value, record.headers.clone());
         let alone = size + BatchHeader::SIZE;
         if alone > size_limit(&self.config) {
             let error = too_large(&self.config, alone);
-            return Err(NotAppended::Failed(match self.queues.get(chosen) {
+            return Err(NotAppended::Failed(match self.queues.get(chosen.index) {
                 Some(queue) => queue.name(error),
                 None => error,
             }));
@@ -113,22 +114,27 @@ impl<T: Clone> Accumulator<T> {
         }
 
         if self.checks_headers && record.headers.clone().next().is_some() {
-            let queue = self.queues.get(chosen);
+            let queue = self.queues.get(chosen.index);
             queue
                 .map_or(Ok(()), |queue| check_headers(cluster, queue))
                 .map_err(NotAppended::Failed)?;
         }
 
-        let unkeyed = record.partition.is_none() && record.key.is_none();
-        let partitioner = self.config.partitioner;
-        let (index, closed) =
+        let (view, random) = cluster.view_and_random();
+        let mut scene = Scene {
+            config: &self.config,
+            view,
+            stalls: &self.stalls,
+            random,
+        };
+        let Place { index, closed } =
             topic
                 .partitions
-                .place(&mut self.queues, chosen, size, unkeyed, partitioner);
+                .place(&mut self.queues, chosen, size, &mut scene, &clock);
         let Some(queue) = self.queues.get_mut(index) else {
             return Err(NotAppended::UnknownTopic);
         };
-        let now = (queue.open.is_none() || closed.is_some()).then(clock);
+        let now = (queue.open.is_none() || closed.is_some()).then(&clock);
         let mut opened = None;
         if let (None, Some(now)) = (&queue.open, now) {
             self.next_number += 1;

@@ -46,7 +46,11 @@ impl<T: Clone> Accumulator<T> {
                 } else {
                     chosen
                 };
-                (!chosen.is_empty()).then(|| self.parcel(cluster, link, version, &chosen))
+                if chosen.is_empty() {
+                    return None;
+                }
+                self.stalls.clear(node);
+                Some(self.parcel(cluster, link, version, &chosen))
             }
             Err(error) => {
                 for index in chosen {
@@ -157,12 +161,8 @@ impl<T: Clone> Accumulator<T> {
         let queue = self.queues.get_mut(index)?;
         if queue.ready.is_empty() {
             queue.close_open();
-            if let Some(topic) = self.topics.get_mut(&queue.topic) {
-                topic.partitions.leave(&self.queues, index);
-            }
         }
-        let first = self.queues.get(index)?.ready.front()?;
-        Some(first.bytes)
+        Some(queue.ready.front()?.bytes)
     }
 
     /// The version for a request with a batch of each queue.

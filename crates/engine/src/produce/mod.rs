@@ -28,6 +28,8 @@
 //! | `batch` | one batch: open, closed or split, its size, and the bytes that still have to be made of it |
 //! | `fates` | counts over all batches: bytes in use, batches without a fate, and the fates to tell |
 //! | `queue` | one partition's batches: which may go, and when |
+//! | `hash` | the hashes of keys, as other clients compute them |
+//! | `stalls` | which brokers take nothing although something waits for them |
 //! | `partitioner` | which partition a record goes to |
 //! | `topics` | which topics are in use, for how long, and whether one may be created |
 //! | `request` | a Produce request whose batches still must be finished, and what is kept of one that was sent |
@@ -52,6 +54,7 @@ pub(crate) mod batch;
 mod expiry;
 mod fates;
 mod gather;
+mod hash;
 pub(crate) mod identity;
 mod part;
 mod partitioner;
@@ -59,6 +62,7 @@ mod pump;
 mod queue;
 pub(crate) mod request;
 mod scope;
+mod stalls;
 mod stamp;
 mod topics;
 mod trace;

@@ -1,49 +1,106 @@
-//! Which partition a record goes to.
+//! Which partition a record goes to: the one it names, else the one that its key chooses, else the one whose turn it is.
+//!
+//! Records that nothing else places go to one partition until it got `batch.size` bytes, then to another (KIP-794): so batches are
+//! large, and a broker that sends its answers late does not get more for it. The next partition has a leader; if possible, one that
+//! takes what waits for it (`partitioner.availability.timeout.ms`) and that is near (KIP-1123). Among those the turn goes round;
+//! but if more batches wait for some of them than for others, chance decides, and these get less.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use crate::config::Partitioner;
+use ottla_protocol::records::{BatchHeader, crc32};
+
+use crate::config::{Config, Partitioner};
 use crate::error::{Error, Kind, Written};
+use crate::metadata::Metadata;
+use crate::produce::hash::{fnv1a, murmur2};
 use crate::produce::queue::Queue;
+use crate::produce::stalls::Stalls;
+use crate::random::Random;
 
 /// The partitions of one topic, as indexes of queues.
 #[derive(Debug)]
 pub(super) struct Partitions {
     /// By partition number; never empty.
     pub(super) queues: Vec<usize>,
-    /// The partition that takes unkeyed records at the moment.
+    /// The partition whose turn it is.
     current: usize,
+    /// Bytes of records that went there since its turn began.
+    taken: usize,
+}
+
+/// The queue of a record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chosen {
+    pub(super) index: usize,
+    /// Neither the record nor its key names the partition: another one would do.
+    is_free: bool,
+}
+
+/// Where a record is put.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) index: usize,
+    /// The queue whose batch was closed for it.
+    pub(super) closed: Option<usize>,
+}
+
+/// What decides whose turn is next.
+pub(super) struct Scene<'a> {
+    pub(super) config: &'a Config,
+    pub(super) view: &'a Metadata,
+    pub(super) stalls: &'a Stalls,
+    pub(super) random: &'a mut Random,
+}
+
+/// How well a partition can take records: the greater, the better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Fitness {
+    has_leader: bool,
+    takes: bool,
+    is_near: bool,
 }
 
 impl Partitions {
-    /// `current` is the partition that takes the first unkeyed records.
+    /// `current` is the partition whose turn is first.
     pub(super) fn new(queues: Vec<usize>, current: usize) -> Partitions {
-        Partitions { queues, current }
+        Partitions {
+            queues,
+            current,
+            taken: 0,
+        }
     }
 
     /// The queue of a record.
     pub(super) fn choose<T>(
         &self,
         queues: &[Queue<T>],
+        config: &Config,
         partition: Option<i32>,
         key: Option<&[u8]>,
-    ) -> Result<usize, Error> {
+    ) -> Result<Chosen, Error> {
         let count = self.queues.len();
-        let position = match (partition, key) {
-            (Some(partition), _) => {
+        let mut is_free = false;
+        let position = match partition {
+            Some(partition) => {
                 let position = usize::try_from(partition).unwrap_or(usize::MAX);
                 if position >= count {
                     return Err(self.no_partition(queues, partition));
                 }
                 position
             }
-            (None, Some(key)) => of_key(key, count),
-            (None, None) => self.current % count.max(1),
+            None => match hash(config, key) {
+                Some(hash) => (hash as usize).checked_rem(count).unwrap_or(0),
+                None => {
+                    is_free = true;
+                    self.current % count.max(1)
+                }
+            },
         };
-        self.queues
-            .get(position)
-            .copied()
-            .ok_or_else(|| Error::new(Kind::Argument, "the topic has no partitions"))
+        let index = self.queues.get(position).copied();
+        let index =
+            index.ok_or_else(|| Error::new(Kind::Argument, "the topic has no partitions"))?;
+        Ok(Chosen { index, is_free })
     }
 
     fn no_partition<T>(&self, queues: &[Queue<T>], partition: i32) -> Error {
@@ -58,113 +115,137 @@ impl Partitions {
         }
     }
 
-    /// Makes room for a record of `size` bytes in the queue that was chosen for it: a full batch is closed, and an unkeyed
-    /// record goes to the next partition then. Gives the queue to use, and the one whose batch was closed.
+    /// Makes room for a record of `size` bytes: a full batch is closed, and a record that may go anywhere goes to the next
+    /// partition when the turn of this one is over. `clock` is read only then.
     pub(super) fn place<T>(
         &mut self,
         queues: &mut [Queue<T>],
-        chosen: usize,
+        chosen: Chosen,
         size: usize,
-        unkeyed: bool,
-        partitioner: Partitioner,
-    ) -> (usize, Option<usize>) {
-        let mut index = chosen;
+        scene: &mut Scene<'_>,
+        clock: impl FnOnce() -> Instant,
+    ) -> Place {
         let close = |index: usize, queues: &mut [Queue<T>]| {
             let queue = queues.get_mut(index);
             queue.is_some_and(|queue| queue.close_if_full(size))
         };
+        let mut index = chosen.index;
         let closed = close(index, queues).then_some(index);
-        if closed.is_some() && unkeyed {
-            index = self.advance(queues);
+        if !chosen.is_free {
+            return Place { index, closed };
+        }
+        if scene.config.partitioner == Partitioner::RoundRobin {
+            self.advance_round(queues);
+        } else if self.is_over(queues, size, scene.config) {
+            index = self.advance(queues, scene, clock());
             close(index, queues);
         }
-        if unkeyed && partitioner == Partitioner::RoundRobin {
-            self.advance(queues);
-        }
-        (index, closed)
+        self.taken += size;
+        Place { index, closed }
     }
 
-    /// Lets unkeyed records go to the next partition if they go to this one.
-    pub(super) fn leave<T>(&mut self, queues: &[Queue<T>], index: usize) {
-        if self.queues.get(self.current) == Some(&index) {
-            self.advance(queues);
-        }
-    }
-
-    /// Lets unkeyed records go to the next partition that has a leader.
-    fn advance<T>(&mut self, queues: &[Queue<T>]) -> usize {
-        let count = self.queues.len().max(1);
-        let has_leader = |position: &usize| {
-            let queue = self
-                .queues
-                .get(*position)
-                .and_then(|index| queues.get(*index));
-            queue.is_some_and(|queue| queue.leader.is_some())
+    /// Whether the turn of the current partition is over before a record of `size` bytes. A batch that is still open is
+    /// filled first, up to twice the bytes: records with keys may have come between.
+    fn is_over<T>(&self, queues: &[Queue<T>], size: usize, config: &Config) -> bool {
+        let Some(queue) = self.queue(queues, self.current) else {
+            return true;
         };
-        let next = (self.current + 1) % count;
-        self.current = (0..count)
-            .map(|step| (next + step) % count)
-            .find(has_leader)
-            .unwrap_or(next);
+        if queue.leader.is_none() {
+            let mut others = self.queues.iter().filter_map(|index| queues.get(*index));
+            return others.any(|queue| queue.leader.is_some());
+        }
+        let bytes = self.taken + size + BatchHeader::SIZE;
+        self.taken > 0
+            && (bytes > config.batch_size && queue.open.is_none()
+                || bytes > config.batch_size.saturating_mul(2))
+    }
+
+    /// Begins the turn of the next partition, and gives its queue.
+    fn advance<T>(&mut self, queues: &[Queue<T>], scene: &mut Scene<'_>, now: Instant) -> usize {
+        self.taken = 0;
+        let fitness = |position: usize| {
+            let leader = self.queue(queues, position).and_then(|queue| queue.leader);
+            scene.fitness(leader, now)
+        };
+        let count = self.queues.len();
+        let best = (0..count).map(fitness).max();
+        let next = self.current + 1;
+        let fit = (0..count)
+            .map(|step| (next + step) % count.max(1))
+            .filter(|position| Some(fitness(*position)) == best);
+        // One batch that waits is as good as none: it may have been closed a moment ago.
+        let excess = |position: usize| {
+            let queue = self.queue(queues, position);
+            queue.map_or(0, Queue::waiting).saturating_sub(1)
+        };
+        let fit: Vec<_> = fit.map(|position| (position, excess(position))).collect();
+        let most = fit.iter().map(|(_, excess)| *excess).max().unwrap_or(0);
+        let least = fit.iter().map(|(_, excess)| *excess).min().unwrap_or(0);
+        let chosen = if scene.config.adaptive_partitioning && least < most {
+            let weight = |excess: usize| most + 1 - excess;
+            let mut left = scene
+                .random
+                .below(fit.iter().map(|(_, excess)| weight(*excess)).sum());
+            fit.iter().find(|(_, excess)| {
+                let mine = weight(*excess);
+                let found = left < mine;
+                left = left.saturating_sub(mine);
+                found
+            })
+        } else {
+            fit.first()
+        };
+        self.current = chosen.map_or(0, |(position, _)| *position);
         self.queues.get(self.current).copied().unwrap_or(usize::MAX)
     }
-}
 
-/// The partition of a key: Java's murmur2, made positive, modulo the number of partitions.
-fn of_key(key: &[u8], partitions: usize) -> usize {
-    let positive = murmur2(key) & 0x7fff_ffff;
-    (positive as usize).checked_rem(partitions).unwrap_or(0)
-}
-
-/// 32-bit MurmurHash2 with the seed that Kafka's Java client uses.
-fn murmur2(data: &[u8]) -> u32 {
-    const M: u32 = 0x5bd1_e995;
-    let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
-    let mut hash = 0x9747_b28c ^ length;
-    let mut words = data.chunks_exact(4);
-    for word in words.by_ref().filter_map(|word| word.first_chunk::<4>()) {
-        let k = u32::from_le_bytes(*word).wrapping_mul(M);
-        let k = (k ^ (k >> 24)).wrapping_mul(M);
-        hash = hash.wrapping_mul(M) ^ k;
-    }
-    let rest = words.remainder();
-    if !rest.is_empty() {
-        for (byte, shift) in rest.iter().zip([0, 8, 16]) {
-            hash ^= u32::from(*byte) << shift;
-        }
-        hash = hash.wrapping_mul(M);
-    }
-    hash = (hash ^ (hash >> 13)).wrapping_mul(M);
-    hash ^ (hash >> 15)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The values that Java's `Utils.murmur2` gives.
-    #[test]
-    fn agrees_with_java() {
-        for (key, hash) in [
-            (&b"21"[..], -973_932_308_i32),
-            (b"foobar", -790_332_482),
-            (b"a-little-bit-long-string", -985_981_536),
-            (b"a-little-bit-longer-string", -1_486_304_829),
-            (
-                b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8",
-                -58_897_971,
-            ),
-            (b"abc", 479_470_107),
-        ] {
-            assert_eq!(murmur2(key) as i32, hash, "{}", key.escape_ascii());
-        }
+    /// Gives the turn to the next partition that has a leader.
+    fn advance_round<T>(&mut self, queues: &[Queue<T>]) {
+        let count = self.queues.len().max(1);
+        let next = self.current + 1;
+        let has_leader = |position: &usize| {
+            let queue = self.queue(queues, *position);
+            queue.is_some_and(|queue| queue.leader.is_some())
+        };
+        let mut positions = (0..count).map(|step| (next + step) % count);
+        self.current = positions.find(has_leader).unwrap_or(next % count);
     }
 
-    #[test]
-    fn stays_in_range() {
-        assert_eq!(of_key(b"k", 0), 0);
-        for partitions in 1..20 {
-            assert!(of_key(b"foobar", partitions) < partitions);
+    fn queue<'a, T>(&self, queues: &'a [Queue<T>], position: usize) -> Option<&'a Queue<T>> {
+        queues.get(*self.queues.get(position)?)
+    }
+}
+
+impl Scene<'_> {
+    fn fitness(&self, leader: Option<i32>, now: Instant) -> Fitness {
+        let Some(leader) = leader else {
+            return Fitness {
+                has_leader: false,
+                takes: false,
+                is_near: false,
+            };
+        };
+        let adapts = self.config.adaptive_partitioning;
+        let rack = || self.view.node(leader)?.rack.as_ref();
+        Fitness {
+            has_leader: true,
+            takes: !adapts || !self.stalls.is_stalled(now, leader),
+            is_near: self.config.rack_aware && rack() == self.config.client_rack.as_ref(),
         }
+    }
+}
+
+/// The hash whose remainder is the partition of a record with this key; `None` where the key does not choose.
+fn hash(config: &Config, key: Option<&[u8]>) -> Option<u32> {
+    match config.partitioner {
+        Partitioner::Sticky | Partitioner::RoundRobin => {
+            key.filter(|_| !config.ignores_keys).map(murmur2)
+        }
+        Partitioner::Consistent => Some(crc32(key.unwrap_or_default())),
+        Partitioner::ConsistentRandom => key.filter(|key| !key.is_empty()).map(crc32),
+        Partitioner::Murmur2 => Some(murmur2(key.unwrap_or_default())),
+        Partitioner::Murmur2Random => key.map(murmur2),
+        Partitioner::Fnv1a => Some(fnv1a(key.unwrap_or_default())),
+        Partitioner::Fnv1aRandom => key.map(fnv1a),
     }
 }

@@ -35,9 +35,17 @@ impl<T: Clone> Accumulator<T> {
             match cluster.node_link(now, leader, Lane::Control) {
                 Some(link) if self.is_identified() => self.nudge(now, cluster, link, index),
                 Some(_) => {}
-                None => self.fail_refused(cluster, index, leader),
+                None => {
+                    self.stalls.note(now, leader);
+                    self.fail_refused(cluster, index, leader);
+                }
             }
         }
+        let (queues, listed) = (&self.queues, &self.listed);
+        self.stalls.keep(|node| {
+            let mut waiting = listed.iter().filter_map(|index| queues.get(*index));
+            waiting.any(|queue| queue.leader == Some(node))
+        });
         if self.fates.has_failure() {
             // What was just given up is news for the transaction.
             cluster.set_alarm(now);

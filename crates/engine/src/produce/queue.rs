@@ -101,6 +101,11 @@ impl<T> Queue<T> {
         self.open.is_none() && self.ready.is_empty() && self.sent.is_empty()
     }
 
+    /// How many batches were not sent yet.
+    pub(super) fn waiting(&self) -> usize {
+        self.ready.len() + usize::from(self.open.is_some())
+    }
+
     pub(super) fn renumber_all(&mut self) {
         if let Renumber::None = self.renumber {
             self.renumber = Renumber::All;

@@ -1,4 +1,4 @@
-//! The checksum of record batches. It bounds the speed of reading and writing uncompressed batches: `benches/README.md` has the
+//! The checksums of record batches and of messages. The first bounds the speed of reading and writing uncompressed batches: `benches/README.md` has the
 //! figures of the library used and of another.
 
 use crc_fast::CrcAlgorithm;
@@ -8,6 +8,15 @@ use crc_fast::CrcAlgorithm;
 pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     // The library returns 64 bits for any width; these are the low half.
     crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
+/// CRC-32 of these bytes, as in zip files: of messages before 0.11, and of keys in librdkafka's partitioners.
+#[inline]
+#[must_use]
+pub fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
 }
 
 #[cfg(test)]

@@ -466,7 +466,5 @@ fn nullable<'a>(input: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
 
 /// The checksum of a whole message.
 fn crc(message: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(message.get(CRC_FROM..).unwrap_or_default());
-    crc.sum()
+    super::crc::crc32(message.get(CRC_FROM..).unwrap_or_default())
 }

@@ -27,6 +27,7 @@ mod walk;
 pub use aborted::{AbortedTransaction, AbortedTransactions};
 pub use batch::{Batch, Batches, batches};
 pub use builder::{BatchBuilder, ProducerState};
+pub use crc::crc32;
 pub use downgrade::to_message_set;
 pub use entry::{Entries, Entry, EntryRecords, entries};
 pub use error::{Malformed, RecordsError};

@@ -30,12 +30,13 @@ macro_rules! consumer {
         );
         /// Whether the checksum of every batch is verified.
         "check.crcs" => check_crcs: bool = "true", bool();
-        /// The rack this client stands in, as brokers name theirs (broker.rack). A leader that has a replica selector then sends
-        /// it to a replica that is nearer (KIP-392).
-        "client.rack" => client_rack: Option<String>, text(optional);
         /// Whether reading a topic that does not exist creates it, if the broker's auto.create.topics.enable allows that. With
         /// false, such a topic is an error.
         "allow.auto.create.topics" => allow_auto_create_topics: bool = "false", bool();
+    } PRODUCER_AND_CONSUMER {
+        /// The rack this client stands in, as brokers name theirs (broker.rack). A leader that has a replica selector then sends
+        /// a consumer to a replica that is nearer (KIP-392); a producer uses it with partitioner.rack.aware.
+        "client.rack" => client_rack: Option<String>, text(optional);
     } } };
 }
 pub(in crate::config) use consumer;

@@ -49,22 +49,52 @@ macro_rules! producer {
         /// Whether transactions can be prepared, and then end only when their owner says so: their coordinator aborts none for being
         /// open too long (KIP-939). The brokers must allow it.
         "transaction.two.phase.commit.enable" => two_phase_commit: bool = "false", bool();
-        /// How records without key and partition are spread: one partition until its batch is closed (sticky), or the
-        /// next partition for every record (round_robin). Java's murmur2 chooses the partition of a record with a key.
+        /// Where records go that name no partition. sticky: those with a key where Java's murmur2 puts them, the others to
+        /// one partition until it got batch.size bytes, then to another (KIP-794). round_robin: likewise, the others each to
+        /// the next partition. The others are librdkafka's: by CRC-32 (consistent), murmur2 or FNV-1a of the key; without
+        /// one as sticky does (_random), else all to one partition. Empty keys count as none with consistent_random only.
         "partitioner" => partitioner: Partitioner = "sticky", choice(
             "sticky" => Partitioner::Sticky,
-            "round_robin" => Partitioner::RoundRobin
+            "round_robin" => Partitioner::RoundRobin,
+            "consistent" => Partitioner::Consistent,
+            "consistent_random" => Partitioner::ConsistentRandom,
+            "murmur2" => Partitioner::Murmur2,
+            "murmur2_random" => Partitioner::Murmur2Random,
+            "fnv1a" => Partitioner::Fnv1a,
+            "fnv1a_random" => Partitioner::Fnv1aRandom
         );
+        /// Whether keys do not choose partitions: records are spread as if they had none.
+        "partitioner.ignore.keys" => ignores_keys: bool = "false", bool();
+        /// Whether records without a key go less often to partitions for which many batches wait (KIP-794).
+        "partitioner.adaptive.partitioning.enable" => adaptive_partitioning: bool = "true", bool();
+        /// How long a broker may take no batch although some wait for it, before records without a key avoid its
+        /// partitions; 0: however long.
+        "partitioner.availability.timeout.ms" => availability_timeout: Duration = "0", millis(0);
+        /// Whether records without a key go to partitions whose leader is in client.rack, as long as there are such
+        /// (KIP-1123).
+        "partitioner.rack.aware" => rack_aware: bool = "false", bool();
     } } };
 }
 pub(in crate::config) use producer;
 
-/// How unkeyed records choose a partition. Keyed records always go where Java's murmur2 puts them.
+/// Where records go that name no partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Partitioner {
-    /// One partition until its batch is closed, then the next.
+    /// By Java's murmur2 of the key; without one, to one partition until it got `batch.size` bytes.
     #[default]
     Sticky,
-    /// The next partition for every record.
+    /// By Java's murmur2 of the key; without one, to the next partition for every record.
     RoundRobin,
+    /// By the CRC-32 of the key; none counts as an empty one.
+    Consistent,
+    /// By the CRC-32 of the key; without one, or with an empty one, as `Sticky`.
+    ConsistentRandom,
+    /// By Java's murmur2 of the key; none counts as an empty one.
+    Murmur2,
+    /// As `Sticky`, under librdkafka's name.
+    Murmur2Random,
+    /// By the FNV-1a of the key, as librdkafka computes it; none counts as an empty one.
+    Fnv1a,
+    /// By the FNV-1a of the key; without one, as `Sticky`.
+    Fnv1aRandom,
 }

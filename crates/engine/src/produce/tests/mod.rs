@@ -19,6 +19,7 @@ use crate::script::{Asked, Script, config};
 mod events;
 mod metrics;
 mod old;
+mod partitions;
 mod refused;
 mod topics;
 
@@ -663,30 +664,6 @@ fn without_acknowledgement_a_record_is_done_when_it_is_written() {
     assert_eq!(fates(&mut script), [(0, 0, 1, Ok(-1))]);
     send(&mut script, 0, "b");
     assert_eq!(values(&script.run()), [["b"]]);
-}
-
-#[test]
-fn unkeyed_records_stay_together_and_then_move_on() {
-    let mut script = sender(&[("linger.ms", "5")]);
-    let append = |script: &mut Sender, key: Option<&[u8]>| {
-        let now = script.now;
-        let headers = std::iter::empty();
-        let make = |_: &Arc<str>, partition| partition;
-        *script
-            .engine
-            .append(|| now, "t", None, 1, key, Some(b"v"), headers, make)
-            .unwrap()
-            .batch
-    };
-    let first = append(&mut script, None);
-    assert_eq!(append(&mut script, None), first);
-    script.pass(Duration::from_millis(5));
-    assert_eq!(append(&mut script, None), 1 - first);
-    // Java puts "foobar" where murmur2 says: -790332482 made positive is odd or even as the hash is.
-    assert_eq!(
-        append(&mut script, Some(b"foobar")),
-        (-790_332_482_i32 & 0x7fff_ffff) % 2
-    );
 }
 
 #[test]
