@@ -23,6 +23,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ottla._ottla import Keys
+
+Partitioner: TypeAlias = "Callable[[str, Keys, int], Any]"
+"""A function that gets a topic's name, keys and the number of partitions, and returns a partition for each key."""
+
 ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
 """What a property may be set to; None leaves it to its default."""
 '''
@@ -62,7 +67,8 @@ def _type(row: Property) -> str:
     if row["kind"] == "choice":
         words = [repr(word).replace("'", '"') for word in row["choices"]]
         numbers = [word for word in row["choices"] if word.lstrip("-").isdecimal()]
-        return f"Literal[{', '.join(words + numbers)}]"
+        choices = f"Literal[{', '.join(words + numbers)}]"
+        return f"{choices} | Partitioner" if row["name"] == "partitioner" else choices
     return {"bool": "bool", "int": "int", "text": "str", "secret": "str"}[row["kind"]]
 
 

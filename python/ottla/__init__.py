@@ -25,7 +25,7 @@ from ottla import errors
 from ottla._admin import Admin
 from ottla._consumer import Consumer
 from ottla._metrics import MetricName, Metrics
-from ottla._ottla import DEBUG_BUILD, Batch, Deliveries, Delivery, Record, __version__, close_at_exit
+from ottla._ottla import DEBUG_BUILD, Batch, Deliveries, Delivery, Keys, Record, __version__, close_at_exit
 from ottla._producer import Producer
 from ottla._types import (
     DelegationToken,
@@ -63,6 +63,7 @@ __all__ = [
     "GroupDescription",
     "GroupListing",
     "KafkaError",
+    "Keys",
     "MemberDescription",
     "MetricName",
     "Metrics",

@@ -386,6 +386,17 @@ class AsyncDeliveries:
     def __reduce__(self) -> NoReturn: ...
 
 @final
+class Keys:
+    """The keys of records to place, as a partitioner gets them: a sequence, and an Arrow array of type large_binary.
+
+    `numpy.array(keys, object)` and `pyarrow.array(keys)` take all of them at once.
+    """
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> bytes | None: ...
+    def __iter__(self) -> Iterator[bytes | None]: ...
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+@final
 class ProducerCore:
     def __new__(
         cls,
@@ -407,10 +418,10 @@ class ProducerCore:
         self,
         topic: str,
         values: Iterable[Data | None] | ArrowArray | ArrowStream,
-        keys: Iterable[Data | None] | None,
-        partitions: Iterable[int | None] | None,
-        timestamps: Iterable[int | datetime | None] | None,
-        headers: Iterable[Headers | None] | None,
+        keys: Iterable[Data | None] | Data | None,
+        partitions: Iterable[int | None] | int | None,
+        timestamps: Iterable[int | datetime | None] | int | datetime | None,
+        headers: Iterable[Headers | None] | Headers | None,
     ) -> Operation: ...
     def send_arrow(self, topic: str | None, data: ArrowArray | ArrowStream) -> Operation: ...
     def flush(self, timeout: float | None) -> Operation: ...
@@ -458,7 +469,8 @@ class SyncProducer:
         Args:
             topic: The topic's name.
             value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
-            key: As `value`. Records with the same key go to the same partition, the one that Java's client chooses.
+            key: As `value`. Records with the same key go to the same partition; unless `partitioner`
+                says otherwise, the one that Java's client chooses.
             partition: The partition's number; without it, the key or the partitioner chooses.
             timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; without it, the current time.
             headers: Pairs of a str and a value, or a dict of them.

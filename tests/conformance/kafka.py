@@ -37,6 +37,7 @@ PROGRAMS = {
         "RecordsReader",
         "MetricsOracle",
         "AssignorOracle",
+        "PartitionOracle",
     ),
     OLDER: ("SchemaOracle", "KafkaReader", "AssignorOracle"),
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
+import time
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -120,7 +122,7 @@ def test_send_arrow_sends_a_table(api, address, topic):
             "partition": pa.array([0, 0, 1], pa.int32()),
             "timestamp": pa.array([1000, 2000, 3000], pa.timestamp("ms", tz="UTC")),
             "headers": pa.array([[{"key": "h", "value": b"1"}], None, []], SCHEMA.field("headers").type),
-            "something": [1, 2, 3],
+            "offset": [1, 2, 3],
         }
     )
     with api.producer(address) as producer:
@@ -146,6 +148,195 @@ def test_a_batch_can_be_sent_on(api, address, topic, batch):
     assert first == [(r.key, r.value, r.timestamp, r.headers) for r in records[6:]]
 
 
+TEXT = ["a", None, "c"]
+HEADERS = pa.struct([("key", pa.string()), ("value", pa.string())])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(TEXT, kind)
+        for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view())
+    ]
+    + [
+        pa.array(TEXT).dictionary_encode(),
+        pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.uint8()), pa.array([b"c", b"a"])),
+        pa.array([b"a", None, b"c"], pa.binary(1)),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_keys_and_values_of_every_type(api, address, topic, values):
+    with api.producer(address) as producer:
+        table = pa.table({"value": values, "key": values, "partition": [0, 0, 0]})
+        api.result(api(producer.send_arrow(topic, table)))
+        api.result(api(producer.send_many(topic, values)))
+    with api.consumer(address) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        records = api.poll(consumer, 3)
+    assert [(r.key, r.value) for r in records] == [(b"a", b"a"), (None, None), (b"c", b"c")]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pa.array([[("h", "1"), ("n", None)]], pa.map_(pa.string(), pa.string())),
+        pa.array([[("h", b"1"), ("n", None)]], pa.map_(pa.large_string(), pa.binary_view())),
+        pa.array([[{"key": "h", "value": "1"}, {"key": "n", "value": None}]], pa.list_(HEADERS)),
+        pa.array([[{"key": "h", "value": "1"}, {"key": "n", "value": None}]], pa.large_list(HEADERS)),
+        pa.array(
+            [[{"value": b"1", "key": "h"}, {"value": None, "key": "n"}]],
+            pa.list_(pa.struct([("value", pa.binary()), ("key", pa.string())])),
+        ),
+    ],
+    ids=lambda headers: str(headers.type),
+)
+def test_headers_of_every_type(api, address, topic, headers):
+    with api.producer(address) as producer:
+        table = pa.table({"value": ["v"], "partition": [0], "headers": headers})
+        api.result(api(producer.send_arrow(topic, table)))
+    with api.consumer(address) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        assert api.poll(consumer, 1)[0].headers == [("h", b"1"), ("n", None)]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [pa.array([1_500, None], pa.timestamp(unit, zone)) for unit in ("ms", "us", "ns") for zone in (None, "Asia/Tokyo")]
+    + [pa.array([1, None], pa.timestamp("s", "UTC")), pa.array([1_000, None], pa.int64())],
+    ids=lambda times: str(times.type),
+)
+def test_timestamps_of_every_unit_and_zone(api, address, topic, times):
+    given = {"s": 1000, "ms": 1500, "us": 1, "ns": 0}
+    expected = 1000 if times.type == pa.int64() else given[times.type.unit]
+    with api.producer(address) as producer:
+        table = pa.table({"value": ["v", "w"], "partition": [0, 0], "timestamp": times})
+        api.result(api(producer.send_arrow(topic, table)))
+    with api.consumer(address) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        first, second = api.poll(consumer, 2)
+    assert first.timestamp == expected
+    assert second.timestamp > 1_700_000_000_000, "the time of the send"
+
+
+def test_tables_of_pandas(api, address, topic):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"key": ["a", "b", "c"], "value": ["1", "2", "3"]})
+    frame = frame[frame["key"] != "b"]
+    with api.producer(address) as producer:
+        assert len(api.result(api(producer.send_arrow(topic, frame)))[0]) == 2
+        frame["Key"] = 1
+        with pytest.raises(ottla.errors.ArgumentError, match='did you mean "key"'):
+            api(producer.send_arrow(topic, frame))
+
+
+@pytest.mark.parametrize("module", ["polars", "duckdb"])
+def test_tables_of_other_libraries(api, address, topic, module):
+    library = pytest.importorskip(module)
+    if module == "polars":
+        table = library.DataFrame({"key": ["a", None], "value": ["1", None], "partition": [1, 1]})
+    else:
+        table = library.sql("SELECT * FROM (VALUES ('a', '1', 1), (NULL, NULL, 1)) AS t(key, value, partition)")
+    with api.producer(address) as producer:
+        api.result(api(producer.send_arrow(topic, table)))
+    with api.consumer(address) as consumer:
+        consumer.assign([TopicPartition(topic, 1, 0)])
+        assert [(r.key, r.value) for r in api.poll(consumer, 2)] == [(b"a", b"1"), (None, None)]
+
+
+def reader(chunks):
+    """A stream that makes its chunks when they are asked for."""
+    return pa.RecordBatchReader.from_batches(pa.schema([("value", pa.string())]), chunks)
+
+
+def test_a_stream_is_taken_chunk_by_chunk(api, address, topic):
+    chunk = pa.record_batch({"value": ["x" * 1000] * 20})
+    with api.producer(address, buffer_memory=100_000, batch_size=10_000) as producer:
+        rows, _ = api.result(api(producer.send_arrow(topic, reader(chunk for _ in range(50)))))
+        assert len(rows) == 1000
+        assert len(api.result(api(producer.send_arrow(topic, reader([]))))[0]) == 0
+
+
+def test_of_a_stream_no_more_is_taken_than_the_buffer_has_room_for(api, broker, address, topic):
+    taken, chunk = [], pa.record_batch({"value": ["x" * 1000] * 10})
+
+    def chunks():
+        for _ in range(30):
+            taken.append(time.monotonic())
+            yield chunk
+
+    options = {"buffer_memory": 100_000, "batch_size": 10_000, "max_block_ms": 500}
+    times = {"request_timeout_ms": 1000, "delivery_timeout_ms": 1500}
+    with api.producer(address, **options, **times) as producer:
+        api.result(api(producer.send(topic, b"warm")))
+        broker.ignore("Produce", count=10_000)
+        deliveries = api(producer.send_arrow(topic, reader(chunks())))
+        broker.clear_faults()
+        # Ten chunks of 10 kB fill the buffer; the next one waits, and after it failed the rest is only counted.
+        pauses = [after - before for before, after in itertools.pairwise(taken)]
+        longest = max(range(len(pauses)), key=pauses.__getitem__)
+        assert 7 <= longest <= 11
+        assert pauses[longest] > 5 * sum(pauses[:longest] + pauses[longest + 1 :])
+        assert len(deliveries) == 300
+        with pytest.raises(ottla.errors.KafkaError):
+            api.result(deliveries)
+        assert "buffer.memory" in str(deliveries.errors[299])
+
+
+@pytest.mark.parametrize("wrong", ["stream", "rows"])
+def test_a_stream_that_breaks_says_how_much_was_sent(api, address, topic, wrong):
+    def chunks():
+        yield pa.record_batch({"value": ["a", "b"]})
+        if wrong == "stream":
+            raise LookupError("the source is gone")
+        yield pa.record_batch({"value": ["c"], "topic": pa.array([None], pa.string())})
+
+    schema = {"value": pa.string()} | ({} if wrong == "stream" else {"topic": pa.string()})
+
+    def all_chunks():
+        for chunk in chunks():
+            if wrong == "rows" and chunk.num_columns == 1:
+                yield chunk.append_column("topic", pa.array([topic] * chunk.num_rows))
+            else:
+                yield chunk
+
+    data = pa.RecordBatchReader.from_batches(pa.schema(schema), all_chunks())
+    with api.producer(address) as producer:
+        with pytest.raises((ValueError, ottla.errors.ArgumentError)) as caught:
+            api(producer.send_arrow(topic if wrong == "stream" else None, data))
+        assert caught.value.__notes__ == ["the 2 rows before were sent; flush and close tell which of them fail"]
+        api(producer.flush())
+    assert sorted(values_of(api, address, topic, 2)) == [b"a", b"b"]
+
+
+def test_one_value_for_all(api, address, topic):
+    moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    for headers in ({"h": b"1"}, [("h", b"1")], [[("h", b"1")]] * 3, [{"h": b"1"}] * 3):
+        for key in ("k", b"k", bytearray(b"k"), memoryview(b"k"), ["k"] * 3):
+            with api.producer(address) as producer:
+                options = {"partitions": 1, "timestamps": moment, "headers": headers}
+                went, _ = api.result(api(producer.send_many(topic, ["a", "b", "c"], keys=key, **options)))
+                assert list(went) == [1, 1, 1]
+    with api.consumer(address) as consumer:
+        consumer.assign([TopicPartition(topic, 1, 0)])
+        for record in api.poll(consumer, 60):
+            assert (record.key, record.headers) == (b"k", [("h", b"1")])
+            assert record.timestamp == int(moment.timestamp() * 1000)
+
+
+def test_one_value_for_all_may_be_wrong(api, address, topic):
+    with api.producer(address) as producer:
+        for wrong, error in [
+            ({"partitions": "1"}, ottla.errors.ArgumentError),
+            ({"partitions": 1.5}, TypeError),
+            ({"timestamps": -1}, ottla.errors.ArgumentError),
+            ({"keys": 5}, TypeError),
+            ({"headers": [("h", 1)]}, TypeError),
+            ({"headers": [("h", b"1"), "x"]}, TypeError),
+        ]:
+            with pytest.raises(error):
+                api(producer.send_many(topic, ["a", "b"], **wrong))
+
+
 def test_a_topic_column_says_where_rows_go(api, address, topic):
     with ottla.Admin(address) as admin:
         admin.create_topics(f"{topic}-2")
@@ -161,6 +352,11 @@ def test_tables_that_cannot_be_sent(api, address, topic):
             (pa.array(["a"]), TypeError, "one column of"),
             (pa.table({"key": ["a"]}), ottla.errors.ArgumentError, "value"),
             (pa.table({"value": [1.5]}), ottla.errors.ArgumentError, "binary or string"),
+            (pa.table({"value": ["a"], "Key": ["k"]}), ottla.errors.ArgumentError, '"Key" .* did you mean "key"'),
+            (pa.table({"value": ["a"], "day": [1]}), ottla.errors.ArgumentError, '"day" .* has no meaning'),
+            (pa.table({"value": ["a"], "partition": [1.5]}), ottla.errors.ArgumentError, '"partition" .* an integer'),
+            (pa.table({"value": ["a"], "timestamp": ["now"]}), ottla.errors.ArgumentError, '"timestamp" .* int64 in'),
+            (pa.table({"value": ["a"], "headers": ["a"]}), ottla.errors.ArgumentError, '"headers" .* list of structs'),
         ]:
             with pytest.raises(error, match=text):
                 api(producer.send_arrow(topic, wrong))

@@ -4,6 +4,8 @@
 
 use ottla_protocol::{ApiKey, Versions};
 
+use crate::storage::producers::REMEMBERED;
+
 /// A release, by the place of its column in [`SPOKEN`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release(usize);
@@ -69,6 +71,9 @@ const SPOKEN: &[(ApiKey, [(i16, i16); NAMES.len()])] = &[
 
 /// The most version of what is not final, in the newest release (`unstable.api.versions.enable`).
 const UNSTABLE: &[(ApiKey, i16)] = &[(ApiKey::InitProducerId, 6)];
+
+/// The version of Produce that came with the memory of several batches.
+const FIRST_THAT_REMEMBERS_FIVE: i16 = 4;
 
 /// What a broker does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +146,15 @@ impl Release {
         }
     }
 
+    /// How many batches of a producer its brokers know again in a partition: those before 1.0 the last one only
+    /// (KAFKA-5494).
+    pub(crate) fn remembered_batches(self) -> usize {
+        match self.versions(ApiKey::Produce) {
+            Some(told) if told.max < FIRST_THAT_REMEMBERS_FIVE => 1,
+            _ => REMEMBERED,
+        }
+    }
+
     /// What it does with a request of this version.
     pub(crate) fn manner(self, api: ApiKey, version: i16) -> Manner {
         let told = self.versions(api);
@@ -183,6 +197,13 @@ mod tests {
         let api = ApiKey::InitProducerId;
         let most = |name| named(name).versions_with_unstable(api).unwrap().max;
         assert_eq!((most("4.4"), most("4.0"), most("2.8")), (6, 5, 4));
+    }
+
+    #[test]
+    fn brokers_before_1_0_remember_one_batch() {
+        let remembered = |name| named(name).remembered_batches();
+        assert_eq!((remembered("0.11.0"), remembered("1.1")), (1, 5));
+        assert_eq!(remembered("4.4"), 5);
     }
 
     #[test]

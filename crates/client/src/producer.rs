@@ -355,6 +355,12 @@ impl Producer {
         calls::partitions_for(&self.driver, topic, Some(timeout)).await
     }
 
+    /// How many partitions a topic has whose records can be sent at once; `None`: await [`Producer::ready`] for it.
+    pub fn partition_count(&self, topic: &str) -> Option<usize> {
+        let count = self.driver.with(|engine, _| engine.partition_count(topic));
+        Some(count).filter(|count| *count > 0)
+    }
+
     /// Bytes of records that have no fate yet.
     pub fn buffered_bytes(&self) -> usize {
         self.driver.with(|engine, _| engine.buffered_bytes())

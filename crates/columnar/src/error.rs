@@ -53,6 +53,17 @@ pub enum ColumnarError {
         /// The columns there are.
         found: Vec<String>,
     },
+    /// A column of a table to send has a name that stands for nothing.
+    #[error("column {name:?} of the data to send has no meaning{}: rename it, or leave it out. The columns that are sent are {}",
+        .near.map_or_else(String::new, |near| format!("; did you mean {near:?}?")), .known.join(", "))]
+    UnknownColumn {
+        /// The column.
+        name: String,
+        /// The one with the nearest name.
+        near: Option<&'static str>,
+        /// The columns that are sent.
+        known: &'static [&'static str],
+    },
     /// A column of a table to send has a type that cannot be sent.
     #[error("column {name:?} of the data to send has the type {found}; it must be {wanted}")]
     ColumnType {

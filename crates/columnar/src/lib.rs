@@ -10,6 +10,7 @@ mod build;
 mod columns;
 mod decode;
 mod error;
+mod integers;
 mod memory;
 mod rows;
 mod schema;
@@ -17,9 +18,10 @@ mod schema;
 pub use columns::{Columns, RecordHeaders};
 pub use decode::{FetchedPartition, decode};
 pub use error::ColumnarError;
+pub use integers::Integers;
 pub use memory::Memory;
 pub use ottla_protocol::records::AbortedTransaction as Aborted;
-pub use rows::{Row, RowHeaders, Rows, rows};
+pub use rows::{Row, RowHeaders, Rows, check_schema, rows};
 pub use schema::schema;
 
 #[cfg(test)]

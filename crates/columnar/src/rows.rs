@@ -2,91 +2,118 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType,
+    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, Int32Array, Int64Array, LargeBinaryArray,
-    LargeListArray, LargeStringArray, ListArray, MapArray, RecordBatch, StringArray,
-    StringViewArray, StructArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, TimestampSecondArray,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, Int64Array,
+    LargeBinaryArray, LargeListArray, LargeStringArray, ListArray, MapArray, RecordBatch,
+    StringArray, StringViewArray, StructArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, make_array,
+    new_empty_array,
 };
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Schema, TimeUnit};
+use ottla_protocol::nearest::near;
 
 use crate::error::ColumnarError;
+use crate::integers::{Integers, there};
 
-const BYTES: &str = "binary or string, in any of their forms";
-const TEXT: &str = "string, in any of its forms";
+const BYTES: &str = "binary or string, in any of their forms, or a dictionary of them";
+const TEXT: &str = "string, in any of its forms, or a dictionary of it";
+const INTEGER: &str = "an integer";
+const TIME: &str = "timestamp, or int64 in milliseconds";
 const HEADERS: &str = "a list of structs with a key of type string and a value of type binary or string, or such a map";
 
-/// Reads the records in an Arrow table by the names of its columns. The column `value` is required; `key`, `topic`, `partition`
-/// (int32 or int64), `timestamp` (a timestamp of any unit, or int64 in milliseconds) and `headers` are optional. Other columns
-/// are ignored. The producer sets a null partition or timestamp.
+/// The columns that are sent.
+const SENT: [&str; 6] = ["value", "key", "topic", "partition", "timestamp", "headers"];
+/// Columns of a batch that was received, which the broker or the topic sets anew; and the index that pandas puts beside a table.
+const PASSED_OVER: [&str; 2] = ["offset", "timestampType"];
+const PANDAS_INDEX: &str = "__index_level_";
+
+/// Whether tables of these columns can be sent, as [`rows`] says.
 ///
 /// # Errors
-/// [`ColumnarError::MissingColumn`], [`ColumnarError::ColumnType`] or [`ColumnarError::NullHeader`].
+/// As [`rows`], but for what depends on the rows.
+pub fn check_schema(schema: &Schema) -> Result<(), ColumnarError> {
+    let columns = schema.fields().iter();
+    let columns = columns
+        .map(|field| new_empty_array(field.data_type()))
+        .collect();
+    rows(&RecordBatch::try_new(schema.clone().into(), columns)?).map(|_| ())
+}
+
+/// Reads the records in an Arrow table by the names of its columns. The column `value` is required; `key`, `topic`, `partition`
+/// (an integer), `timestamp` (a timestamp of any unit, or int64 in milliseconds) and `headers` are optional. The columns of
+/// received records that cannot be sent are passed over. The producer sets a null partition or timestamp.
+///
+/// # Errors
+/// [`ColumnarError::MissingColumn`], [`ColumnarError::UnknownColumn`], [`ColumnarError::ColumnType`] or
+/// [`ColumnarError::NullHeader`].
 pub fn rows(batch: &RecordBatch) -> Result<Rows, ColumnarError> {
-    let column = |name| {
-        batch
-            .column_by_name(name)
-            .filter(|column| *column.data_type() != DataType::Null)
+    check_names(batch.schema_ref())?;
+    let value = Column {
+        name: "value",
+        array: batch.column_by_name("value"),
     };
-    let Some(value) = batch.column_by_name("value") else {
-        let found = batch
-            .schema_ref()
-            .fields()
-            .iter()
-            .map(|field| field.name().clone())
-            .collect();
+    let column = |name| Column {
+        name,
+        array: batch
+            .column_by_name(name)
+            .filter(|column| *column.data_type() != DataType::Null),
+    };
+    let Some(value) = value.read(BYTES, Payloads::new)? else {
+        let fields = batch.schema_ref().fields().iter();
         return Err(ColumnarError::MissingColumn {
             name: "value",
-            found,
+            found: fields.map(|field| field.name().clone()).collect(),
         });
     };
-    let wrong = |name, column: &ArrayRef, wanted| ColumnarError::ColumnType {
-        name,
-        found: column.data_type().to_string(),
-        wanted,
-    };
-    let text = |column: &ArrayRef| {
-        matches!(
-            column.data_type(),
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
-        )
-    };
+    let headers = column("headers").read(HEADERS, HeaderLists::new)?;
     Ok(Rows {
         length: batch.num_rows(),
-        value: Payloads::new(value).ok_or_else(|| wrong("value", value, BYTES))?,
-        key: column("key")
-            .map(|key| Payloads::new(key).ok_or_else(|| wrong("key", key, BYTES)))
-            .transpose()?,
-        topic: column("topic")
-            .map(|topic| {
-                Payloads::new(topic)
-                    .filter(|_| text(topic))
-                    .ok_or_else(|| wrong("topic", topic, TEXT))
-            })
-            .transpose()?,
-        partition: column("partition")
-            .map(|partition| {
-                Partitions::new(partition)
-                    .ok_or_else(|| wrong("partition", partition, "int32 or int64"))
-            })
-            .transpose()?,
-        timestamp: column("timestamp")
-            .map(|time| {
-                Timestamps::new(time)
-                    .ok_or_else(|| wrong("timestamp", time, "timestamp, or int64 in milliseconds"))
-            })
-            .transpose()?,
-        headers: column("headers")
-            .map(|headers| {
-                HeaderLists::new(headers)
-                    .ok_or_else(|| wrong("headers", headers, HEADERS))?
-                    .without_nulls()
-            })
-            .transpose()?,
+        value,
+        key: column("key").read(BYTES, Payloads::new)?,
+        topic: column("topic").read(TEXT, Payloads::of_text)?,
+        partition: column("partition").read(INTEGER, Integers::new)?,
+        timestamp: column("timestamp").read(TIME, Timestamps::new)?,
+        headers: headers.map(HeaderLists::without_nulls).transpose()?,
     })
+}
+
+/// A column with a name that is none of the known ones would be lost in silence.
+fn check_names(schema: &Schema) -> Result<(), ColumnarError> {
+    let unknown = schema.fields().iter().map(|field| field.name().as_str());
+    let unknown = unknown
+        .filter(|name| !SENT.contains(name) && !PASSED_OVER.contains(name))
+        .find(|name| !name.starts_with(PANDAS_INDEX));
+    let Some(name) = unknown else { return Ok(()) };
+    Err(ColumnarError::UnknownColumn {
+        name: name.to_owned(),
+        near: near(name, SENT.into_iter()),
+        known: &SENT,
+    })
+}
+
+/// A column by its name, if it is there.
+struct Column<'a> {
+    name: &'static str,
+    array: Option<&'a ArrayRef>,
+}
+
+impl Column<'_> {
+    fn read<T>(
+        self,
+        wanted: &'static str,
+        read: impl FnOnce(&ArrayRef) -> Option<T>,
+    ) -> Result<Option<T>, ColumnarError> {
+        let wrong = |array: &ArrayRef| ColumnarError::ColumnType {
+            name: self.name,
+            found: array.data_type().to_string(),
+            wanted,
+        };
+        let read = |array| read(array).ok_or_else(|| wrong(array));
+        self.array.map(read).transpose()
+    }
 }
 
 /// Rows of a table, to be sent. See [`rows`].
@@ -96,7 +123,7 @@ pub struct Rows {
     key: Option<Payloads>,
     value: Payloads,
     topic: Option<Payloads>,
-    partition: Option<Partitions>,
+    partition: Option<Integers>,
     timestamp: Option<Timestamps>,
     headers: Option<HeaderLists>,
 }
@@ -144,7 +171,8 @@ impl Rows {
             partition: self
                 .partition
                 .as_ref()
-                .and_then(|partition| partition.get(row)),
+                .and_then(|partition| partition.get(row))
+                .map(|partition| i32::try_from(partition).unwrap_or(-1)),
             timestamp_ms: self
                 .timestamp
                 .as_ref()
@@ -168,9 +196,26 @@ enum Payloads {
     String(StringArray),
     LargeString(LargeStringArray),
     StringView(StringViewArray),
+    FixedSize(FixedSizeBinaryArray),
+    Dictionary(Integers, Box<Payloads>),
 }
 
 impl Payloads {
+    /// A column of text.
+    fn of_text(column: &ArrayRef) -> Option<Self> {
+        Self::new(column).filter(Self::is_text)
+    }
+
+    fn is_text(&self) -> bool {
+        match self {
+            Self::String(_) | Self::LargeString(_) | Self::StringView(_) => true,
+            Self::Binary(_) | Self::LargeBinary(_) | Self::BinaryView(_) | Self::FixedSize(_) => {
+                false
+            }
+            Self::Dictionary(_, values) => values.is_text(),
+        }
+    }
+
     fn new(column: &ArrayRef) -> Option<Self> {
         Some(match column.data_type() {
             DataType::Binary => Self::Binary(column.as_binary_opt()?.clone()),
@@ -179,6 +224,15 @@ impl Payloads {
             DataType::Utf8 => Self::String(column.as_string_opt()?.clone()),
             DataType::LargeUtf8 => Self::LargeString(column.as_string_opt()?.clone()),
             DataType::Utf8View => Self::StringView(column.as_string_view_opt()?.clone()),
+            DataType::FixedSizeBinary(_) => {
+                Self::FixedSize(column.as_fixed_size_binary_opt()?.clone())
+            }
+            DataType::Dictionary(..) => {
+                let dictionary = column.as_any_dictionary_opt()?;
+                let keys = make_array(dictionary.keys().to_data());
+                let values = Self::new(dictionary.values())?;
+                Self::Dictionary(Integers::new(&keys)?, Box::new(values))
+            }
             _ => return None,
         })
     }
@@ -192,40 +246,8 @@ impl Payloads {
             Self::String(column) => there(column, row).then(|| column.value(row).as_bytes()),
             Self::LargeString(column) => there(column, row).then(|| column.value(row).as_bytes()),
             Self::StringView(column) => there(column, row).then(|| column.value(row).as_bytes()),
-        }
-    }
-}
-
-#[inline]
-fn there(column: &dyn Array, row: usize) -> bool {
-    row < column.len() && column.is_valid(row)
-}
-
-#[derive(Debug, Clone)]
-enum Partitions {
-    Int32(Int32Array),
-    Int64(Int64Array),
-}
-
-impl Partitions {
-    fn new(column: &ArrayRef) -> Option<Self> {
-        let narrow = column
-            .as_primitive_opt::<Int32Type>()
-            .map(|column| Self::Int32(column.clone()));
-        narrow.or_else(|| {
-            column
-                .as_primitive_opt::<Int64Type>()
-                .map(|column| Self::Int64(column.clone()))
-        })
-    }
-
-    #[inline]
-    fn get(&self, row: usize) -> Option<i32> {
-        match self {
-            Self::Int32(column) => there(column, row).then(|| column.value(row)),
-            Self::Int64(column) => {
-                there(column, row).then(|| i32::try_from(column.value(row)).unwrap_or(-1))
-            }
+            Self::FixedSize(column) => there(column, row).then(|| column.value(row)),
+            Self::Dictionary(keys, values) => values.get(usize::try_from(keys.get(row)?).ok()?),
         }
     }
 }
@@ -321,27 +343,26 @@ impl HeaderLists {
             _ => return None,
         };
         // A map names the two as it likes, in this order.
-        let [keys, values] = headers.columns() else {
-            return None;
+        let named = headers
+            .column_by_name("key")
+            .zip(headers.column_by_name("value"));
+        let (keys, values) = match (named, headers.columns()) {
+            (Some(named), [_, _]) => named,
+            (_, [keys, values]) => (keys, values),
+            _ => return None,
         };
-        let keys = Payloads::new(keys).filter(|keys| {
-            matches!(
-                keys,
-                Payloads::String(_) | Payloads::LargeString(_) | Payloads::StringView(_)
-            )
-        })?;
         Some(Self {
             lists,
             headers: headers.clone(),
-            keys,
+            keys: Payloads::of_text(keys)?,
             values: Payloads::new(values)?,
         })
     }
 
     /// Kafka has no header without a key.
     fn without_nulls(self) -> Result<Self, ColumnarError> {
-        let keys = self.headers.columns().first();
-        if self.headers.null_count() > 0 || keys.is_some_and(|keys| keys.null_count() > 0) {
+        let mut keys = (0..self.headers.len()).map(|row| self.keys.get(row));
+        if self.headers.null_count() > 0 || keys.any(|key| key.is_none()) {
             return Err(ColumnarError::NullHeader);
         }
         Ok(self)

@@ -192,6 +192,11 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         self.client.accumulator.knows_topic(name)
     }
 
+    /// How many partitions the topic has; none if its records cannot be appended yet.
+    pub fn partition_count(&self, name: &str) -> usize {
+        self.client.accumulator.partition_count(name)
+    }
+
     /// Ends the lingering of every batch. The mark stands for all records appended so far.
     pub fn flush(&mut self, now: Instant) -> u64 {
         let mark = self.client.accumulator.close_all();

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array};
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
@@ -42,6 +42,18 @@ pub(crate) fn export_stream(
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
 }
 
+/// Capsules named `arrow_schema` and `arrow_array` of this array.
+pub(crate) fn export_array<'py>(
+    py: Python<'py>,
+    array: &dyn Array,
+) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    let (array, schema) = to_ffi(&array.to_data()).map_err(invalid)?;
+    Ok((
+        PyCapsule::new_with_value(py, schema, SCHEMA)?,
+        PyCapsule::new_with_value(py, array, ARRAY)?,
+    ))
+}
+
 /// The schema in a capsule that a consumer passed as `requested_schema`.
 pub(crate) fn import_schema(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
     let pointer = capsule
@@ -64,31 +76,48 @@ fn unread(schema: &FFI_ArrowSchema) -> PyResult<&FFI_ArrowSchema> {
         .ok_or_else(read_already)
 }
 
-/// What was found behind `__arrow_c_stream__` or `__arrow_c_array__`: chunks of one type.
+/// What was found behind `__arrow_c_stream__` or `__arrow_c_array__`: chunks of one type, which are taken one by one.
 pub(crate) struct Imported {
     pub(crate) data_type: DataType,
-    pub(crate) chunks: Vec<ArrayRef>,
+    chunks: Chunks,
+}
+
+enum Chunks {
+    One(Option<ArrayRef>),
+    Stream(FFI_ArrowArrayStream),
 }
 
 impl Imported {
-    /// Record batches, for data whose elements are structs, as those of tables and record batches are.
-    pub(crate) fn batches(&self) -> PyResult<Vec<RecordBatch>> {
-        self.chunks.iter().map(|chunk| self.batch(chunk)).collect()
+    /// The next chunk. A stream may compute it now, and may need the interpreter for that.
+    pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<ArrayRef>> {
+        match &mut self.chunks {
+            Chunks::One(chunk) => Ok(chunk.take()),
+            Chunks::Stream(stream) => {
+                let data_type = &self.data_type;
+                py.detach(|| next_chunk(stream, data_type))
+                    .map_err(PyValueError::new_err)
+            }
+        }
     }
 
-    fn batch(&self, chunk: &ArrayRef) -> PyResult<RecordBatch> {
-        let Some(rows) = chunk.as_any().downcast_ref::<StructArray>() else {
-            return Err(PyTypeError::new_err(format!(
-                "a table is wanted, with columns such as key and value, but the Arrow data is one column of {}",
-                self.data_type
-            )));
-        };
-        if rows.null_count() > 0 {
-            return Err(PyValueError::new_err(
-                "a row of the Arrow data is null as a whole; put nulls into its columns instead",
-            ));
+    /// The schema of data whose elements are structs, as those of tables and record batches are.
+    pub(crate) fn schema(&self) -> PyResult<Schema> {
+        match &self.data_type {
+            DataType::Struct(fields) => Ok(Schema::new(fields.clone())),
+            other => Err(PyTypeError::new_err(format!(
+                "a table is wanted, with columns such as key and value, but the Arrow data is one column of {other}"
+            ))),
         }
-        Ok(RecordBatch::from(rows))
+    }
+}
+
+/// A chunk of a table as a record batch.
+pub(crate) fn record_batch(chunk: &ArrayRef) -> PyResult<RecordBatch> {
+    match chunk.as_any().downcast_ref::<StructArray>() {
+        Some(rows) if rows.null_count() == 0 => Ok(RecordBatch::from(rows)),
+        _ => Err(PyValueError::new_err(
+            "a row of the Arrow data is null as a whole; put nulls into its columns instead",
+        )),
     }
 }
 
@@ -113,7 +142,7 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Imported> {
         let capsule = data
             .call_method0(intern!(py, "__arrow_c_stream__"))?
             .cast_into::<PyCapsule>()?;
-        return import_stream(py, &capsule);
+        return import_stream(&capsule);
     }
     Err(PyTypeError::new_err(format!(
         "{} is not Arrow data: it has neither __arrow_c_stream__ nor __arrow_c_array__; pass a pyarrow Table, RecordBatch or \
@@ -138,11 +167,11 @@ fn import_array(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> 
     let chunk = unsafe { chunk(array, &data_type) }.map_err(invalid)?;
     Ok(Imported {
         data_type,
-        chunks: vec![chunk],
+        chunks: Chunks::One(Some(chunk)),
     })
 }
 
-fn import_stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>) -> PyResult<Imported> {
+fn import_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<Imported> {
     let stream = capsule
         .pointer_checked(Some(STREAM))?
         .cast::<FFI_ArrowArrayStream>();
@@ -152,34 +181,41 @@ fn import_stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>) -> PyResult<Imp
     if stream.release.is_none() {
         return Err(read_already());
     }
-    // The other side may compute, and may need the interpreter for it.
-    py.detach(|| read_stream(&mut stream))
-        .map_err(PyValueError::new_err)
+    let data_type = type_of(&mut stream).map_err(PyValueError::new_err)?;
+    Ok(Imported {
+        data_type,
+        chunks: Chunks::Stream(stream),
+    })
 }
 
-fn read_stream(stream: &mut FFI_ArrowArrayStream) -> Result<Imported, String> {
-    let (Some(schema_of), Some(next)) = (stream.get_schema, stream.get_next) else {
-        return Err("the Arrow stream lacks functions that the interface asks for".to_owned());
-    };
+const LACKS: &str = "the Arrow stream lacks functions that the interface asks for";
+
+fn type_of(stream: &mut FFI_ArrowArrayStream) -> Result<DataType, String> {
+    let schema_of = stream.get_schema.ok_or(LACKS)?;
     let mut schema = FFI_ArrowSchema::empty();
-    // SAFETY: an initialised stream's own functions, called with that stream and a place for the answer.
+    // SAFETY: an initialised stream's own function, called with that stream and a place for the answer.
     if unsafe { schema_of(stream, &raw mut schema) } != 0 {
         return Err(failure(stream));
     }
-    let data_type = DataType::try_from(&schema).map_err(|error| error.to_string())?;
-    let mut chunks = Vec::new();
-    loop {
-        let mut array = FFI_ArrowArray::empty();
-        // SAFETY: as above.
-        if unsafe { next(stream, &raw mut array) } != 0 {
-            return Err(failure(stream));
-        }
-        if array.is_released() {
-            return Ok(Imported { data_type, chunks });
-        }
-        // SAFETY: the stream promises arrays of the type in its schema.
-        chunks.push(unsafe { chunk(array, &data_type) }.map_err(|error| error.to_string())?);
+    DataType::try_from(&schema).map_err(|error| error.to_string())
+}
+
+fn next_chunk(
+    stream: &mut FFI_ArrowArrayStream,
+    data_type: &DataType,
+) -> Result<Option<ArrayRef>, String> {
+    let next = stream.get_next.ok_or(LACKS)?;
+    let mut array = FFI_ArrowArray::empty();
+    // SAFETY: an initialised stream's own function, called with that stream and a place for the answer.
+    if unsafe { next(stream, &raw mut array) } != 0 {
+        return Err(failure(stream));
     }
+    if array.is_released() {
+        return Ok(None);
+    }
+    // SAFETY: the stream promises arrays of the type in its schema.
+    let chunk = unsafe { chunk(array, data_type) };
+    chunk.map(Some).map_err(|error| error.to_string())
 }
 
 /// What the stream itself says about its failure.

@@ -26,12 +26,14 @@ mod open;
 mod operation;
 mod options;
 mod outgoing;
+mod partitioner;
 mod partitions;
 mod producer;
 mod protocol;
 mod runs;
 mod runtime;
 mod sasl;
+mod sending;
 mod unasked;
 mod values;
 mod wait;
@@ -65,6 +67,8 @@ mod _ottla {
     use operation::{CompletionQueue, Operation};
     #[pymodule_export]
     use options::properties;
+    #[pymodule_export]
+    use partitioner::Keys;
     #[pymodule_export]
     use producer::{ProducerCore, SyncProducer};
     #[pymodule_export]

@@ -15,10 +15,53 @@ pub(crate) fn parse(
     config: Option<&Bound<'_, PyMapping>>,
     properties: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Config> {
-    let (mut pairs, mut token) = (Vec::new(), None);
+    let mut token = None;
+    let parsed = read(role, bootstrap_servers, config, properties, &mut |given| {
+        but_token(given, &mut token)
+    })?;
+    provide(parsed, token)
+}
+
+/// The settings of a producer, and its partitioner if that is a function.
+pub(crate) fn parse_producer<'py>(
+    bootstrap_servers: Option<&Bound<'py, PyAny>>,
+    config: Option<&Bound<'py, PyMapping>>,
+    properties: Option<&Bound<'py, PyDict>>,
+) -> PyResult<(Config, Option<Bound<'py, PyAny>>)> {
+    let (mut token, mut partitioner) = (None, None);
+    let parsed = read(
+        Role::Producer,
+        bootstrap_servers,
+        config,
+        properties,
+        &mut |given| {
+            let rest = but_token(given, &mut token)?;
+            but(&rest, &["partitioner"], &mut partitioner, |given| {
+                // Otherwise it is the name of one, and in the table.
+                Ok(given.is_callable())
+            })
+        },
+    )?;
+    Ok((provide(parsed, token)?, partitioner))
+}
+
+fn provide(mut config: Config, token: Option<Bound<'_, PyAny>>) -> PyResult<Config> {
+    Python::attach(|py| sasl::provide(py, &mut config, token.as_ref()))?;
+    Ok(config)
+}
+
+/// Reads the settings that are text; `but` leaves out of a mapping what is none.
+fn read<'py>(
+    role: Role,
+    bootstrap_servers: Option<&Bound<'py, PyAny>>,
+    config: Option<&Bound<'py, PyMapping>>,
+    properties: Option<&Bound<'py, PyDict>>,
+    but: &mut dyn FnMut(&Bound<'py, PyMapping>) -> PyResult<Bound<'py, PyMapping>>,
+) -> PyResult<Config> {
+    let mut pairs = Vec::new();
     if let Some(servers) = bootstrap_servers {
         match servers.cast::<PyMapping>() {
-            Ok(config) => texts(Some(role), &but_token(config, &mut token)?, &mut pairs)?,
+            Ok(config) => texts(Some(role), &but(config)?, &mut pairs)?,
             Err(_) => pairs.push((
                 "bootstrap_servers".to_owned(),
                 text("bootstrap_servers", servers)?,
@@ -27,45 +70,61 @@ pub(crate) fn parse(
     }
     let properties = properties.map(|properties| properties.as_mapping());
     for given in [config, properties].into_iter().flatten() {
-        texts(Some(role), &but_token(given, &mut token)?, &mut pairs)?;
+        texts(Some(role), &but(given)?, &mut pairs)?;
     }
     let pairs = pairs
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));
     let parsed = Config::parse(role, pairs);
-    let mut parsed = parsed.map_err(|error| errors::config(&error.to_string()))?;
-    Python::attach(|py| sasl::provide(py, &mut parsed, token.as_ref()))?;
-    Ok(parsed)
+    parsed.map_err(|error| errors::config(&error.to_string()))
 }
 
-/// A mapping without `sasl_token`, the one property that is no text.
+/// A mapping without `sasl_token`, which is no text for any client.
 fn but_token<'py>(
     mapping: &Bound<'py, PyMapping>,
     token: &mut Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyMapping>> {
-    const NAMES: [&str; 2] = ["sasl_token", "sasl.token"];
+    but(
+        mapping,
+        &["sasl_token", "sasl.token"],
+        token,
+        |given| match given.is_callable() {
+            true => Ok(true),
+            false => Err(errors::config(
+                "sasl_token: must be a function that returns a token, and is not callable",
+            )),
+        },
+    )
+}
+
+/// A mapping without these names where `takes` says that their value is no text; that value goes into `found`.
+fn but<'py>(
+    mapping: &Bound<'py, PyMapping>,
+    names: &[&str],
+    found: &mut Option<Bound<'py, PyAny>>,
+    takes: impl Fn(&Bound<'py, PyAny>) -> PyResult<bool>,
+) -> PyResult<Bound<'py, PyMapping>> {
     let mut rest = mapping.clone();
-    for name in NAMES {
+    for name in names {
         if !mapping.contains(name)? {
             continue;
         }
         let given = mapping.get_item(name)?;
+        let is_taken = !given.is_none() && takes(&given)?;
+        if !given.is_none() && !is_taken {
+            continue;
+        }
         let copy = PyDict::new(mapping.py());
         copy.update(&rest)?;
         copy.del_item(name)?;
         rest = copy.into_mapping();
-        if given.is_none() {
+        if !is_taken {
             continue;
         }
-        if token.is_some() {
-            return Err(errors::config("sasl_token: given twice"));
+        if found.is_some() {
+            return Err(errors::config(&format!("{name}: given twice")));
         }
-        if !given.is_callable() {
-            return Err(errors::config(
-                "sasl_token: must be a function that returns a token, and is not callable",
-            ));
-        }
-        *token = Some(given);
+        *found = Some(given);
     }
     Ok(rest)
 }

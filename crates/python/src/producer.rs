@@ -1,18 +1,24 @@
 //! `ProducerCore`, whose methods return operations, and what the sync facade inherits for the sake of speed.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use ottla_client::{
-    Delivery as Fate, Finished, PreparedTransaction, Producer as Client, Role, TrySendError,
+    Delivery as Fate, Finished, PreparedTransaction, Producer as Client, TrySendError,
 };
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
 
-use crate::delivery::{AsyncDelivery, Delivery, deliveries};
+use crate::delivery::{AsyncDelivery, Delivery};
 use crate::open::{self, Opened};
 use crate::operation::Operation;
-use crate::outgoing::{Outgoing, Table};
+use crate::outgoing::Outgoing;
+use crate::partitioner::Partitioner;
 use crate::partitions::{group_offsets, numbers};
+use crate::sending::{Sending, Source};
 use crate::unasked::Asked;
 use crate::values::seconds;
 use crate::{errors, events, metrics, options, runtime, unasked, values, wait};
@@ -21,6 +27,7 @@ use crate::{errors, events, metrics, options, runtime, unasked, values, wait};
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct ProducerCore {
     client: Opened<Client>,
+    partitioner: Option<Arc<Partitioner>>,
 }
 
 impl ProducerCore {
@@ -33,19 +40,81 @@ impl ProducerCore {
         }
     }
 
-    fn sending(&self, table: Table) -> PyResult<Operation> {
+    fn sending(&self, py: Python<'_>, source: Source) -> PyResult<Operation> {
         let client = self.client.get()?.clone();
-        Ok(Operation::for_either(
+        Sending::start(py, client, self.partitioner.clone(), source)
+    }
+
+    /// Lets the caller's partitioner place a record that names no partition. False if the topic's partitions are not known.
+    fn place(&self, py: Python<'_>, topic: &str, record: &mut Outgoing) -> PyResult<bool> {
+        let partitioner = self.partitioner.as_ref();
+        let Some(partitioner) = partitioner.filter(|_| record.partition().is_none()) else {
+            return Ok(true);
+        };
+        let Some(count) = self.client.get()?.partition_count(topic) else {
+            return Ok(false);
+        };
+        let key = std::iter::once(record.key());
+        let placed = partitioner.place(py, topic, key, count)?;
+        record.set_partition(placed.first().copied().flatten());
+        Ok(true)
+    }
+
+    /// Lets the caller's partitioner place a record, once the topic is known. Gives the time that is left for other waits.
+    fn place_in_time(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        record: &mut Outgoing,
+    ) -> PyResult<Duration> {
+        let client = self.client.get()?;
+        let deadline = Instant::now() + client.config().max_block;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        while !self.place(py, topic, record)? {
+            wait::result(py, client.ready(topic, 0, Some(left())))?;
+        }
+        Ok(left())
+    }
+
+    /// The delivery at once where there is room, else the operation that waits for what is missing; its value may be another one.
+    /// All waits end with `deadline`, if there was one before.
+    fn send_by(
+        slf: &Bound<'_, Self>,
+        topic: String,
+        mut record: Outgoing,
+        deadline: Option<Instant>,
+    ) -> PyResult<Py<PyAny>> {
+        let (py, core) = (slf.py(), slf.get());
+        let client = core.client.get()?.clone();
+        if !core.place(py, &topic, &mut record)? {
+            let again = slf.clone().unbind();
+            let deadline = deadline.unwrap_or_else(|| Instant::now() + client.config().max_block);
+            let operation = Operation::new(
+                async move {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    client.ready(&topic, 0, Some(left)).await?;
+                    Ok((topic, record))
+                },
+                move |py, (topic, record)| {
+                    Self::send_by(again.bind(py), topic, record, Some(deadline))
+                },
+            );
+            return Ok(Py::new(py, operation)?.into_any());
+        }
+        if let Some(fate) = core.offer(py, &topic, &record)? {
+            let delivery = AsyncDelivery::new(py, Asked::new(fate))?;
+            return Ok(delivery.into_any().unbind());
+        }
+        let operation = Operation::new(
             async move {
-                let fates = table.send(&client).await;
-                fates.map(|fates| (fates, table))
+                let left =
+                    deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                let fate = client.send(&topic, &record.row(), left).await;
+                fate.map(Asked::new)
             },
-            |py, facade, (fates, table)| {
-                // Dropped while attached: otherwise each of its values would be set aside to be released later.
-                drop(table);
-                deliveries(py, facade, fates)
-            },
-        ))
+            |py, fate| Ok(AsyncDelivery::new(py, fate)?.into_any().unbind()),
+        );
+        Ok(Py::new(py, operation)?.into_any())
     }
 }
 
@@ -59,45 +128,39 @@ impl ProducerCore {
         config: Option<&Bound<'_, PyMapping>>,
         properties: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let config = options::parse(Role::Producer, bootstrap_servers, config, properties)?;
+        let (config, partitioner) = options::parse_producer(bootstrap_servers, config, properties)?;
         let client = Client::new(config, runtime::handle()?, events::queue(py)?)
             .map_err(|error| errors::to_python(py, &error))?;
         let client = Opened::new("Producer", client);
         open::remember(&client)?;
-        Ok(ProducerCore { client })
+        Ok(ProducerCore {
+            client,
+            partitioner: partitioner.map(Partitioner::new),
+        })
     }
 
-    /// The delivery at once where there is room, else the operation that waits for room.
+    /// The delivery at once where there is room, else an operation whose value is the delivery or the next operation.
     #[pyo3(signature = (topic, value, key, partition, timestamp, headers))]
     #[expect(clippy::too_many_arguments, reason = "they are the parts of a record")]
-    fn send<'py>(
-        &self,
-        py: Python<'py>,
+    fn send(
+        slf: &Bound<'_, Self>,
         topic: String,
         value: Option<Bound<'_, PyAny>>,
         key: Option<Bound<'_, PyAny>>,
         partition: Option<i32>,
         timestamp: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Py<PyAny>> {
         let record = Outgoing::new(&topic, value, key, partition, timestamp, headers)?;
-        if let Some(fate) = self.offer(py, &topic, &record)? {
-            return Ok(AsyncDelivery::new(py, Asked::new(fate))?.into_any());
-        }
-        let client = self.client.get()?.clone();
-        let operation = Operation::new(
-            async move {
-                let fate = client.send(&topic, &record.row(), None).await;
-                fate.map(Asked::new)
-            },
-            |py, fate| Ok(AsyncDelivery::new(py, fate)?.into_any().unbind()),
-        );
-        Ok(Bound::new(py, operation)?.into_any())
+        Self::send_by(slf, topic, record, None)
     }
 
+    /// An operation whose value is the deliveries or the next operation.
     #[pyo3(signature = (topic, values, keys, partitions, timestamps, headers))]
+    #[expect(clippy::too_many_arguments, reason = "they are the parts of records")]
     fn send_many(
         &self,
+        py: Python<'_>,
         topic: &str,
         values: &Bound<'_, PyAny>,
         keys: Option<&Bound<'_, PyAny>>,
@@ -105,13 +168,25 @@ impl ProducerCore {
         timestamps: Option<&Bound<'_, PyAny>>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Operation> {
-        let table = Table::new(topic, values, keys, partitions, timestamps, headers)?;
-        self.sending(table)
+        let source = Source::many(topic, values, keys, partitions, timestamps, headers)?;
+        self.sending(py, source)
     }
 
+    /// As `send_many`.
     #[pyo3(signature = (topic, data))]
-    fn send_arrow(&self, topic: Option<&str>, data: &Bound<'_, PyAny>) -> PyResult<Operation> {
-        self.sending(Table::from_arrow(topic, data)?)
+    fn send_arrow(
+        &self,
+        py: Python<'_>,
+        topic: Option<&str>,
+        data: &Bound<'_, PyAny>,
+    ) -> PyResult<Operation> {
+        self.sending(py, Source::arrow(topic, data)?)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.partitioner
+            .as_ref()
+            .map_or(Ok(()), |partitioner| partitioner.traverse(&visit))
     }
 
     /// Allowed when closed too, since there is nothing left then.
@@ -306,6 +381,10 @@ impl SyncProducer {
         })
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.core)
+    }
+
     #[getter]
     fn _core(&self, py: Python<'_>) -> Py<ProducerCore> {
         self.core.clone_ref(py)
@@ -318,7 +397,8 @@ impl SyncProducer {
     /// Args:
     ///     topic: The topic's name.
     ///     value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
-    ///     key: As `value`. Records with the same key go to the same partition, the one that Java's client chooses.
+    ///     key: As `value`. Records with the same key go to the same partition; unless `partitioner`
+    ///         says otherwise, the one that Java's client chooses.
     ///     partition: The partition's number; without it, the key or the partitioner chooses.
     ///     timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; without it, the current time.
     ///     headers: Pairs of a str and a value, or a dict of them.
@@ -355,12 +435,16 @@ impl SyncProducer {
                  partition=...)",
             ));
         }
-        let record = Outgoing::new(topic, value, key, partition, timestamp, headers)?;
+        let mut record = Outgoing::new(topic, value, key, partition, timestamp, headers)?;
         let core = self.core.get();
+        let left = match &core.partitioner {
+            Some(_) => Some(core.place_in_time(py, topic, &mut record)?),
+            None => None,
+        };
         if let Some(fate) = core.offer(py, topic, &record)? {
             return Delivery::new(py, fate);
         }
-        let fate = wait::result(py, core.client.get()?.send(topic, &record.row(), None))?;
+        let fate = wait::result(py, core.client.get()?.send(topic, &record.row(), left))?;
         Delivery::new(py, fate)
     }
 }

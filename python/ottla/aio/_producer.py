@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Never, Self, Unpack
 
     from ottla._metrics import Metrics
-    from ottla._ottla import ArrowArray, ArrowStream, Data, Headers, Offsets, Servers
+    from ottla._ottla import ArrowArray, ArrowStream, Data, Headers, Offsets, Operation, Servers
     from ottla._ottla import AsyncDeliveries as Deliveries
     from ottla._properties import ConfigValue, ProducerProperties
 
@@ -36,6 +36,10 @@ class Producer:
         on_metrics: A function, or an async one, that is called with `metrics()` every `metrics.interval.ms`, and once
             more by `close`. It runs on the loop, from the moment at which the client is made or entered there.
         **properties: The same properties as keywords, such as `linger_ms=5`. `ottla config producer` lists them all.
+            `partitioner` may also be a function, which is called as `f(topic, keys, partitions)` for the records of a
+            call that name no partition: `keys` is a `Keys`, which numpy and Arrow take as an array, and `partitions`
+            the number of partitions. It returns a partition for each key, as any array or list; None leaves a record
+            to the default. It runs on the thread of the loop.
 
     Raises:
         ConfigError: A property is unknown or has a value that is not allowed.
@@ -83,7 +87,8 @@ class Producer:
         Args:
             topic: The topic's name.
             value: bytes, a bytes-like object, or a str, which is sent as UTF-8; None is a tombstone.
-            key: As `value`. Records with the same key go to the same partition, the one that Java's client chooses.
+            key: As `value`. Records with the same key go to the same partition; unless `partitioner`
+                says otherwise, the one that Java's client chooses.
             partition: The partition's number; without it, the key or the partitioner chooses.
             timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; without it, the current time.
             headers: Pairs of a str and a value, or a dict of them.
@@ -104,31 +109,30 @@ class Producer:
                 "send takes only the topic and the value by position; name the others: send(topic, value, key=..., "
                 "partition=...)"
             )
-        sent = self._core.send(topic, value, key, partition, timestamp, headers)
-        if type(sent) is Delivery:
-            return sent
-        delivery: Delivery = await sent
-        return delivery
+        sent: Delivery | Operation = self._core.send(topic, value, key, partition, timestamp, headers)
+        while isinstance(sent, _ottla.Operation):
+            sent = await sent
+        return sent
 
     async def send_many(
         self,
         topic: str,
         values: Iterable[Data | None] | ArrowArray | ArrowStream,
         *,
-        keys: Iterable[Data | None] | None = None,
-        partitions: Iterable[int | None] | None = None,
-        timestamps: Iterable[int | datetime | None] | None = None,
-        headers: Iterable[Headers | None] | None = None,
+        keys: Iterable[Data | None] | Data | None = None,
+        partitions: Iterable[int | None] | int | None = None,
+        timestamps: Iterable[int | datetime | None] | int | datetime | None = None,
+        headers: Iterable[Headers | None] | Headers | None = None,
     ) -> Deliveries:
         """Sends many records in one call, which is far cheaper than one call of `send` per record.
 
         Args:
             topic: The topic's name.
             values: An iterable of what `send` takes as a value, or an Arrow column of binary or text values.
-            keys: One key per value, each as in `send`.
-            partitions: One partition number per value; None lets the key or the partitioner choose.
-            timestamps: One timestamp per value, each as in `send`.
-            headers: Headers per value, each as in `send`.
+            keys: One key per value, each as in `send`; or one for all.
+            partitions: One partition number per value, where None lets the partitioner choose; or one for all.
+            timestamps: One timestamp per value, each as in `send`; or one for all.
+            headers: Headers per value, each as in `send`; or one dict or list of pairs for all.
 
         Returns:
             The deliveries of all records, in columns.
@@ -136,33 +140,50 @@ class Producer:
         Raises:
             TypeError: A value is of another type; nothing was sent.
             ArgumentError: A column is longer or shorter than the values, a timestamp is negative or a datetime without
-                a time zone, or the topic's name is empty or longer than 249 characters; nothing was sent.
+                a time zone, the topic's name is empty or longer than 249 characters, or the partitioner gave no
+                partitions; nothing was sent.
             ClosedError: The producer is closed.
             KafkaError: The buffer had no room for any of them in time.
         """
-        sent: Deliveries = await self._core.send_many(topic, values, keys, partitions, timestamps, headers)
-        return sent
+        return await self._ended(self._core.send_many(topic, values, keys, partitions, timestamps, headers))
 
     async def send_arrow(self, topic: str | None, data: ArrowArray | ArrowStream) -> Deliveries:
         """Sends the rows of a table.
 
         Args:
             topic: The topic's name; None takes each row's topic from the column `topic`.
-            data: Anything with `__arrow_c_stream__` or `__arrow_c_array__`: a pyarrow or polars table, a `Batch`. Its
-                columns are found by name: `value` is needed, `key`, `partition`, `timestamp` and `headers` are
-                optional, with the types that a `Batch` has; others are ignored.
+            data: Anything with `__arrow_c_stream__` or `__arrow_c_array__`: a table of pyarrow, polars, pandas or
+                DuckDB, a `RecordBatchReader`, a `Batch`. Its columns are found by name:
+
+                - `value`, which is needed, and `key`: binary or string in any of their forms, or a dictionary of
+                  them. A null value is a tombstone.
+                - `topic`: string in any of its forms, or a dictionary of it.
+                - `partition`: an integer of any width; null lets the partitioner choose.
+                - `timestamp`: a timestamp of any unit, or int64 in milliseconds; null is the current time.
+                - `headers`: a list of structs of `key` and `value`, or a map.
+
+                The columns `offset` and `timestampType` of a `Batch` are passed over, and so is a pandas index. Of a
+                stream, a chunk is taken when the one before it is in the buffer.
 
         Returns:
             The deliveries of all rows, in columns.
 
         Raises:
             TypeError: The data is not Arrow data, or not a table.
-            ArgumentError: A column is missing or has another type, or a topic's name is empty or longer than 249
-                characters; nothing was sent.
+            ArgumentError: A column is missing, has another type or a name that stands for nothing; nothing was sent.
+                A topic's name is empty or longer than 249 characters, or the partitioner gave no partitions: a note
+                says how many rows of the chunks before were sent.
             ClosedError: The producer is closed.
             KafkaError: The buffer had no room for any of them in time.
         """
-        sent: Deliveries = await self._core.send_arrow(topic, data)
+        return await self._ended(self._core.send_arrow(topic, data))
+
+    @staticmethod
+    async def _ended(operation: Operation) -> Deliveries:
+        """What is known when the last of several operations ended."""
+        sent: Deliveries | Operation = operation
+        while isinstance(sent, _ottla.Operation):
+            sent = await sent
         return sent
 
     async def flush(self, timeout: float | None = None) -> None:

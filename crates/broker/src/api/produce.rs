@@ -457,7 +457,8 @@ fn try_append(
         side.version >= FIRST_WITH_ZSTD,
         side.now.unix_ms,
     )?
-    .verified(question);
+    .verified(question)
+    .known_among(side.core.release().remembered_batches());
     let least_in_sync = (acks == ALL).then_some(config.least_in_sync);
     let mut replica = replica.lock();
     let appended = replica.append(&batch, least_in_sync)?;

@@ -11,7 +11,7 @@ use ottla_protocol::records::{
     ProducerState, Record, RecordsError,
 };
 
-use super::producers::{Marker, Sequenced};
+use super::producers::{Marker, REMEMBERED, Sequenced};
 use crate::config::{LogConfig, TimestampType};
 
 /// Most bytes a batch may decompress to, as the broker looks inside.
@@ -99,6 +99,8 @@ pub(crate) struct Checked {
     pub(crate) origin: Origin,
     /// The number of the question whether it may begin a transaction in its partition, if that was asked.
     pub(crate) question: Option<u64>,
+    /// Among how many of its producer's last batches it is known again.
+    pub(crate) remembered: usize,
     bytes: Bytes,
 }
 
@@ -117,6 +119,12 @@ impl Checked {
     /// The same, after the coordinator has answered this question, if it was asked one.
     pub(crate) fn verified(mut self, question: Option<u64>) -> Self {
         self.question = question;
+        self
+    }
+
+    /// The same, for a broker that remembers so many batches of a producer.
+    pub(crate) fn known_among(mut self, remembered: usize) -> Self {
+        self.remembered = remembered;
         self
     }
 
@@ -200,6 +208,7 @@ pub(crate) fn check(
                 at: now,
                 origin: Origin::Producer,
                 question: None,
+                remembered: REMEMBERED,
                 bytes: records,
             })
         }
@@ -214,6 +223,7 @@ pub(crate) fn check(
                 at: now,
                 origin: Origin::Producer,
                 question: None,
+                remembered: REMEMBERED,
                 bytes: stamped.freeze(),
             })
         }
@@ -463,6 +473,7 @@ fn of_own(
         at: now,
         origin: Origin::Broker,
         question: None,
+        remembered: REMEMBERED,
         bytes,
     })
 }
@@ -499,6 +510,7 @@ pub(crate) fn of_marker(marker: Marker, now: i64) -> Result<Checked, String> {
         at: now,
         origin: Origin::Marker(marker),
         question: None,
+        remembered: REMEMBERED,
         bytes: bytes.freeze(),
     })
 }

@@ -265,7 +265,7 @@ impl Log {
         let (producer_id, epoch) = (sequenced.producer_id, sequenced.epoch);
         let verdict = match batch.origin {
             Origin::Broker => producers.check_epoch(producer_id, epoch),
-            _ => producers.check(sequenced),
+            _ => producers.check(sequenced, batch.remembered),
         };
         let known = self.judge(sequenced, verdict)?;
         let is_open = || producers.is_in_transaction(producer_id, epoch);

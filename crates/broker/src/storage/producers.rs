@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A client keeps at most this many produce requests in flight, so no older batch can come again.
-const REMEMBERED: usize = 5;
+pub(crate) const REMEMBERED: usize = 5;
 
 /// Producer ids are counted from 0, so none comes here: a client made it up, and must not use up what is to be given out.
 const NEVER_GIVEN: i64 = 1 << 62;
@@ -132,12 +132,13 @@ pub(crate) struct Producers {
 }
 
 impl Producers {
-    pub(crate) fn check(&self, batch: Sequenced) -> Verdict {
+    /// What is to be done with a batch by a broker that knows the last `remembered` ones of a producer again.
+    pub(crate) fn check(&self, batch: Sequenced, remembered: usize) -> Verdict {
         // A producer never seen may begin anywhere: its earlier batches can have been deleted.
         let Some(producer) = self.known.get(&batch.producer_id) else {
             return Verdict::Next;
         };
-        match self.check_sequence(producer, batch) {
+        match Self::check_sequence(producer, batch, remembered) {
             Verdict::Next if producer.transaction.is_some() && !batch.is_transactional => {
                 Verdict::OutsideTransaction
             }
@@ -145,7 +146,7 @@ impl Producers {
         }
     }
 
-    fn check_sequence(&self, producer: &Producer, batch: Sequenced) -> Verdict {
+    fn check_sequence(producer: &Producer, batch: Sequenced, remembered: usize) -> Verdict {
         if batch.epoch < producer.epoch {
             return Verdict::StaleEpoch {
                 current: producer.epoch,
@@ -162,6 +163,8 @@ impl Producers {
         if let Some(known) = producer
             .batches
             .iter()
+            .rev()
+            .take(remembered)
             .find(|known| known.first == batch.first && known.last == last)
         {
             return Verdict::Duplicate {
@@ -346,17 +349,39 @@ mod tests {
     }
 
     #[test]
+    fn an_old_broker_knows_only_the_last_batch_again() {
+        let mut producers = Producers::default();
+        for sequence in 0..3 {
+            producers.appended(batch(0, sequence, 1), i64::from(sequence), -1, 5);
+        }
+        let known = |sequence, remembered| producers.check(batch(0, sequence, 1), remembered);
+        let duplicate = |base_offset| Verdict::Duplicate {
+            base_offset,
+            append_time: -1,
+        };
+        assert_eq!((known(2, 1), known(3, 1)), (duplicate(2), Verdict::Next));
+        assert_eq!(known(1, 1), Verdict::OutOfOrder { wanted: 3 });
+        assert_eq!(known(1, REMEMBERED), duplicate(1));
+    }
+
+    #[test]
     fn a_transaction_is_open_until_its_marker() {
         let mut producers = Producers::default();
         assert!(!producers.is_in_transaction(7, 0));
         assert!(producers.appended(in_transaction(0, 0), 100, -1, 5));
         assert!(!producers.appended(in_transaction(0, 1), 101, -1, 6));
         assert!(producers.is_in_transaction(7, 0) && !producers.is_in_transaction(7, 1));
-        assert_eq!(producers.check(batch(0, 2, 1)), Verdict::OutsideTransaction);
-        assert_eq!(producers.check(in_transaction(0, 2)), Verdict::Next);
+        assert_eq!(
+            producers.check(batch(0, 2, 1), REMEMBERED),
+            Verdict::OutsideTransaction
+        );
+        assert_eq!(
+            producers.check(in_transaction(0, 2), REMEMBERED),
+            Verdict::Next
+        );
         assert_eq!(producers.ended(marker(0, 3), 7), Some(100));
         assert_eq!(producers.ended(marker(0, 3), 7), None, "nothing was open");
-        assert_eq!(producers.check(batch(0, 2, 1)), Verdict::Next);
+        assert_eq!(producers.check(batch(0, 2, 1), REMEMBERED), Verdict::Next);
         let shown = producers.active();
         assert_eq!(
             shown,
@@ -377,15 +402,18 @@ mod tests {
         producers.appended(in_transaction(0, 0), 100, -1, 5);
         assert_eq!(producers.ended(marker(1, 3), 7), Some(100));
         assert_eq!(
-            producers.check(in_transaction(0, 1)),
+            producers.check(in_transaction(0, 1), REMEMBERED),
             Verdict::StaleEpoch { current: 1 }
         );
         assert_eq!(
-            producers.check(in_transaction(1, 1)),
+            producers.check(in_transaction(1, 1), REMEMBERED),
             Verdict::OutOfOrder { wanted: 0 },
             "the new epoch counts anew"
         );
-        assert_eq!(producers.check(in_transaction(1, 0)), Verdict::Next);
+        assert_eq!(
+            producers.check(in_transaction(1, 0), REMEMBERED),
+            Verdict::Next
+        );
         assert_eq!(producers.active()[0].last_sequence, None);
         assert_eq!(
             producers.check_marker(marker(0, 3)),
@@ -430,27 +458,27 @@ mod tests {
     fn sequences_follow_each_other_and_duplicates_are_known() {
         let mut producers = Producers::default();
         assert_eq!(
-            producers.check(batch(0, 40, 2)),
+            producers.check(batch(0, 40, 2), REMEMBERED),
             Verdict::Next,
             "never seen: may begin anywhere"
         );
         producers.appended(batch(0, 0, 3), 100, -1, 0);
         producers.appended(batch(0, 3, 1), 103, -1, 0);
-        assert_eq!(producers.check(batch(0, 4, 1)), Verdict::Next);
+        assert_eq!(producers.check(batch(0, 4, 1), REMEMBERED), Verdict::Next);
         assert_eq!(
-            producers.check(batch(0, 0, 3)),
+            producers.check(batch(0, 0, 3), REMEMBERED),
             Verdict::Duplicate {
                 base_offset: 100,
                 append_time: -1
             }
         );
         assert_eq!(
-            producers.check(batch(0, 0, 2)),
+            producers.check(batch(0, 0, 2), REMEMBERED),
             Verdict::OutOfOrder { wanted: 4 },
             "another length is another batch"
         );
         assert_eq!(
-            producers.check(batch(0, 5, 1)),
+            producers.check(batch(0, 5, 1), REMEMBERED),
             Verdict::OutOfOrder { wanted: 4 }
         );
         assert_eq!(producers.highest_id(), Some(7));
@@ -466,7 +494,7 @@ mod tests {
             };
             producers.appended(made_up, 0, -1, 0);
             assert!(matches!(
-                producers.check(made_up),
+                producers.check(made_up, REMEMBERED),
                 Verdict::Duplicate { .. }
             ));
         }
@@ -480,11 +508,11 @@ mod tests {
             producers.appended(batch(0, i, 1), i64::from(i), -1, 0);
         }
         assert_eq!(
-            producers.check(batch(0, 0, 1)),
+            producers.check(batch(0, 0, 1), REMEMBERED),
             Verdict::OutOfOrder { wanted: 6 }
         );
         assert_eq!(
-            producers.check(batch(0, 1, 1)),
+            producers.check(batch(0, 1, 1), REMEMBERED),
             Verdict::Duplicate {
                 base_offset: 1,
                 append_time: -1
@@ -497,17 +525,17 @@ mod tests {
         let mut producers = Producers::default();
         producers.appended(batch(3, 0, 9), 0, -1, 0);
         assert_eq!(
-            producers.check(batch(4, 9, 1)),
+            producers.check(batch(4, 9, 1), REMEMBERED),
             Verdict::OutOfOrder { wanted: 0 }
         );
-        assert_eq!(producers.check(batch(4, 0, 9)), Verdict::Next);
+        assert_eq!(producers.check(batch(4, 0, 9), REMEMBERED), Verdict::Next);
         producers.appended(batch(4, 0, 1), 9, -1, 0);
         assert_eq!(
-            producers.check(batch(3, 9, 1)),
+            producers.check(batch(3, 9, 1), REMEMBERED),
             Verdict::StaleEpoch { current: 4 }
         );
         assert_eq!(
-            producers.check(batch(4, 0, 9)),
+            producers.check(batch(4, 0, 9), REMEMBERED),
             Verdict::OutOfOrder { wanted: 1 }
         );
     }
@@ -516,10 +544,10 @@ mod tests {
     fn sequences_wrap() {
         let mut producers = Producers::default();
         producers.appended(batch(0, i32::MAX - 1, 2), 0, -1, 0);
-        assert_eq!(producers.check(batch(0, 0, 1)), Verdict::Next);
+        assert_eq!(producers.check(batch(0, 0, 1), REMEMBERED), Verdict::Next);
         producers.appended(batch(0, 0, 1), 2, -1, 0);
         assert_eq!(
-            producers.check(batch(0, i32::MAX - 1, 2)),
+            producers.check(batch(0, i32::MAX - 1, 2), REMEMBERED),
             Verdict::Duplicate {
                 base_offset: 0,
                 append_time: -1
@@ -534,11 +562,11 @@ mod tests {
         producers.appended(batch(0, 1, 1), 1, -1, 200);
         producers.expire(199);
         assert_eq!(
-            producers.check(batch(0, 9, 1)),
+            producers.check(batch(0, 9, 1), REMEMBERED),
             Verdict::OutOfOrder { wanted: 2 }
         );
         producers.expire(200);
-        assert_eq!(producers.check(batch(0, 9, 1)), Verdict::Next);
+        assert_eq!(producers.check(batch(0, 9, 1), REMEMBERED), Verdict::Next);
     }
 
     #[test]

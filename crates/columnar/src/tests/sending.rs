@@ -2,15 +2,17 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, MapBuilder, StringBuilder};
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray,
-    NullArray, RecordBatch, StringArray, StringViewArray, StructArray, TimestampMicrosecondArray,
-    TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
+    Array, ArrayRef, BinaryViewArray, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int16Array,
+    Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, NullArray, RecordBatch,
+    StringArray, StringViewArray, StructArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array,
+    UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_array::{LargeListArray, ListArray};
 use arrow_buffer::OffsetBuffer;
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema};
 
-use crate::{ColumnarError, Rows, rows};
+use crate::{ColumnarError, Rows, check_schema, rows};
 
 fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
@@ -64,7 +66,7 @@ fn bytes_and_text_in_all_their_forms() {
 
 #[test]
 fn only_the_value_must_be_there() {
-    let rows = of("other", Arc::new(Int32Array::from(vec![1]))).unwrap();
+    let rows = of("offset", Arc::new(Int32Array::from(vec![1]))).unwrap();
     let row = rows.get(0);
     assert_eq!(row.value, Some(&b"v"[..]));
     assert_eq!(
@@ -81,14 +83,14 @@ fn only_the_value_must_be_there() {
     let error = rows_without_value();
     assert_eq!(
         error.to_string(),
-        "the data to send has no column \"value\"; it has: key, n"
+        "the data to send has no column \"value\"; it has: key, offset"
     );
 }
 
 fn rows_without_value() -> ColumnarError {
     let key: ArrayRef = Arc::new(StringArray::from(vec!["k"]));
     let number: ArrayRef = Arc::new(Int32Array::from(vec![1]));
-    rows(&table(vec![("key", key), ("n", number)])).unwrap_err()
+    rows(&table(vec![("key", key), ("offset", number)])).unwrap_err()
 }
 
 #[test]
@@ -99,7 +101,8 @@ fn a_column_of_the_null_type_is_as_if_not_there_except_the_value() {
     let error = of("value", Arc::new(NullArray::new(1))).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "column \"value\" of the data to send has the type Null; it must be binary or string, in any of their forms"
+        "column \"value\" of the data to send has the type Null; it must be binary or string, in any of their forms, or a \
+         dictionary of them"
     );
 }
 
@@ -122,10 +125,105 @@ fn wrong_types_are_named() {
 }
 
 #[test]
-fn partitions_of_both_widths() {
-    let columns: [ArrayRef; 2] = [
+fn dictionaries_stand_for_what_they_hold() {
+    let text = |keys: Int32Array| {
+        let values = Arc::new(StringArray::from(vec![Some("ab"), None, Some("")]));
+        DictionaryArray::new(keys, values)
+    };
+    let column: ArrayRef = Arc::new(text(vec![Some(2), Some(0), None, Some(1)].into()));
+    for name in ["value", "key"] {
+        let rows = of(name, Arc::clone(&column)).unwrap();
+        let got: Vec<_> = (0..4)
+            .map(|row| match name {
+                "value" => rows.get(row).value,
+                _ => rows.get(row).key,
+            })
+            .collect();
+        assert_eq!(got, [Some(&b""[..]), Some(b"ab"), None, None], "{name}");
+    }
+    assert_eq!(
+        of("topic", column.slice(1, 1)).unwrap().get(0).topic,
+        Some("ab")
+    );
+    let small = Int8Array::from(vec![1, 0]);
+    let bytes = LargeBinaryArray::from(vec![&b"x"[..], b"y"]);
+    let column: ArrayRef = Arc::new(DictionaryArray::new(small, Arc::new(bytes)));
+    let rows = of("value", Arc::clone(&column)).unwrap();
+    assert_eq!(
+        (rows.get(0).value, rows.get(1).value),
+        (Some(&b"y"[..]), Some(&b"x"[..]))
+    );
+    let error = of("topic", column).unwrap_err();
+    assert!(
+        error.to_string().contains("string, in any of its forms"),
+        "{error}"
+    );
+    let numbers = DictionaryArray::new(
+        Int8Array::from(vec![0]),
+        Arc::new(Int64Array::from(vec![5])),
+    );
+    assert!(of("value", Arc::new(numbers)).is_err());
+}
+
+#[test]
+fn bytes_of_one_length() {
+    let rows = [Some(&b"abc"[..]), None].into_iter();
+    let column = FixedSizeBinaryArray::try_from_sparse_iter_with_size(rows, 3).unwrap();
+    let rows = of("key", Arc::new(column)).unwrap();
+    assert_eq!(
+        (rows.get(0).key, rows.get(1).key),
+        (Some(&b"abc"[..]), None)
+    );
+}
+
+#[test]
+fn columns_that_would_be_lost_are_named() {
+    for (name, near) in [
+        ("Key", Some("key")),
+        ("time_stamp", Some("timestamp")),
+        ("something_else", None),
+    ] {
+        let error = of(name, Arc::new(Int32Array::from(vec![1]))).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(&format!("column {name:?}")), "{text}");
+        assert_eq!(text.contains("did you mean"), near.is_some(), "{text}");
+        assert!(
+            near.is_none_or(|near| text.contains(&format!("mean {near:?}"))),
+            "{text}"
+        );
+        assert!(text.ends_with("are value, key, topic, partition, timestamp, headers"));
+    }
+    for name in ["offset", "timestampType", "__index_level_0__"] {
+        assert!(of(name, Arc::new(Int32Array::from(vec![1]))).is_ok());
+    }
+}
+
+#[test]
+fn a_schema_is_checked_before_there_are_rows() {
+    let schema = |name: &str, kind| {
+        let value = Field::new("value", DataType::BinaryView, true);
+        Schema::new(vec![value, Field::new(name, kind, true)])
+    };
+    assert_eq!(check_schema(&schema("key", DataType::Utf8)), Ok(()));
+    for wrong in [
+        schema("key", DataType::Int8),
+        schema("keys", DataType::Utf8),
+    ] {
+        assert!(check_schema(&wrong).is_err());
+    }
+}
+
+#[test]
+fn partitions_of_all_widths() {
+    let columns: [ArrayRef; 8] = [
+        Arc::new(Int8Array::from(vec![Some(5), None])),
+        Arc::new(Int16Array::from(vec![Some(5), None])),
         Arc::new(Int32Array::from(vec![Some(5), None])),
         Arc::new(Int64Array::from(vec![Some(5), None])),
+        Arc::new(UInt8Array::from(vec![Some(5), None])),
+        Arc::new(UInt16Array::from(vec![Some(5), None])),
+        Arc::new(UInt32Array::from(vec![Some(5), None])),
+        Arc::new(UInt64Array::from(vec![Some(5), None])),
     ];
     for column in columns {
         let rows = of("partition", column).unwrap();
@@ -134,12 +232,19 @@ fn partitions_of_both_widths() {
             (Some(5), None)
         );
     }
-    let rows = of("partition", Arc::new(Int64Array::from(vec![1 << 40]))).unwrap();
-    assert_eq!(
-        rows.get(0).partition,
-        Some(-1),
-        "one that the producer refuses"
-    );
+    let too_large: [ArrayRef; 3] = [
+        Arc::new(Int64Array::from(vec![1 << 40])),
+        Arc::new(UInt32Array::from(vec![u32::MAX])),
+        Arc::new(UInt64Array::from(vec![u64::MAX])),
+    ];
+    for column in too_large {
+        let rows = of("partition", column).unwrap();
+        assert_eq!(
+            rows.get(0).partition,
+            Some(-1),
+            "one that the producer refuses"
+        );
+    }
 }
 
 #[test]
@@ -223,6 +328,30 @@ fn headers_from_lists_and_maps() {
         );
         assert_eq!(rows.get(1).headers.count(), 0, "{kind}");
     }
+}
+
+#[test]
+fn headers_go_by_the_names_of_their_fields() {
+    let keys: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+    let values: ArrayRef = Arc::new(StringViewArray::from(vec!["1"]));
+    let field = |name, column: &ArrayRef| {
+        let kind = column.data_type().clone();
+        Arc::new(Field::new(name, kind, true))
+    };
+    let swapped = StructArray::from(vec![
+        (field("value", &values), Arc::clone(&values)),
+        (field("key", &keys), Arc::clone(&keys)),
+    ]);
+    let item = Arc::new(Field::new("item", swapped.data_type().clone(), true));
+    let list = ListArray::new(
+        item,
+        OffsetBuffer::from_lengths([1]),
+        Arc::new(swapped),
+        None,
+    );
+    let rows = of("headers", Arc::new(list)).unwrap();
+    let got: Vec<_> = rows.get(0).headers.collect();
+    assert_eq!(got, [("a", Some(&b"1"[..]))]);
 }
 
 #[test]

@@ -70,6 +70,11 @@ impl<T: Clone> Accumulator<T> {
         self.topics.is_known(name)
     }
 
+    /// How many partitions the topic has; none if its records cannot be appended yet.
+    pub(crate) fn partition_count(&self, name: &str) -> usize {
+        self.topics.queues(name).len()
+    }
+
     /// Takes over what the view says about the topics in use.
     fn follow_view(&mut self, now: Instant, cluster: &mut Cluster) {
         let max_idle = self.config.metadata_max_idle;

@@ -1,0 +1,105 @@
+"""A producer whose broker stops answering holds `buffer.memory` and little more, however much is offered to it.
+
+`OTTLA_OFFERED=10e9 pytest tests/python/test_memory.py` offers ten gigabytes by each way of sending.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ottla.testing import Broker
+
+BUFFER = 48_000_000
+OFFERED = float(os.environ.get("OTTLA_OFFERED", 8 * BUFFER))
+RECORD, AT_ONCE = 1000, 1000
+
+# Says how many bytes it was offered, by how much the process grew, and how the last call that was refused ended.
+CHILD = f"""
+import json, os, sys, time
+import pyarrow as pa
+import ottla
+
+def kilobytes(name):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(name + ":"))
+
+address, way, topic = sys.argv[1:]
+values = [bytes([row % 256]) * {RECORD} for row in range({AT_ONCE})]
+chunk = pa.record_batch({{"value": values}})
+offered = 0
+
+def send_many(producer):
+    producer.send_many(topic, values)
+
+def send(producer):
+    for value in values:
+        producer.send(topic, value)
+
+def send_arrow(producer):
+    producer.send_arrow(topic, pa.RecordBatchReader.from_batches(chunk.schema, iter([chunk])))
+
+way = {{"send": send, "send_many": send_many, "send_arrow": send_arrow}}[way]
+options = {{"buffer_memory": {BUFFER}, "max_block_ms": 5, "request_timeout_ms": 600_000, "delivery_timeout_ms": 700_000}}
+producer = ottla.Producer(address, **options)
+while True:
+    # The first sends pay for the connection, and max.block.ms is short.
+    try:
+        producer.send(topic, b"warm").result(20)
+        break
+    except ottla.KafkaError:
+        time.sleep(0.01)
+print("ready", flush=True)
+sys.stdin.readline()
+# From here on the highest mark is that of what follows.
+with open("/proc/self/clear_refs", "w") as marks:
+    marks.write("5")
+before = kilobytes("VmRSS")
+refused = None
+while offered < {OFFERED}:
+    offered += {RECORD} * {AT_ONCE}
+    try:
+        way(producer)
+    except ottla.errors.KafkaTimeoutError as error:
+        refused = error
+print(json.dumps({{
+    "offered": offered,
+    "grown": 1024 * (kilobytes("VmHWM") - before),
+    "refused": str(refused),
+    "room": producer.metrics().value("buffer-available-bytes"),
+}}), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how large a process is")
+@pytest.mark.timeout(1800 if OFFERED > 1e9 else 60)
+@pytest.mark.parametrize("way", ["send", "send_many", "send_arrow"])
+def test_what_is_offered_to_a_silent_broker_is_not_held(way):
+    with Broker(topics=["t"]) as broker:
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, broker.bootstrap_servers, way, "t"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert child.stdout.readline() == "ready\n", child.stderr.read()
+            broker.hang("Produce", count=1_000_000)
+            out, err = child.communicate("go\n", timeout=1700 if OFFERED > 1e9 else 50)
+        finally:
+            child.kill()
+            child.wait(10)
+    assert child.returncode == 0, err
+    found = json.loads(out)
+    print(found)
+    assert found["offered"] >= OFFERED
+    assert "buffer.memory is full" in found["refused"]
+    assert found["grown"] < 1.2 * BUFFER
+    assert found["grown"] > 0.5 * BUFFER, "what was taken is measured"
+    assert found["room"] < 0.1 * BUFFER
