@@ -72,6 +72,81 @@ def test_tasks_share_an_iteration(address, filled):
     assert sorted(asyncio.run(main())) == list(range(ROWS))
 
 
+def everything(address, topic):
+    """All values in a topic, with the partition of each, in the order of the log."""
+    with ottla.Consumer(address) as consumer:
+        consumer.assign([(topic, 0, 0), (topic, 1, 0)])
+        ends = sum(consumer.end_offsets([(topic, 0), (topic, 1)]).values())
+        found = []
+        while len(found) < ends:
+            found += [(record.partition, record.value.decode()) for record in consumer.poll(20)]
+    return found
+
+
+def test_threads_share_a_producer(address, topic):
+    sent: list[list[str]] = [[] for _ in range(8)]
+    # Small, so that they wait for each other's room.
+    options = {"buffer_memory": 20_000, "batch_size": 5_000}
+    with ottla.Producer(address, **options) as producer:
+
+        def work(thread):
+            for round_ in range(30):
+                names = [f"{thread}-{round_}-{row}-{'x' * 50}" for row in range(10)]
+                if thread % 2:
+                    producer.send_many(topic, names, partitions=thread % 4 // 2).result(20)
+                else:
+                    for name in names:
+                        producer.send(topic, name, partition=thread % 4 // 2)
+                if thread == 0:
+                    producer.flush(20)
+                sent[thread] += names
+
+        threads = [threading.Thread(target=work, args=[number]) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(50)
+    found = [value for _, value in everything(address, topic)]
+    assert sorted(found) == sorted(name for names in sent for name in names)
+    for thread, names in enumerate(sent):
+        assert [value for value in found if value.startswith(f"{thread}-")] == names, "in order"
+
+
+def test_tasks_that_are_cancelled_neither_lose_nor_double(address, topic):
+    delivered: set[str] = set()
+    tried: set[str] = set()
+
+    async def one(producer, name):
+        tried.add(name)
+        await (await producer.send(topic, name))
+        delivered.add(name)
+
+    async def many(producer, names):
+        tried.update(names)
+        await (await producer.send_many(topic, names))
+        delivered.update(names)
+
+    async def main():
+        async with aio.Producer(address, buffer_memory=20_000, batch_size=5_000, linger_ms=2) as producer:
+            tasks = []
+            for number in range(300):
+                tasks.append(asyncio.create_task(one(producer, f"one-{number}-{'x' * 100}")))
+                names = [f"many-{number}-{row}-{'x' * 100}" for row in range(5)]
+                tasks.append(asyncio.create_task(many(producer, names)))
+                if number % 3 == 0:
+                    await asyncio.sleep(0.001 * (number % 4))
+                    tasks[number // 3].cancel()
+                    tasks[-1].cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            assert sum(isinstance(end, asyncio.CancelledError) for end in ended) > 20
+            assert not [end for end in ended if end is not None and not isinstance(end, asyncio.CancelledError)]
+
+    asyncio.run(main())
+    found = [value for _, value in everything(address, topic)]
+    assert len(found) == len(set(found))
+    assert delivered <= set(found) <= tried
+
+
 def test_a_wait_that_ended_early_has_not_heard_of_the_failure(broker, address, topic):
     with ottla.Producer(address, linger_ms=300) as producer:
         producer.partitions_for(topic)

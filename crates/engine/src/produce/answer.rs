@@ -52,6 +52,8 @@ struct Standing {
     first: bool,
     /// An earlier attempt may have written it.
     maybe_written: bool,
+    /// An earlier attempt may still be waiting at the broker.
+    cut_off: bool,
     /// It has a sequence number, by which the broker knows it again.
     numbered: bool,
     /// The leader answers when followers have it too.
@@ -70,6 +72,9 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
         }
         ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE => Meaning::RecordTooLarge,
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if !batch.first => Meaning::Behind,
+        // It is not written yet. But what the broker still has of a connection that ended may bring the missing batch, and then
+        // this one.
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if batch.cut_off => Meaning::Forgotten,
         // The broker remembers the last five batches and this is not one of them: it is surely not written.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER => Meaning::Renumber,
         ErrorCode::UNKNOWN_PRODUCER_ID
@@ -189,6 +194,12 @@ impl<T: Clone> Accumulator<T> {
         };
         for (index, id) in sent.batches {
             let error = orphan.error.clone();
+            if orphan.sent {
+                let queue = self.queues.get_mut(index);
+                if let Some(batch) = queue.and_then(|queue| queue.sent_batch(id)) {
+                    batch.cut_off = true;
+                }
+            }
             if orphan.may_be_repeated() {
                 self.retry(now, cluster, index, id, error, orphan.sent);
                 continue;
@@ -255,6 +266,7 @@ impl<T: Clone> Accumulator<T> {
             records: batch.count,
             first,
             maybe_written: batch.maybe_written,
+            cut_off: batch.cut_off,
             numbered: batch.stamp.is_some(),
             awaits_followers: self.config.acks == -1,
         };

@@ -77,6 +77,7 @@ impl<T> Open<T> {
             stamp: None,
             has_headers: self.builder.has_headers(),
             maybe_written: false,
+            cut_off: false,
             decided: false,
             data: Data::Building(self.builder),
         }
@@ -103,6 +104,8 @@ pub(super) struct Batch<T> {
     pub(super) has_headers: bool,
     /// An attempt was made whose outcome is not known.
     pub(super) maybe_written: bool,
+    /// The connection of an attempt ended before its answer: the broker may still have the request before it.
+    pub(super) cut_off: bool,
     /// The fate was reported already; what is left is the request that owns the bytes.
     pub(super) decided: bool,
 }
@@ -187,6 +190,7 @@ impl<T: Clone> Batch<T> {
             // The records keep their numbers.
             stamp: self.stamp.map(|stamp| stamp.after(skip)),
             maybe_written: self.maybe_written,
+            cut_off: self.cut_off,
             decided: false,
         };
         Ok([

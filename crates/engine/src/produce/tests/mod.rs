@@ -435,6 +435,43 @@ fn after_a_gap_the_epoch_is_bumped_and_numbers_begin_anew() {
     assert_eq!(seen(&one(script.run()))[0].sequence, 1);
 }
 
+/// The broker was frozen while the first of two batches ran out of time. Their first requests still wait at it, and come before
+/// anything that has new numbers.
+#[test]
+fn what_a_dead_connection_may_still_bring_is_not_numbered_anew() {
+    let mut script = established(&[
+        ("batch.size", "100"),
+        ("linger.ms", "0"),
+        ("request.timeout.ms", "1000"),
+        ("delivery.timeout.ms", "1000"),
+        ("reconnect.backoff.max.ms", "100"),
+        ("retry.backoff.max.ms", "100"),
+    ]);
+    send(&mut script, 0, &"a".repeat(60));
+    script.run();
+    script.pass(Duration::from_millis(500));
+    send(&mut script, 0, &"b".repeat(60));
+    let carried = one(script.run());
+    script.dead.push("b1".to_owned());
+    script.cut(carried.link);
+    assert!(script.pass(Duration::from_millis(550)).is_empty());
+    // The first one is late by now.
+    script.dead.clear();
+    let again = one(script.pass(Duration::from_millis(250)));
+    assert_eq!(seen(&again), seen(&carried));
+    let code = ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER;
+    reply(&mut script, &again, code, -1);
+    send(&mut script, 0, &"c".repeat(60));
+    let next = seen(&one(script.pass(Duration::from_millis(300))));
+    assert_eq!((next[0].epoch, next[0].sequence), (1, 0));
+    assert_eq!(next[0].values, ["c".repeat(60)]);
+    let written: Vec<_> = fates(&mut script)
+        .into_iter()
+        .map(|(_, _, _, result)| result.unwrap_err().written())
+        .collect();
+    assert_eq!(written, [Some(Written::Unknown), Some(Written::Unknown)]);
+}
+
 #[test]
 fn why_there_is_no_producer_id_is_said() {
     let mut script = sender(&[]);
