@@ -54,9 +54,21 @@ def _dictionary(role: str, rows: list[Property]) -> str:
     for row in rows:
         if role in row["roles"]:
             default = "" if row["default"] is None else f" Default: {row['default']}."
-            lines.append(f"    {row['name'].replace('.', '_')}: {_type(row)} | None")
+            lines.append(_field(row["name"].replace(".", "_"), _type(row)))
             lines.append(_wrapped(f'"""{row["doc"]}{default}"""'))
     return "\n".join([*lines, *_TOKEN]) + "\n"
+
+
+def _field(name: str, kind: str) -> str:
+    """A field, broken as the formatter breaks a line that is too long."""
+    line = f"    {name}: {kind} | None"
+    if len(line) <= 120:
+        return line
+    choices, _, other = kind.removeprefix("Literal[").partition("]")
+    lines = [f"    {name}: (", "        Literal["]
+    lines += [f"            {word}," for word in choices.split(", ")]
+    lines += ["        ]", *(f"        | {part}" for part in other.split(" | ") if part), "        | None", "    )"]
+    return "\n".join(lines)
 
 
 def _wrapped(text: str) -> str:

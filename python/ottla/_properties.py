@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ottla._ottla import Keys
+
+Partitioner: TypeAlias = "Callable[[str, Keys, int], Any]"
+"""A function that gets a topic's name, keys and the number of partitions, and returns a partition for each key."""
+
 ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
 """What a property may be set to; None leaves it to its default."""
 
@@ -407,12 +412,12 @@ class ConsumerProperties(TypedDict, total=False):
     """Whether records of open and aborted transactions are hidden. Default: read_uncommitted."""
     check_crcs: bool | None
     """Whether the checksum of every batch is verified. Default: true."""
-    client_rack: str | None
-    """The rack this client stands in, as brokers name theirs (broker.rack). A leader that has a replica selector then
-    sends it to a replica that is nearer (KIP-392)."""
     allow_auto_create_topics: bool | None
     """Whether reading a topic that does not exist creates it, if the broker's auto.create.topics.enable allows that.
     With false, such a topic is an error. Default: false."""
+    client_rack: str | None
+    """The rack this client stands in, as brokers name theirs (broker.rack). A leader that has a replica selector then
+    sends a consumer to a replica that is nearer (KIP-392); a producer uses it with partitioner.rack.aware."""
     sasl_token: Callable[[], Any] | None
     """A function, or a coroutine function, that returns a token for OAUTHBEARER, or a tuple of a token, the
     seconds for which it is valid and a dict of extensions. For AWS_MSK_IAM: (access_key, secret_key, token).
@@ -646,10 +651,39 @@ class ProducerProperties(TypedDict, total=False):
     transaction_two_phase_commit_enable: bool | None
     """Whether transactions can be prepared, and then end only when their owner says so: their coordinator aborts none
     for being open too long (KIP-939). The brokers must allow it. Default: false."""
-    partitioner: Literal["sticky", "round_robin"] | None
-    """How records without key and partition are spread: one partition until its batch is closed (sticky), or the next
-    partition for every record (round_robin). Java's murmur2 chooses the partition of a record with a key. Default:
+    partitioner: (
+        Literal[
+            "sticky",
+            "round_robin",
+            "consistent",
+            "consistent_random",
+            "murmur2",
+            "murmur2_random",
+            "fnv1a",
+            "fnv1a_random",
+        ]
+        | Partitioner
+        | None
+    )
+    """Where records go that name no partition. sticky: those with a key where Java's murmur2 puts them, the others to
+    one partition until it got batch.size bytes, then to another (KIP-794). round_robin: likewise, the others each to
+    the next partition. The others are librdkafka's: by CRC-32 (consistent), murmur2 or FNV-1a of the key; without one
+    as sticky does (_random), else all to one partition. Empty keys count as none with consistent_random only. Default:
     sticky."""
+    partitioner_ignore_keys: bool | None
+    """Whether keys do not choose partitions: records are spread as if they had none. Default: false."""
+    partitioner_adaptive_partitioning_enable: bool | None
+    """Whether records without a key go less often to partitions for which many batches wait (KIP-794). Default:
+    true."""
+    partitioner_availability_timeout_ms: int | None
+    """How long a broker may take no batch although some wait for it, before records without a key avoid its partitions;
+    0: however long. Default: 0."""
+    partitioner_rack_aware: bool | None
+    """Whether records without a key go to partitions whose leader is in client.rack, as long as there are such
+    (KIP-1123). Default: false."""
+    client_rack: str | None
+    """The rack this client stands in, as brokers name theirs (broker.rack). A leader that has a replica selector then
+    sends a consumer to a replica that is nearer (KIP-392); a producer uses it with partitioner.rack.aware."""
     sasl_token: Callable[[], Any] | None
     """A function, or a coroutine function, that returns a token for OAUTHBEARER, or a tuple of a token, the
     seconds for which it is valid and a dict of extensions. For AWS_MSK_IAM: (access_key, secret_key, token).

@@ -190,9 +190,9 @@ def test_a_topic_column_is_placed_topic_by_topic(api, address, topic):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_unknown_topic_is_said_and_the_function_not_asked(api, address, way):
-    with api.producer(address, partitioner=lambda *_: 1 / 0, max_block_ms=300) as producer:
-        with pytest.raises(errors.KafkaError, match="absent"):
-            way(api, producer, "absent")
+    options = {"partitioner": lambda *_: 1 / 0, "max_block_ms": 300}
+    with api.producer(address, **options) as producer, pytest.raises(errors.KafkaError, match="absent"):
+        way(api, producer, "absent")
 
 
 def test_a_name_a_function_or_a_mistake(api, address):

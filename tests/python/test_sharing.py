@@ -75,7 +75,7 @@ def test_tasks_share_an_iteration(address, filled):
 def everything(address, topic):
     """All values in a topic, with the partition of each, in the order of the log."""
     with ottla.Consumer(address) as consumer:
-        consumer.assign([(topic, 0, 0), (topic, 1, 0)])
+        consumer.assign([ottla.TopicPartition(topic, 0, 0), ottla.TopicPartition(topic, 1, 0)])
         ends = sum(consumer.end_offsets([(topic, 0), (topic, 1)]).values())
         found = []
         while len(found) < ends:

@@ -45,6 +45,8 @@ struct Rows {
     batches: Vec<Arc<Completion>>,
     runs: Vec<Run>,
     len: usize,
+    /// Why the last rows were not taken.
+    stopped: Option<Error>,
     ledger: Arc<Ledger>,
 }
 
@@ -106,6 +108,11 @@ impl DeliveriesBuilder {
         }
     }
 
+    /// No further row is taken, since a wait failed.
+    pub(crate) fn stopped(&mut self, error: Error) {
+        self.rows.stopped = Some(error);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.len == 0
     }
@@ -131,6 +138,11 @@ impl Deliveries {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Why the last rows were not taken, if a wait for room or for the topic failed before them.
+    pub fn stopped(&self) -> Option<&Error> {
+        self.0.stopped.as_ref()
     }
 
     /// Whether every row's fate is known.

@@ -241,6 +241,7 @@ impl Producer {
                     return Err(error);
                 }
                 rows.by_ref().for_each(|_| deliveries.failed(error.clone()));
+                deliveries.stopped(error);
             }
         }
         Ok(deliveries.finish())

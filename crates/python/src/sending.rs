@@ -255,7 +255,10 @@ impl Portion {
                         continue;
                     }
                     match client.send_many(&run.topic, run.rows(), None).await {
-                        Ok(deliveries) => sent.push(deliveries),
+                        Ok(deliveries) => {
+                            failure = deliveries.stopped().cloned();
+                            sent.push(deliveries);
+                        }
                         Err(error) if sent.peek().is_empty() => return Err(error),
                         Err(error) => {
                             sent.push(client.unsent(run.range.len(), &error));

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ottla import _ottla
 from ottla._habits import missing
 from ottla._metrics import check_callback
-from ottla._ottla import AsyncDelivery as Delivery
 from ottla._types import PreparedTransaction
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from ottla._metrics import Metrics
     from ottla._ottla import ArrowArray, ArrowStream, Data, Headers, Offsets, Operation, Servers
     from ottla._ottla import AsyncDeliveries as Deliveries
+    from ottla._ottla import AsyncDelivery as Delivery
     from ottla._properties import ConfigValue, ProducerProperties
 
 
