@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from ottla._ottla import Keys
 
-Partitioner: TypeAlias = "Callable[[str, Keys, int], Any]"
-"""A function that gets a topic's name, keys and the number of partitions, and returns a partition for each key."""
-
 ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
 """What a property may be set to; None leaves it to its default."""
 '''
@@ -80,7 +77,8 @@ def _type(row: Property) -> str:
         words = [repr(word).replace("'", '"') for word in row["choices"]]
         numbers = [word for word in row["choices"] if word.lstrip("-").isdecimal()]
         choices = f"Literal[{', '.join(words + numbers)}]"
-        return f"{choices} | Partitioner" if row["name"] == "partitioner" else choices
+        # The one choice that may also be a function: of a topic's name, the keys and the number of partitions.
+        return f"{choices} | Callable[[str, Keys, int], Any]" if row["name"] == "partitioner" else choices
     return {"bool": "bool", "int": "int", "text": "str", "secret": "str"}[row["kind"]]
 
 

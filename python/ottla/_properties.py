@@ -9,9 +9,6 @@ if TYPE_CHECKING:
 
     from ottla._ottla import Keys
 
-Partitioner: TypeAlias = "Callable[[str, Keys, int], Any]"
-"""A function that gets a topic's name, keys and the number of partitions, and returns a partition for each key."""
-
 ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
 """What a property may be set to; None leaves it to its default."""
 
@@ -662,7 +659,7 @@ class ProducerProperties(TypedDict, total=False):
             "fnv1a",
             "fnv1a_random",
         ]
-        | Partitioner
+        | Callable[[str, Keys, int], Any]
         | None
     )
     """Where records go that name no partition. sticky: those with a key where Java's murmur2 puts them, the others to
