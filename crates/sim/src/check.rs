@@ -345,7 +345,7 @@ impl<'a> Checker<'a> {
                 [(at, Fate::Written(Some(offset)))] if here && *at <= since => {
                     let promise = history.promises.get(sent.producer)?;
                     // What only its leader had is not shown before the others have it.
-                    (promise.acks < 0).then_some(offset + 1)
+                    (promise.acks < 0).then_some(offset.saturating_add(1))
                 }
                 _ => None,
             }
