@@ -141,7 +141,6 @@ impl ProducerCore {
 
     /// The delivery at once where there is room, else an operation whose value is the delivery or the next operation.
     #[pyo3(signature = (topic, value, key, partition, timestamp, headers))]
-    #[expect(clippy::too_many_arguments, reason = "they are the parts of a record")]
     fn send(
         slf: &Bound<'_, Self>,
         topic: String,
