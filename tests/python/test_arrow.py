@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import subprocess
 import sys
@@ -219,7 +220,8 @@ def test_timestamps_of_every_unit_and_zone(api, address, topic, times):
 
 
 def test_tables_of_pandas(api, address, topic):
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     frame = pd.DataFrame({"key": ["a", "b", "c"], "value": ["1", "2", "3"]})
     frame = frame[frame["key"] != "b"]
     with api.producer(address) as producer:
@@ -231,7 +233,7 @@ def test_tables_of_pandas(api, address, topic):
 
 @pytest.mark.parametrize("module", ["polars", "duckdb"])
 def test_tables_of_other_libraries(api, address, topic, module):
-    library = pytest.importorskip(module)
+    library = importlib.import_module(module)
     if module == "polars":
         table = library.DataFrame({"key": ["a", None], "value": ["1", None], "partition": [1, 1]})
     else:
