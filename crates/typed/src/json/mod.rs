@@ -1,0 +1,13 @@
+//! JSON to columns: one walk over the text, without a tree in between.
+//!
+//! What a token may become is what Spark's `from_json` makes of it: a string column takes any token as its text, a timestamp is
+//! ISO 8601 or whole seconds since 1970, a decimal is rounded half up, a binary is base64. A field that is missing is null, one
+//! that the schema does not name is passed over, and the last of several with one name counts. Other than Spark, text behind
+//! the value makes a row bad, and so does an empty value.
+
+mod cursor;
+mod fill;
+mod schema;
+
+pub(crate) use fill::{check, object};
+pub(crate) use schema::fields;
