@@ -245,13 +245,13 @@ impl Batch {
 
     /// Decodes keys or values into typed Arrow columns.
     ///
-    /// It runs on this thread, without the GIL; under asyncio, `await asyncio.to_thread(batch.decode, schema)` leaves the
-    /// loop free. To decode many batches, make an `ottla.Decoder` once and pass it as `schema`.
+    /// It runs on this thread, without the GIL; under asyncio, `await asyncio.to_thread(batch.decode, schema)` leaves
+    /// the loop free. To decode many batches, make an `ottla.Decoder` once and pass it as `schema`.
     ///
     /// Args:
-    ///     schema: What to decode to. A `pyarrow.Schema`, or another object with `__arrow_c_schema__`, for json, avro and
-    ///         csv; the text of an Avro schema or a JSON Schema; Protobuf descriptors as bytes, or a generated message
-    ///         class; a `RegisteredSchema`. None takes the latest schema that the registry has for the topic.
+    ///     schema: What to decode to. A `pyarrow.Schema`, or another object with `__arrow_c_schema__`, for json, avro
+    ///         and csv; the text of an Avro schema or a JSON Schema; Protobuf descriptors as bytes, or a generated
+    ///         message class; a `RegisteredSchema`. None takes the latest schema that the registry has for the topic.
     ///     format: "json", "avro", "protobuf", "csv", "string" or "raw".
     ///     column: What of the records: "value" or "key".
     ///     mode: What becomes of records that do not decode. "fail" raises for the first; "permissive" makes their
@@ -260,7 +260,8 @@ impl Batch {
     ///     keep: Columns of the records to put before the typed ones, such as "key", "topic" and "offset".
     ///     registry: A `SchemaRegistry`. Values then begin with a schema id, or have it in a header, as Confluent's
     ///         serializers write them.
-    ///     writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no registry.
+    ///     writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no
+    ///         registry.
     ///     message: The Protobuf message's name; without it, the first of the descriptors' last file.
     ///     framed: Whether there are schema ids, if not as `registry` says: to pass over them in JSON.
     ///     delimiter: What stands between the fields of CSV.
@@ -270,7 +271,8 @@ impl Batch {
     ///     The typed columns and the bad records. A record without a value is null in all columns.
     ///
     /// Raises:
-    ///     DecodeError: A record does not decode, and the mode is "fail". It names the record, the column and the reason.
+    ///     DecodeError: A record does not decode, and the mode is "fail". It names the record, the column and the
+    ///         reason.
     ///     ArgumentError: The schema or an option can never work.
     ///     UnreachableError: The registry cannot be reached.
     #[pyo3(signature = (

@@ -64,12 +64,12 @@ impl Side {
 impl TypedDecoder {
     #[new]
     #[pyo3(signature = (
-        format, column, *, schema = None, text = None, references = vec![], writer = None, descriptors = vec![], message = None,
+        kind, column, *, schema = None, text = None, references = vec![], writer = None, descriptors = vec![], message = None,
         delimiter = ",", framed = false
     ))]
     #[expect(clippy::too_many_arguments, reason = "each format takes some of them")]
     fn new(
-        format: &str,
+        kind: &str,
         column: &str,
         schema: Option<&Bound<'_, PyAny>>,
         text: Option<&str>,
@@ -95,7 +95,7 @@ impl TypedDecoder {
         } else {
             Framing::Plain
         };
-        let decoder = match (format, fields, text) {
+        let decoder = match (kind, fields, text) {
             ("json", Some(fields), _) => Decoder::json(fields, framing),
             ("json", None, Some(text)) => Decoder::json_schema(text, framing),
             ("avro", Some(fields), _) => Decoder::avro_to(fields, writer, framing),
@@ -110,7 +110,7 @@ impl TypedDecoder {
             ("string", None, None) => Decoder::text(column),
             ("raw", None, None) => Decoder::raw(column),
             _ => Err(SchemaError(format!(
-                "format {format:?} does not take this schema"
+                "format {kind:?} does not take this schema"
             ))),
         };
         Ok(Self {
@@ -146,18 +146,18 @@ impl TypedDecoder {
     }
 
     /// Brings an Avro schema.
-    fn add_writer(&self, id: Id, text: &str, references: Vec<String>) {
-        self.decoder.write().add_writer(id.0, text, &references);
+    fn add_writer(&self, schema_id: Id, text: &str, references: Vec<String>) {
+        self.decoder.write().add_writer(schema_id.0, text, &references);
     }
 
     /// Brings Protobuf descriptors.
-    fn add_descriptors(&self, id: Id, descriptors: Vec<Vec<u8>>) {
-        self.decoder.write().add_descriptors(id.0, &descriptors);
+    fn add_descriptors(&self, schema_id: Id, descriptors: Vec<Vec<u8>>) {
+        self.decoder.write().add_descriptors(schema_id.0, &descriptors);
     }
 
     /// Says why there is no schema: rows with this id are bad.
-    fn refuse_writer(&self, id: Id, reason: &str) {
-        self.decoder.write().refuse_writer(id.0, reason);
+    fn refuse_writer(&self, schema_id: Id, reason: &str) {
+        self.decoder.write().refuse_writer(schema_id.0, reason);
     }
 
     /// Decodes a batch, on this thread and without the interpreter.

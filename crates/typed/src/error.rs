@@ -137,7 +137,8 @@ impl Bad {
 
 /// The beginning of a text, fit for a line.
 pub(crate) fn shown(text: &str) -> String {
-    let mut start: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    let visible = |char: char| if char.is_control() { '\u{fffd}' } else { char };
+    let mut start: String = text.chars().take(SHOWN).map(visible).collect();
     if text.chars().nth(SHOWN).is_some() {
         start.push('…');
     }
