@@ -255,7 +255,7 @@ class SchemaRegistry:
                 else:
                     return _answer(url, path, status, body)
         text = (
-            f"the schema registry at {', '.join(self._urls)} cannot be asked for {path}: {problem or 'the time is up'}"
+            f"the schema registry at {', '.join(self._urls)} does not give {path}: {problem or 'the time is up'}"
         )
         if isinstance(problem, TimeoutError) or problem is None:
             raise KafkaTimeoutError(f"{text}, within {self._timeout:g} seconds") from problem
