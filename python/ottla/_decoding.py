@@ -12,7 +12,7 @@ from ottla.errors import ArgumentError, NotFoundError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from typing_extensions import NotRequired, Unpack
+    from typing_extensions import NotRequired
 
     from ottla._ottla import Batch, Decoded
 
@@ -38,7 +38,7 @@ class _Options(TypedDict):
 
 
 class Decoder:
-    """Decodes keys or values of many batches to the typed columns of one schema. Threads may share it.
+    """Decodes keys or values of many batches to the typed columns of one schema. Threads may share it, and it pickles.
 
     It is what `Batch.decode` makes for one batch, and takes in place of a schema. A registry is asked once a schema.
 
@@ -93,6 +93,17 @@ class Decoder:
         self._refuse_options()
         if schema is not None or format in {"string", "raw"}:
             self._native = self._make(schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = {
+            "column": self._column,
+            "registry": self._registry,
+            "writer_schema": self._writer,
+            "message": self._message,
+            "framed": self._framed,
+            "delimiter": self._delimiter,
+        }
+        return (_remake, (self._schema, self._format, options))
 
     def _refuse_options(self) -> None:
         format, registry = self._format, self._registry  # noqa: A001
@@ -213,11 +224,11 @@ def decode(
     corrupt_column: str,
 ) -> Decoded:
     """What `Batch.decode` does; the compiled half calls it."""
-    decoder = schema if isinstance(schema, Decoder) else _one(schema, format, **options)
+    decoder = schema if isinstance(schema, Decoder) else _remake(schema, format, options)
     return decoder.decode(batch, mode=mode, keep=keep, corrupt_column=corrupt_column)
 
 
-def _one(schema: DecodeSchema, format: DecodeFormat, **options: Unpack[_Options]) -> Decoder:  # noqa: A002
+def _remake(schema: DecodeSchema, format: DecodeFormat, options: _Options) -> Decoder:  # noqa: A002
     return Decoder(schema, format, **options)
 
 

@@ -242,7 +242,9 @@ class SchemaRegistry:
                 time.sleep(pause)
             url = self._urls[attempt % len(self._urls)]
             try:
-                status, body = self._request(url, path, end - time.monotonic())
+                # A silent server leaves time for those that were not asked yet.
+                left = (end - time.monotonic()) / max(1, len(self._urls) - attempt)
+                status, body = self._request(url, path, left)
             except TimeoutError as error:
                 problem = error
             except (OSError, http.client.HTTPException) as error:
@@ -254,9 +256,7 @@ class SchemaRegistry:
                     problem = _RefusalError(f"it answers with status {status}{_reason(body)}")
                 else:
                     return _answer(url, path, status, body)
-        text = (
-            f"the schema registry at {', '.join(self._urls)} does not give {path}: {problem or 'the time is up'}"
-        )
+        text = f"the schema registry at {', '.join(self._urls)} does not give {path}: {problem or 'the time is up'}"
         if isinstance(problem, TimeoutError) or problem is None:
             raise KafkaTimeoutError(f"{text}, within {self._timeout:g} seconds") from problem
         raise UnreachableError(text) from problem

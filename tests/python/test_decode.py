@@ -167,6 +167,7 @@ def test_a_decoder_is_made_once_and_asyncio_decodes_on_another_thread(batch_of):
     decoder = ottla.Decoder(json.dumps({"type": "object", "properties": {"id": {"type": "integer"}}}))
     batch = batch_of([b'{"id":1}'])
     assert batch.decode(decoder).to_arrow().to_pylist() == [{"id": 1}]
+    assert pickle.loads(pickle.dumps(decoder)).decode(batch).to_arrow().to_pylist() == [{"id": 1}]
     decoded = asyncio.run(asyncio.to_thread(batch.decode, decoder, mode="drop"))
     assert pa.table(decoded).to_pylist() == [{"id": 1}]
     assert decoder.decode(batch[:0]).to_arrow().num_rows == 0

@@ -7,12 +7,13 @@ import pickle
 import socket
 import threading
 import uuid
+from pathlib import Path
 
 import pytest
-from tests import certificates
 
 import ottla
 from ottla import errors
+from tests import certificates
 
 INT = json.dumps("int")
 
@@ -62,8 +63,8 @@ def test_credentials(registry):
     assert registry.seen["authorization"] == "Bearer two"
     for status, expected in [(401, errors.AuthenticationError), (403, errors.AuthorizationError)]:
         registry.fault = lambda path, status=status: (status, b'{"message":"no"}')
+        asked = ottla.SchemaRegistry(registry.url, auth=("u", "p"))
         with pytest.raises(expected, match="no"):
-            asked = ottla.SchemaRegistry(registry.url, auth=("u", "p"))
             asked.latest("s")
     assert "pä" not in repr(ottla.SchemaRegistry(registry.url, auth=("u", "pä")))
 
@@ -124,8 +125,7 @@ def test_https_with_an_authority_of_its_own(registry, tmp_path):
     shown, ours = authority.issue("registry"), authority.issue("client")
     with certificates.front(registry.port, shown, clients=authority.ca) as port:
         url = f"https://localhost:{port}"
-        with open(authority.ca) as file:
-            pem = file.read()
+        pem = Path(authority.ca).read_text()
         for ca in (authority.ca, pem):
             asked = ottla.SchemaRegistry(
                 url, ca=ca, certificate=ours.pem, key=ours.encrypted_key, key_password=certificates.PASSWORD

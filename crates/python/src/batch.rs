@@ -279,7 +279,10 @@ impl Batch {
         schema = None, format = "json", *, column = "value", mode = "fail", keep = None, registry = None, writer_schema = None,
         message = None, framed = None, delimiter = ",", corrupt_column = "_corrupt"
     ))]
-    #[expect(clippy::too_many_arguments, reason = "each has a default, and formats take some of them")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each has a default, and formats take some of them"
+    )]
     fn decode<'py>(
         slf: &Bound<'py, Self>,
         schema: Option<&Bound<'py, PyAny>>,

@@ -147,12 +147,16 @@ impl TypedDecoder {
 
     /// Brings an Avro schema.
     fn add_writer(&self, schema_id: Id, text: &str, references: Vec<String>) {
-        self.decoder.write().add_writer(schema_id.0, text, &references);
+        self.decoder
+            .write()
+            .add_writer(schema_id.0, text, &references);
     }
 
     /// Brings Protobuf descriptors.
     fn add_descriptors(&self, schema_id: Id, descriptors: Vec<Vec<u8>>) {
-        self.decoder.write().add_descriptors(schema_id.0, &descriptors);
+        self.decoder
+            .write()
+            .add_descriptors(schema_id.0, &descriptors);
     }
 
     /// Says why there is no schema: rows with this id are bad.
@@ -264,7 +268,10 @@ impl Plan {
                 Mode::Drop => &decoded.bad,
                 Mode::Fail | Mode::Permissive => &[],
             };
-            batches.push(self.beside(columns, left_out, decoded.batch).map_err(fail)?);
+            batches.push(
+                self.beside(columns, left_out, decoded.batch)
+                    .map_err(fail)?,
+            );
             bad.extend(decoded.bad.into_iter().map(|row| Bad {
                 chunk: Arc::clone(chunk),
                 first,

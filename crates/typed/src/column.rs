@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BooleanArray, FixedSizeBinaryArray, LargeListArray, ListArray, MapArray, NullArray, StructArray,
-    make_array,
+    ArrayRef, BooleanArray, FixedSizeBinaryArray, LargeListArray, ListArray, MapArray, NullArray,
+    StructArray, make_array,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{
+    ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder, OffsetBuffer,
+    ScalarBuffer,
+};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, TimeUnit};
 use rustc_hash::FxHashMap;
@@ -15,6 +18,25 @@ use crate::error::{Bad, Filled, SchemaError};
 
 /// How deep a schema may nest.
 const DEEPEST: usize = 100;
+
+/// How many columns a schema may have, nested ones counted: types that name others twice grow with each level.
+const MOST_COLUMNS: usize = 20_000;
+
+/// Counts columns while a schema is read.
+#[derive(Debug, Default)]
+pub(crate) struct Budget(std::cell::Cell<usize>);
+
+impl Budget {
+    pub(crate) fn spend(&self) -> Result<(), SchemaError> {
+        self.0.set(self.0.get() + 1);
+        if self.0.get() > MOST_COLUMNS {
+            return Err(SchemaError::new(format!(
+                "the schema has more than {MOST_COLUMNS} columns"
+            )));
+        }
+        Ok(())
+    }
+}
 
 /// A column under construction. Its length counts finished rows; values may be ahead of it while a row is being filled.
 #[derive(Debug)]
@@ -89,7 +111,8 @@ impl Slices {
 
     /// Ends a value whose bytes were put into `data`.
     pub(crate) fn end(&mut self) -> Filled {
-        self.ends.push(i32::try_from(self.data.len()).map_err(|_| Bad::full())?);
+        self.ends
+            .push(i32::try_from(self.data.len()).map_err(|_| Bad::full())?);
         Ok(())
     }
 
@@ -127,7 +150,8 @@ impl List {
 
     /// Ends a list whose elements were put into `child`.
     pub(crate) fn end(&mut self) -> Filled {
-        self.ends.push(i32::try_from(self.child.len()).map_err(|_| Bad::full())?);
+        self.ends
+            .push(i32::try_from(self.child.len()).map_err(|_| Bad::full())?);
         Ok(())
     }
 
@@ -146,7 +170,10 @@ impl Struct {
         let mut names = FxHashMap::default();
         for (index, field) in fields.iter().enumerate() {
             if names.insert(field.name().as_str().into(), index).is_some() {
-                return Err(SchemaError::new(format!("the schema has two fields named {:?}", field.name())));
+                return Err(SchemaError::new(format!(
+                    "the schema has two fields named {:?}",
+                    field.name()
+                )));
             }
         }
         let columns = fields
@@ -167,7 +194,9 @@ impl Struct {
 
     /// Takes every column back to a length.
     pub(crate) fn truncate(&mut self, rows: usize) {
-        self.columns.iter_mut().for_each(|column| column.truncate(rows));
+        self.columns
+            .iter_mut()
+            .for_each(|column| column.truncate(rows));
     }
 
     /// Null in every column that has no value for this row yet.
@@ -175,7 +204,8 @@ impl Struct {
         for column in &mut self.columns {
             if column.len() == row {
                 if !column.field.is_nullable() {
-                    return Err(Bad::new("it is missing, and the column is not nullable").within(column.field.name()));
+                    return Err(Bad::new("it is missing, and the column is not nullable")
+                        .within(column.field.name()));
                 }
                 column.push_null();
             }
@@ -238,8 +268,12 @@ impl Column {
             Values::Boolean(values) => values.push(false),
             Values::Int8(values) => values.push(0),
             Values::Int16(values) => values.push(0),
-            Values::Int32(values) | Values::Date(values) | Values::Time32(_, values) => values.push(0),
-            Values::Int64(values) | Values::Timestamp(_, values) | Values::Time64(_, values) => values.push(0),
+            Values::Int32(values) | Values::Date(values) | Values::Time32(_, values) => {
+                values.push(0)
+            }
+            Values::Int64(values) | Values::Timestamp(_, values) | Values::Time64(_, values) => {
+                values.push(0)
+            }
             Values::UInt8(values) => values.push(0),
             Values::UInt16(values) => values.push(0),
             Values::UInt32(values) => values.push(0),
@@ -262,8 +296,12 @@ impl Column {
             Values::Boolean(values) => values.truncate(rows),
             Values::Int8(values) => values.truncate(rows),
             Values::Int16(values) => values.truncate(rows),
-            Values::Int32(values) | Values::Date(values) | Values::Time32(_, values) => values.truncate(rows),
-            Values::Int64(values) | Values::Timestamp(_, values) | Values::Time64(_, values) => values.truncate(rows),
+            Values::Int32(values) | Values::Date(values) | Values::Time32(_, values) => {
+                values.truncate(rows)
+            }
+            Values::Int64(values) | Values::Timestamp(_, values) | Values::Time64(_, values) => {
+                values.truncate(rows)
+            }
             Values::UInt8(values) => values.truncate(rows),
             Values::UInt16(values) => values.truncate(rows),
             Values::UInt32(values) => values.truncate(rows),
@@ -284,7 +322,9 @@ impl Column {
         let nulls = self.nulls.finish();
         Ok(match self.values {
             Values::Null => Arc::new(NullArray::new(rows)),
-            Values::Boolean(values) => Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)),
+            Values::Boolean(values) => {
+                Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls))
+            }
             Values::Int8(values) => primitive(data_type, values, nulls)?,
             Values::Int16(values) => primitive(data_type, values, nulls)?,
             Values::Int32(values) | Values::Date(values) | Values::Time32(_, values) => {
@@ -302,7 +342,9 @@ impl Column {
             Values::Decimal(_, values) => primitive(data_type, values, nulls)?,
             Values::Text(slices) | Values::Binary(slices) => {
                 let ends = match data_type {
-                    DataType::LargeUtf8 | DataType::LargeBinary => Buffer::from_vec(large(&slices.ends)),
+                    DataType::LargeUtf8 | DataType::LargeBinary => {
+                        Buffer::from_vec(large(&slices.ends))
+                    }
                     _ => Buffer::from_vec(slices.ends),
                 };
                 let data = ArrayData::builder(data_type.clone())
@@ -314,24 +356,43 @@ impl Column {
             }
             Values::Fixed(size, data) => {
                 let size = i32::try_from(size).unwrap_or(i32::MAX);
-                Arc::new(FixedSizeBinaryArray::try_new(size, Buffer::from_vec(data), nulls)?)
+                Arc::new(FixedSizeBinaryArray::try_new(
+                    size,
+                    Buffer::from_vec(data),
+                    nulls,
+                )?)
             }
             Values::Struct(inner) => {
                 let DataType::Struct(fields) = data_type else {
                     return Err(mismatch(data_type));
                 };
                 let columns = inner.finish(fields)?;
-                Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, rows)?)
+                Arc::new(StructArray::try_new_with_length(
+                    fields.clone(),
+                    columns,
+                    nulls,
+                    rows,
+                )?)
             }
             Values::List(list) => match data_type {
                 DataType::List(field) => {
                     let child = list.child.finish(field.data_type())?;
-                    Arc::new(ListArray::try_new(Arc::clone(field), offsets(list.ends), child, nulls)?)
+                    Arc::new(ListArray::try_new(
+                        Arc::clone(field),
+                        offsets(list.ends),
+                        child,
+                        nulls,
+                    )?)
                 }
                 DataType::LargeList(field) => {
                     let child = list.child.finish(field.data_type())?;
                     let offsets = OffsetBuffer::new(ScalarBuffer::from(large(&list.ends)));
-                    Arc::new(LargeListArray::try_new(Arc::clone(field), offsets, child, nulls)?)
+                    Arc::new(LargeListArray::try_new(
+                        Arc::clone(field),
+                        offsets,
+                        child,
+                        nulls,
+                    )?)
                 }
                 _ => return Err(mismatch(data_type)),
             },
@@ -343,7 +404,13 @@ impl Column {
                 let Some(entries) = entries.as_any().downcast_ref::<StructArray>().cloned() else {
                     return Err(mismatch(data_type));
                 };
-                Arc::new(MapArray::try_new(Arc::clone(field), offsets(list.ends), entries, nulls, *ordered)?)
+                Arc::new(MapArray::try_new(
+                    Arc::clone(field),
+                    offsets(list.ends),
+                    entries,
+                    nulls,
+                    *ordered,
+                )?)
             }
         })
     }
@@ -352,7 +419,9 @@ impl Column {
 impl Values {
     fn new(field: &Field, depth: usize) -> Result<Self, SchemaError> {
         if depth > DEEPEST {
-            return Err(SchemaError::new(format!("the schema nests more than {DEEPEST} levels")));
+            return Err(SchemaError::new(format!(
+                "the schema nests more than {DEEPEST} levels"
+            )));
         }
         Ok(match field.data_type() {
             DataType::Null => Self::Null,
@@ -381,7 +450,8 @@ impl Values {
             DataType::Utf8 | DataType::LargeUtf8 => Self::Text(Slices::default()),
             DataType::Binary | DataType::LargeBinary => Self::Binary(Slices::default()),
             DataType::FixedSizeBinary(size) => {
-                let size = usize::try_from(*size).map_err(|_| SchemaError::new("a binary has a negative length"))?;
+                let size = usize::try_from(*size)
+                    .map_err(|_| SchemaError::new("a binary has a negative length"))?;
                 Self::Fixed(size, Vec::new())
             }
             DataType::Struct(fields) => Self::Struct(Struct::new(fields, depth)?),
@@ -390,7 +460,11 @@ impl Values {
                 let list = List::new(entries, depth)?;
                 match &list.child.values {
                     Values::Struct(inner) if inner.columns.len() == 2 => Self::Map(list),
-                    _ => return Err(SchemaError::new("the entries of a map are a struct of a key and a value")),
+                    _ => {
+                        return Err(SchemaError::new(
+                            "the entries of a map are a struct of a key and a value",
+                        ));
+                    }
                 }
             }
             other => {
@@ -443,7 +517,9 @@ fn large(ends: &[i32]) -> Vec<i64> {
 }
 
 fn mismatch(data_type: &DataType) -> ArrowError {
-    ArrowError::SchemaError(format!("a column was built for another type than {data_type}"))
+    ArrowError::SchemaError(format!(
+        "a column was built for another type than {data_type}"
+    ))
 }
 
 /// The type of a map, with the names that Arrow gives to its parts.
@@ -452,5 +528,8 @@ pub(crate) fn map(keys: DataType, values: DataType, is_nullable: bool) -> DataTy
         Field::new("key", keys, false),
         Field::new("value", values, is_nullable),
     ]);
-    DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries), false)), false)
+    DataType::Map(
+        Arc::new(Field::new("entries", DataType::Struct(entries), false)),
+        false,
+    )
 }

@@ -12,7 +12,11 @@ pub(crate) fn check(columns: &Struct) -> Result<(), SchemaError> {
     for column in &columns.columns {
         let is_nested = matches!(
             column.values,
-            Values::Struct(_) | Values::List(_) | Values::Map(_) | Values::Binary(_) | Values::Fixed(..)
+            Values::Struct(_)
+                | Values::List(_)
+                | Values::Map(_)
+                | Values::Binary(_)
+                | Values::Fixed(..)
         );
         if is_nested {
             return Err(SchemaError(format!(
@@ -33,14 +37,18 @@ pub(crate) fn line(columns: &mut Struct, value: &[u8], delimiter: u8) -> Filled 
     let wanted = columns.columns.len();
     for (index, column) in columns.columns.iter_mut().enumerate() {
         let Some(line) = rest else {
-            return Err(Bad::new(format!("{wanted} fields are wanted, and there are {index}")));
+            return Err(Bad::new(format!(
+                "{wanted} fields are wanted, and there are {index}"
+            )));
         };
         let name = column.field.clone();
         rest = field(column, line, delimiter).map_err(|bad| bad.within(name.name()))?;
     }
     match rest {
         None => Ok(()),
-        Some(_) => Err(Bad::new(format!("{wanted} fields are wanted, and there are more"))),
+        Some(_) => Err(Bad::new(format!(
+            "{wanted} fields are wanted, and there are more"
+        ))),
     }
 }
 
@@ -65,7 +73,10 @@ fn field<'a>(column: &mut Column, line: &'a str, delimiter: u8) -> Filled<Option
                     return match behind.strip_prefix(delimiter) {
                         Some(next) => Ok(Some(next)),
                         None if behind.is_empty() => Ok(None),
-                        None => Err(Bad::new(format!("text stands behind a quoted field: {}", shown(behind)))),
+                        None => Err(Bad::new(format!(
+                            "text stands behind a quoted field: {}",
+                            shown(behind)
+                        ))),
                     };
                 }
             }
@@ -109,7 +120,11 @@ fn scalar(column: &mut Column, text: &str) -> Filled {
         Values::Decimal(wanted, values) => values.push(number::decimal(text, *wanted)?),
         Values::Date(values) => {
             let moment = time::Moment::parse(text);
-            values.push(moment.ok_or_else(|| Bad::wanted("a date as 2026-11-23", text))?.day);
+            values.push(
+                moment
+                    .ok_or_else(|| Bad::wanted("a date as 2026-11-23", text))?
+                    .day,
+            );
         }
         Values::Time32(unit, values) => {
             let time = time::time_of_day(text, *unit).and_then(|time| i32::try_from(time).ok());
@@ -121,7 +136,9 @@ fn scalar(column: &mut Column, text: &str) -> Filled {
         }
         Values::Timestamp(unit, values) => {
             let moment = time::Moment::parse(text).and_then(|moment| moment.since_epoch(*unit));
-            values.push(moment.ok_or_else(|| Bad::wanted("a timestamp as 2026-11-23T09:52:20.5Z", text))?);
+            values.push(
+                moment.ok_or_else(|| Bad::wanted("a timestamp as 2026-11-23T09:52:20.5Z", text))?,
+            );
         }
         Values::Text(slices) => slices.push(text.as_bytes())?,
         Values::Null

@@ -57,10 +57,15 @@ pub struct Decoder {
 #[derive(Debug)]
 enum Format {
     Json,
-    Csv { delimiter: u8 },
+    Csv {
+        delimiter: u8,
+    },
     Text,
     Raw,
-    Avro { reader: Avro, writer: Option<avro::Writer> },
+    Avro {
+        reader: Avro,
+        writer: Option<avro::Writer>,
+    },
     Protobuf(Protobuf),
 }
 
@@ -94,7 +99,9 @@ impl Decoder {
     /// [`SchemaError`] for nested types and bytes.
     pub fn csv(fields: Fields, delimiter: u8) -> Result<Self, SchemaError> {
         if !delimiter.is_ascii() || matches!(delimiter, b'"' | b'\n' | b'\r') {
-            return Err(SchemaError::new("the delimiter of CSV is one ASCII character other than a quote or a line end"));
+            return Err(SchemaError::new(
+                "the delimiter of CSV is one ASCII character other than a quote or a line end",
+            ));
         }
         csv::check(&Struct::new(&fields, 0)?)?;
         Self::of(fields, Framing::Plain, Format::Csv { delimiter })
@@ -146,7 +153,11 @@ impl Decoder {
     ///
     /// # Errors
     /// [`SchemaError`] as there, and if without framing there is no `writer`.
-    pub fn avro_to(fields: Fields, writer: Option<&str>, framing: Framing) -> Result<Self, SchemaError> {
+    pub fn avro_to(
+        fields: Fields,
+        writer: Option<&str>,
+        framing: Framing,
+    ) -> Result<Self, SchemaError> {
         let reader = Avro::of_fields(&fields);
         let writer = match (writer, framing) {
             (Some(text), _) => Some(avro::Writer::new(avro::Schema::parse(text, &[])?, &reader)?),
@@ -165,7 +176,11 @@ impl Decoder {
     ///
     /// # Errors
     /// [`SchemaError`] for descriptors that do not decode, a message that is not there, or that contains itself.
-    pub fn protobuf(descriptors: &[Vec<u8>], message: Option<&str>, framing: Framing) -> Result<Self, SchemaError> {
+    pub fn protobuf(
+        descriptors: &[Vec<u8>],
+        message: Option<&str>,
+        framing: Framing,
+    ) -> Result<Self, SchemaError> {
         let file = protobuf::File::parse(descriptors)?;
         let (fields, protobuf) = Protobuf::new(file, message)?;
         Self::of(fields, framing, Format::Protobuf(protobuf))
@@ -190,7 +205,8 @@ impl Decoder {
     /// Whether rows name schemas that [`Self::add_writer`] has to bring.
     #[must_use]
     pub fn needs_writers(&self) -> bool {
-        self.framing == Framing::Confluent && matches!(self.format, Format::Avro { .. } | Format::Protobuf(_))
+        self.framing == Framing::Confluent
+            && matches!(self.format, Format::Avro { .. } | Format::Protobuf(_))
     }
 
     /// The schema ids in these rows that are not known yet, each once.
@@ -200,7 +216,9 @@ impl Decoder {
         }
         let mut found: Vec<SchemaId> = Vec::new();
         for row in rows {
-            let framed = row.value.and_then(|value| Framed::new(value, row.schema_id).ok());
+            let framed = row
+                .value
+                .and_then(|value| Framed::new(value, row.schema_id).ok());
             if let Some(framed) = framed {
                 if found.last() != Some(&framed.id)
                     && !self.writers.contains_key(&framed.id)
@@ -218,7 +236,8 @@ impl Decoder {
         let Format::Avro { reader, .. } = &self.format else {
             return self.refuse_writer(id, "it is a schema of another format");
         };
-        let writer = avro::Schema::parse(schema, references).and_then(|schema| avro::Writer::new(schema, reader));
+        let writer = avro::Schema::parse(schema, references)
+            .and_then(|schema| avro::Writer::new(schema, reader));
         let writer = writer.map(Writer::Avro).map_err(|error| error.to_string());
         self.writers.insert(id, writer);
     }
@@ -226,7 +245,8 @@ impl Decoder {
     /// Brings the descriptors of an id, those that a file needs before it.
     pub fn add_descriptors(&mut self, id: SchemaId, descriptors: &[Vec<u8>]) {
         let file = protobuf::File::parse(descriptors).map(Writer::Protobuf);
-        self.writers.insert(id, file.map_err(|error| error.to_string()));
+        self.writers
+            .insert(id, file.map_err(|error| error.to_string()));
     }
 
     /// Rows of this id are bad, for this reason.
@@ -303,11 +323,18 @@ impl Decoder {
             arrays.push(corrupt.finish().map_err(arrow)?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(length));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(arrow)?;
+        let batch = RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
+            .map_err(arrow)?;
         Ok(Decoded { batch, bad })
     }
 
-    fn fill(&self, columns: &mut Struct, row: usize, value: &[u8], header: Option<&[u8]>) -> Filled {
+    fn fill(
+        &self,
+        columns: &mut Struct,
+        row: usize,
+        value: &[u8],
+        header: Option<&[u8]>,
+    ) -> Filled {
         let framed = match self.framing {
             Framing::Plain => None,
             Framing::Confluent => Some(Framed::new(value, header)?),
@@ -317,7 +344,13 @@ impl Decoder {
             (Format::Json, Some(framed)) => json::object(columns, row, framed.payload()),
             (Format::Csv { delimiter }, _) => csv::line(columns, value, *delimiter),
             (Format::Text | Format::Raw, _) => single(columns, value),
-            (Format::Avro { writer: Some(writer), .. }, None) => writer.fill(columns, row, value),
+            (
+                Format::Avro {
+                    writer: Some(writer),
+                    ..
+                },
+                None,
+            ) => writer.fill(columns, row, value),
             (Format::Avro { .. }, None) => Err(Bad::new("there is no writer's schema")),
             (Format::Avro { .. }, Some(framed)) => match self.writer(framed.id)? {
                 Writer::Avro(writer) => writer.fill(columns, row, framed.payload()),
@@ -334,7 +367,9 @@ impl Decoder {
     fn writer(&self, id: SchemaId) -> Filled<&Writer> {
         match self.writers.get(&id) {
             Some(Ok(writer)) => Ok(writer),
-            Some(Err(reason)) => Err(Bad::new(format!("its schema {id} cannot be used: {reason}"))),
+            Some(Err(reason)) => Err(Bad::new(format!(
+                "its schema {id} cannot be used: {reason}"
+            ))),
             None => Err(Bad::new(format!("its schema {id} is not known"))),
         }
     }
@@ -352,7 +387,10 @@ fn single(columns: &mut Struct, value: &[u8]) -> Filled {
     match &mut column.values {
         Values::Text(slices) => {
             if let Err(error) = std::str::from_utf8(value) {
-                return Err(Bad::new(format!("byte {} is not UTF-8", error.valid_up_to())));
+                return Err(Bad::new(format!(
+                    "byte {} is not UTF-8",
+                    error.valid_up_to()
+                )));
             }
             slices.push(value)?;
         }

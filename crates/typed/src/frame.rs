@@ -30,7 +30,11 @@ impl std::fmt::Display for SchemaId {
             Self::Number(id) => write!(out, "{id}"),
             Self::Guid(guid) => {
                 for (at, byte) in guid.iter().enumerate() {
-                    let dash = if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" };
+                    let dash = if matches!(at, 4 | 6 | 8 | 10) {
+                        "-"
+                    } else {
+                        ""
+                    };
                     write!(out, "{dash}{byte:02x}")?;
                 }
                 Ok(())

@@ -8,13 +8,23 @@ use crate::error::{Bad, Filled, shown};
 /// `text` is a sign, digits with at most one point, and an exponent; all but one digit may be missing.
 pub(crate) fn decimal(text: &str, wanted: DecimalType) -> Filled<i128> {
     let DecimalType { precision, scale } = wanted;
-    let too_large = || Bad::new(format!("{} does not fit decimal({precision}, {scale})", shown(text)));
+    let too_large = || {
+        Bad::new(format!(
+            "{} does not fit decimal({precision}, {scale})",
+            shown(text)
+        ))
+    };
     let malformed = || Bad::wanted(format_args!("decimal({precision}, {scale})"), text);
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         None => (text, 0),
         Some(at) => {
-            let exponent = text.get(at + 1..).and_then(|digits| digits.parse::<i32>().ok());
-            (text.get(..at).unwrap_or_default(), exponent.ok_or_else(malformed)?)
+            let exponent = text
+                .get(at + 1..)
+                .and_then(|digits| digits.parse::<i32>().ok());
+            (
+                text.get(..at).unwrap_or_default(),
+                exponent.ok_or_else(malformed)?,
+            )
         }
     };
     let (is_negative, mantissa) = match mantissa.strip_prefix('-') {

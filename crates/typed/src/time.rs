@@ -74,9 +74,11 @@ pub(crate) fn convert(value: i64, from: TimeUnit, to: TimeUnit) -> Filled<i64> {
     let (from, to) = (per_second(from), per_second(to));
     if to >= from {
         let factor = to / from;
-        return value
-            .checked_mul(factor)
-            .ok_or_else(|| Bad::new(format!("the time {value} is out of the range of the column's unit")));
+        return value.checked_mul(factor).ok_or_else(|| {
+            Bad::new(format!(
+                "the time {value} is out of the range of the column's unit"
+            ))
+        });
     }
     Ok(value.div_euclid(from / to))
 }
@@ -118,7 +120,12 @@ impl Scan<'_> {
         (count >= least).then_some((value, count))
     }
 
-    fn number(&mut self, least: usize, most: usize, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
+    fn number(
+        &mut self,
+        least: usize,
+        most: usize,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> Option<i64> {
         let (value, _) = self.digits(least, most)?;
         range.contains(&value).then_some(value)
     }

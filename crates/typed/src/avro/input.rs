@@ -2,7 +2,7 @@
 
 use crate::error::{Bad, Filled};
 
-/// Elements of arrays and maps that take no bytes, such as nulls: so many may a value have. Without a bound, ten bytes can ask for
+/// Elements of arrays and maps, and records that are passed over, that take no bytes: so many may a value have. Without a bound, ten bytes can ask for
 /// more than there is memory.
 const EMPTY_ELEMENTS: usize = 1 << 16;
 
@@ -25,27 +25,33 @@ impl<'a> Input<'a> {
     pub(crate) fn count_empty(&mut self) -> Filled {
         self.empty += 1;
         if self.empty > EMPTY_ELEMENTS {
-            return Err(Bad::new(format!("it has more than {EMPTY_ELEMENTS} elements that take no bytes")));
+            return Err(Bad::new(format!(
+                "it has more than {EMPTY_ELEMENTS} elements that take no bytes"
+            )));
         }
         Ok(())
     }
 
     #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Filled<&'a [u8]> {
-        let (taken, rest) = self
-            .rest
-            .split_at_checked(count)
-            .ok_or_else(|| Bad::new(format!("{count} bytes are wanted, and {} are left", self.rest.len())))?;
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(|| {
+            Bad::new(format!(
+                "{count} bytes are wanted, and {} are left",
+                self.rest.len()
+            ))
+        })?;
         self.rest = rest;
         Ok(taken)
     }
 
     #[inline]
     pub(crate) fn chunk<const N: usize>(&mut self) -> Filled<[u8; N]> {
-        let (chunk, rest) = self
-            .rest
-            .split_first_chunk::<N>()
-            .ok_or_else(|| Bad::new(format!("{N} bytes are wanted, and {} are left", self.rest.len())))?;
+        let (chunk, rest) = self.rest.split_first_chunk::<N>().ok_or_else(|| {
+            Bad::new(format!(
+                "{N} bytes are wanted, and {} are left",
+                self.rest.len()
+            ))
+        })?;
         self.rest = rest;
         Ok(*chunk)
     }
@@ -61,7 +67,7 @@ impl<'a> Input<'a> {
             value |= u64::from(byte & 0x7f) << (7 * index);
             if *byte < 0x80 {
                 self.rest = self.rest.get(index + 1..).unwrap_or_default();
-                return Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed());
+                return Ok((value >> 1) as i64 ^ -((value & 1) as i64));
             }
         }
         Err(Bad::new(if self.rest.len() < 10 {
@@ -73,13 +79,18 @@ impl<'a> Input<'a> {
 
     pub(crate) fn int(&mut self) -> Filled<i32> {
         let value = self.long()?;
-        i32::try_from(value).map_err(|_| Bad::new(format!("{value} has more than 32 bits, and the schema says int")))
+        i32::try_from(value).map_err(|_| {
+            Bad::new(format!(
+                "{value} has more than 32 bits, and the schema says int"
+            ))
+        })
     }
 
     /// A count that stands before so many bytes.
     pub(crate) fn bytes(&mut self) -> Filled<&'a [u8]> {
         let length = self.long()?;
-        let count = usize::try_from(length).map_err(|_| Bad::new(format!("a length is negative: {length}")))?;
+        let count = usize::try_from(length)
+            .map_err(|_| Bad::new(format!("a length is negative: {length}")))?;
         self.take(count)
     }
 

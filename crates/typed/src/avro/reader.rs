@@ -6,7 +6,7 @@ use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use serde_json::Value;
 
 use super::schema::{FieldOf, Kind, Logical, Place, Schema};
-use crate::column::{self, Column, Values};
+use crate::column::{self, Budget, Column, Values};
 use crate::error::{Bad, Filled, SchemaError};
 
 /// The column of a value that is not a record.
@@ -31,7 +31,10 @@ pub(super) struct Target {
 #[derive(Debug, Clone)]
 pub(super) enum Shape {
     Plain,
-    Enum { symbols: Vec<String>, default: Option<String> },
+    Enum {
+        symbols: Vec<String>,
+        default: Option<String>,
+    },
     Record(Vec<TargetField>),
     List(Box<Target>),
     Map(Box<Target>),
@@ -62,17 +65,34 @@ pub(super) enum Literal {
 }
 
 impl Avro {
-    /// The columns of a reader's schema.
+    /// The columns of a reader's schema. All are nullable: a record may have no value.
     pub(crate) fn of_schema(schema: &Schema) -> Result<(Fields, Self), SchemaError> {
-        let root = Targets { schema }.of(schema.root, &mut Vec::new())?;
+        let targets = Targets {
+            schema,
+            budget: Budget::default(),
+        };
+        let root = targets.of(schema.root, &mut Vec::new())?;
+        let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
         match (&root.data_type, &root.shape) {
             (DataType::Struct(fields), Shape::Record(_)) => {
-                let fields = fields.clone();
-                Ok((fields, Self { root, is_one_column: false }))
+                let fields = fields.iter().map(nullable).collect();
+                Ok((
+                    fields,
+                    Self {
+                        root,
+                        is_one_column: false,
+                    },
+                ))
             }
             _ => {
-                let field = Field::new(VALUE, root.data_type.clone(), root.is_nullable);
-                Ok((Fields::from(vec![field]), Self { root, is_one_column: true }))
+                let field = Field::new(VALUE, root.data_type.clone(), true);
+                Ok((
+                    Fields::from(vec![field]),
+                    Self {
+                        root,
+                        is_one_column: true,
+                    },
+                ))
             }
         }
     }
@@ -80,7 +100,10 @@ impl Avro {
     /// Columns that were given: a value has to be a record, and what it lacks is null.
     pub(crate) fn of_fields(fields: &Fields) -> Self {
         let root = Target::of_type(&DataType::Struct(fields.clone()), false);
-        Self { root, is_one_column: false }
+        Self {
+            root,
+            is_one_column: false,
+        }
     }
 }
 
@@ -99,7 +122,9 @@ impl Target {
                     })
                     .collect(),
             ),
-            DataType::List(item) | DataType::LargeList(item) => Shape::List(Box::new(of_field(item))),
+            DataType::List(item) | DataType::LargeList(item) => {
+                Shape::List(Box::new(of_field(item)))
+            }
             DataType::Map(entries, _) => match entries.data_type() {
                 DataType::Struct(entry) if entry.len() == 2 => {
                     Shape::Map(Box::new(entry.last().map_or_else(Self::null, of_field)))
@@ -136,11 +161,13 @@ impl Target {
 
 struct Targets<'a> {
     schema: &'a Schema,
+    budget: Budget,
 }
 
 impl Targets<'_> {
     /// `above` are the records around it.
     fn of(&self, place: Place, above: &mut Vec<Place>) -> Result<Target, SchemaError> {
+        self.budget.spend()?;
         let node = self.schema.node(place);
         if let Some(logical) = node.logical {
             return Ok(Target::plain(logical_type(logical)));
@@ -158,7 +185,11 @@ impl Targets<'_> {
                 name: Some(name.clone()),
                 ..Target::plain(DataType::Binary)
             },
-            Kind::Enum { name, symbols, default } => Target {
+            Kind::Enum {
+                name,
+                symbols,
+                default,
+            } => Target {
                 shape: Shape::Enum {
                     symbols: symbols.clone(),
                     default: default.clone(),
@@ -175,7 +206,8 @@ impl Targets<'_> {
             }
             Kind::Map(values) => {
                 let values = self.of(*values, above)?;
-                let data_type = column::map(DataType::Utf8, values.data_type.clone(), values.is_nullable);
+                let data_type =
+                    column::map(DataType::Utf8, values.data_type.clone(), values.is_nullable);
                 Target {
                     shape: Shape::Map(Box::new(values)),
                     ..Target::plain(data_type)
@@ -183,7 +215,10 @@ impl Targets<'_> {
             }
             Kind::Record { name, fields } => {
                 if above.contains(&place) {
-                    return Err(SchemaError(format!("the Avro record {:?} contains itself, which no column holds", name)));
+                    return Err(SchemaError(format!(
+                        "the Avro record {:?} contains itself, which no column holds",
+                        name
+                    )));
                 }
                 above.push(place);
                 let fields = fields
@@ -191,7 +226,10 @@ impl Targets<'_> {
                     .map(|field| self.field(field, above))
                     .collect::<Result<Vec<_>, _>>()?;
                 above.pop();
-                let columns: Fields = fields.iter().map(|field| field.target.field(&field.name)).collect();
+                let columns: Fields = fields
+                    .iter()
+                    .map(|field| field.target.field(&field.name))
+                    .collect();
                 Target {
                     shape: Shape::Record(fields),
                     name: Some(name.clone()),
@@ -205,8 +243,12 @@ impl Targets<'_> {
     fn field(&self, field: &FieldOf, above: &mut Vec<Place>) -> Result<TargetField, SchemaError> {
         let target = self.of(field.place, above)?;
         let default = field.default.as_ref().map(|value| {
-            literal(value, &target)
-                .ok_or_else(|| SchemaError(format!("the default of field {:?} does not fit its type: {value}", field.name)))
+            literal(value, &target).ok_or_else(|| {
+                SchemaError(format!(
+                    "the default of field {:?} does not fit its type: {value}",
+                    field.name
+                ))
+            })
         });
         Ok(TargetField {
             name: field.name.clone(),
@@ -224,9 +266,7 @@ impl Targets<'_> {
             .filter(|place| !is_null(place))
             .map(|place| self.of(*place, above))
             .collect::<Result<Vec<_>, _>>()?;
-        let both = |one, other| {
-            matches!(members.as_slice(), [a, b] if (&a.data_type, &b.data_type) == (&one, &other) || (&a.data_type, &b.data_type) == (&other, &one))
-        };
+        let both = |one, other| matches!(members.as_slice(), [a, b] if (&a.data_type, &b.data_type) == (&one, &other) || (&a.data_type, &b.data_type) == (&other, &one));
         // As Spark has it: the wider of two numbers holds both.
         let wide = if both(DataType::Int32, DataType::Int64) {
             Some(DataType::Int64)
@@ -266,7 +306,9 @@ pub(super) fn logical_type(logical: Logical) -> DataType {
         Logical::Date => DataType::Date32,
         Logical::Time(TimeUnit::Millisecond) => DataType::Time32(TimeUnit::Millisecond),
         Logical::Time(unit) => DataType::Time64(unit),
-        Logical::Timestamp { unit, is_local } => DataType::Timestamp(unit, (!is_local).then(|| "UTC".into())),
+        Logical::Timestamp { unit, is_local } => {
+            DataType::Timestamp(unit, (!is_local).then(|| "UTC".into()))
+        }
     }
 }
 
@@ -289,12 +331,17 @@ fn literal(value: &Value, target: &Target) -> Option<Literal> {
             items.collect::<Option<_>>().map(Literal::List)
         }
         (Shape::Map(values), _) => {
-            let entries = value.as_object()?.iter().map(|(key, value)| Some((key.clone(), literal(value, values)?)));
+            let entries = value
+                .as_object()?
+                .iter()
+                .map(|(key, value)| Some((key.clone(), literal(value, values)?)));
             entries.collect::<Option<_>>().map(Literal::Map)
         }
         (Shape::Union(members), _) => {
             let fitting = members.iter().map(|member| literal(value, member));
-            let (chosen, found) = fitting.enumerate().find_map(|(index, found)| Some((index, found?)))?;
+            let (chosen, found) = fitting
+                .enumerate()
+                .find_map(|(index, found)| Some((index, found?)))?;
             let mut values = vec![Literal::Null; members.len()];
             if let Some(value) = values.get_mut(chosen) {
                 *value = found;
@@ -303,22 +350,32 @@ fn literal(value: &Value, target: &Target) -> Option<Literal> {
         }
         (_, DataType::Boolean) => value.as_bool().map(Literal::Boolean),
         (_, DataType::Float32 | DataType::Float64) => value.as_f64().map(Literal::Float),
-        (_, DataType::Utf8) => value.as_str().map(|text| Literal::Bytes(text.as_bytes().to_vec())),
+        (_, DataType::Utf8) => value
+            .as_str()
+            .map(|text| Literal::Bytes(text.as_bytes().to_vec())),
         (_, DataType::Binary) => latin(value.as_str()?).map(Literal::Bytes),
         (_, DataType::Decimal128(..)) => unscaled(&latin(value.as_str()?)?).map(Literal::Decimal),
-        (_, DataType::Int32) => i32::try_from(value.as_i64()?).ok().map(|value| Literal::Integer(value.into())),
+        (_, DataType::Int32) => i32::try_from(value.as_i64()?)
+            .ok()
+            .map(|value| Literal::Integer(value.into())),
         _ => value.as_i64().map(Literal::Integer),
     }
 }
 
 /// Bytes as the code points 0 to 255 of a text.
 fn latin(text: &str) -> Option<Vec<u8>> {
-    text.chars().map(|char| u8::try_from(u32::from(char)).ok()).collect()
+    text.chars()
+        .map(|char| u8::try_from(u32::from(char)).ok())
+        .collect()
 }
 
 /// Two's complement, big endian, of any length.
 pub(super) fn unscaled(bytes: &[u8]) -> Option<i128> {
-    let sign = if bytes.first().is_some_and(|first| first & 0x80 != 0) { 0xff } else { 0 };
+    let sign = if bytes.first().is_some_and(|first| first & 0x80 != 0) {
+        0xff
+    } else {
+        0
+    };
     let extra = bytes.len().saturating_sub(16);
     let (above, last) = bytes.split_at_checked(extra)?;
     if above.iter().any(|byte| *byte != sign) {
@@ -337,16 +394,24 @@ pub(super) fn push(column: &mut Column, literal: &Literal) -> Filled {
     match (&mut column.values, literal) {
         (_, Literal::Null) => return column.push_found_null(),
         (Values::Boolean(values), Literal::Boolean(value)) => values.push(*value),
-        (Values::Int32(values) | Values::Date(values) | Values::Time32(_, values), Literal::Integer(value)) => {
+        (
+            Values::Int32(values) | Values::Date(values) | Values::Time32(_, values),
+            Literal::Integer(value),
+        ) => {
             values.push(small(*value)?);
         }
-        (Values::Int64(values) | Values::Timestamp(_, values) | Values::Time64(_, values), Literal::Integer(value)) => {
+        (
+            Values::Int64(values) | Values::Timestamp(_, values) | Values::Time64(_, values),
+            Literal::Integer(value),
+        ) => {
             values.push(*value);
         }
         (Values::Float32(values), Literal::Float(value)) => values.push(*value as f32),
         (Values::Float64(values), Literal::Float(value)) => values.push(*value),
         (Values::Decimal(_, values), Literal::Decimal(value)) => values.push(*value),
-        (Values::Text(slices) | Values::Binary(slices), Literal::Bytes(bytes)) => slices.push(bytes)?,
+        (Values::Text(slices) | Values::Binary(slices), Literal::Bytes(bytes)) => {
+            slices.push(bytes)?
+        }
         (Values::Struct(inner), Literal::Struct(literals)) => {
             for (column, literal) in inner.columns.iter_mut().zip(literals) {
                 push(column, literal)?;

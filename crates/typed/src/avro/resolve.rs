@@ -21,10 +21,19 @@ pub(super) enum Plan {
     /// The text of each symbol, or what is wrong with it.
     Enum(Vec<Result<String, String>>),
     /// Of so many bytes, or of a length that stands before them; to be multiplied by a power of ten.
-    Decimal { size: Option<usize>, factor: i128 },
+    Decimal {
+        size: Option<usize>,
+        factor: i128,
+    },
     /// A time in this unit.
-    Time { is_long: bool, unit: TimeUnit },
-    Record { steps: Vec<Step>, defaults: Vec<(usize, Literal)> },
+    Time {
+        is_long: bool,
+        unit: TimeUnit,
+    },
+    Record {
+        steps: Vec<Step>,
+        defaults: Vec<(usize, Literal)>,
+    },
     Array(Box<Plan>),
     Map(Box<Plan>),
     /// A plan for each branch of the writer's union.
@@ -54,7 +63,9 @@ pub(super) fn resolve(schema: &Schema, place: Place, target: &Target) -> Result<
         if target.is_nullable {
             return Ok(Plan::Null);
         }
-        return Err(SchemaError::new("the writer's value is null, and the column is not nullable"));
+        return Err(SchemaError::new(
+            "the writer's value is null, and the column is not nullable",
+        ));
     }
     if let Shape::Union(members) = &target.shape {
         let exact = members.iter().position(|member| is_same(node, member));
@@ -92,7 +103,9 @@ fn logical(node: &Node, column: &DataType) -> Result<Option<Plan>, SchemaError> 
             Some(Plan::Decimal { size, factor })
         }
         (Some(Logical::Time(unit)), DataType::Time32(_) | DataType::Time64(_))
-        | (Some(Logical::Timestamp { unit, .. }), DataType::Timestamp(..)) => Some(Plan::Time { is_long, unit }),
+        | (Some(Logical::Timestamp { unit, .. }), DataType::Timestamp(..)) => {
+            Some(Plan::Time { is_long, unit })
+        }
         _ => None,
     })
 }
@@ -117,7 +130,11 @@ fn plain(schema: &Schema, node: &Node, target: &Target) -> Result<Plan, SchemaEr
     // From Avro's int to a wider type; a narrower one can come from a schema of columns alone, and is checked value by value.
     Ok(match &node.kind {
         Kind::Boolean if *column == Column::Boolean => Plan::Boolean,
-        Kind::Int if is_integer || is_float || matches!(column, Column::Date32 | Column::Time32(_)) => Plan::Int,
+        Kind::Int
+            if is_integer || is_float || matches!(column, Column::Date32 | Column::Time32(_)) =>
+        {
+            Plan::Int
+        }
         Kind::Int if matches!(column, Column::Timestamp(..) | Column::Time64(_)) => Plan::Int,
         Kind::Long if (is_integer && *column != Column::Int32) || is_float => Plan::Long,
         Kind::Long if matches!(column, Column::Timestamp(..) | Column::Time64(_)) => Plan::Long,
@@ -125,22 +142,34 @@ fn plain(schema: &Schema, node: &Node, target: &Target) -> Result<Plan, SchemaEr
         Kind::Double if *column == Column::Float64 => Plan::Double,
         Kind::Bytes if is_binary => Plan::Bytes,
         Kind::Bytes if is_text => Plan::Text,
-        Kind::Bytes if matches!(column, Column::Decimal128(..)) => Plan::Decimal { size: None, factor: 1 },
+        Kind::Bytes if matches!(column, Column::Decimal128(..)) => Plan::Decimal {
+            size: None,
+            factor: 1,
+        },
         Kind::String if is_text => enum_or_text(target),
         Kind::String if is_binary => Plan::Bytes,
         Kind::Fixed { size, .. } => match column {
             _ if is_binary => Plan::Fixed(*size),
-            Column::FixedSizeBinary(wanted) if usize::try_from(*wanted) == Ok(*size) => Plan::Fixed(*size),
-            Column::Decimal128(..) => Plan::Decimal { size: Some(*size), factor: 1 },
+            Column::FixedSizeBinary(wanted) if usize::try_from(*wanted) == Ok(*size) => {
+                Plan::Fixed(*size)
+            }
+            Column::Decimal128(..) => Plan::Decimal {
+                size: Some(*size),
+                factor: 1,
+            },
             _ => return Err(mismatch(node, target)),
         },
         Kind::Enum { symbols, .. } if is_text => Plan::Enum(read_symbols(symbols, target)),
         Kind::Array(items) => match &target.shape {
-            Shape::List(inner) => Plan::Array(Box::new(within(resolve(schema, *items, inner), "[]")?)),
+            Shape::List(inner) => {
+                Plan::Array(Box::new(within(resolve(schema, *items, inner), "[]")?))
+            }
             _ => return Err(mismatch(node, target)),
         },
         Kind::Map(values) => match &target.shape {
-            Shape::Map(inner) => Plan::Map(Box::new(within(resolve(schema, *values, inner), "{}")?)),
+            Shape::Map(inner) => {
+                Plan::Map(Box::new(within(resolve(schema, *values, inner), "{}")?))
+            }
             _ => return Err(mismatch(node, target)),
         },
         Kind::Record { fields, .. } => match &target.shape {
@@ -154,12 +183,18 @@ fn plain(schema: &Schema, node: &Node, target: &Target) -> Result<Plan, SchemaEr
 /// Strings do not become symbols.
 fn enum_or_text(target: &Target) -> Plan {
     match target.shape {
-        Shape::Enum { .. } => Plan::Never("the writer's string is no enum, and the reader's schema has one".to_owned()),
+        Shape::Enum { .. } => Plan::Never(
+            "the writer's string is no enum, and the reader's schema has one".to_owned(),
+        ),
         _ => Plan::Text,
     }
 }
 
-fn record(schema: &Schema, fields: &[FieldOf], wanted: &[TargetField]) -> Result<Plan, SchemaError> {
+fn record(
+    schema: &Schema,
+    fields: &[FieldOf],
+    wanted: &[TargetField],
+) -> Result<Plan, SchemaError> {
     let source = |target: &TargetField| {
         let by_name = fields.iter().position(|field| field.name == target.name);
         by_name.or_else(|| {
@@ -171,18 +206,24 @@ fn record(schema: &Schema, fields: &[FieldOf], wanted: &[TargetField]) -> Result
     let mut steps = Vec::with_capacity(fields.len());
     for (place, field) in fields.iter().enumerate() {
         let read_as = sources.iter().position(|source| *source == Some(place));
-        steps.push(match read_as.and_then(|index| Some((index, wanted.get(index)?))) {
-            Some((index, target)) => {
-                Step::Fill(index, within(resolve(schema, field.place, &target.target), &field.name)?)
-            }
-            None => Step::Skip(field.place),
-        });
+        steps.push(
+            match read_as.and_then(|index| Some((index, wanted.get(index)?))) {
+                Some((index, target)) => Step::Fill(
+                    index,
+                    within(resolve(schema, field.place, &target.target), &field.name)?,
+                ),
+                None => Step::Skip(field.place),
+            },
+        );
     }
     let mut defaults = Vec::new();
     for (index, (target, source)) in wanted.iter().zip(&sources).enumerate() {
         if source.is_none() {
             let default = target.default.clone().ok_or_else(|| {
-                SchemaError(format!("field {:?} is not in the writer's schema, and has no default", target.name))
+                SchemaError(format!(
+                    "field {:?} is not in the writer's schema, and has no default",
+                    target.name
+                ))
             })?;
             defaults.push((index, default));
         }
@@ -198,9 +239,11 @@ fn read_symbols(symbols: &[String], target: &Target) -> Vec<Result<String, Strin
     symbols
         .iter()
         .map(|symbol| match &target.shape {
-            Shape::Enum { symbols, default } if !symbols.contains(symbol) => default
-                .clone()
-                .ok_or_else(|| format!("the reader's enum has no symbol {symbol:?} and no default")),
+            Shape::Enum { symbols, default } if !symbols.contains(symbol) => {
+                default.clone().ok_or_else(|| {
+                    format!("the reader's enum has no symbol {symbol:?} and no default")
+                })
+            }
             _ => Ok(symbol.clone()),
         })
         .collect()
@@ -225,7 +268,9 @@ fn is_same(node: &Node, member: &Target) -> bool {
             | (Kind::String, DataType::Utf8) => node.logical.is_none(),
             (Kind::Array(_), _) => matches!(member.shape, Shape::List(_)),
             (Kind::Map(_), _) => matches!(member.shape, Shape::Map(_)),
-            (_, column) => node.logical.is_some_and(|logical| super::reader::logical_type(logical) == *column),
+            (_, column) => node
+                .logical
+                .is_some_and(|logical| super::reader::logical_type(logical) == *column),
         }
 }
 
@@ -246,5 +291,8 @@ fn mismatch(node: &Node, target: &Target) -> SchemaError {
         Kind::Map(_) => "map",
         Kind::Union(_) => "union",
     };
-    SchemaError(format!("the writer's {written} does not become {}", target.data_type))
+    SchemaError(format!(
+        "the writer's {written} does not become {}",
+        target.data_type
+    ))
 }

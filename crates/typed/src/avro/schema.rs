@@ -36,9 +36,19 @@ pub(crate) enum Kind {
     Bytes,
     String,
     /// The names are the last parts of full ones: what resolution compares.
-    Fixed { name: String, size: usize },
-    Enum { name: String, symbols: Vec<String>, default: Option<String> },
-    Record { name: String, fields: Vec<FieldOf> },
+    Fixed {
+        name: String,
+        size: usize,
+    },
+    Enum {
+        name: String,
+        symbols: Vec<String>,
+        default: Option<String>,
+    },
+    Record {
+        name: String,
+        fields: Vec<FieldOf>,
+    },
     Array(Place),
     Map(Place),
     Union(Vec<Place>),
@@ -54,11 +64,17 @@ pub(crate) struct FieldOf {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Logical {
-    Decimal { precision: u8, scale: i8 },
+    Decimal {
+        precision: u8,
+        scale: i8,
+    },
     Date,
     Time(TimeUnit),
     /// In UTC, or local.
-    Timestamp { unit: TimeUnit, is_local: bool },
+    Timestamp {
+        unit: TimeUnit,
+        is_local: bool,
+    },
 }
 
 impl Schema {
@@ -101,14 +117,23 @@ impl Parser {
         match parsed {
             Ok(value) => self.schema(&value, "", 0),
             // The name of a primitive type may stand without quotes.
-            Err(_) if primitive(text.trim()).is_some() => self.schema(&Value::from(text.trim()), "", 0),
+            Err(_) if primitive(text.trim()).is_some() => {
+                self.schema(&Value::from(text.trim()), "", 0)
+            }
             Err(error) => Err(SchemaError(format!("the Avro schema is not JSON: {error}"))),
         }
     }
 
-    fn schema(&mut self, value: &Value, namespace: &str, depth: usize) -> Result<Place, SchemaError> {
+    fn schema(
+        &mut self,
+        value: &Value,
+        namespace: &str,
+        depth: usize,
+    ) -> Result<Place, SchemaError> {
         if depth > DEEPEST {
-            return Err(SchemaError(format!("the Avro schema nests more than {DEEPEST} levels")));
+            return Err(SchemaError(format!(
+                "the Avro schema nests more than {DEEPEST} levels"
+            )));
         }
         match value {
             Value::String(name) => match primitive(name) {
@@ -127,16 +152,23 @@ impl Parser {
         }
     }
 
-    fn object(&mut self, object: &Map<String, Value>, namespace: &str, depth: usize) -> Result<Place, SchemaError> {
+    fn object(
+        &mut self,
+        object: &Map<String, Value>,
+        namespace: &str,
+        depth: usize,
+    ) -> Result<Place, SchemaError> {
         let kind = match object.get("type") {
             Some(Value::String(kind)) => kind.as_str(),
-            Some(nested @ (Value::Object(_) | Value::Array(_))) => return self.schema(nested, namespace, depth + 1),
+            Some(nested @ (Value::Object(_) | Value::Array(_))) => {
+                return self.schema(nested, namespace, depth + 1);
+            }
             _ => return Err(SchemaError::new("an Avro schema lacks its \"type\"")),
         };
         let part = |key: &str| {
-            object
-                .get(key)
-                .ok_or_else(|| SchemaError(format!("an Avro schema of type {kind:?} lacks {key:?}")))
+            object.get(key).ok_or_else(|| {
+                SchemaError(format!("an Avro schema of type {kind:?} lacks {key:?}"))
+            })
         };
         match kind {
             "array" => {
@@ -153,22 +185,34 @@ impl Parser {
                 };
                 let given = object.get("namespace").and_then(Value::as_str);
                 let full = full_name(name, given.unwrap_or(namespace));
-                let namespace = full.rsplit_once('.').map_or("", |(namespace, _)| namespace).to_owned();
+                let namespace = full
+                    .rsplit_once('.')
+                    .map_or("", |(namespace, _)| namespace)
+                    .to_owned();
                 let place = Place(self.nodes.len());
                 self.nodes.push(None);
                 if self.names.insert(full.clone(), place).is_some() {
-                    return Err(SchemaError(format!("the Avro schema defines {full:?} twice")));
+                    return Err(SchemaError(format!(
+                        "the Avro schema defines {full:?} twice"
+                    )));
                 }
                 let name = last_part(&full);
                 let kind = match kind {
                     "enum" => Kind::Enum {
                         name,
                         symbols: strings(Some(part("symbols")?)),
-                        default: object.get("default").and_then(Value::as_str).map(str::to_owned),
+                        default: object
+                            .get("default")
+                            .and_then(Value::as_str)
+                            .map(str::to_owned),
                     },
                     "fixed" => {
-                        let size = part("size")?.as_u64().and_then(|size| i32::try_from(size).ok());
-                        let size = size.ok_or_else(|| SchemaError(format!("the size of {full:?} is not a number of bytes")))?;
+                        let size = part("size")?
+                            .as_u64()
+                            .and_then(|size| i32::try_from(size).ok());
+                        let size = size.ok_or_else(|| {
+                            SchemaError(format!("the size of {full:?} is not a number of bytes"))
+                        })?;
                         Kind::Fixed {
                             name,
                             size: size.unsigned_abs() as usize,
@@ -176,7 +220,9 @@ impl Parser {
                     }
                     _ => {
                         let Value::Array(fields) = part("fields")? else {
-                            return Err(SchemaError(format!("the fields of {full:?} are not a list")));
+                            return Err(SchemaError(format!(
+                                "the fields of {full:?} are not a list"
+                            )));
                         };
                         let fields = fields
                             .iter()
@@ -201,9 +247,19 @@ impl Parser {
         }
     }
 
-    fn field(&mut self, field: &Value, record: &str, namespace: &str, depth: usize) -> Result<FieldOf, SchemaError> {
-        let (Some(name), Some(schema)) = (field.get("name").and_then(Value::as_str), field.get("type")) else {
-            return Err(SchemaError(format!("a field of {record:?} lacks its name or type")));
+    fn field(
+        &mut self,
+        field: &Value,
+        record: &str,
+        namespace: &str,
+        depth: usize,
+    ) -> Result<FieldOf, SchemaError> {
+        let (Some(name), Some(schema)) =
+            (field.get("name").and_then(Value::as_str), field.get("type"))
+        else {
+            return Err(SchemaError(format!(
+                "a field of {record:?} lacks its name or type"
+            )));
         };
         Ok(FieldOf {
             name: name.to_owned(),
@@ -214,10 +270,15 @@ impl Parser {
     }
 
     fn known(&self, name: &str, namespace: &str) -> Result<Place, SchemaError> {
-        let found = self.names.get(&full_name(name, namespace)).or_else(|| self.names.get(name));
-        found
-            .copied()
-            .ok_or_else(|| SchemaError(format!("the Avro schema names the type {name:?} and does not define it")))
+        let found = self
+            .names
+            .get(&full_name(name, namespace))
+            .or_else(|| self.names.get(name));
+        found.copied().ok_or_else(|| {
+            SchemaError(format!(
+                "the Avro schema names the type {name:?} and does not define it"
+            ))
+        })
     }
 
     fn add(&mut self, kind: Kind, logical: Option<Logical>) -> Place {
@@ -247,7 +308,9 @@ fn logical(object: &Map<String, Value>, kind: &Kind) -> Option<Logical> {
     match (name, kind) {
         ("decimal", Kind::Bytes | Kind::Fixed { .. }) => {
             let number = |key| object.get(key).and_then(Value::as_u64);
-            let precision = u8::try_from(number("precision")?).ok().filter(|precision| (1..=38).contains(precision))?;
+            let precision = u8::try_from(number("precision")?)
+                .ok()
+                .filter(|precision| (1..=38).contains(precision))?;
             let scale = i8::try_from(number("scale").unwrap_or(0)).ok()?;
             (scale.unsigned_abs() <= precision).then_some(Logical::Decimal { precision, scale })
         }
@@ -273,10 +336,18 @@ fn full_name(name: &str, namespace: &str) -> String {
 }
 
 fn last_part(name: &str) -> String {
-    name.rsplit_once('.').map_or(name, |(_, last)| last).to_owned()
+    name.rsplit_once('.')
+        .map_or(name, |(_, last)| last)
+        .to_owned()
 }
 
 fn strings(list: Option<&Value>) -> Vec<String> {
-    let list = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    let list = list
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    list.iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }

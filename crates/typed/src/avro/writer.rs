@@ -83,7 +83,9 @@ impl Writer {
     fn value(&self, plan: &Plan, column: &mut Column, input: &mut Input<'_>) -> Filled {
         match (plan, &mut column.values) {
             (Plan::Null, _) => return column.push_found_null(),
-            (Plan::Union(branches), _) => return self.value(branch(branches, input)?, column, input),
+            (Plan::Union(branches), _) => {
+                return self.value(branch(branches, input)?, column, input);
+            }
             (Plan::Never(reason), _) => return Err(Bad::new(reason.as_str())),
             (Plan::Boolean, Values::Boolean(values)) => values.push(input.boolean()?),
             (Plan::Int, values) => integer(values, i64::from(input.int()?))?,
@@ -93,10 +95,14 @@ impl Writer {
             (Plan::Bytes, Values::Binary(slices)) => slices.push(input.bytes()?)?,
             (Plan::Text, Values::Text(slices)) => slices.push(input.text()?.as_bytes())?,
             (Plan::Fixed(size), Values::Binary(slices)) => slices.push(input.take(*size)?)?,
-            (Plan::Fixed(size), Values::Fixed(_, data)) => data.extend_from_slice(input.take(*size)?),
+            (Plan::Fixed(size), Values::Fixed(_, data)) => {
+                data.extend_from_slice(input.take(*size)?)
+            }
             (Plan::Enum(symbols), Values::Text(slices)) => {
                 let index = input.long()?;
-                let symbol = usize::try_from(index).ok().and_then(|index| symbols.get(index));
+                let symbol = usize::try_from(index)
+                    .ok()
+                    .and_then(|index| symbols.get(index));
                 match symbol {
                     Some(Ok(symbol)) => slices.push(symbol.as_bytes())?,
                     Some(Err(reason)) => return Err(Bad::new(reason.as_str())),
@@ -112,23 +118,35 @@ impl Writer {
                     .and_then(|value| value.checked_mul(*factor))
                     .and_then(|value| number::fits(value, wanted.precision));
                 values.push(unscaled.ok_or_else(|| {
-                    Bad::new(format!("it does not fit decimal({}, {})", wanted.precision, wanted.scale))
+                    Bad::new(format!(
+                        "it does not fit decimal({}, {})",
+                        wanted.precision, wanted.scale
+                    ))
                 })?);
             }
             (Plan::Time { is_long, unit }, values) => {
-                let read = if *is_long { input.long()? } else { input.int()?.into() };
+                let read = if *is_long {
+                    input.long()?
+                } else {
+                    input.int()?.into()
+                };
                 match values {
                     Values::Timestamp(wanted, values) | Values::Time64(wanted, values) => {
                         values.push(time::convert(read, *unit, *wanted)?);
                     }
                     Values::Time32(wanted, values) => {
                         let time = time::convert(read, *unit, *wanted)?;
-                        values.push(i32::try_from(time).map_err(|_| Bad::new(format!("{read} is no time of day")))?);
+                        values.push(
+                            i32::try_from(time)
+                                .map_err(|_| Bad::new(format!("{read} is no time of day")))?,
+                        );
                     }
                     _ => return Err(unfit()),
                 }
             }
-            (Plan::Record { steps, defaults }, Values::Struct(inner)) => self.record(steps, defaults, inner, input)?,
+            (Plan::Record { steps, defaults }, Values::Struct(inner)) => {
+                self.record(steps, defaults, inner, input)?
+            }
             (Plan::Array(items), Values::List(list)) => self.elements(items, list, input)?,
             (Plan::Map(values), Values::Map(list)) => self.entries(values, list, input)?,
             (Plan::Member(index, plan), Values::Struct(inner)) => {
@@ -175,11 +193,14 @@ impl Writer {
                 let name = input.text()?;
                 let (key, value) = list.entry().ok_or_else(unfit)?;
                 let Values::Text(keys) = &mut key.values else {
-                    return Err(Bad::new("the keys of an Avro map are strings, and those of the column are not"));
+                    return Err(Bad::new(
+                        "the keys of an Avro map are strings, and those of the column are not",
+                    ));
                 };
                 keys.push(name.as_bytes())?;
                 key.push_valid();
-                self.value(plan, value, input).map_err(|bad| bad.within(name))?;
+                self.value(plan, value, input)
+                    .map_err(|bad| bad.within(name))?;
                 list.child.push_valid();
             }
         }
@@ -199,19 +220,28 @@ impl Writer {
             Kind::Bytes | Kind::String => drop(input.bytes()?),
             Kind::Fixed { size, .. } => drop(input.take(*size)?),
             Kind::Record { fields, .. } => {
+                let before = input.left();
                 for field in fields {
                     self.skip(field.place, input, depth + 1)?;
                 }
+                if input.left() == before {
+                    input.count_empty()?;
+                }
             }
-            Kind::Array(items) => self.skip_blocks(input, |input| self.skip(*items, input, depth + 1))?,
+            Kind::Array(items) => {
+                self.skip_blocks(input, |input| self.skip(*items, input, depth + 1))?
+            }
             Kind::Map(values) => self.skip_blocks(input, |input| {
                 input.bytes()?;
                 self.skip(*values, input, depth + 1)
             })?,
             Kind::Union(branches) => {
                 let index = input.long()?;
-                let branch = usize::try_from(index).ok().and_then(|index| branches.get(index));
-                let branch = branch.ok_or_else(|| Bad::new(format!("the union has no branch {index}")))?;
+                let branch = usize::try_from(index)
+                    .ok()
+                    .and_then(|index| branches.get(index));
+                let branch =
+                    branch.ok_or_else(|| Bad::new(format!("the union has no branch {index}")))?;
                 self.skip(*branch, input, depth + 1)?;
             }
         }
@@ -219,7 +249,11 @@ impl Writer {
     }
 
     #[expect(clippy::unused_self, reason = "it stands beside what calls it")]
-    fn skip_blocks<'a>(&self, input: &mut Input<'a>, mut skip: impl FnMut(&mut Input<'a>) -> Filled) -> Filled {
+    fn skip_blocks<'a>(
+        &self,
+        input: &mut Input<'a>,
+        mut skip: impl FnMut(&mut Input<'a>) -> Filled,
+    ) -> Filled {
         loop {
             let count = input.block()?;
             if count == 0 {
@@ -238,19 +272,27 @@ impl Writer {
 
 fn branch<'p>(branches: &'p [Plan], input: &mut Input<'_>) -> Filled<&'p Plan> {
     let index = input.long()?;
-    let branch = usize::try_from(index).ok().and_then(|index| branches.get(index));
+    let branch = usize::try_from(index)
+        .ok()
+        .and_then(|index| branches.get(index));
     branch.ok_or_else(|| Bad::new(format!("the union has no branch {index}")))
 }
 
 fn integer(values: &mut Values, value: i64) -> Filled {
     fn narrow<T: TryFrom<i64>>(values: &mut Vec<T>, value: i64) -> Filled {
         let narrowed = T::try_from(value);
-        values.push(narrowed.map_err(|_| Bad::new(format!("{value} is out of the range of the column")))?);
+        values.push(
+            narrowed.map_err(|_| Bad::new(format!("{value} is out of the range of the column")))?,
+        );
         Ok(())
     }
     match values {
-        Values::Int64(values) | Values::Timestamp(_, values) | Values::Time64(_, values) => values.push(value),
-        Values::Int32(values) | Values::Date(values) | Values::Time32(_, values) => narrow(values, value)?,
+        Values::Int64(values) | Values::Timestamp(_, values) | Values::Time64(_, values) => {
+            values.push(value)
+        }
+        Values::Int32(values) | Values::Date(values) | Values::Time32(_, values) => {
+            narrow(values, value)?
+        }
         Values::Int16(values) => narrow(values, value)?,
         Values::Int8(values) => narrow(values, value)?,
         Values::UInt8(values) => narrow(values, value)?,

@@ -224,7 +224,10 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn run(&mut self) -> Filled<u8> {
         let bytes = self.text.as_bytes();
-        while let Some(eight) = bytes.get(self.at..self.at + 8).and_then(|eight| <[u8; 8]>::try_from(eight).ok()) {
+        while let Some(eight) = bytes
+            .get(self.at..self.at + 8)
+            .and_then(|eight| <[u8; 8]>::try_from(eight).ok())
+        {
             let word = u64::from_le_bytes(eight);
             let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH_BITS;
             // Bit 7 of a byte is set for a quote, a backslash and what is below a space; a borrow can set it wrongly only in a
@@ -269,7 +272,11 @@ impl<'a> Cursor<'a> {
                 b'r' => '\r',
                 b't' => '\t',
                 b'u' => self.unicode()?,
-                _ => return Err(self.malformed("a backslash stands before a character that it does not escape")),
+                _ => {
+                    return Err(self.malformed(
+                        "a backslash stands before a character that it does not escape",
+                    ));
+                }
             });
         }
     }
@@ -288,7 +295,8 @@ impl<'a> Cursor<'a> {
         if !(0xdc00..0xe000).contains(&second) {
             return Err(self.malformed(lone));
         }
-        char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)).ok_or_else(|| self.malformed(lone))
+        char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00))
+            .ok_or_else(|| self.malformed(lone))
     }
 
     fn hex(&mut self) -> Filled<u32> {
@@ -298,7 +306,9 @@ impl<'a> Cursor<'a> {
                 Some(value * 16 + char::from(*digit).to_digit(16)?)
             })
         });
-        let value = value.ok_or_else(|| self.malformed("\\u is followed by other than four hexadecimal digits"))?;
+        let value = value.ok_or_else(|| {
+            self.malformed("\\u is followed by other than four hexadecimal digits")
+        })?;
         self.at += 4;
         Ok(value)
     }

@@ -21,7 +21,8 @@ fn check_column(column: &Column) -> Result<(), SchemaError> {
             let Values::Struct(entry) = &list.child.values else {
                 return Ok(());
             };
-            if !matches!(entry.columns.first(), Some(key) if matches!(key.values, Values::Text(_))) {
+            if !matches!(entry.columns.first(), Some(key) if matches!(key.values, Values::Text(_)))
+            {
                 return Err(SchemaError(format!(
                     "field {:?} is a map whose keys are not strings, and those of a JSON object are",
                     column.field.name()
@@ -35,8 +36,12 @@ fn check_column(column: &Column) -> Result<(), SchemaError> {
 
 /// A whole value: one object, whose fields become a row of the columns.
 pub(crate) fn object(columns: &mut Struct, row: usize, value: &[u8]) -> Filled {
-    let text = std::str::from_utf8(value)
-        .map_err(|error| Bad::new(format!("it is not JSON: byte {} is not UTF-8", error.valid_up_to())))?;
+    let text = std::str::from_utf8(value).map_err(|error| {
+        Bad::new(format!(
+            "it is not JSON: byte {} is not UTF-8",
+            error.valid_up_to()
+        ))
+    })?;
     let mut cursor = Cursor::new(text);
     if cursor.is_at_end() {
         return Err(Bad::new("it is empty"));
@@ -129,7 +134,11 @@ fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
         Values::Date(values) => {
             let text = text(cursor, first, "a date")?;
             let moment = time::Moment::parse(&text);
-            values.push(moment.ok_or_else(|| Bad::wanted("a date as 2026-11-23", &text))?.day);
+            values.push(
+                moment
+                    .ok_or_else(|| Bad::wanted("a date as 2026-11-23", &text))?
+                    .day,
+            );
         }
         Values::Time32(unit, values) => {
             let text = text(cursor, first, "a time of day")?;
@@ -147,12 +156,18 @@ fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
                     let text = cursor.string()?;
                     time::Moment::parse(&text)
                         .and_then(|moment| moment.since_epoch(*unit))
-                        .ok_or_else(|| Bad::wanted("a timestamp as 2026-11-23T09:52:20.5Z", &text))?
+                        .ok_or_else(|| {
+                            Bad::wanted("a timestamp as 2026-11-23T09:52:20.5Z", &text)
+                        })?
                 }
                 _ => {
                     let seconds = integer(cursor, "a timestamp")?;
                     let moment = time::Moment::of_seconds(seconds).since_epoch(*unit);
-                    moment.ok_or_else(|| Bad::new(format!("{seconds} seconds since 1970 do not fit the column's unit")))?
+                    moment.ok_or_else(|| {
+                        Bad::new(format!(
+                            "{seconds} seconds since 1970 do not fit the column's unit"
+                        ))
+                    })?
                 }
             };
             values.push(moment);
@@ -165,7 +180,10 @@ fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
         Values::Fixed(size, data) => {
             let bytes = base64(cursor, first)?;
             if bytes.len() != *size {
-                return Err(Bad::new(format!("{size} bytes are wanted, not {}", bytes.len())));
+                return Err(Bad::new(format!(
+                    "{size} bytes are wanted, not {}",
+                    bytes.len()
+                )));
             }
             data.extend_from_slice(&bytes);
         }
@@ -190,8 +208,12 @@ fn integer<T: std::str::FromStr>(cursor: &mut Cursor<'_>, wanted: &'static str) 
     if !is_whole {
         return Err(Bad::wanted(wanted, text));
     }
-    text.parse()
-        .map_err(|_| Bad::new(format!("{} is out of the range of {wanted}", crate::error::shown(text))))
+    text.parse().map_err(|_| {
+        Bad::new(format!(
+            "{} is out of the range of {wanted}",
+            crate::error::shown(text)
+        ))
+    })
 }
 
 /// What a column of floats takes besides numbers; `None` if a number is next.
@@ -200,7 +222,9 @@ fn special(cursor: &mut Cursor<'_>, first: u8, wanted: &str) -> Filled<Option<f6
         b'0'..=b'9' => Ok(None),
         b'"' => {
             let text = cursor.string()?;
-            number::not_finite(&text).map(Some).ok_or_else(|| Bad::wanted(wanted, &text))
+            number::not_finite(&text)
+                .map(Some)
+                .ok_or_else(|| Bad::wanted(wanted, &text))
         }
         b'N' if cursor.word("NaN") => Ok(Some(f64::NAN)),
         b'I' if cursor.word("Infinity") => Ok(Some(f64::INFINITY)),
@@ -263,7 +287,9 @@ fn entries(list: &mut List, cursor: &mut Cursor<'_>, first: u8) -> Filled {
                 return Err(Bad::new("the map has no keys and values"));
             };
             let Values::Text(keys) = &mut key.values else {
-                return Err(Bad::new("the keys of a JSON object are strings, and those of the column are not"));
+                return Err(Bad::new(
+                    "the keys of a JSON object are strings, and those of the column are not",
+                ));
             };
             keys.push(name.as_bytes())?;
             key.push_valid();

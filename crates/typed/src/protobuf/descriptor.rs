@@ -43,8 +43,12 @@ impl File {
     pub(crate) fn parse(descriptors: &[Vec<u8>]) -> Result<Self, SchemaError> {
         let mut file = Self::well_known();
         for descriptor in descriptors {
-            file.any(descriptor)
-                .map_err(|bad| SchemaError(format!("the Protobuf descriptors do not decode: {}", bad.reason())))?;
+            file.any(descriptor).map_err(|bad| {
+                SchemaError(format!(
+                    "the Protobuf descriptors do not decode: {}",
+                    bad.reason()
+                ))
+            })?;
         }
         if file.top.is_empty() {
             return Err(SchemaError::new("the Protobuf descriptors hold no message"));
@@ -61,7 +65,10 @@ impl File {
             ..FieldType::default()
         };
         let mut types = vec![
-            ("Duration", vec![field("seconds", 1, 3), field("nanos", 2, 5)]),
+            (
+                "Duration",
+                vec![field("seconds", 1, 3), field("nanos", 2, 5)],
+            ),
             ("Any", vec![field("type_url", 1, 9), field("value", 2, 12)]),
             ("Empty", Vec::new()),
             (
@@ -147,9 +154,17 @@ impl File {
         Ok(())
     }
 
-    fn message(&mut self, bytes: &[u8], scope: &str, is_proto3: bool, depth: usize) -> Filled<String> {
+    fn message(
+        &mut self,
+        bytes: &[u8],
+        scope: &str,
+        is_proto3: bool,
+        depth: usize,
+    ) -> Filled<String> {
         if depth > DEEPEST {
-            return Err(crate::error::Bad::new(format!("types nest more than {DEEPEST} levels")));
+            return Err(crate::error::Bad::new(format!(
+                "types nest more than {DEEPEST} levels"
+            )));
         }
         let mut name = String::new();
         let mut found = MessageType::default();
@@ -216,7 +231,9 @@ impl FieldType {
                 (3, Value::Varint(number)) => found.number = u32::try_from(number).unwrap_or(0),
                 (4, Value::Varint(label)) => found.is_repeated = label == 3,
                 (5, Value::Varint(kind)) => found.kind = kind,
-                (6, Value::Bytes(text)) => found.type_name = lossy(text).trim_start_matches('.').to_owned(),
+                (6, Value::Bytes(text)) => {
+                    found.type_name = lossy(text).trim_start_matches('.').to_owned()
+                }
                 (9, Value::Varint(index)) => found.oneof = Some(index),
                 (17, Value::Varint(flag)) => is_optional = flag != 0,
                 _ => {}

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::descriptor::{FieldType, File, MessageType};
 use super::wire::{Value, Wire};
-use crate::column::{self, Column, Struct, Values};
+use crate::column::{self, Budget, Column, Struct, Values};
 use crate::error::{Bad, Filled, SchemaError};
 use crate::frame::Framed;
 
@@ -77,7 +77,11 @@ impl Protobuf {
             Some(wanted) => file.find(wanted)?,
             None => file.top.first().cloned().unwrap_or_default(),
         };
-        let (fields, root) = Builder { file: &file }.message(&name, &mut Vec::new())?;
+        let (fields, root) = Builder {
+            file: &file,
+            budget: Budget::default(),
+        }
+        .message(&name, &mut Vec::new())?;
         Ok((fields, Self { name, root }))
     }
 
@@ -87,7 +91,13 @@ impl Protobuf {
 
     /// A value that indexes of its message stand before: the writer's type must be the one that is read. Fields are known by
     /// their numbers, so that the reader's descriptors read what any version of it wrote.
-    pub(crate) fn fill_framed(&self, columns: &mut Struct, row: usize, writer: &File, framed: &Framed<'_>) -> Filled {
+    pub(crate) fn fill_framed(
+        &self,
+        columns: &mut Struct,
+        row: usize,
+        writer: &File,
+        framed: &Framed<'_>,
+    ) -> Filled {
         let mut wire = Wire(framed.rest);
         let count = zigzag(wire.varint()?);
         let mut indexes = Vec::new();
@@ -96,16 +106,25 @@ impl Protobuf {
             Ok(count) if count <= MOST_INDEXES => {
                 for _ in 0..count {
                     let index = zigzag(wire.varint()?);
-                    indexes.push(u64::try_from(index).map_err(|_| Bad::new("an index of a message is negative"))?);
+                    indexes.push(
+                        u64::try_from(index)
+                            .map_err(|_| Bad::new("an index of a message is negative"))?,
+                    );
                 }
             }
             _ => return Err(Bad::new(format!("{count} indexes lead to no message"))),
         }
-        let written = writer
-            .at(&indexes)
-            .ok_or_else(|| Bad::new(format!("its schema {} has no message at {indexes:?}", framed.id)))?;
+        let written = writer.at(&indexes).ok_or_else(|| {
+            Bad::new(format!(
+                "its schema {} has no message at {indexes:?}",
+                framed.id
+            ))
+        })?;
         if written != self.name {
-            return Err(Bad::new(format!("message {} is wanted, not {written}", self.name)));
+            return Err(Bad::new(format!(
+                "message {} is wanted, not {written}",
+                self.name
+            )));
         }
         self.fill(columns, row, framed.value.unwrap_or(wire.0))
     }
@@ -118,7 +137,11 @@ impl File {
             return Ok(wanted.to_owned());
         }
         let ending = format!(".{wanted}");
-        let mut found: Vec<&String> = self.messages.keys().filter(|name| name.ends_with(&ending)).collect();
+        let mut found: Vec<&String> = self
+            .messages
+            .keys()
+            .filter(|name| name.ends_with(&ending))
+            .collect();
         found.sort();
         match found.as_slice() {
             [only] => Ok((*only).clone()),
@@ -132,18 +155,26 @@ impl File {
 
 struct Builder<'a> {
     file: &'a File,
+    budget: Budget,
 }
 
 impl Builder<'_> {
-    fn message(&self, name: &str, above: &mut Vec<String>) -> Result<(Fields, Message), SchemaError> {
+    fn message(
+        &self,
+        name: &str,
+        above: &mut Vec<String>,
+    ) -> Result<(Fields, Message), SchemaError> {
         if above.iter().any(|outer| outer == name) {
-            return Err(SchemaError(format!("the Protobuf message {name} contains itself, which no column holds")));
+            return Err(SchemaError(format!(
+                "the Protobuf message {name} contains itself, which no column holds"
+            )));
         }
         above.push(name.to_owned());
         let mut fields = Vec::new();
         let mut members = Vec::new();
         let mut by_number = FxHashMap::default();
         for field in &self.of(name)?.fields {
+            self.budget.spend()?;
             let (data_type, member) = self
                 .member(field, above)
                 .map_err(|error| SchemaError(format!("{}: {error}", field.name)))?;
@@ -166,7 +197,11 @@ impl Builder<'_> {
             .ok_or_else(|| SchemaError(format!("the Protobuf descriptors lack the message {name}: pass the files that are imported, too")))
     }
 
-    fn member(&self, field: &FieldType, above: &mut Vec<String>) -> Result<(DataType, Member), SchemaError> {
+    fn member(
+        &self,
+        field: &FieldType,
+        above: &mut Vec<String>,
+    ) -> Result<(DataType, Member), SchemaError> {
         let member = |kind, cardinality| Member {
             kind,
             cardinality,
@@ -176,7 +211,9 @@ impl Builder<'_> {
         if field.is_repeated && field.kind == 11 && self.of(&field.type_name)?.is_map_entry {
             let (entry, message) = self.message(&field.type_name, above)?;
             let [key, value] = entry.as_ref() else {
-                return Err(SchemaError::new("the entry of a map has other fields than key and value"));
+                return Err(SchemaError::new(
+                    "the entry of a map has other fields than key and value",
+                ));
             };
             let data_type = column::map(key.data_type().clone(), value.data_type().clone(), true);
             return Ok((data_type, member(Kind::Message(message), Cardinality::Map)));
@@ -184,12 +221,19 @@ impl Builder<'_> {
         let (data_type, kind) = self.kind(field, above)?;
         if field.is_repeated {
             let item = Field::new("element", data_type, true);
-            return Ok((DataType::List(Arc::new(item)), member(kind, Cardinality::Many)));
+            return Ok((
+                DataType::List(Arc::new(item)),
+                member(kind, Cardinality::Many),
+            ));
         }
         Ok((data_type, member(kind, Cardinality::One)))
     }
 
-    fn kind(&self, field: &FieldType, above: &mut Vec<String>) -> Result<(DataType, Kind), SchemaError> {
+    fn kind(
+        &self,
+        field: &FieldType,
+        above: &mut Vec<String>,
+    ) -> Result<(DataType, Kind), SchemaError> {
         let (data_type, scalar) = match field.kind {
             1 => (DataType::Float64, Scalar::Double),
             2 => (DataType::Float32, Scalar::Float),
@@ -212,15 +256,28 @@ impl Builder<'_> {
             13 => (DataType::UInt32, Scalar::UInt32),
             14 => {
                 let names = self.file.enums.get(&field.type_name).cloned();
-                let names = names.ok_or_else(|| SchemaError(format!("the Protobuf descriptors lack the enum {}", field.type_name)))?;
+                let names = names.ok_or_else(|| {
+                    SchemaError(format!(
+                        "the Protobuf descriptors lack the enum {}",
+                        field.type_name
+                    ))
+                })?;
                 return Ok((DataType::Utf8, Kind::Enum(names)));
             }
             15 => (DataType::Int32, Scalar::SFixed32),
             16 => (DataType::Int64, Scalar::SFixed64),
             17 => (DataType::Int32, Scalar::SInt32),
             18 => (DataType::Int64, Scalar::SInt64),
-            10 => return Err(SchemaError::new("it is a group, which no column is made of")),
-            other => return Err(SchemaError(format!("its type has number {other}, which is not known"))),
+            10 => {
+                return Err(SchemaError::new(
+                    "it is a group, which no column is made of",
+                ));
+            }
+            other => {
+                return Err(SchemaError(format!(
+                    "its type has number {other}, which is not known"
+                )));
+            }
         };
         Ok((data_type, Kind::Scalar(scalar)))
     }
@@ -235,7 +292,9 @@ impl Message {
             let Some(&index) = self.by_number.get(&number) else {
                 continue;
             };
-            let (Some(member), Some(column)) = (self.fields.get(index), columns.columns.get_mut(index)) else {
+            let (Some(member), Some(column)) =
+                (self.fields.get(index), columns.columns.get_mut(index))
+            else {
                 continue;
             };
             let is_message = matches!(member.kind, Kind::Message(_) | Kind::Timestamp);
@@ -248,10 +307,13 @@ impl Message {
                 }
                 (Cardinality::One, value) => {
                     column.truncate(row);
-                    single(&member.kind, column, value).map_err(|bad| bad.within(column.field.name()))?;
+                    single(&member.kind, column, value)
+                        .map_err(|bad| bad.within(column.field.name()))?;
                 }
                 (Cardinality::Many | Cardinality::Map, value) => {
-                    member.add(column, value).map_err(|bad| bad.within(column.field.name()))?;
+                    member
+                        .add(column, value)
+                        .map_err(|bad| bad.within(column.field.name()))?;
                 }
             }
             if member.oneof.is_some() {
@@ -265,8 +327,11 @@ impl Message {
             }
         }
         for (index, bytes) in inner {
-            if let (Some(member), Some(column)) = (self.fields.get(index), columns.columns.get_mut(index)) {
-                single(&member.kind, column, Value::Bytes(&bytes)).map_err(|bad| bad.within(column.field.name()))?;
+            if let (Some(member), Some(column)) =
+                (self.fields.get(index), columns.columns.get_mut(index))
+            {
+                single(&member.kind, column, Value::Bytes(&bytes))
+                    .map_err(|bad| bad.within(column.field.name()))?;
             }
         }
         for (member, column) in self.fields.iter().zip(&mut columns.columns) {
@@ -285,7 +350,9 @@ impl Message {
     }
 
     fn is_beside(&self, index: usize, member: &Member) -> bool {
-        self.fields.get(index).is_some_and(|other| other.oneof == member.oneof)
+        self.fields
+            .get(index)
+            .is_some_and(|other| other.oneof == member.oneof)
     }
 }
 
@@ -312,15 +379,20 @@ impl Member {
                 Ok(())
             }
             Values::List(list) => match (&self.kind, value) {
-                (Kind::Scalar(Scalar::Text | Scalar::Bytes) | Kind::Message(_) | Kind::Timestamp, value) => {
-                    single(&self.kind, &mut list.child, value)
-                }
+                (
+                    Kind::Scalar(Scalar::Text | Scalar::Bytes) | Kind::Message(_) | Kind::Timestamp,
+                    value,
+                ) => single(&self.kind, &mut list.child, value),
                 (kind, Value::Bytes(packed)) => {
                     let mut wire = Wire(packed);
                     while !wire.0.is_empty() {
                         let value = match kind {
-                            Kind::Scalar(Scalar::Double | Scalar::Fixed64 | Scalar::SFixed64) => Value::Fixed64(wire.chunk()?),
-                            Kind::Scalar(Scalar::Float | Scalar::Fixed32 | Scalar::SFixed32) => Value::Fixed32(wire.chunk()?),
+                            Kind::Scalar(Scalar::Double | Scalar::Fixed64 | Scalar::SFixed64) => {
+                                Value::Fixed64(wire.chunk()?)
+                            }
+                            Kind::Scalar(Scalar::Float | Scalar::Fixed32 | Scalar::SFixed32) => {
+                                Value::Fixed32(wire.chunk()?)
+                            }
                             _ => Value::Varint(wire.varint()?),
                         };
                         single(kind, &mut list.child, value)?;
@@ -389,21 +461,37 @@ fn single(kind: &Kind, column: &mut Column, value: Value<'_>) -> Filled {
 
 fn scalar(kind: Scalar, values: &mut Values, value: Value<'_>) -> Filled {
     match (kind, values, value) {
-        (Scalar::Double, Values::Float64(values), Value::Fixed64(bytes)) => values.push(f64::from_le_bytes(bytes)),
-        (Scalar::Float, Values::Float32(values), Value::Fixed32(bytes)) => values.push(f32::from_le_bytes(bytes)),
-        (Scalar::Int64, Values::Int64(values), Value::Varint(number)) => values.push(number.cast_signed()),
+        (Scalar::Double, Values::Float64(values), Value::Fixed64(bytes)) => {
+            values.push(f64::from_le_bytes(bytes))
+        }
+        (Scalar::Float, Values::Float32(values), Value::Fixed32(bytes)) => {
+            values.push(f32::from_le_bytes(bytes))
+        }
+        (Scalar::Int64, Values::Int64(values), Value::Varint(number)) => values.push(number as i64),
         (Scalar::UInt64, Values::UInt64(values), Value::Varint(number)) => values.push(number),
         // The wire has the 64 bits of a negative one; only the lower half counts, as for all others of 32 bits.
         (Scalar::Int32, Values::Int32(values), Value::Varint(number)) => values.push(number as i32),
-        (Scalar::UInt32, Values::UInt32(values), Value::Varint(number)) => values.push(number as u32),
+        (Scalar::UInt32, Values::UInt32(values), Value::Varint(number)) => {
+            values.push(number as u32)
+        }
         (Scalar::SInt32, Values::Int32(values), Value::Varint(number)) => {
             values.push(zigzag(u64::from(number as u32)) as i32);
         }
-        (Scalar::SInt64, Values::Int64(values), Value::Varint(number)) => values.push(zigzag(number)),
-        (Scalar::Fixed64, Values::UInt64(values), Value::Fixed64(bytes)) => values.push(u64::from_le_bytes(bytes)),
-        (Scalar::Fixed32, Values::UInt32(values), Value::Fixed32(bytes)) => values.push(u32::from_le_bytes(bytes)),
-        (Scalar::SFixed64, Values::Int64(values), Value::Fixed64(bytes)) => values.push(i64::from_le_bytes(bytes)),
-        (Scalar::SFixed32, Values::Int32(values), Value::Fixed32(bytes)) => values.push(i32::from_le_bytes(bytes)),
+        (Scalar::SInt64, Values::Int64(values), Value::Varint(number)) => {
+            values.push(zigzag(number))
+        }
+        (Scalar::Fixed64, Values::UInt64(values), Value::Fixed64(bytes)) => {
+            values.push(u64::from_le_bytes(bytes))
+        }
+        (Scalar::Fixed32, Values::UInt32(values), Value::Fixed32(bytes)) => {
+            values.push(u32::from_le_bytes(bytes))
+        }
+        (Scalar::SFixed64, Values::Int64(values), Value::Fixed64(bytes)) => {
+            values.push(i64::from_le_bytes(bytes))
+        }
+        (Scalar::SFixed32, Values::Int32(values), Value::Fixed32(bytes)) => {
+            values.push(i32::from_le_bytes(bytes))
+        }
         (Scalar::Bool, Values::Boolean(values), Value::Varint(number)) => values.push(number != 0),
         (Scalar::Text, Values::Text(slices), Value::Bytes(bytes)) => {
             if std::str::from_utf8(bytes).is_err() {
@@ -423,7 +511,7 @@ fn timestamp(bytes: &[u8]) -> Filled<i64> {
     let mut wire = Wire(bytes);
     while let Some(field) = wire.field()? {
         match field {
-            (1, Value::Varint(value)) => seconds = value.cast_signed(),
+            (1, Value::Varint(value)) => seconds = value as i64,
             (2, Value::Varint(value)) => nanoseconds = value as i32,
             _ => {}
         }
@@ -434,7 +522,7 @@ fn timestamp(bytes: &[u8]) -> Filled<i64> {
 }
 
 fn zigzag(value: u64) -> i64 {
-    (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
+    (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
 fn other_wire(value: Value<'_>) -> Bad {
@@ -445,7 +533,9 @@ fn other_wire(value: Value<'_>) -> Bad {
         Value::Bytes(_) => "bytes with a length",
         Value::Group => "a group",
     };
-    Bad::new(format!("{found} stand where the descriptor has another type"))
+    Bad::new(format!(
+        "{found} stand where the descriptor has another type"
+    ))
 }
 
 fn unfit() -> Bad {

@@ -26,7 +26,8 @@ impl<'a> Wire<'a> {
             return Ok(None);
         }
         let (number, kind) = self.tag()?;
-        self.value(number, kind, 0).map(|value| Some((number, value)))
+        self.value(number, kind, 0)
+            .map(|value| Some((number, value)))
     }
 
     pub(super) fn varint(&mut self) -> Filled<u64> {
@@ -45,10 +46,12 @@ impl<'a> Wire<'a> {
     }
 
     pub(super) fn chunk<const N: usize>(&mut self) -> Filled<[u8; N]> {
-        let (chunk, rest) = self
-            .0
-            .split_first_chunk()
-            .ok_or_else(|| Bad::new(format!("it is no Protobuf: {N} bytes are wanted, and {} are left", self.0.len())))?;
+        let (chunk, rest) = self.0.split_first_chunk().ok_or_else(|| {
+            Bad::new(format!(
+                "it is no Protobuf: {N} bytes are wanted, and {} are left",
+                self.0.len()
+            ))
+        })?;
         self.0 = rest;
         Ok(*chunk)
     }
@@ -57,7 +60,10 @@ impl<'a> Wire<'a> {
         let tag = self.varint()?;
         match u32::try_from(tag >> 3) {
             Ok(number) if (1..1 << 29).contains(&number) => Ok((number, tag & 7)),
-            _ => Err(Bad::new(format!("it is no Protobuf: there is no field {}", tag >> 3))),
+            _ => Err(Bad::new(format!(
+                "it is no Protobuf: there is no field {}",
+                tag >> 3
+            ))),
         }
     }
 
@@ -67,9 +73,14 @@ impl<'a> Wire<'a> {
             1 => Value::Fixed64(self.chunk()?),
             2 => {
                 let length = self.varint()?;
-                let parts = usize::try_from(length).ok().and_then(|length| self.0.split_at_checked(length));
+                let parts = usize::try_from(length)
+                    .ok()
+                    .and_then(|length| self.0.split_at_checked(length));
                 let (bytes, rest) = parts.ok_or_else(|| {
-                    Bad::new(format!("it is no Protobuf: {length} bytes are wanted, and {} are left", self.0.len()))
+                    Bad::new(format!(
+                        "it is no Protobuf: {length} bytes are wanted, and {} are left",
+                        self.0.len()
+                    ))
                 })?;
                 self.0 = rest;
                 Value::Bytes(bytes)
@@ -80,7 +91,9 @@ impl<'a> Wire<'a> {
                     if inner == number {
                         break Value::Group;
                     }
-                    return Err(Bad::new("it is no Protobuf: a group ends that did not begin"));
+                    return Err(Bad::new(
+                        "it is no Protobuf: a group ends that did not begin",
+                    ));
                 }
                 self.value(inner, kind, depth + 1)?;
             },

@@ -14,14 +14,23 @@ const AVRO: &str = r#"{"type":"record","name":"R","fields":[{"name":"a","type":"
     {"name":"d","type":{"type":"fixed","name":"F","size":3,"logicalType":"decimal","precision":4}}]}"#;
 
 fn fields() -> Fields {
-    let item = DataType::Struct(Fields::from(vec![field("x", DataType::Float64), Field::new("y", DataType::Int8, false)]));
+    let item = DataType::Struct(Fields::from(vec![
+        field("x", DataType::Float64),
+        Field::new("y", DataType::Int8, false),
+    ]));
     Fields::from(vec![
         field("a", DataType::Int64),
         field("b", DataType::Utf8),
         field("t", DataType::Timestamp(TimeUnit::Nanosecond, None)),
         field("d", DataType::Decimal128(38, 10)),
-        field("l", DataType::List(Arc::new(Field::new("element", item, true)))),
-        field("m", crate::column::map(DataType::Utf8, DataType::Boolean, true)),
+        field(
+            "l",
+            DataType::List(Arc::new(Field::new("element", item, true))),
+        ),
+        field(
+            "m",
+            crate::column::map(DataType::Utf8, DataType::Boolean, true),
+        ),
     ])
 }
 
@@ -33,7 +42,13 @@ fn survives(decoder: &Decoder, good: &[u8], hostile: &[u8]) {
     if count == 2 {
         assert_eq!(decoded.batch, alone);
     }
-    assert_eq!(decode(decoder, &[good, hostile], Mode::Permissive).unwrap().batch.num_rows(), 2);
+    assert_eq!(
+        decode(decoder, &[good, hostile], Mode::Permissive)
+            .unwrap()
+            .batch
+            .num_rows(),
+        2
+    );
 }
 
 proptest! {

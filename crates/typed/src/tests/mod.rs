@@ -29,7 +29,11 @@ fn decode(decoder: &Decoder, values: &[&[u8]], mode: Mode) -> Result<Decoded, De
 
 /// Decodes one JSON document to one column `x`; `Err` is why the row is bad.
 fn one(data_type: DataType, json: &str) -> Result<RecordBatch, String> {
-    let decoder = Decoder::json(Fields::from(vec![field("x", data_type)]), crate::Framing::Plain).unwrap();
+    let decoder = Decoder::json(
+        Fields::from(vec![field("x", data_type)]),
+        crate::Framing::Plain,
+    )
+    .unwrap();
     match decode(&decoder, &[json.as_bytes()], Mode::Fail) {
         Ok(decoded) => Ok(decoded.batch),
         Err(DecodeError::Row(bad)) => Err(bad.to_string()),
@@ -38,7 +42,11 @@ fn one(data_type: DataType, json: &str) -> Result<RecordBatch, String> {
 }
 
 fn numbers(batch: &RecordBatch, column: usize) -> Vec<Option<i64>> {
-    batch.column(column).as_primitive::<Int64Type>().iter().collect()
+    batch
+        .column(column)
+        .as_primitive::<Int64Type>()
+        .iter()
+        .collect()
 }
 
 fn texts(batch: &RecordBatch, column: usize) -> Vec<Option<&str>> {

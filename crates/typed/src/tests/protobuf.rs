@@ -7,11 +7,19 @@ use crate::{DecodeError, Decoder, Framing, Mode, SchemaId};
 
 /// A field with a length, as descriptors mostly have.
 fn part(number: u8, bytes: &[u8]) -> Vec<u8> {
-    [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat()
+    [
+        &[number << 3 | 2, u8::try_from(bytes.len()).unwrap()],
+        bytes,
+    ]
+    .concat()
 }
 
 fn member(name: &str, number: u8, label: u8, kind: u8, type_name: &str) -> Vec<u8> {
-    let mut field = [part(1, name.as_bytes()), vec![3 << 3, number, 4 << 3, label, 5 << 3, kind]].concat();
+    let mut field = [
+        part(1, name.as_bytes()),
+        vec![3 << 3, number, 4 << 3, label, 5 << 3, kind],
+    ]
+    .concat();
     if !type_name.is_empty() {
         field.extend(part(6, type_name.as_bytes()));
     }
@@ -29,7 +37,14 @@ pub(super) fn file() -> Vec<u8> {
         member("d", 4, 1, 11, ".p.Inner"),
     ]
     .concat();
-    [part(1, b"m.proto"), part(2, b"p"), part(4, &inner), part(4, &outer), part(12, b"proto3")].concat()
+    [
+        part(1, b"m.proto"),
+        part(2, b"p"),
+        part(4, &inner),
+        part(4, &outer),
+        part(12, b"proto3"),
+    ]
+    .concat()
 }
 
 #[test]
@@ -45,7 +60,10 @@ fn a_message_has_a_column_for_each_field() {
     assert_eq!(numbers(&batch, 0), [Some(150), Some(0), Some(2)]);
     assert_eq!(texts(&batch, 1), [Some("x"), Some(""), Some("")]);
     let lists = batch.column(2).as_list::<i32>();
-    assert_eq!(lists.value(0).as_primitive::<UInt32Type>().values(), &[1, 2, 3]);
+    assert_eq!(
+        lists.value(0).as_primitive::<UInt32Type>().values(),
+        &[1, 2, 3]
+    );
     assert_eq!(lists.value_length(1), 0);
     let inner = batch.column(3).as_struct();
     assert_eq!(inner.column(0).as_primitive::<Int32Type>().value(0), -2);
@@ -56,9 +74,22 @@ fn a_message_has_a_column_for_each_field() {
 #[test]
 fn what_is_no_protobuf_is_bad() {
     let decoder = Decoder::protobuf(&[file()], Some("p.M"), Framing::Plain).unwrap();
-    let values: [&[u8]; 6] = [b"\x08", b"\x0a\x01x", b"\x12\x05x", b"\x12\x01\xff", b"\x07", b"\x4b\x4b"];
+    let values: [&[u8]; 6] = [
+        b"\x08",
+        b"\x0a\x01x",
+        b"\x12\x05x",
+        b"\x12\x01\xff",
+        b"\x07",
+        b"\x4b\x4b",
+    ];
     for value in values {
-        assert!(matches!(decode(&decoder, &[value], Mode::Fail), Err(DecodeError::Row(_))), "{value:?}");
+        assert!(
+            matches!(
+                decode(&decoder, &[value], Mode::Fail),
+                Err(DecodeError::Row(_))
+            ),
+            "{value:?}"
+        );
     }
     assert!(Decoder::protobuf(&[file()], Some("Other"), Framing::Plain).is_err());
     assert!(Decoder::protobuf(&[b"\x0a".to_vec()], None, Framing::Plain).is_err());
@@ -70,7 +101,12 @@ fn indexes_name_the_message_behind_a_schema_id() {
     let mut decoder = Decoder::protobuf(&[file()], Some("p.M"), Framing::Confluent).unwrap();
     decoder.add_descriptors(SchemaId::Number(1), &[file()]);
     // One index, 1: the second message; in place of it none, which means the first.
-    let values: [&[u8]; 4] = [b"\0\0\0\0\x01\x02\x02\x08\x07", b"\0\0\0\0\x01\x00\x08\x07", b"\0\0\0\0\x01\x02\x0e", b"\0\0\0\0\x01"];
+    let values: [&[u8]; 4] = [
+        b"\0\0\0\0\x01\x02\x02\x08\x07",
+        b"\0\0\0\0\x01\x00\x08\x07",
+        b"\0\0\0\0\x01\x02\x0e",
+        b"\0\0\0\0\x01",
+    ];
     let decoded = decode(&decoder, &values, Mode::Drop).unwrap();
     assert_eq!(numbers(&decoded.batch, 0), [Some(7)]);
     assert_eq!(decoded.bad[0].reason, "message p.M is wanted, not p.Inner");
@@ -81,6 +117,8 @@ fn indexes_name_the_message_behind_a_schema_id() {
 fn a_message_that_contains_itself_is_refused() {
     let message = [part(1, b"L"), member("next", 1, 1, 11, ".L")].concat();
     let file = [part(1, b"l.proto"), part(4, &message), part(12, b"proto3")].concat();
-    let refused = Decoder::protobuf(&[file], None, Framing::Plain).unwrap_err().to_string();
+    let refused = Decoder::protobuf(&[file], None, Framing::Plain)
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("contains itself"), "{refused}");
 }
