@@ -24,10 +24,13 @@ from typing import TYPE_CHECKING
 from ottla import errors
 from ottla._admin import Admin
 from ottla._consumer import Consumer
+from ottla._decoding import Decoder
 from ottla._metrics import MetricName, Metrics
-from ottla._ottla import DEBUG_BUILD, Batch, Deliveries, Delivery, Keys, Record, __version__, close_at_exit
+from ottla._ottla import DEBUG_BUILD, Batch, Decoded, Deliveries, Delivery, Keys, Record, __version__, close_at_exit
 from ottla._producer import Producer
+from ottla._registry import RegisteredSchema, SchemaRegistry
 from ottla._types import (
+    BadRecord,
     DelegationToken,
     FencedProducer,
     GroupDescription,
@@ -54,8 +57,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Admin",
+    "BadRecord",
     "Batch",
     "Consumer",
+    "Decoded",
+    "Decoder",
     "DelegationToken",
     "Deliveries",
     "Delivery",
@@ -76,6 +82,8 @@ __all__ = [
     "ProducerState",
     "Record",
     "RecordMetadata",
+    "RegisteredSchema",
+    "SchemaRegistry",
     "TopicDescription",
     "TopicPartition",
     "TransactionDescription",
@@ -87,7 +95,7 @@ __all__ = [
     "testing",
 ]
 
-for _public in (Admin, Consumer, Producer):
+for _public in (Admin, Consumer, Decoder, Producer, RegisteredSchema, SchemaRegistry):
     # The name under which users find them, as in a traceback and in help().
     _public.__module__ = "ottla"
 

@@ -9,9 +9,11 @@ from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypedDict
 
 from typing_extensions import Buffer, NotRequired, Self, Unpack, disjoint_base
 
+from ottla._decoding import DecodeFormat, DecodeSchema
 from ottla._metrics import Metrics
 from ottla._properties import AdminProperties, ConfigValue, ConsumerProperties, ProducerProperties
-from ottla._types import NewTopic, OffsetAndMetadata, RecordMetadata, TopicPartition
+from ottla._registry import SchemaRegistry
+from ottla._types import BadRecord, NewTopic, OffsetAndMetadata, RecordMetadata, TopicPartition
 
 DEBUG_BUILD: Final[bool]
 __version__: Final[str]
@@ -222,9 +224,100 @@ class Batch:
         Raises:
             ImportError: pyarrow is not installed.
         """
+    def decode(
+        self,
+        schema: DecodeSchema = None,
+        format: DecodeFormat = "json",  # noqa: A002
+        *,
+        column: Literal["value", "key"] = "value",
+        mode: Literal["fail", "permissive", "drop"] = "fail",
+        keep: Iterable[str] | None = None,
+        registry: SchemaRegistry | None = None,
+        writer_schema: str | None = None,
+        message: str | None = None,
+        framed: bool | None = None,
+        delimiter: str = ",",
+        corrupt_column: str = "_corrupt",
+    ) -> Decoded:
+        """Decodes keys or values into typed Arrow columns.
+
+        It runs on this thread, without the GIL; under asyncio, `await asyncio.to_thread(batch.decode, schema)` leaves
+        the loop free. To decode many batches, make an `ottla.Decoder` once and pass it as `schema`.
+
+        Args:
+            schema: What to decode to. A `pyarrow.Schema`, or another object with `__arrow_c_schema__`, for json, avro
+                and csv; the text of an Avro schema or a JSON Schema; Protobuf descriptors as bytes, or a generated
+                message class; a `RegisteredSchema`. None takes the latest schema that the registry has for the topic.
+            format: "json", "avro", "protobuf", "csv", "string" or "raw".
+            column: What of the records: "value" or "key".
+            mode: What becomes of records that do not decode. "fail" raises for the first; "permissive" makes their
+                columns null and puts their bytes into `corrupt_column`; "drop" leaves them out. With the last two,
+                `bad` of the result has them, with the reason.
+            keep: Columns of the records to put before the typed ones, such as "key", "topic" and "offset".
+            registry: A `SchemaRegistry`. Values then begin with a schema id, or have it in a header, as Confluent's
+                serializers write them.
+            writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no
+                registry.
+            message: The Protobuf message's name; without it, the first of the descriptors' last file.
+            framed: Whether there are schema ids, if not as `registry` says: to pass over them in JSON.
+            delimiter: What stands between the fields of CSV.
+            corrupt_column: A name for the bytes of bad records.
+
+        Returns:
+            The typed columns and the bad records. A record without a value is null in all columns.
+
+        Raises:
+            DecodeError: A record does not decode, and the mode is "fail". It names the record, the column and the
+                reason.
+            ArgumentError: The schema or an option can never work.
+            UnreachableError: The registry cannot be reached.
+        """
     def __arrow_c_schema__(self) -> Any: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def __reduce__(self) -> NoReturn: ...
+
+@final
+class Decoded:
+    """The records of a batch as typed columns, with those that do not decode apart. Immutable; any thread may use it.
+
+    `len()` counts the rows. It is a table to any Arrow library, as in `polars.DataFrame(decoded)`.
+    """
+    def __len__(self) -> int: ...
+    @property
+    def bad(self) -> list[BadRecord]:
+        """The records that do not decode, in order, as `BadRecord`."""
+    def to_arrow(self) -> Any:
+        """The columns as a `pyarrow.Table`, without a copy.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+        """
+    def __arrow_c_schema__(self) -> Any: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def __reduce__(self) -> NoReturn: ...
+
+@final
+class TypedDecoder:
+    def __new__(
+        cls,
+        kind: str,
+        column: str,
+        *,
+        schema: Any = None,
+        text: str | None = None,
+        references: list[str] = ...,
+        writer: str | None = None,
+        descriptors: list[bytes] = ...,
+        message: str | None = None,
+        delimiter: str = ",",
+        framed: bool = False,
+    ) -> Self: ...
+    def needs_writers(self) -> bool: ...
+    def unknown_ids(self, batch: Batch) -> list[int | bytes]: ...
+    def add_writer(self, schema_id: int | bytes, text: str, references: list[str]) -> None: ...
+    def add_descriptors(self, schema_id: int | bytes, descriptors: list[bytes]) -> None: ...
+    def refuse_writer(self, schema_id: int | bytes, reason: str) -> None: ...
+    def decode(self, batch: Batch, mode: str, keep: list[str], corrupt: str) -> Decoded: ...
 
 @final
 class Watched:

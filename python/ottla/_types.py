@@ -105,6 +105,28 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
+class BadRecord(NamedTuple):
+    """A record that does not decode.
+
+    Attributes:
+        row: Its place in the batch that was decoded: `batch[bad.row]` is the record with its key, time and headers.
+        topic: The topic's name.
+        partition: The partition's number.
+        offset: The record's offset.
+        column: Where in the schema, such as `"order.items[3].price"`; empty if it is the value as a whole.
+        reason: What is wrong, in one sentence.
+        value: The bytes that do not decode; None if a column that cannot be null stands against a missing value.
+    """
+
+    row: int
+    topic: str
+    partition: int
+    offset: int
+    column: str
+    reason: str
+    value: bytes | None
+
+
 class OffsetAndMetadata(NamedTuple):
     """An offset of a group, with what else the group keeps beside it.
 

@@ -20,7 +20,8 @@ KafkaError                      anything ottla raises about Kafka
 ├── UnsupportedError            use a newer broker, or do without
 ├── BrokerError                 any other error code of a broker; look at `code` and `retriable`
 ├── ProtocolError               bytes that do not decode       (a ValueError too)
-│   └── CorruptRecordError      records that are damaged
+│   ├── CorruptRecordError      records that are damaged
+│   └── DecodeError             a record that does not fit its schema
 ├── ClosedError                 make a new client              (a RuntimeError too)
 └── ForkedError                 make the client in the child   (a RuntimeError too)
 ```
@@ -48,6 +49,7 @@ __all__ = [
     "ClosedError",
     "ConfigError",
     "CorruptRecordError",
+    "DecodeError",
     "FatalError",
     "FencedError",
     "ForkedError",
@@ -217,6 +219,19 @@ class CorruptRecordError(ProtocolError):
     kind = "corrupt"
 
 
+class DecodeError(ProtocolError):
+    """A key or value does not decode to the columns that its schema says.
+
+    Attributes:
+        offset: The record's offset.
+        column: Where in the schema, such as `"order.items[3].price"`; empty if it is the value as a whole.
+    """
+
+    kind = "decode"
+    offset: int = -1
+    column: str = ""
+
+
 class ClosedError(KafkaError, RuntimeError):
     """The client was closed."""
 
@@ -243,6 +258,7 @@ _BY_KIND: dict[str, type[KafkaError]] = {
         BrokerError,
         ProtocolError,
         CorruptRecordError,
+        DecodeError,
         ClosedError,
         ForkedError,
         TransactionAbortableError,

@@ -14,15 +14,24 @@ ARROWS = {
     "ottla-codegen": set(),
     "ottla-protocol": {"ottla-codegen"},
     "ottla-columnar": {"ottla-protocol"},
+    # Bytes to columns: it knows nothing of Kafka.
+    "ottla-typed": set(),
     "ottla-engine": {"ottla-protocol"},
     "ottla-client": {"ottla-engine", "ottla-protocol"},
     "ottla-broker": {"ottla-protocol"},
     # Nobody depends on it.
     "ottla-sim": {"ottla-engine", "ottla-broker", "ottla-protocol"},
-    "ottla-python": {"ottla-client", "ottla-broker", "ottla-columnar", "ottla-engine", "ottla-protocol"},
+    "ottla-python": {
+        "ottla-client",
+        "ottla-broker",
+        "ottla-columnar",
+        "ottla-engine",
+        "ottla-protocol",
+        "ottla-typed",
+    },
 }
 # Without clock, socket, thread or runtime.
-PURE = {"ottla-codegen", "ottla-protocol", "ottla-columnar", "ottla-engine", "ottla-sim"}
+PURE = {"ottla-codegen", "ottla-protocol", "ottla-columnar", "ottla-typed", "ottla-engine", "ottla-sim"}
 
 
 @pytest.fixture(scope="module")

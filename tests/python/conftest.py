@@ -12,6 +12,7 @@ import pytest
 import ottla
 from ottla import aio
 from ottla.testing import Broker
+from tests.python.decoding import FakeRegistry, Sender
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,3 +140,20 @@ def topic(address: str, request: pytest.FixtureRequest) -> str:
     with ottla.Admin(address) as admin:
         admin.create_topics([ottla.NewTopic(name, partitions=2)])
     return name
+
+
+@pytest.fixture(scope="session")
+def batch_of() -> Iterator[Sender]:
+    """Makes a batch of values."""
+    with Broker() as broker:
+        sender = Sender(broker.bootstrap_servers)
+        yield sender
+        sender.producer.close(PATIENCE)
+
+
+@pytest.fixture
+def registry() -> Iterator[FakeRegistry]:
+    """An empty schema registry."""
+    registry = FakeRegistry()
+    yield registry
+    registry.close()

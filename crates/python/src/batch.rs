@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::{PyImportError, PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString, PyTuple};
 
 use crate::arrow;
 use crate::errors;
@@ -45,6 +45,15 @@ impl Chunk {
             columns,
             topic: PyOnceLock::new(),
         }
+    }
+
+    pub(crate) fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    pub(crate) fn topic(&self, py: Python<'_>) -> Py<PyString> {
+        let topic = || PyString::new(py, self.columns.topic()).unbind();
+        self.topic.get_or_init(py, topic).clone_ref(py)
     }
 }
 
@@ -90,6 +99,10 @@ impl Batch {
         self.length
     }
 
+    pub(crate) fn chunks(&self) -> &[Arc<Chunk>] {
+        &self.chunks
+    }
+
     /// Rows `start` to `end`, without a copy.
     fn slice(&self, start: usize, end: usize) -> Self {
         let mut first = 0;
@@ -118,6 +131,24 @@ impl Batch {
         }
         None
     }
+}
+
+/// A `pyarrow.Table` of what speaks the PyCapsule interface, without a copy.
+pub(crate) fn read_all<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = data.py();
+    let pyarrow = py.import("pyarrow").map_err(|error| {
+        let needed = PyImportError::new_err(
+            "to_arrow() makes a pyarrow.Table and needs pyarrow: pip install 'ottla[arrow]'. Other Arrow libraries take the \
+             data as it is, such as polars.DataFrame(batch)",
+        );
+        needed.set_cause(py, Some(error));
+        needed
+    })?;
+    // pyarrow.table() would import pandas to see whether it was given a frame of it: a third of a second, and 50 MB.
+    pyarrow
+        .getattr("RecordBatchReader")?
+        .call_method1("from_stream", (data,))?
+        .call_method0("read_all")
 }
 
 #[pymethods]
@@ -209,20 +240,74 @@ impl Batch {
     /// Raises:
     ///     ImportError: pyarrow is not installed.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        read_all(slf.as_any())
+    }
+
+    /// Decodes keys or values into typed Arrow columns.
+    ///
+    /// It runs on this thread, without the GIL; under asyncio, `await asyncio.to_thread(batch.decode, schema)` leaves
+    /// the loop free. To decode many batches, make an `ottla.Decoder` once and pass it as `schema`.
+    ///
+    /// Args:
+    ///     schema: What to decode to. A `pyarrow.Schema`, or another object with `__arrow_c_schema__`, for json, avro
+    ///         and csv; the text of an Avro schema or a JSON Schema; Protobuf descriptors as bytes, or a generated
+    ///         message class; a `RegisteredSchema`. None takes the latest schema that the registry has for the topic.
+    ///     format: "json", "avro", "protobuf", "csv", "string" or "raw".
+    ///     column: What of the records: "value" or "key".
+    ///     mode: What becomes of records that do not decode. "fail" raises for the first; "permissive" makes their
+    ///         columns null and puts their bytes into `corrupt_column`; "drop" leaves them out. With the last two,
+    ///         `bad` of the result has them, with the reason.
+    ///     keep: Columns of the records to put before the typed ones, such as "key", "topic" and "offset".
+    ///     registry: A `SchemaRegistry`. Values then begin with a schema id, or have it in a header, as Confluent's
+    ///         serializers write them.
+    ///     writer_schema: The Avro schema that the data was written with, if it is not `schema` and there is no
+    ///         registry.
+    ///     message: The Protobuf message's name; without it, the first of the descriptors' last file.
+    ///     framed: Whether there are schema ids, if not as `registry` says: to pass over them in JSON.
+    ///     delimiter: What stands between the fields of CSV.
+    ///     corrupt_column: A name for the bytes of bad records.
+    ///
+    /// Returns:
+    ///     The typed columns and the bad records. A record without a value is null in all columns.
+    ///
+    /// Raises:
+    ///     DecodeError: A record does not decode, and the mode is "fail". It names the record, the column and the
+    ///         reason.
+    ///     ArgumentError: The schema or an option can never work.
+    ///     UnreachableError: The registry cannot be reached.
+    #[pyo3(signature = (
+        schema = None, format = "json", *, column = "value", mode = "fail", keep = None, registry = None, writer_schema = None,
+        message = None, framed = None, delimiter = ",", corrupt_column = "_corrupt"
+    ))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each has a default, and formats take some of them"
+    )]
+    fn decode<'py>(
+        slf: &Bound<'py, Self>,
+        schema: Option<&Bound<'py, PyAny>>,
+        format: &str,
+        column: &str,
+        mode: &str,
+        keep: Option<&Bound<'py, PyAny>>,
+        registry: Option<&Bound<'py, PyAny>>,
+        writer_schema: Option<&str>,
+        message: Option<&str>,
+        framed: Option<bool>,
+        delimiter: &str,
+        corrupt_column: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let py = slf.py();
-        let pyarrow = py.import("pyarrow").map_err(|error| {
-            let needed = PyImportError::new_err(
-                "to_arrow() makes a pyarrow.Table and needs pyarrow: pip install 'ottla[arrow]'. Other Arrow libraries take \
-                 the batch as it is, such as polars.DataFrame(batch)",
-            );
-            needed.set_cause(py, Some(error));
-            needed
-        })?;
-        // pyarrow.table() would import pandas to see whether it was given a frame of it: a third of a second, and 50 MB.
-        pyarrow
-            .getattr("RecordBatchReader")?
-            .call_method1("from_stream", (slf,))?
-            .call_method0("read_all")
+        let options = PyDict::new(py);
+        options.set_item("column", column)?;
+        options.set_item("registry", registry)?;
+        options.set_item("writer_schema", writer_schema)?;
+        options.set_item("message", message)?;
+        options.set_item("framed", framed)?;
+        options.set_item("delimiter", delimiter)?;
+        let decode = DECODE.import(py, "ottla._decoding", "decode")?;
+        decode.call1((slf, schema, format, options, mode, keep, corrupt_column))
     }
 
     fn __repr__(&self) -> String {
@@ -333,8 +418,7 @@ impl Record {
     /// The topic's name.
     #[getter]
     fn topic(&self, py: Python<'_>) -> Py<PyString> {
-        let topic = || PyString::new(py, self.chunk.columns.topic()).unbind();
-        self.chunk.topic.get_or_init(py, topic).clone_ref(py)
+        self.chunk.topic(py)
     }
 
     /// The partition's number.

@@ -129,6 +129,32 @@ pub(crate) fn corrupt(text: &str) -> PyErr {
     own("corrupt", text)
 }
 
+/// For a record that does not fit a schema.
+pub(crate) fn undecodable(
+    topic: &str,
+    partition: i32,
+    offset: i64,
+    column: &str,
+    reason: &impl std::fmt::Display,
+) -> PyErr {
+    let text = format!(
+        "the record at offset {offset} of partition {partition} of topic {topic:?} does not decode: {reason}; to go on without \
+         such records, decode with mode=\"permissive\" or mode=\"drop\""
+    );
+    Python::attach(|py| {
+        let facts = PyDict::new(py);
+        let made = facts
+            .set_item("kind", "decode")
+            .and_then(|()| facts.set_item("cause", reason.to_string()))
+            .and_then(|()| facts.set_item("topic", topic))
+            .and_then(|()| facts.set_item("partition", partition))
+            .and_then(|()| facts.set_item("offset", offset))
+            .and_then(|()| facts.set_item("column", column))
+            .and_then(|()| build(py, &text, facts));
+        made.map_or_else(|failure| failure, PyErr::from_value)
+    })
+}
+
 /// For an option that is wrong in a way that only the binding can see.
 pub(crate) fn config(text: &str) -> PyErr {
     own("config", text)

@@ -34,6 +34,7 @@ mod runs;
 mod runtime;
 mod sasl;
 mod sending;
+mod typed;
 mod unasked;
 mod values;
 mod wait;
@@ -89,6 +90,8 @@ mod _ottla {
     use protocol::writing::encode_records;
     #[pymodule_export]
     use sasl::{SaslQueue, SaslRequest, sign_assertion};
+    #[pymodule_export]
+    use typed::{Decoded, TypedDecoder};
 
     /// True for a build without optimisation, which is many times slower.
     #[pymodule_export]

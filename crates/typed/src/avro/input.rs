@@ -1,0 +1,118 @@
+//! Avro's binary encoding: its primitive values.
+
+use crate::error::{Bad, Filled};
+
+/// Elements of arrays and maps, and records that are passed over, that take no bytes: so many may a value have. Without a bound, ten bytes can ask for
+/// more than there is memory.
+const EMPTY_ELEMENTS: usize = 1 << 16;
+
+#[derive(Debug)]
+pub(crate) struct Input<'a> {
+    rest: &'a [u8],
+    empty: usize,
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(rest: &'a [u8]) -> Self {
+        Self { rest, empty: 0 }
+    }
+
+    pub(crate) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Counts an element that took no bytes.
+    pub(crate) fn count_empty(&mut self) -> Filled {
+        self.empty += 1;
+        if self.empty > EMPTY_ELEMENTS {
+            return Err(Bad::new(format!(
+                "it has more than {EMPTY_ELEMENTS} elements that take no bytes"
+            )));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, count: usize) -> Filled<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(|| {
+            Bad::new(format!(
+                "{count} bytes are wanted, and {} are left",
+                self.rest.len()
+            ))
+        })?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    #[inline]
+    pub(crate) fn chunk<const N: usize>(&mut self) -> Filled<[u8; N]> {
+        let (chunk, rest) = self.rest.split_first_chunk::<N>().ok_or_else(|| {
+            Bad::new(format!(
+                "{N} bytes are wanted, and {} are left",
+                self.rest.len()
+            ))
+        })?;
+        self.rest = rest;
+        Ok(*chunk)
+    }
+
+    /// A number in zigzag and seven bits a byte.
+    #[inline]
+    pub(crate) fn long(&mut self) -> Filled<i64> {
+        let mut value = 0_u64;
+        for (index, byte) in self.rest.iter().take(10).enumerate() {
+            if index == 9 && *byte > 1 {
+                break;
+            }
+            value |= u64::from(byte & 0x7f) << (7 * index);
+            if *byte < 0x80 {
+                self.rest = self.rest.get(index + 1..).unwrap_or_default();
+                return Ok((value >> 1) as i64 ^ -((value & 1) as i64));
+            }
+        }
+        Err(Bad::new(if self.rest.len() < 10 {
+            "it ends inside of a number"
+        } else {
+            "a number has more than 64 bits"
+        }))
+    }
+
+    pub(crate) fn int(&mut self) -> Filled<i32> {
+        let value = self.long()?;
+        i32::try_from(value).map_err(|_| {
+            Bad::new(format!(
+                "{value} has more than 32 bits, and the schema says int"
+            ))
+        })
+    }
+
+    /// A count that stands before so many bytes.
+    pub(crate) fn bytes(&mut self) -> Filled<&'a [u8]> {
+        let length = self.long()?;
+        let count = usize::try_from(length)
+            .map_err(|_| Bad::new(format!("a length is negative: {length}")))?;
+        self.take(count)
+    }
+
+    pub(crate) fn text(&mut self) -> Filled<&'a str> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Bad::new("a string is not UTF-8"))
+    }
+
+    pub(crate) fn boolean(&mut self) -> Filled<bool> {
+        match self.chunk::<1>()? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            [other] => Err(Bad::new(format!("a boolean is 0 or 1, not {other}"))),
+        }
+    }
+
+    /// The count of the next block of an array or a map; 0 ends it.
+    pub(crate) fn block(&mut self) -> Filled<u64> {
+        let count = self.long()?;
+        if count < 0 {
+            // The block's size in bytes follows, for those who skip it.
+            self.long()?;
+        }
+        Ok(count.unsigned_abs())
+    }
+}

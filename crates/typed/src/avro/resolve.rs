@@ -1,0 +1,298 @@
+//! How a value of one schema becomes a column of another, decided once for both.
+
+use arrow_schema::{DataType, TimeUnit};
+
+use super::reader::{Literal, Shape, Target, TargetField};
+use super::schema::{FieldOf, Kind, Logical, Node, Place, Schema};
+use crate::error::SchemaError;
+
+/// What to read, in the order of the writer's schema.
+#[derive(Debug)]
+pub(super) enum Plan {
+    Null,
+    Boolean,
+    Int,
+    Long,
+    Float,
+    Double,
+    Bytes,
+    Text,
+    Fixed(usize),
+    /// The text of each symbol, or what is wrong with it.
+    Enum(Vec<Result<String, String>>),
+    /// Of so many bytes, or of a length that stands before them; to be multiplied by a power of ten.
+    Decimal {
+        size: Option<usize>,
+        factor: i128,
+    },
+    /// A time in this unit.
+    Time {
+        is_long: bool,
+        unit: TimeUnit,
+    },
+    Record {
+        steps: Vec<Step>,
+        defaults: Vec<(usize, Literal)>,
+    },
+    Array(Box<Plan>),
+    Map(Box<Plan>),
+    /// A plan for each branch of the writer's union.
+    Union(Vec<Plan>),
+    /// Into a member of the reader's union.
+    Member(usize, Box<Plan>),
+    /// The reader has no place for it.
+    Never(String),
+}
+
+#[derive(Debug)]
+pub(super) enum Step {
+    Fill(usize, Plan),
+    Skip(Place),
+}
+
+/// Decides how values at a place of the writer's schema become the target.
+pub(super) fn resolve(schema: &Schema, place: Place, target: &Target) -> Result<Plan, SchemaError> {
+    let node = schema.node(place);
+    if let Kind::Union(branches) = &node.kind {
+        let plans = branches.iter().map(|branch| {
+            resolve(schema, *branch, target).unwrap_or_else(|error| Plan::Never(error.to_string()))
+        });
+        return Ok(Plan::Union(plans.collect()));
+    }
+    if matches!(node.kind, Kind::Null) {
+        if target.is_nullable {
+            return Ok(Plan::Null);
+        }
+        return Err(SchemaError::new(
+            "the writer's value is null, and the column is not nullable",
+        ));
+    }
+    if let Shape::Union(members) = &target.shape {
+        let exact = members.iter().position(|member| is_same(node, member));
+        let chosen = exact
+            .into_iter()
+            .chain(0..members.len())
+            .find_map(|index| Some((index, resolve(schema, place, members.get(index)?).ok()?)));
+        let (index, plan) = chosen.ok_or_else(|| mismatch(node, target))?;
+        return Ok(Plan::Member(index, Box::new(plan)));
+    }
+    match logical(node, &target.data_type)? {
+        Some(plan) => Ok(plan),
+        None => plain(schema, node, target),
+    }
+}
+
+/// A plan for a logical type whose meaning the column keeps; `None` if the column takes what it stands on.
+fn logical(node: &Node, column: &DataType) -> Result<Option<Plan>, SchemaError> {
+    let is_long = matches!(node.kind, Kind::Long);
+    Ok(match (node.logical, column) {
+        (Some(Logical::Decimal { precision, scale }), DataType::Decimal128(wanted, to)) => {
+            let factor = to
+                .checked_sub(scale)
+                .and_then(|more| u32::try_from(more).ok())
+                .and_then(|more| 10_i128.checked_pow(more));
+            let Some(factor) = factor else {
+                return Err(SchemaError(format!(
+                    "the writer's decimal({precision}, {scale}) does not fit decimal({wanted}, {to})"
+                )));
+            };
+            let size = match node.kind {
+                Kind::Fixed { size, .. } => Some(size),
+                _ => None,
+            };
+            Some(Plan::Decimal { size, factor })
+        }
+        (Some(Logical::Time(unit)), DataType::Time32(_) | DataType::Time64(_))
+        | (Some(Logical::Timestamp { unit, .. }), DataType::Timestamp(..)) => {
+            Some(Plan::Time { is_long, unit })
+        }
+        _ => None,
+    })
+}
+
+fn plain(schema: &Schema, node: &Node, target: &Target) -> Result<Plan, SchemaError> {
+    use DataType as Column;
+    let column = &target.data_type;
+    let is_integer = matches!(
+        column,
+        Column::Int8
+            | Column::Int16
+            | Column::Int32
+            | Column::Int64
+            | Column::UInt8
+            | Column::UInt16
+            | Column::UInt32
+            | Column::UInt64
+    );
+    let is_float = matches!(column, Column::Float32 | Column::Float64);
+    let is_text = matches!(column, Column::Utf8 | Column::LargeUtf8);
+    let is_binary = matches!(column, Column::Binary | Column::LargeBinary);
+    // From Avro's int to a wider type; a narrower one can come from a schema of columns alone, and is checked value by value.
+    Ok(match &node.kind {
+        Kind::Boolean if *column == Column::Boolean => Plan::Boolean,
+        Kind::Int
+            if is_integer || is_float || matches!(column, Column::Date32 | Column::Time32(_)) =>
+        {
+            Plan::Int
+        }
+        Kind::Int if matches!(column, Column::Timestamp(..) | Column::Time64(_)) => Plan::Int,
+        Kind::Long if (is_integer && *column != Column::Int32) || is_float => Plan::Long,
+        Kind::Long if matches!(column, Column::Timestamp(..) | Column::Time64(_)) => Plan::Long,
+        Kind::Float if is_float => Plan::Float,
+        Kind::Double if *column == Column::Float64 => Plan::Double,
+        Kind::Bytes if is_binary => Plan::Bytes,
+        Kind::Bytes if is_text => Plan::Text,
+        Kind::Bytes if matches!(column, Column::Decimal128(..)) => Plan::Decimal {
+            size: None,
+            factor: 1,
+        },
+        Kind::String if is_text => enum_or_text(target),
+        Kind::String if is_binary => Plan::Bytes,
+        Kind::Fixed { size, .. } => match column {
+            _ if is_binary => Plan::Fixed(*size),
+            Column::FixedSizeBinary(wanted) if usize::try_from(*wanted) == Ok(*size) => {
+                Plan::Fixed(*size)
+            }
+            Column::Decimal128(..) => Plan::Decimal {
+                size: Some(*size),
+                factor: 1,
+            },
+            _ => return Err(mismatch(node, target)),
+        },
+        Kind::Enum { symbols, .. } if is_text => Plan::Enum(read_symbols(symbols, target)),
+        Kind::Array(items) => match &target.shape {
+            Shape::List(inner) => {
+                Plan::Array(Box::new(within(resolve(schema, *items, inner), "[]")?))
+            }
+            _ => return Err(mismatch(node, target)),
+        },
+        Kind::Map(values) => match &target.shape {
+            Shape::Map(inner) => {
+                Plan::Map(Box::new(within(resolve(schema, *values, inner), "{}")?))
+            }
+            _ => return Err(mismatch(node, target)),
+        },
+        Kind::Record { fields, .. } => match &target.shape {
+            Shape::Record(wanted) => record(schema, fields, wanted)?,
+            _ => return Err(mismatch(node, target)),
+        },
+        _ => return Err(mismatch(node, target)),
+    })
+}
+
+/// Strings do not become symbols.
+fn enum_or_text(target: &Target) -> Plan {
+    match target.shape {
+        Shape::Enum { .. } => Plan::Never(
+            "the writer's string is no enum, and the reader's schema has one".to_owned(),
+        ),
+        _ => Plan::Text,
+    }
+}
+
+fn record(
+    schema: &Schema,
+    fields: &[FieldOf],
+    wanted: &[TargetField],
+) -> Result<Plan, SchemaError> {
+    let source = |target: &TargetField| {
+        let by_name = fields.iter().position(|field| field.name == target.name);
+        by_name.or_else(|| {
+            let is_alias = |field: &FieldOf| target.aliases.contains(&field.name);
+            fields.iter().position(is_alias)
+        })
+    };
+    let sources: Vec<Option<usize>> = wanted.iter().map(source).collect();
+    let mut steps = Vec::with_capacity(fields.len());
+    for (place, field) in fields.iter().enumerate() {
+        let read_as = sources.iter().position(|source| *source == Some(place));
+        steps.push(
+            match read_as.and_then(|index| Some((index, wanted.get(index)?))) {
+                Some((index, target)) => Step::Fill(
+                    index,
+                    within(resolve(schema, field.place, &target.target), &field.name)?,
+                ),
+                None => Step::Skip(field.place),
+            },
+        );
+    }
+    let mut defaults = Vec::new();
+    for (index, (target, source)) in wanted.iter().zip(&sources).enumerate() {
+        if source.is_none() {
+            let default = target.default.clone().ok_or_else(|| {
+                SchemaError(format!(
+                    "field {:?} is not in the writer's schema, and has no default",
+                    target.name
+                ))
+            })?;
+            defaults.push((index, default));
+        }
+    }
+    Ok(Plan::Record { steps, defaults })
+}
+
+fn within(plan: Result<Plan, SchemaError>, name: &str) -> Result<Plan, SchemaError> {
+    plan.map_err(|error| SchemaError(format!("{name}: {error}")))
+}
+
+fn read_symbols(symbols: &[String], target: &Target) -> Vec<Result<String, String>> {
+    symbols
+        .iter()
+        .map(|symbol| match &target.shape {
+            Shape::Enum { symbols, default } if !symbols.contains(symbol) => {
+                default.clone().ok_or_else(|| {
+                    format!("the reader's enum has no symbol {symbol:?} and no default")
+                })
+            }
+            _ => Ok(symbol.clone()),
+        })
+        .collect()
+}
+
+/// Whether a member of a union is the writer's type itself, and not one it is promoted to.
+fn is_same(node: &Node, member: &Target) -> bool {
+    let name = match &node.kind {
+        Kind::Fixed { name, .. } | Kind::Enum { name, .. } | Kind::Record { name, .. } => {
+            return member.name.as_deref() == Some(name);
+        }
+        _ => &member.name,
+    };
+    name.is_none()
+        && match (&node.kind, &member.data_type) {
+            (Kind::Boolean, DataType::Boolean)
+            | (Kind::Int, DataType::Int32)
+            | (Kind::Long, DataType::Int64)
+            | (Kind::Float, DataType::Float32)
+            | (Kind::Double, DataType::Float64)
+            | (Kind::Bytes, DataType::Binary)
+            | (Kind::String, DataType::Utf8) => node.logical.is_none(),
+            (Kind::Array(_), _) => matches!(member.shape, Shape::List(_)),
+            (Kind::Map(_), _) => matches!(member.shape, Shape::Map(_)),
+            (_, column) => node
+                .logical
+                .is_some_and(|logical| super::reader::logical_type(logical) == *column),
+        }
+}
+
+fn mismatch(node: &Node, target: &Target) -> SchemaError {
+    let written = match &node.kind {
+        Kind::Null => "null",
+        Kind::Boolean => "boolean",
+        Kind::Int => "int",
+        Kind::Long => "long",
+        Kind::Float => "float",
+        Kind::Double => "double",
+        Kind::Bytes => "bytes",
+        Kind::String => "string",
+        Kind::Fixed { .. } => "fixed",
+        Kind::Enum { .. } => "enum",
+        Kind::Record { .. } => "record",
+        Kind::Array(_) => "array",
+        Kind::Map(_) => "map",
+        Kind::Union(_) => "union",
+    };
+    SchemaError(format!(
+        "the writer's {written} does not become {}",
+        target.data_type
+    ))
+}

@@ -1,0 +1,315 @@
+//! A place in a JSON text, and its tokens.
+
+use std::borrow::Cow;
+
+use crate::error::{Bad, Filled};
+
+/// How deep values nest that the schema does not name.
+const DEEPEST: usize = 500;
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The byte of the next token, which is not taken; 0 at the end.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> u8 {
+        loop {
+            match self.byte() {
+                b' ' | b'\n' | b'\r' | b'\t' => self.at += 1,
+                byte => return byte,
+            }
+        }
+    }
+
+    /// Takes a byte if it is the next token.
+    #[inline]
+    pub(crate) fn take(&mut self, wanted: u8) -> bool {
+        let is_next = self.peek() == wanted;
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    pub(crate) fn expect(&mut self, wanted: u8, place: &str) -> Filled {
+        if self.take(wanted) {
+            return Ok(());
+        }
+        Err(self.malformed(&format!("{:?} is wanted {place}", char::from(wanted))))
+    }
+
+    pub(crate) fn is_at_end(&mut self) -> bool {
+        self.peek() == 0 && self.at >= self.text.len()
+    }
+
+    #[cold]
+    pub(crate) fn malformed(&self, what: &str) -> Bad {
+        Bad::new(format!("it is not JSON: {what}, at byte {}", self.at))
+    }
+
+    /// What stands here is of another kind than the column.
+    #[cold]
+    pub(crate) fn wanted(&mut self, wanted: &str) -> Bad {
+        self.peek();
+        let start = self.at;
+        match self.skip(0) {
+            Ok(()) => Bad::wanted(wanted, self.since(start)),
+            Err(bad) => bad,
+        }
+    }
+
+    /// Whether a token that is a whole word stands here; it is taken.
+    pub(crate) fn word(&mut self, word: &str) -> bool {
+        self.peek();
+        let is_here = self.rest().starts_with(word);
+        self.at += if is_here { word.len() } else { 0 };
+        is_here
+    }
+
+    /// A string, without a copy unless it has escapes.
+    #[inline]
+    pub(crate) fn string(&mut self) -> Filled<Cow<'a, str>> {
+        let start = self.at + 1;
+        self.at = start;
+        match self.run()? {
+            b'"' => Ok(Cow::Borrowed(self.closed(start))),
+            _ => {
+                let mut text = self.since(start).to_owned();
+                self.unescape(&mut text)?;
+                Ok(Cow::Owned(text))
+            }
+        }
+    }
+
+    /// A number's text, and whether it is whole.
+    #[inline]
+    pub(crate) fn number(&mut self) -> Filled<(&'a str, bool)> {
+        self.peek();
+        let start = self.at;
+        self.at += usize::from(self.byte() == b'-');
+        match self.byte() {
+            b'0' => self.at += 1,
+            b'1'..=b'9' => self.digits(),
+            _ => return Err(self.malformed("a number has no digits")),
+        }
+        if self.byte().is_ascii_digit() {
+            return Err(self.malformed("a number begins with 0"));
+        }
+        let mut is_whole = true;
+        if self.byte() == b'.' {
+            is_whole = false;
+            self.at += 1;
+            self.some_digits()?;
+        }
+        if matches!(self.byte(), b'e' | b'E') {
+            is_whole = false;
+            self.at += 1;
+            self.at += usize::from(matches!(self.byte(), b'+' | b'-'));
+            self.some_digits()?;
+        }
+        Ok((self.since(start), is_whole))
+    }
+
+    /// The text of whatever value stands here.
+    pub(crate) fn raw(&mut self) -> Filled<&'a str> {
+        self.peek();
+        let start = self.at;
+        self.skip(0)?;
+        Ok(self.since(start))
+    }
+
+    /// Passes over a value.
+    pub(crate) fn skip(&mut self, depth: usize) -> Filled {
+        if depth > DEEPEST {
+            return Err(Bad::new(format!("it nests more than {DEEPEST} levels")));
+        }
+        match self.peek() {
+            b'"' => self.skip_string(),
+            b'{' => {
+                self.at += 1;
+                if self.take(b'}') {
+                    return Ok(());
+                }
+                loop {
+                    if self.peek() != b'"' {
+                        return Err(self.malformed("a field's name is wanted"));
+                    }
+                    self.skip_string()?;
+                    self.expect(b':', "behind a field's name")?;
+                    self.skip(depth + 1)?;
+                    if !self.take(b',') {
+                        return self.expect(b'}', "behind a field");
+                    }
+                }
+            }
+            b'[' => {
+                self.at += 1;
+                if self.take(b']') {
+                    return Ok(());
+                }
+                loop {
+                    self.skip(depth + 1)?;
+                    if !self.take(b',') {
+                        return self.expect(b']', "behind an element");
+                    }
+                }
+            }
+            b'0'..=b'9' => self.number().map(drop),
+            b'-' if !self.rest().starts_with("-I") => self.number().map(drop),
+            // Not of JSON's standard, but of Python's json.dumps, and read by Spark.
+            _ if ["true", "false", "null", "NaN", "Infinity", "-Infinity"]
+                .iter()
+                .any(|word| self.word(word)) =>
+            {
+                Ok(())
+            }
+            0 if self.at >= self.text.len() => Err(self.malformed("it ends too early")),
+            _ => Err(self.malformed("no value begins so")),
+        }
+    }
+
+    fn skip_string(&mut self) -> Filled {
+        self.at += 1;
+        while self.run()? == b'\\' {
+            self.at += 2;
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn byte(&self) -> u8 {
+        self.text.as_bytes().get(self.at).copied().unwrap_or(0)
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    /// The text up to the quote that stands here, which is taken.
+    fn closed(&mut self, start: usize) -> &'a str {
+        let text = self.since(start);
+        self.at += 1;
+        text
+    }
+
+    fn digits(&mut self) {
+        while self.byte().is_ascii_digit() {
+            self.at += 1;
+        }
+    }
+
+    fn some_digits(&mut self) -> Filled {
+        if !self.byte().is_ascii_digit() {
+            return Err(self.malformed("a number lacks a digit"));
+        }
+        self.digits();
+        Ok(())
+    }
+
+    /// Goes on inside of a string to its next quote or backslash, which is returned and not taken. Eight bytes at a time.
+    #[inline]
+    fn run(&mut self) -> Filled<u8> {
+        let bytes = self.text.as_bytes();
+        while let Some(eight) = bytes
+            .get(self.at..self.at + 8)
+            .and_then(|eight| <[u8; 8]>::try_from(eight).ok())
+        {
+            let word = u64::from_le_bytes(eight);
+            let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH_BITS;
+            // Bit 7 of a byte is set for a quote, a backslash and what is below a space; a borrow can set it wrongly only in a
+            // byte behind a right one.
+            let special = zero(word ^ (ONES * u64::from(b'"')))
+                | zero(word ^ (ONES * u64::from(b'\\')))
+                | (word.wrapping_sub(ONES * 0x20) & !word & HIGH_BITS);
+            if special != 0 {
+                self.at += (special.trailing_zeros() / 8) as usize;
+                break;
+            }
+            self.at += 8;
+        }
+        loop {
+            match bytes.get(self.at) {
+                Some(byte @ (b'"' | b'\\')) => return Ok(*byte),
+                Some(0..=0x1f) => return Err(self.malformed("a string holds a control character")),
+                Some(_) => self.at += 1,
+                None => return Err(self.malformed("a string does not end")),
+            }
+        }
+    }
+
+    /// The rest of a string from its first backslash on.
+    #[cold]
+    fn unescape(&mut self, text: &mut String) -> Filled {
+        loop {
+            let start = self.at;
+            if self.run()? == b'"' {
+                text.push_str(self.closed(start));
+                return Ok(());
+            }
+            text.push_str(self.since(start));
+            self.at += 1;
+            let escape = self.byte();
+            self.at += 1;
+            text.push(match escape {
+                b'"' | b'\\' | b'/' => char::from(escape),
+                b'b' => '\u{8}',
+                b'f' => '\u{c}',
+                b'n' => '\n',
+                b'r' => '\r',
+                b't' => '\t',
+                b'u' => self.unicode()?,
+                _ => {
+                    return Err(self.malformed(
+                        "a backslash stands before a character that it does not escape",
+                    ));
+                }
+            });
+        }
+    }
+
+    fn unicode(&mut self) -> Filled<char> {
+        let first = self.hex()?;
+        let lone = "a surrogate of UTF-16 stands alone";
+        if !(0xd800..0xe000).contains(&first) {
+            return char::from_u32(first).ok_or_else(|| self.malformed(lone));
+        }
+        if first >= 0xdc00 || !self.rest().starts_with("\\u") {
+            return Err(self.malformed(lone));
+        }
+        self.at += 2;
+        let second = self.hex()?;
+        if !(0xdc00..0xe000).contains(&second) {
+            return Err(self.malformed(lone));
+        }
+        char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00))
+            .ok_or_else(|| self.malformed(lone))
+    }
+
+    fn hex(&mut self) -> Filled<u32> {
+        let digits = self.text.as_bytes().get(self.at..self.at + 4);
+        let value = digits.and_then(|digits| {
+            digits.iter().try_fold(0, |value, digit| {
+                Some(value * 16 + char::from(*digit).to_digit(16)?)
+            })
+        });
+        let value = value.ok_or_else(|| {
+            self.malformed("\\u is followed by other than four hexadecimal digits")
+        })?;
+        self.at += 4;
+        Ok(value)
+    }
+}

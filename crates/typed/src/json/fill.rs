@@ -1,0 +1,305 @@
+//! From tokens to columns.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::cursor::Cursor;
+use crate::column::{Column, List, Struct, Values};
+use crate::error::{Bad, Filled, SchemaError};
+use crate::{number, time};
+
+/// Refuses maps that no JSON object fills.
+pub(crate) fn check(columns: &Struct) -> Result<(), SchemaError> {
+    columns.columns.iter().try_for_each(check_column)
+}
+
+fn check_column(column: &Column) -> Result<(), SchemaError> {
+    match &column.values {
+        Values::Struct(inner) => check(inner),
+        Values::List(list) => check_column(&list.child),
+        Values::Map(list) => {
+            let Values::Struct(entry) = &list.child.values else {
+                return Ok(());
+            };
+            if !matches!(entry.columns.first(), Some(key) if matches!(key.values, Values::Text(_)))
+            {
+                return Err(SchemaError(format!(
+                    "field {:?} is a map whose keys are not strings, and those of a JSON object are",
+                    column.field.name()
+                )));
+            }
+            check(entry)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A whole value: one object, whose fields become a row of the columns.
+pub(crate) fn object(columns: &mut Struct, row: usize, value: &[u8]) -> Filled {
+    let text = std::str::from_utf8(value).map_err(|error| {
+        Bad::new(format!(
+            "it is not JSON: byte {} is not UTF-8",
+            error.valid_up_to()
+        ))
+    })?;
+    let mut cursor = Cursor::new(text);
+    if cursor.is_at_end() {
+        return Err(Bad::new("it is empty"));
+    }
+    if cursor.peek() != b'{' {
+        return Err(cursor.wanted("a JSON object"));
+    }
+    fields(columns, row, &mut cursor)?;
+    if cursor.is_at_end() {
+        return Ok(());
+    }
+    Err(cursor.malformed("text stands behind the value"))
+}
+
+/// An object, whose brace is next.
+fn fields(columns: &mut Struct, row: usize, cursor: &mut Cursor<'_>) -> Filled {
+    cursor.take(b'{');
+    if cursor.take(b'}') {
+        return columns.fill_up(row);
+    }
+    let mut guess = 0;
+    let mut filled = 0;
+    loop {
+        if cursor.peek() != b'"' {
+            return Err(cursor.malformed("a field's name is wanted"));
+        }
+        let name = cursor.string()?;
+        cursor.expect(b':', "behind a field's name")?;
+        match columns.find(&name, guess) {
+            Some(index) => {
+                guess = index + 1;
+                if let Some(column) = columns.columns.get_mut(index) {
+                    if column.len() > row {
+                        column.truncate(row);
+                    } else {
+                        filled += 1;
+                    }
+                    value(column, cursor).map_err(|bad| bad.within(column.field.name()))?;
+                }
+            }
+            None => cursor.skip(0)?,
+        }
+        if !cursor.take(b',') {
+            cursor.expect(b'}', "behind a field")?;
+            if filled == columns.columns.len() {
+                return Ok(());
+            }
+            return columns.fill_up(row);
+        }
+    }
+}
+
+fn value(column: &mut Column, cursor: &mut Cursor<'_>) -> Filled {
+    let first = cursor.peek();
+    if first == b'n' && cursor.word("null") {
+        return column.push_found_null();
+    }
+    let row = column.len();
+    match &mut column.values {
+        Values::Null => return Err(cursor.wanted("null")),
+        Values::Boolean(values) => values.push(match first {
+            b't' if cursor.word("true") => true,
+            b'f' if cursor.word("false") => false,
+            _ => return Err(cursor.wanted("boolean")),
+        }),
+        Values::Int8(values) => values.push(integer(cursor, "int8")?),
+        Values::Int16(values) => values.push(integer(cursor, "int16")?),
+        Values::Int32(values) => values.push(integer(cursor, "int32")?),
+        Values::Int64(values) => values.push(integer(cursor, "int64")?),
+        Values::UInt8(values) => values.push(integer(cursor, "uint8")?),
+        Values::UInt16(values) => values.push(integer(cursor, "uint16")?),
+        Values::UInt32(values) => values.push(integer(cursor, "uint32")?),
+        Values::UInt64(values) => values.push(integer(cursor, "uint64")?),
+        Values::Float32(values) => values.push(match special(cursor, first, "float")? {
+            Some(value) => value as f32,
+            None => float(cursor)?,
+        }),
+        Values::Float64(values) => values.push(match special(cursor, first, "double")? {
+            Some(value) => value,
+            None => float(cursor)?,
+        }),
+        Values::Decimal(wanted, values) => {
+            let unscaled = match first {
+                b'"' => number::decimal(&cursor.string()?, *wanted)?,
+                b'-' | b'0'..=b'9' => number::decimal(cursor.number()?.0, *wanted)?,
+                _ => return Err(cursor.wanted("a decimal")),
+            };
+            values.push(unscaled);
+        }
+        Values::Date(values) => {
+            let text = text(cursor, first, "a date")?;
+            let moment = time::Moment::parse(&text);
+            values.push(
+                moment
+                    .ok_or_else(|| Bad::wanted("a date as 2026-11-23", &text))?
+                    .day,
+            );
+        }
+        Values::Time32(unit, values) => {
+            let text = text(cursor, first, "a time of day")?;
+            let time = time::time_of_day(&text, *unit).and_then(|time| i32::try_from(time).ok());
+            values.push(time.ok_or_else(|| Bad::wanted("a time of day as 09:52:20.5", &text))?);
+        }
+        Values::Time64(unit, values) => {
+            let text = text(cursor, first, "a time of day")?;
+            let time = time::time_of_day(&text, *unit);
+            values.push(time.ok_or_else(|| Bad::wanted("a time of day as 09:52:20.5", &text))?);
+        }
+        Values::Timestamp(unit, values) => {
+            let moment = match first {
+                b'"' => {
+                    let text = cursor.string()?;
+                    time::Moment::parse(&text)
+                        .and_then(|moment| moment.since_epoch(*unit))
+                        .ok_or_else(|| {
+                            Bad::wanted("a timestamp as 2026-11-23T09:52:20.5Z", &text)
+                        })?
+                }
+                _ => {
+                    let seconds = integer(cursor, "a timestamp")?;
+                    let moment = time::Moment::of_seconds(seconds).since_epoch(*unit);
+                    moment.ok_or_else(|| {
+                        Bad::new(format!(
+                            "{seconds} seconds since 1970 do not fit the column's unit"
+                        ))
+                    })?
+                }
+            };
+            values.push(moment);
+        }
+        Values::Text(slices) => match first {
+            b'"' => slices.push(cursor.string()?.as_bytes())?,
+            _ => slices.push(cursor.raw()?.as_bytes())?,
+        },
+        Values::Binary(slices) => slices.push(&base64(cursor, first)?)?,
+        Values::Fixed(size, data) => {
+            let bytes = base64(cursor, first)?;
+            if bytes.len() != *size {
+                return Err(Bad::new(format!(
+                    "{size} bytes are wanted, not {}",
+                    bytes.len()
+                )));
+            }
+            data.extend_from_slice(&bytes);
+        }
+        Values::Struct(inner) => {
+            if first != b'{' {
+                return Err(cursor.wanted("an object"));
+            }
+            fields(inner, row, cursor)?;
+        }
+        Values::List(list) => elements(list, cursor, first)?,
+        Values::Map(list) => entries(list, cursor, first)?,
+    }
+    column.push_valid();
+    Ok(())
+}
+
+fn integer<T: std::str::FromStr>(cursor: &mut Cursor<'_>, wanted: &'static str) -> Filled<T> {
+    if !matches!(cursor.peek(), b'-' | b'0'..=b'9') {
+        return Err(cursor.wanted(wanted));
+    }
+    let (text, is_whole) = cursor.number()?;
+    if !is_whole {
+        return Err(Bad::wanted(wanted, text));
+    }
+    text.parse().map_err(|_| {
+        Bad::new(format!(
+            "{} is out of the range of {wanted}",
+            crate::error::shown(text)
+        ))
+    })
+}
+
+/// What a column of floats takes besides numbers; `None` if a number is next.
+fn special(cursor: &mut Cursor<'_>, first: u8, wanted: &str) -> Filled<Option<f64>> {
+    match first {
+        b'0'..=b'9' => Ok(None),
+        b'"' => {
+            let text = cursor.string()?;
+            number::not_finite(&text)
+                .map(Some)
+                .ok_or_else(|| Bad::wanted(wanted, &text))
+        }
+        b'N' if cursor.word("NaN") => Ok(Some(f64::NAN)),
+        b'I' if cursor.word("Infinity") => Ok(Some(f64::INFINITY)),
+        b'-' if cursor.word("-Infinity") => Ok(Some(f64::NEG_INFINITY)),
+        b'-' => Ok(None),
+        _ => Err(cursor.wanted(wanted)),
+    }
+}
+
+fn float<T: std::str::FromStr>(cursor: &mut Cursor<'_>) -> Filled<T> {
+    let (text, _) = cursor.number()?;
+    text.parse().map_err(|_| Bad::wanted("a number", text))
+}
+
+fn text<'a>(cursor: &mut Cursor<'a>, first: u8, wanted: &str) -> Filled<std::borrow::Cow<'a, str>> {
+    if first == b'"' {
+        return cursor.string();
+    }
+    Err(cursor.wanted(wanted))
+}
+
+fn base64(cursor: &mut Cursor<'_>, first: u8) -> Filled<Vec<u8>> {
+    let text = text(cursor, first, "a string in base64")?;
+    STANDARD
+        .decode(text.as_bytes())
+        .map_err(|_| Bad::wanted("base64", &text))
+}
+
+fn elements(list: &mut List, cursor: &mut Cursor<'_>, first: u8) -> Filled {
+    if first != b'[' {
+        return Err(cursor.wanted("an array"));
+    }
+    cursor.take(b'[');
+    if !cursor.take(b']') {
+        loop {
+            let index = list.next() - list.start();
+            value(&mut list.child, cursor).map_err(|bad| bad.element(index))?;
+            if !cursor.take(b',') {
+                cursor.expect(b']', "behind an element")?;
+                break;
+            }
+        }
+    }
+    list.end()
+}
+
+fn entries(list: &mut List, cursor: &mut Cursor<'_>, first: u8) -> Filled {
+    if first != b'{' {
+        return Err(cursor.wanted("an object"));
+    }
+    cursor.take(b'{');
+    if !cursor.take(b'}') {
+        loop {
+            if cursor.peek() != b'"' {
+                return Err(cursor.malformed("a key is wanted"));
+            }
+            let name = cursor.string()?;
+            cursor.expect(b':', "behind a key")?;
+            let Some((key, inner)) = list.entry() else {
+                return Err(Bad::new("the map has no keys and values"));
+            };
+            let Values::Text(keys) = &mut key.values else {
+                return Err(Bad::new(
+                    "the keys of a JSON object are strings, and those of the column are not",
+                ));
+            };
+            keys.push(name.as_bytes())?;
+            key.push_valid();
+            value(inner, cursor).map_err(|bad| bad.within(&name))?;
+            list.child.push_valid();
+            if !cursor.take(b',') {
+                cursor.expect(b'}', "behind an entry")?;
+                break;
+            }
+        }
+    }
+    list.end()
+}

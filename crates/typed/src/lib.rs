@@ -1,0 +1,23 @@
+//! Decodes keys and values of records into typed Arrow columns, and puts the rows that do not decode apart.
+//!
+//! A [`Decoder`] is made once from a schema and decodes any number of batches. Every format fills the same columns, and a row that
+//! turns out to be bad in its last byte is taken back from all of them: that is what neither arrow-json nor arrow-avro can do,
+//! whose builders are lost with the row.
+
+mod avro;
+mod column;
+mod csv;
+mod decoder;
+mod error;
+mod frame;
+mod json;
+mod number;
+mod protobuf;
+mod time;
+
+pub use decoder::{Decoded, Decoder, Mode, Row, rows_of};
+pub use error::{BadRow, DecodeError, SchemaError};
+pub use frame::{Framing, SchemaId};
+
+#[cfg(test)]
+mod tests;

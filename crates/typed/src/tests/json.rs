@@ -1,0 +1,350 @@
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int32Type, Int64Type,
+    TimestampMicrosecondType,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field, Fields, TimeUnit};
+
+use super::{decode, field, numbers, one, texts};
+use crate::{Decoder, Framing, Mode};
+
+fn timestamp(json: &str) -> Result<i64, String> {
+    let batch = one(
+        DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        json,
+    )?;
+    Ok(batch
+        .column(0)
+        .as_primitive::<TimestampMicrosecondType>()
+        .value(0))
+}
+
+fn decimal(json: &str) -> Result<i128, String> {
+    let batch = one(DataType::Decimal128(6, 2), json)?;
+    Ok(batch.column(0).as_primitive::<Decimal128Type>().value(0))
+}
+
+fn text(json: &str) -> Result<String, String> {
+    Ok(texts(&one(DataType::Utf8, json)?, 0)[0].unwrap().to_owned())
+}
+
+#[test]
+fn fields_come_in_any_order_and_some_not_at_all() {
+    let fields = Fields::from(vec![
+        field("a", DataType::Int64),
+        field("b", DataType::Utf8),
+    ]);
+    let decoder = Decoder::json(fields, Framing::Plain).unwrap();
+    let values: [&[u8]; 5] = [
+        b"{\"b\":\"x\",\"a\":1}",
+        b" { \"a\" : 2 , \"extra\" : [ {\"a\" : 9}, \"]\", null ] } ",
+        b"{}",
+        b"{\"a\":null,\"b\":null}",
+        b"{\"a\":5,\"a\":6,\"b\":\"first\",\"b\":\"last\"}",
+    ];
+    let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
+    assert_eq!(numbers(&batch, 0), [Some(1), Some(2), None, None, Some(6)]);
+    assert_eq!(
+        texts(&batch, 1),
+        [Some("x"), None, None, None, Some("last")]
+    );
+}
+
+#[test]
+fn a_token_of_another_type_is_named() {
+    assert_eq!(
+        one(DataType::Int64, r#"{"x":"5"}"#).unwrap_err(),
+        "column x: int64 is wanted, not \"5\""
+    );
+    assert_eq!(
+        one(DataType::Int64, r#"{"x":1.0}"#).unwrap_err(),
+        "column x: int64 is wanted, not 1.0"
+    );
+    assert_eq!(
+        one(DataType::Int8, r#"{"x":128}"#).unwrap_err(),
+        "column x: 128 is out of the range of int8"
+    );
+    assert_eq!(
+        one(DataType::Boolean, r#"{"x":1}"#).unwrap_err(),
+        "column x: boolean is wanted, not 1"
+    );
+    assert_eq!(
+        one(DataType::Float64, r#"{"x":"5"}"#).unwrap_err(),
+        "column x: double is wanted, not 5"
+    );
+    assert!(
+        one(DataType::Int64, r#"[{"x":5}]"#)
+            .unwrap_err()
+            .starts_with("a JSON object is wanted")
+    );
+}
+
+#[test]
+fn what_is_not_json_is_refused() {
+    for json in [
+        "",
+        " ",
+        "{",
+        "{\"x\"",
+        "{\"x\":",
+        "{\"x\":1",
+        "{\"x\":1,",
+        "{\"x\":1,}",
+        "{x:1}",
+        "{\"x\":1}}",
+        "{\"x\":1} 2",
+        "{\"x\":01}",
+        "{\"x\":1.}",
+        "{\"x\":.5}",
+        "{\"x\":1e}",
+        "{\"x\":+1}",
+        "{\"x\":--1}",
+        "{\"x\":-}",
+        "{\"y\":tru}",
+        "{\"y\":[1,]}",
+        "{\"y\":[1 2]}",
+        "{\"y\":\"\t\"}",
+        "{\"y\":\"\\x\"",
+        "{\"x\":1,,\"y\":2}",
+        "nul",
+        "\u{feff}{\"x\":1}",
+    ] {
+        assert!(one(DataType::Float64, json).is_err(), "{json:?}");
+    }
+}
+
+#[test]
+fn strings_are_unescaped_and_other_tokens_kept_as_text() {
+    assert_eq!(
+        text(r#"{"x":"a\"\\\/\b\f\n\r\té\u00e9\ud83d\ude00"}"#).unwrap(),
+        "a\"\\/\u{8}\u{c}\n\r\té\u{e9}\u{1f600}"
+    );
+    assert_eq!(
+        text(r#"{"x":{"a": [1, "}"]}}"#).unwrap(),
+        r#"{"a": [1, "}"]}"#
+    );
+    assert_eq!(text(r#"{"x":-1.50e3}"#).unwrap(), "-1.50e3");
+    assert_eq!(
+        text(r#"{"x":"abcdefgh ijklmnop \"q\" rstuvwxyz"}"#).unwrap(),
+        "abcdefgh ijklmnop \"q\" rstuvwxyz"
+    );
+    for lone in [
+        r#"{"x":"\ud83d"}"#,
+        r#"{"x":"\ude00"}"#,
+        r#"{"x":"\ud83dA"}"#,
+        r#"{"x":"\u12"}"#,
+    ] {
+        assert!(text(lone).is_err(), "{lone}");
+    }
+}
+
+#[test]
+fn numbers_are_exact() {
+    let whole = |json: &str| {
+        one(DataType::Int64, json).map(|batch| batch.column(0).as_primitive::<Int64Type>().value(0))
+    };
+    assert_eq!(whole(r#"{"x":-9223372036854775808}"#), Ok(i64::MIN));
+    assert_eq!(whole(r#"{"x":9223372036854775807}"#), Ok(i64::MAX));
+    assert!(whole(r#"{"x":9223372036854775808}"#).is_err());
+    let double = |json: &str| {
+        one(DataType::Float64, json)
+            .map(|batch| batch.column(0).as_primitive::<Float64Type>().value(0))
+    };
+    assert_eq!(double(r#"{"x":0.1}"#), Ok(0.1));
+    assert_eq!(double(r#"{"x":-1e-7}"#), Ok(-1e-7));
+    assert_eq!(
+        double(r#"{"x":123456789012345678901234567890}"#),
+        Ok(123456789012345678901234567890.0)
+    );
+    assert!(double(r#"{"x":NaN}"#).unwrap().is_nan());
+    assert_eq!(double(r#"{"x":-Infinity}"#), Ok(f64::NEG_INFINITY));
+    assert_eq!(double(r#"{"x":"Infinity"}"#), Ok(f64::INFINITY));
+    let float = one(DataType::Float32, r#"{"x":0.1}"#).unwrap();
+    assert_eq!(float.column(0).as_primitive::<Float32Type>().value(0), 0.1);
+}
+
+#[test]
+fn decimals_are_rounded_half_up() {
+    assert_eq!(decimal(r#"{"x":12.34}"#), Ok(1234));
+    assert_eq!(decimal(r#"{"x":12.345}"#), Ok(1235));
+    assert_eq!(decimal(r#"{"x":-12.345}"#), Ok(-1235));
+    assert_eq!(decimal(r#"{"x":12.3449}"#), Ok(1234));
+    assert_eq!(decimal(r#"{"x":"0.005"}"#), Ok(1));
+    assert_eq!(decimal(r#"{"x":0.0049}"#), Ok(0));
+    assert_eq!(decimal(r#"{"x":1e3}"#), Ok(100_000));
+    assert_eq!(decimal(r#"{"x":1.5e-2}"#), Ok(2));
+    assert_eq!(decimal(r#"{"x":0e99999999}"#), Ok(0));
+    assert_eq!(decimal(r#"{"x":5e-999999999}"#), Ok(0));
+    for large in [
+        r#"{"x":10000}"#,
+        r#"{"x":9999.999}"#,
+        r#"{"x":1e999999999}"#,
+        r#"{"x":"1e99999999999"}"#,
+        r#"{"x":"."}"#,
+    ] {
+        assert!(decimal(large).is_err(), "{large}");
+    }
+}
+
+#[test]
+fn timestamps_have_the_forms_that_spark_reads() {
+    let noon = 1_795_435_200_000_000; // 2026-11-23T12:00:00Z
+    for json in [
+        "2026-11-23T12:00:00Z",
+        "2026-11-23 12:00:00",
+        "2026-11-23T12:00",
+        "2026-11-23T12:00:00.000000",
+        "2026-11-23T13:00:00+01:00",
+        "2026-11-23T13:00:00+0100",
+        "2026-11-23T13:00:00+01",
+        "2026-11-23T06:30:00-05:30",
+        "2026-11-23T12:00:00 UTC",
+        "2026-11-23T13:00:00 GMT+1",
+    ] {
+        assert_eq!(
+            timestamp(&format!("{{\"x\":\"{json}\"}}")),
+            Ok(noon),
+            "{json}"
+        );
+    }
+    assert_eq!(timestamp(r#"{"x":1795435200}"#), Ok(noon));
+    assert_eq!(
+        timestamp(r#"{"x":"2026-11-23T12:00:00.123456789Z"}"#),
+        Ok(noon + 123_456)
+    );
+    assert_eq!(timestamp(r#"{"x":"1969-12-31T23:59:59.9Z"}"#), Ok(-100_000));
+    assert_eq!(timestamp(r#"{"x":"2024-2-29"}"#), Ok(1_709_164_800_000_000));
+    assert_eq!(
+        timestamp(r#"{"x":"0001-01-01"}"#),
+        Ok(-62_135_596_800_000_000)
+    );
+    for bad in [
+        "2026-11-23T24:00:00Z",
+        "2026-02-29",
+        "2026-13-01",
+        "2026-11-23T",
+        "2026-11-23T12:00:00+19:00",
+        "26-11-23",
+        "2026-11-23T12:00:00Mars",
+        "2026-11-23T12:60:00",
+        "",
+        "2026",
+        "2026-11-23x",
+        "999999-01-01T00:00:00.1234567891Z",
+    ] {
+        assert!(timestamp(&format!("{{\"x\":\"{bad}\"}}")).is_err(), "{bad}");
+    }
+    let days = |json: &str| {
+        one(DataType::Date32, json)
+            .map(|batch| batch.column(0).as_primitive::<Date32Type>().value(0))
+    };
+    assert_eq!(days(r#"{"x":"1970-01-02"}"#), Ok(1));
+    assert_eq!(days(r#"{"x":"1969-12-31T23:00:00+05:00"}"#), Ok(-1));
+}
+
+#[test]
+fn nested_values_and_the_path_to_a_bad_one() {
+    let item = DataType::Struct(Fields::from(vec![field("price", DataType::Float64)]));
+    let list = DataType::List(Arc::new(Field::new("element", item, true)));
+    let map = crate::column::map(DataType::Utf8, DataType::Int32, true);
+    let order = DataType::Struct(Fields::from(vec![
+        field("items", list),
+        field("counts", map),
+    ]));
+    let batch = one(
+        order.clone(),
+        r#"{"x":{"items":[{"price":1},null,{},{"price":2.5}],"counts":{"a":1,"b":null}}}"#,
+    )
+    .unwrap();
+    let order_of = |batch: &RecordBatch| batch.column(0).as_struct().clone();
+    let items = order_of(&batch).column(0).as_list::<i32>().value(0);
+    assert_eq!(items.len(), 4);
+    assert!(items.is_null(1));
+    let prices: Vec<_> = items
+        .as_struct()
+        .column(0)
+        .as_primitive::<Float64Type>()
+        .iter()
+        .collect();
+    assert_eq!(prices, [Some(1.0), None, None, Some(2.5)]);
+    let counts = order_of(&batch).column(1).as_map().value(0);
+    let values: Vec<_> = counts
+        .column(1)
+        .as_primitive::<Int32Type>()
+        .iter()
+        .collect();
+    assert_eq!(values, [Some(1), None]);
+
+    let bad = one(order, r#"{"x":{"items":[{"price":1},{"price":true}]}}"#).unwrap_err();
+    assert_eq!(bad, "column x.items[1].price: double is wanted, not true");
+}
+
+#[test]
+fn a_column_that_is_not_nullable_wants_a_value() {
+    let fields = Fields::from(vec![Field::new("x", DataType::Int8, false)]);
+    let decoder = Decoder::json(fields, Framing::Plain).unwrap();
+    let values: [&[u8]; 3] = [b"{\"x\":1}", b"{}", b"{\"x\":null}"];
+    let decoded = decode(&decoder, &values, Mode::Drop).unwrap();
+    assert_eq!(
+        decoded.batch.column(0).as_primitive::<Int8Type>().values(),
+        &[1]
+    );
+    let reasons: Vec<_> = decoded.bad.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        reasons,
+        [
+            "column x: it is missing, and the column is not nullable",
+            "column x: it is null, and the column is not nullable"
+        ]
+    );
+}
+
+#[test]
+fn deep_nesting_ends() {
+    let deep = format!("{{\"y\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(one(DataType::Int64, &deep).unwrap_err().contains("levels"));
+}
+
+#[test]
+fn a_json_schema_has_columns() {
+    let decoder = Decoder::json_schema(
+        r##"{"type":"object","required":["id"],"definitions":{"at":{"type":"string","format":"date-time"}},"properties":{
+            "id":{"type":"integer"},"name":{"type":["null","string"]},"at":{"$ref":"#/definitions/at"},
+            "tags":{"type":"array","items":{"oneOf":[{"type":"null"},{"type":"number"}]}},
+            "extra":{"type":"object","additionalProperties":{"type":"boolean"}}}}"##,
+        Framing::Plain,
+    )
+    .unwrap();
+    let schema = decoder.schema(Mode::Fail, "").unwrap();
+    let types: Vec<_> = schema
+        .fields()
+        .iter()
+        .map(|field| (field.name().as_str(), field.data_type().clone()))
+        .collect();
+    assert_eq!(types[0], ("id", DataType::Int64));
+    assert_eq!(types[1], ("name", DataType::Utf8));
+    assert_eq!(
+        types[2],
+        (
+            "at",
+            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+        )
+    );
+    assert_eq!(
+        types[3].1,
+        DataType::List(Arc::new(field("element", DataType::Float64)))
+    );
+    assert!(matches!(types[4].1, DataType::Map(..)));
+
+    let looped = r##"{"type":"object","properties":{"a":{"$ref":"#"}}}"##;
+    assert!(
+        Decoder::json_schema(looped, Framing::Plain)
+            .unwrap_err()
+            .to_string()
+            .contains("contains itself")
+    );
+    assert!(Decoder::json_schema(r#"{"type":"string"}"#, Framing::Plain).is_err());
+}

@@ -1,0 +1,135 @@
+use arrow_array::cast::AsArray;
+use arrow_schema::{DataType, Field, Fields};
+
+use super::{decode, field, numbers, texts};
+use crate::{DecodeError, Decoder, Framing, Mode, Row, rows_of};
+
+/// The second and the fourth are bad, the fourth only in its last byte.
+const VALUES: [&[u8]; 5] = [
+    b"{\"a\":1,\"b\":\"one\"}",
+    b"{\"a\":\"x\"}",
+    b"{\"a\":3,\"b\":\"three\"}",
+    b"{\"a\":4,\"b\":\"four\"",
+    b"{\"a\":5}",
+];
+
+fn decoder() -> Decoder {
+    let fields = Fields::from(vec![
+        Field::new("a", DataType::Int64, false),
+        field("b", DataType::Utf8),
+    ]);
+    Decoder::json(fields, Framing::Plain).unwrap()
+}
+
+#[test]
+fn fail_names_the_first_bad_row() {
+    let Err(DecodeError::Row(bad)) = decode(&decoder(), &VALUES, Mode::Fail) else {
+        panic!("it decodes");
+    };
+    assert_eq!((bad.row, bad.column.as_str()), (1, "a"));
+}
+
+#[test]
+fn drop_leaves_bad_rows_out() {
+    let decoded = decode(&decoder(), &VALUES, Mode::Drop).unwrap();
+    assert_eq!(numbers(&decoded.batch, 0), [Some(1), Some(3), Some(5)]);
+    assert_eq!(texts(&decoded.batch, 1), [Some("one"), Some("three"), None]);
+    let rows: Vec<_> = decoded.bad.iter().map(|bad| bad.row).collect();
+    assert_eq!(rows, [1, 3]);
+
+    let whole = decode(&Decoder::raw("value").unwrap(), &VALUES, Mode::Fail)
+        .unwrap()
+        .batch;
+    let beside = rows_of(&whole, &decoded.bad).unwrap();
+    let kept: Vec<_> = beside.column(0).as_binary::<i32>().iter().collect();
+    assert_eq!(kept, [Some(VALUES[0]), Some(VALUES[2]), Some(VALUES[4])]);
+}
+
+#[test]
+fn permissive_keeps_the_bytes_of_bad_rows() {
+    let decoder = decoder();
+    let schema = decoder.schema(Mode::Permissive, "_corrupt").unwrap();
+    let tombstone = Row {
+        value: None,
+        schema_id: None,
+    };
+    let rows = VALUES
+        .iter()
+        .map(|value| super::row(value))
+        .chain([tombstone]);
+    let decoded = decoder.decode(rows, &schema, Mode::Permissive).unwrap();
+    assert_eq!(
+        numbers(&decoded.batch, 0),
+        [Some(1), None, Some(3), None, Some(5), None]
+    );
+    let corrupt: Vec<_> = decoded.batch.column(2).as_binary::<i32>().iter().collect();
+    assert_eq!(
+        corrupt,
+        [None, Some(VALUES[1]), None, Some(VALUES[3]), None, None]
+    );
+    assert_eq!(decoded.bad.len(), 2);
+    assert!(decoder.schema(Mode::Permissive, "a").is_err());
+}
+
+#[test]
+fn schema_ids_before_json_are_passed_over() {
+    let fields = Fields::from(vec![field("a", DataType::Int64)]);
+    let decoder = Decoder::json(fields, Framing::Confluent).unwrap();
+    let guid = [&[1_u8][..], &[7; 16], b"{\"a\":2}"].concat();
+    let values: [&[u8]; 4] = [b"\0\0\0\0\x05{\"a\":1}", &guid, b"{\"a\":3}", b"\0\0"];
+    let decoded = decode(&decoder, &values, Mode::Drop).unwrap();
+    assert_eq!(numbers(&decoded.batch, 0), [Some(1), Some(2)]);
+    assert!(decoded.bad[0].reason.contains("first byte is 123"));
+    let header = Row {
+        value: Some(b"{\"a\":4}"),
+        schema_id: Some(&guid[..17]),
+    };
+    let schema = decoder.schema(Mode::Fail, "").unwrap();
+    let decoded = decoder
+        .decode([header].into_iter(), &schema, Mode::Fail)
+        .unwrap();
+    assert_eq!(numbers(&decoded.batch, 0), [Some(4)]);
+}
+
+#[test]
+fn csv_fills_columns_in_order() {
+    let fields = Fields::from(vec![
+        field("a", DataType::Int64),
+        field("b", DataType::Utf8),
+    ]);
+    let decoder = Decoder::csv(fields, b',').unwrap();
+    let values: [&[u8]; 8] = [
+        b"1,one\n",
+        b"2,\"two, \"\"2\"\"\"",
+        b",\r\n",
+        b"4,\"\"",
+        b"x,y",
+        b"1",
+        b"1,2,3",
+        b"1,\"open",
+    ];
+    let decoded = decode(&decoder, &values, Mode::Drop).unwrap();
+    assert_eq!(
+        numbers(&decoded.batch, 0),
+        [Some(1), Some(2), None, Some(4)]
+    );
+    assert_eq!(
+        texts(&decoded.batch, 1),
+        [Some("one"), Some("two, \"2\""), None, Some("")]
+    );
+    assert_eq!(decoded.bad.len(), 4);
+}
+
+#[test]
+fn text_is_checked_and_bytes_are_not() {
+    let values: [&[u8]; 2] = ["é".as_bytes(), b"\xff"];
+    let decoded = decode(&Decoder::text("value").unwrap(), &values, Mode::Drop).unwrap();
+    assert_eq!(texts(&decoded.batch, 0), [Some("é")]);
+    assert_eq!(
+        decode(&Decoder::raw("value").unwrap(), &values, Mode::Fail)
+            .unwrap()
+            .batch
+            .num_rows(),
+        2
+    );
+}

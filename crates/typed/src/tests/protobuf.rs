@@ -1,0 +1,124 @@
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, UInt32Type};
+
+use super::{decode, numbers, texts};
+use crate::{DecodeError, Decoder, Framing, Mode, SchemaId};
+
+/// A field with a length, as descriptors mostly have.
+fn part(number: u8, bytes: &[u8]) -> Vec<u8> {
+    [
+        &[number << 3 | 2, u8::try_from(bytes.len()).unwrap()],
+        bytes,
+    ]
+    .concat()
+}
+
+fn member(name: &str, number: u8, label: u8, kind: u8, type_name: &str) -> Vec<u8> {
+    let mut field = [
+        part(1, name.as_bytes()),
+        vec![3 << 3, number, 4 << 3, label, 5 << 3, kind],
+    ]
+    .concat();
+    if !type_name.is_empty() {
+        field.extend(part(6, type_name.as_bytes()));
+    }
+    part(2, &field)
+}
+
+/// `message Inner { sint32 n = 1; }  message M { int64 a = 1; string b = 2; repeated uint32 c = 3; Inner d = 4; }`
+pub(super) fn file() -> Vec<u8> {
+    let inner = [part(1, b"Inner"), member("n", 1, 1, 17, "")].concat();
+    let outer = [
+        part(1, b"M"),
+        member("a", 1, 1, 3, ""),
+        member("b", 2, 1, 9, ""),
+        member("c", 3, 3, 13, ""),
+        member("d", 4, 1, 11, ".p.Inner"),
+    ]
+    .concat();
+    [
+        part(1, b"m.proto"),
+        part(2, b"p"),
+        part(4, &inner),
+        part(4, &outer),
+        part(12, b"proto3"),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_message_has_a_column_for_each_field() {
+    let decoder = Decoder::protobuf(&[part(1, &file())], Some("M"), Framing::Plain).unwrap();
+    let values: [&[u8]; 3] = [
+        // a 150, b "x", c packed 1 and 2 and then 3, d in two parts, of which the later counts, and a field 9 that is not known.
+        b"\x08\x96\x01\x12\x01x\x1a\x02\x01\x02\x18\x03\x22\x02\x08\x02\x4a\x01z\x22\x02\x08\x03",
+        b"",
+        b"\x08\x01\x08\x02\x22\x00",
+    ];
+    let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
+    assert_eq!(numbers(&batch, 0), [Some(150), Some(0), Some(2)]);
+    assert_eq!(texts(&batch, 1), [Some("x"), Some(""), Some("")]);
+    let lists = batch.column(2).as_list::<i32>();
+    assert_eq!(
+        lists.value(0).as_primitive::<UInt32Type>().values(),
+        &[1, 2, 3]
+    );
+    assert_eq!(lists.value_length(1), 0);
+    let inner = batch.column(3).as_struct();
+    assert_eq!(inner.column(0).as_primitive::<Int32Type>().value(0), -2);
+    assert!(inner.is_null(1));
+    assert_eq!(inner.column(0).as_primitive::<Int32Type>().value(2), 0);
+}
+
+#[test]
+fn what_is_no_protobuf_is_bad() {
+    let decoder = Decoder::protobuf(&[file()], Some("p.M"), Framing::Plain).unwrap();
+    let values: [&[u8]; 6] = [
+        b"\x08",
+        b"\x0a\x01x",
+        b"\x12\x05x",
+        b"\x12\x01\xff",
+        b"\x07",
+        b"\x4b\x4b",
+    ];
+    for value in values {
+        assert!(
+            matches!(
+                decode(&decoder, &[value], Mode::Fail),
+                Err(DecodeError::Row(_))
+            ),
+            "{value:?}"
+        );
+    }
+    assert!(Decoder::protobuf(&[file()], Some("Other"), Framing::Plain).is_err());
+    assert!(Decoder::protobuf(&[b"\x0a".to_vec()], None, Framing::Plain).is_err());
+    assert!(Decoder::protobuf(&[], None, Framing::Plain).is_err());
+}
+
+#[test]
+fn indexes_name_the_message_behind_a_schema_id() {
+    let mut decoder = Decoder::protobuf(&[file()], Some("p.M"), Framing::Confluent).unwrap();
+    decoder.add_descriptors(SchemaId::Number(1), &[file()]);
+    // One index, 1: the second message; in place of it none, which means the first.
+    let values: [&[u8]; 4] = [
+        b"\0\0\0\0\x01\x02\x02\x08\x07",
+        b"\0\0\0\0\x01\x00\x08\x07",
+        b"\0\0\0\0\x01\x02\x0e",
+        b"\0\0\0\0\x01",
+    ];
+    let decoded = decode(&decoder, &values, Mode::Drop).unwrap();
+    assert_eq!(numbers(&decoded.batch, 0), [Some(7)]);
+    assert_eq!(decoded.bad[0].reason, "message p.M is wanted, not p.Inner");
+    assert_eq!(decoded.bad.len(), 3);
+}
+
+#[test]
+fn a_message_that_contains_itself_is_refused() {
+    let message = [part(1, b"L"), member("next", 1, 1, 11, ".L")].concat();
+    let file = [part(1, b"l.proto"), part(4, &message), part(12, b"proto3")].concat();
+    let refused = Decoder::protobuf(&[file], None, Framing::Plain)
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("contains itself"), "{refused}");
+}

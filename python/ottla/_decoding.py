@@ -1,0 +1,254 @@
+"""From a schema in one of its many forms to a decoder, and the schemas that a registry has for it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
+
+from ottla._ottla import TypedDecoder
+from ottla._registry import RegisteredSchema, SchemaRegistry
+from ottla.errors import ArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import NotRequired
+
+    from ottla._ottla import Batch, Decoded
+
+DecodeFormat: TypeAlias = Literal["json", "avro", "protobuf", "csv", "string", "raw"]
+_FORMATS = ("json", "avro", "protobuf", "csv", "string", "raw")
+_TYPES = {"AVRO": "avro", "JSON": "json", "PROTOBUF": "protobuf"}
+
+
+class ArrowSchema(Protocol):
+    """A schema of any Arrow library, such as `pyarrow.Schema`."""
+
+    def __arrow_c_schema__(self) -> Any:
+        """The schema as a capsule."""
+
+
+class _Options(TypedDict):
+    column: NotRequired[Literal["value", "key"]]
+    registry: NotRequired[SchemaRegistry | None]
+    writer_schema: NotRequired[str | None]
+    message: NotRequired[str | None]
+    framed: NotRequired[bool | None]
+    delimiter: NotRequired[str]
+
+
+class Decoder:
+    """Decodes keys or values of many batches to the typed columns of one schema. Threads may share it, and it pickles.
+
+    It is what `Batch.decode` makes for one batch, and takes in place of a schema. A registry is asked once a schema.
+
+    ```python
+    decoder = ottla.Decoder(schema, "json")
+    for batch in consumer.batches():
+        table = batch.decode(decoder).to_arrow()
+    ```
+    """
+
+    def __init__(
+        self,
+        schema: DecodeSchema = None,
+        format: DecodeFormat = "json",  # noqa: A002 - the name that Spark and others give it
+        *,
+        column: Literal["value", "key"] = "value",
+        registry: SchemaRegistry | None = None,
+        writer_schema: str | None = None,
+        message: str | None = None,
+        framed: bool | None = None,
+        delimiter: str = ",",
+    ) -> None:
+        """Take a schema.
+
+        Args:
+            schema: As for `Batch.decode`.
+            format: As for `Batch.decode`.
+            column: As for `Batch.decode`.
+            registry: As for `Batch.decode`.
+            writer_schema: As for `Batch.decode`.
+            message: As for `Batch.decode`.
+            framed: As for `Batch.decode`.
+            delimiter: As for `Batch.decode`.
+
+        Raises:
+            ArgumentError: The schema or an option can never work.
+        """
+        if format not in _FORMATS:
+            raise ArgumentError(f"format is one of {', '.join(map(repr, _FORMATS))}, and was {format!r}")
+        if isinstance(schema, Decoder):
+            raise ArgumentError("a Decoder is made from a schema; pass this one to batch.decode() as it is")
+        self._schema = schema
+        self._format: DecodeFormat = format
+        self._column: Literal["value", "key"] = column
+        self._registry = registry
+        self._writer = writer_schema
+        self._message = message
+        self._framed = registry is not None if framed is None else framed
+        self._delimiter = delimiter
+        self._lock = threading.Lock()
+        self._native: TypedDecoder | None = None
+        self._refuse_options()
+        if schema is not None or format in {"string", "raw"}:
+            self._native = self._make(schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = {
+            "column": self._column,
+            "registry": self._registry,
+            "writer_schema": self._writer,
+            "message": self._message,
+            "framed": self._framed,
+            "delimiter": self._delimiter,
+        }
+        return (_remake, (self._schema, self._format, options))
+
+    def _refuse_options(self) -> None:
+        format, registry = self._format, self._registry  # noqa: A001
+        if format in {"string", "raw"} and self._schema is not None:
+            raise ArgumentError(f"format {format!r} takes no schema: it has one column, {self._column!r}")
+        if format in {"csv", "string", "raw"} and self._framed:
+            raise ArgumentError(f"format {format!r} knows no schema ids: leave out registry and framed")
+        if self._framed and registry is None and format in {"avro", "protobuf"}:
+            raise ArgumentError(
+                f"schema ids of format {format!r} lead to a registry: pass registry=SchemaRegistry(url)"
+            )
+        if self._schema is None and registry is None and format not in {"string", "raw"}:
+            raise ArgumentError(f"format {format!r} needs a schema, or a registry that has one")
+        if self._writer is not None and format != "avro":
+            raise ArgumentError(f"writer_schema is for format 'avro', and this is {format!r}")
+        if self._message is not None and format != "protobuf":
+            raise ArgumentError(f"message is for format 'protobuf', and this is {format!r}")
+
+    def decode(
+        self,
+        batch: Batch,
+        *,
+        mode: Literal["fail", "permissive", "drop"] = "fail",
+        keep: Iterable[str] | None = None,
+        corrupt_column: str = "_corrupt",
+    ) -> Decoded:
+        """Decode a batch, as `Batch.decode` does.
+
+        Args:
+            batch: The records.
+            mode: As for `Batch.decode`.
+            keep: As for `Batch.decode`.
+            corrupt_column: As for `Batch.decode`.
+
+        Returns:
+            The typed columns and the bad records.
+
+        Raises:
+            DecodeError: A record does not decode, and the mode is "fail".
+            ArgumentError: The schema or an option can never work.
+            UnreachableError: The registry cannot be reached.
+        """
+        kept = [keep] if isinstance(keep, str) else list(keep or ())
+        native = self._native
+        if native is None:
+            with self._lock:
+                if self._native is None:
+                    self._native = self._make(self._latest(batch))
+                native = self._native
+        if native.needs_writers():
+            self._bring_writers(native, batch)
+        return native.decode(batch, mode, kept, corrupt_column)
+
+    def _latest(self, batch: Batch) -> RegisteredSchema:
+        """The registry's schema for the topic, under the subject that Confluent's serializers name by default."""
+        if not len(batch) or self._registry is None:
+            raise ArgumentError("an empty batch names no topic whose schema could be asked for: pass a schema")
+        return self._registry.latest(f"{batch[0].topic}-{self._column}")
+
+    def _bring_writers(self, native: TypedDecoder, batch: Batch) -> None:
+        registry = self._registry
+        if registry is None:
+            return
+        for schema_id in native.unknown_ids(batch):
+            try:
+                schema = registry.schema(schema_id)
+            except NotFoundError as error:
+                # Any record can name any id; what it lacks is no reason to stop for the others.
+                native.refuse_writer(schema_id, str(error))
+                continue
+            if _TYPES.get(schema.type) != self._format:
+                native.refuse_writer(schema_id, f"its type is {schema.type}, and the format is {self._format!r}")
+            elif self._format == "avro":
+                native.add_writer(schema_id, schema.text, list(schema.references))
+            else:
+                native.add_descriptors(schema_id, schema.descriptors())
+
+    def _make(self, schema: DecodeSchema) -> TypedDecoder:
+        options: dict[str, Any] = {"framed": self._framed}
+        if isinstance(schema, RegisteredSchema):
+            if _TYPES.get(schema.type) != self._format:
+                raise ArgumentError(f"the schema is of type {schema.type}, and the format is {self._format!r}")
+            if self._format == "protobuf":
+                options["descriptors"] = schema.descriptors()
+            else:
+                options |= {"text": schema.text, "references": list(schema.references)}
+        elif self._format == "protobuf":
+            options["descriptors"], message = _descriptors(schema)
+            options["message"] = self._message or message
+        elif isinstance(schema, str):
+            options["text"] = schema
+        elif schema is not None and not hasattr(schema, "__arrow_c_schema__"):
+            raise ArgumentError(
+                f"a schema for format {self._format!r} is a pyarrow.Schema, another object with __arrow_c_schema__, or "
+                f"the text of a schema, not {type(schema).__name__}"
+            )
+        else:
+            options["schema"] = schema
+        if self._message is not None:
+            options["message"] = self._message
+        if self._format == "avro":
+            options["writer"] = self._writer
+        if self._format == "csv":
+            options["delimiter"] = self._delimiter
+        return TypedDecoder(self._format, self._column, **options)
+
+
+DecodeSchema: TypeAlias = ArrowSchema | str | bytes | type | RegisteredSchema | Decoder | None
+
+
+def decode(
+    batch: Batch,
+    schema: DecodeSchema,
+    format: DecodeFormat,  # noqa: A002
+    options: _Options,
+    mode: Literal["fail", "permissive", "drop"],
+    keep: Iterable[str] | None,
+    corrupt_column: str,
+) -> Decoded:
+    """What `Batch.decode` does; the compiled half calls it."""
+    decoder = schema if isinstance(schema, Decoder) else _remake(schema, format, options)
+    return decoder.decode(batch, mode=mode, keep=keep, corrupt_column=corrupt_column)
+
+
+def _remake(schema: DecodeSchema, format: DecodeFormat, options: _Options) -> Decoder:  # noqa: A002
+    return Decoder(schema, format, **options)
+
+
+def _descriptors(schema: Any) -> tuple[list[bytes], str | None]:
+    """Serialized files, those that are imported first, and the name of a message that the schema stands for."""
+    if isinstance(schema, (bytes, bytearray, memoryview)):
+        return [bytes(schema)], None
+    descriptor = getattr(schema, "DESCRIPTOR", schema)
+    if not hasattr(descriptor, "file") or not hasattr(descriptor, "full_name"):
+        raise ArgumentError(
+            "a schema for format 'protobuf' is a serialized FileDescriptorSet, a generated message class or a "
+            f"RegisteredSchema, not {type(schema).__name__}"
+        )
+    files: dict[str, bytes] = {}
+
+    def add(file: Any) -> None:
+        for imported in file.dependencies:
+            if imported.name not in files:
+                add(imported)
+        files[file.name] = file.serialized_pb
+
+    add(descriptor.file)
+    return list(files.values()), descriptor.full_name

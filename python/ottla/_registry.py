@@ -1,0 +1,357 @@
+"""A schema registry with Confluent's REST API: which schema an id stands for."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import random
+import ssl
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from ottla._ottla import __version__
+from ottla.errors import (
+    ArgumentError,
+    AuthenticationError,
+    AuthorizationError,
+    ConfigError,
+    KafkaTimeoutError,
+    NotFoundError,
+    ProtocolError,
+    UnreachableError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_MOST_BYTES = 16 << 20
+"""Of one answer."""
+_DEEPEST = 50
+"""References of references."""
+
+
+@dataclass(frozen=True)
+class RegisteredSchema:
+    """A schema as a registry has it.
+
+    Attributes:
+        type: "AVRO", "JSON" or "PROTOBUF".
+        text: The schema's text; of Protobuf, the file's descriptor in base64.
+        references: Texts of the schemas that it names, each after those that it names itself.
+        id: Its number, if the answer has it.
+        subject: Where it was looked up, if by subject.
+        version: Its version there.
+    """
+
+    type: str
+    text: str
+    references: tuple[str, ...] = ()
+    id: int | None = None
+    subject: str | None = None
+    version: int | None = None
+
+    def descriptors(self) -> list[bytes]:
+        """The Protobuf files as serialized `FileDescriptorProto`, those that are imported first."""
+        try:
+            return [base64.b64decode(text, validate=True) for text in (*self.references, self.text)]
+        except ValueError as error:
+            raise ProtocolError("the registry's Protobuf schema is no descriptor in base64") from error
+
+
+class SchemaRegistry:
+    """A schema registry with Confluent's REST API. Threads may share it; it holds no connection, and it pickles.
+
+    What has an id never changes, so each schema is asked for once. Only servers that cannot be reached, or that say
+    they cannot answer now, are asked again.
+
+    ```python
+    registry = ottla.SchemaRegistry("http://localhost:8081", auth=("user", "secret"))
+    table = batch.decode(format="avro", registry=registry).to_arrow()
+    ```
+    """
+
+    def __init__(
+        self,
+        url: str | Iterable[str],
+        *,
+        auth: tuple[str, str] | None = None,
+        token: str | Callable[[], str] | None = None,
+        ca: str | None = None,
+        certificate: str | None = None,
+        key: str | None = None,
+        key_password: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 10.0,
+        retries: int = 3,
+    ) -> None:
+        """Say where the registry is; nothing is sent yet.
+
+        Args:
+            url: Of the registry, or of several of its servers, which are tried in turn; as a list or with commas.
+            auth: User and password for HTTP basic authentication.
+            token: A bearer token, or a callable that returns the current one.
+            ca: Certificates that the server's is checked against, as a path or PEM; without it, those of the system.
+            certificate: Path of a client certificate in PEM.
+            key: Path of its private key, if it is in another file.
+            key_password: Password of the key.
+            headers: More headers for each request, such as `{"target-sr-cluster": "lsrc-1"}`.
+            timeout: Seconds for one question with all its attempts.
+            retries: Attempts after the first.
+
+        Raises:
+            ConfigError: A URL or a certificate cannot be used.
+        """
+        given = url.split(",") if isinstance(url, str) else list(url)
+        self._urls = [one.strip().rstrip("/") for one in given if one.strip()]
+        for one in self._urls:
+            if urlsplit(one).scheme not in {"http", "https"} or not urlsplit(one).hostname:
+                raise ConfigError(
+                    f"a schema registry's URL begins with http:// or https:// and has a host, not {one!r}"
+                )
+        if not self._urls:
+            raise ConfigError("a schema registry needs a URL")
+        if auth is not None and token is not None:
+            raise ConfigError("auth and token exclude each other: pass the one that the registry asks for")
+        if timeout <= 0 or retries < 0:
+            raise ConfigError(f"timeout is above 0 seconds and retries from 0 up; they were {timeout} and {retries}")
+        self._auth, self._token = auth, token
+        self._tls = (ca, certificate, key, key_password)
+        self._headers = dict(headers or {})
+        self._timeout, self._retries = timeout, retries
+        self._start()
+        if any(one.startswith("https:") for one in self._urls):
+            self._context()
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[tuple[Any, ...], RegisteredSchema] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in {"_lock", "_known"}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def __repr__(self) -> str:
+        return f"SchemaRegistry({','.join(self._urls)!r})"
+
+    def schema(self, id: int | bytes | uuid.UUID) -> RegisteredSchema:  # noqa: A002
+        """The schema of an id, asked for once.
+
+        Args:
+            id: A number, or a GUID, which newer serializers write.
+
+        Returns:
+            The schema, with the texts of those that it names.
+
+        Raises:
+            NotFoundError: The registry has no such schema.
+            UnreachableError: The registry cannot be reached, or answers that it is not able to.
+            AuthenticationError: It does not accept the credentials.
+            AuthorizationError: It does not allow this.
+            KafkaTimeoutError: The time was up.
+            ProtocolError: What answers is no schema registry.
+        """
+        if isinstance(id, int):
+            return self._once(("id", id), f"/schemas/ids/{id}")
+        guid = id if isinstance(id, uuid.UUID) else uuid.UUID(bytes=bytes(id))
+        return self._once(("guid", guid), f"/schemas/guids/{guid}")
+
+    def version(self, subject: str, version: int) -> RegisteredSchema:
+        """One version of a subject, asked for once; raises as `schema` does.
+
+        Args:
+            subject: The subject, such as `"orders-value"`.
+            version: From 1 up.
+
+        Returns:
+            The schema, with the texts of those that it names.
+        """
+        return self._once(("version", subject, version), f"/subjects/{quote(subject, safe='')}/versions/{version}")
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        """The newest version of a subject, asked for each time; raises as `schema` does.
+
+        Args:
+            subject: The subject, such as `"orders-value"`.
+
+        Returns:
+            The schema, with the texts of those that it names.
+        """
+        return self._ask(f"/subjects/{quote(subject, safe='')}/versions/latest", _Path())
+
+    def _once(self, key: tuple[Any, ...], path: str, above: _Path | None = None) -> RegisteredSchema:
+        with self._lock:
+            found = self._known.get(key)
+        if found is None:
+            found = self._ask(path, above or _Path())
+            with self._lock:
+                self._known[key] = found
+        return found
+
+    def _ask(self, path: str, above: _Path) -> RegisteredSchema:
+        answer = self._get(path)
+        text = answer.get("schema")
+        kind = answer.get("schemaType") or "AVRO"
+        if not isinstance(text, str) or not isinstance(kind, str):
+            raise ProtocolError(f"the schema registry answers {path} without a schema")
+        if kind == "PROTOBUF":
+            # The text of a .proto file is for people; the registry compiles it where it is asked to.
+            text = self._get(f"{path}?format=serialized").get("schema")
+            if not isinstance(text, str):
+                raise ProtocolError(f"the schema registry answers {path}?format=serialized without a schema")
+        texts: dict[str, None] = {}
+        for reference in answer.get("references") or ():
+            inner = self._reference(reference, above)
+            texts.update(dict.fromkeys((*inner.references, inner.text)))
+        number, version = answer.get("id"), answer.get("version")
+        return RegisteredSchema(
+            type=kind,
+            text=text,
+            references=tuple(texts),
+            id=number if isinstance(number, int) else None,
+            subject=answer.get("subject"),
+            version=version if isinstance(version, int) else None,
+        )
+
+    def _reference(self, reference: Any, above: _Path) -> RegisteredSchema:
+        try:
+            subject, version = str(reference["subject"]), int(reference["version"])
+        except (TypeError, KeyError, ValueError) as error:
+            raise ProtocolError(f"the schema registry names a reference without a version: {reference}") from error
+        path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
+        return self._once(("version", subject, version), path, above.below(subject, version))
+
+    def _get(self, path: str) -> dict[str, Any]:
+        """The answer to one question, from whichever server gives it within the time and the attempts."""
+        end = time.monotonic() + self._timeout
+        problem: Exception | None = None
+        for attempt in range(self._retries + 1):
+            if attempt:
+                # Servers take turns; when all had theirs, a pause, longer each time and never twice the same.
+                pause = 0.0 if attempt % len(self._urls) else min(2.0, 0.1 * 2 ** (attempt // len(self._urls)))
+                pause *= random.uniform(0.5, 1)  # noqa: S311 - spreads clients, hides nothing
+                if time.monotonic() + pause >= end:
+                    break
+                time.sleep(pause)
+            url = self._urls[attempt % len(self._urls)]
+            try:
+                # A silent server leaves time for those that were not asked yet.
+                left = (end - time.monotonic()) / max(1, len(self._urls) - attempt)
+                status, body = self._request(url, path, left)
+            except TimeoutError as error:
+                problem = error
+            except (OSError, http.client.HTTPException) as error:
+                problem = error
+                if isinstance(error, ssl.SSLCertVerificationError):
+                    break
+            else:
+                if status == 429 or status >= 500:
+                    problem = _RefusalError(f"it answers with status {status}{_reason(body)}")
+                else:
+                    return _answer(url, path, status, body)
+        text = f"the schema registry at {', '.join(self._urls)} does not give {path}: {problem or 'the time is up'}"
+        if isinstance(problem, TimeoutError) or problem is None:
+            raise KafkaTimeoutError(f"{text}, within {self._timeout:g} seconds") from problem
+        raise UnreachableError(text) from problem
+
+    def _request(self, url: str, path: str, seconds: float) -> tuple[int, bytes]:
+        if seconds <= 0:
+            raise TimeoutError("the time is up")
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        connection = (
+            http.client.HTTPSConnection(host, parts.port, timeout=seconds, context=self._context())
+            if parts.scheme == "https"
+            else http.client.HTTPConnection(host, parts.port, timeout=seconds)
+        )
+        end = time.monotonic() + seconds
+        try:
+            connection.request("GET", parts.path + path, headers=self._request_headers())
+            response = connection.getresponse()
+            body = bytearray()
+            # A server that sends a byte now and then keeps each read within its time, and not all of them.
+            while part := response.read1(1 << 16):
+                body += part
+                if len(body) > _MOST_BYTES:
+                    raise ProtocolError(f"the schema registry at {url} gives more than {_MOST_BYTES} bytes for {path}")
+                if time.monotonic() > end:
+                    raise TimeoutError("the answer does not end")
+            return response.status, bytes(body)
+        finally:
+            connection.close()
+
+    def _request_headers(self) -> dict[str, str]:
+        headers = {
+            "Accept": "application/vnd.schemaregistry.v1+json, application/json",
+            "User-Agent": f"ottla/{__version__}",
+            **self._headers,
+        }
+        if self._auth is not None:
+            user, password = self._auth
+            headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+        elif self._token is not None:
+            token = self._token() if callable(self._token) else self._token
+            headers["Authorization"] = f"Bearer {token}"
+        return headers
+
+    def _context(self) -> ssl.SSLContext:
+        ca, certificate, key, password = self._tls
+        try:
+            pem = ca if ca is not None and "-----BEGIN" in ca else None
+            context = ssl.create_default_context(cafile=None if pem else ca, cadata=pem)
+            if certificate is not None:
+                context.load_cert_chain(certificate, key, password)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"the certificates for the schema registry cannot be used: {error}") from error
+        return context
+
+
+class _RefusalError(Exception):
+    """A server is there, and says that it cannot answer now."""
+
+
+@dataclass(frozen=True)
+class _Path:
+    """The references that led to a schema: one that leads back to itself would never end."""
+
+    steps: tuple[tuple[str, int], ...] = ()
+
+    def below(self, subject: str, version: int) -> _Path:
+        if (subject, version) in self.steps or len(self.steps) >= _DEEPEST:
+            raise ProtocolError(f"version {version} of subject {subject!r} refers to itself by way of its references")
+        return _Path((*self.steps, (subject, version)))
+
+
+def _answer(url: str, path: str, status: int, body: bytes) -> dict[str, Any]:
+    where = f"the schema registry at {url}"
+    if status == 401:
+        raise AuthenticationError(f"{where} does not accept the credentials{_reason(body)}: correct auth or token")
+    if status == 403:
+        raise AuthorizationError(f"{where} does not allow {path}{_reason(body)}")
+    if status == 404:
+        raise NotFoundError(f"{where} does not have {path}{_reason(body)}")
+    if status != 200:
+        raise ArgumentError(f"{where} refuses {path} with status {status}{_reason(body)}")
+    try:
+        answer = json.loads(body)
+    except ValueError as error:
+        raise ProtocolError(f"what listens at {url} is no schema registry: its answer to {path} is not JSON") from error
+    if not isinstance(answer, dict):
+        raise ProtocolError(f"what listens at {url} is no schema registry: its answer to {path} is no object")
+    return answer
+
+
+def _reason(body: bytes) -> str:
+    """What the registry says, as `: Schema 7 not found`."""
+    try:
+        message = json.loads(body).get("message")
+    except (ValueError, AttributeError):
+        return ""
+    return f": {message}" if isinstance(message, str) else ""

@@ -1,0 +1,126 @@
+"""What tests of decoding share: a way from values to a batch, and a schema registry to ask."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import ottla
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+NUMBERS = itertools.count()
+
+
+class Sender:
+    """Sends values to a fresh topic of one partition, and polls them back as one batch."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.producer = ottla.Producer(address)
+
+    def __call__(self, values: Sequence[bytes | None], **record: Any) -> ottla.Batch:
+        topic = f"decode-{next(NUMBERS)}"
+        with ottla.Admin(self.address) as admin:
+            admin.create_topics([topic])
+        sent = [self.producer.send(topic, value, **record) for value in values]
+        self.producer.flush(20)
+        assert [delivery.result(20).offset for delivery in sent] == list(range(len(values)))
+        with ottla.Consumer(self.address) as consumer:
+            consumer.assign([ottla.TopicPartition(topic, 0, 0)])
+            batch = consumer.poll(20, max_records=len(values))
+        assert len(batch) == len(values)
+        return batch
+
+
+class FakeRegistry:
+    """Confluent's REST API for reading, as an HTTP server of this process.
+
+    Attributes:
+        url: Where it listens.
+        requests: Paths that were asked for, in order.
+        seen: Headers of the last request.
+        fault: Called with the path before it is answered; a status and a body that it returns are the answer.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        self.seen: dict[str, str] = {}
+        self.fault: Callable[[str], tuple[int, bytes] | None] = lambda path: None
+        self._schemas: dict[str, dict[str, Any]] = {}
+        self._ids = itertools.count(1)
+        registry = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                registry.requests.append(self.path)
+                registry.seen = {name.lower(): value for name, value in self.headers.items()}
+                status, body = registry.fault(self.path) or registry.answer(self.path)
+                self.send_response(status)
+                self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *words: object) -> None:
+                """Nothing to the terminal."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    def add(
+        self,
+        subject: str,
+        schema: str,
+        *,
+        kind: str = "AVRO",
+        references: Sequence[dict[str, Any]] = (),
+        serialized: str | None = None,
+        guid: uuid.UUID | None = None,
+    ) -> int:
+        """Register a schema as the newest of its subject; its id."""
+        number = next(self._ids)
+        version = 1 + sum(path.startswith(f"/subjects/{subject}/versions/v") for path in self._schemas)
+        answer: dict[str, Any] = {"subject": subject, "id": number, "version": version, "schema": schema}
+        answer |= {"guid": str(guid or uuid.UUID(int=number))}
+        if kind != "AVRO":
+            answer["schemaType"] = kind
+        if references:
+            answer["references"] = list(references)
+        answer["serialized"] = serialized
+        by_id = {name: value for name, value in answer.items() if name not in {"id", "version", "subject"}}
+        self._schemas |= {
+            f"/schemas/ids/{number}": by_id,
+            f"/schemas/guids/{answer['guid']}": by_id,
+            f"/subjects/{subject}/versions/v{version}": answer,
+            f"/subjects/{subject}/versions/{version}": answer,
+            f"/subjects/{subject}/versions/latest": answer,
+        }
+        return number
+
+    def answer(self, path: str) -> tuple[int, bytes]:
+        """What a registry says."""
+        parts = urlsplit(path)
+        found = self._schemas.get(unquote(parts.path))
+        if found is None:
+            return 404, b'{"error_code":40403,"message":"Schema not found"}'
+        shown = {name: value for name, value in found.items() if name != "serialized"}
+        if "format=serialized" in parts.query:
+            shown["schema"] = found["serialized"]
+        return 200, json.dumps(shown).encode()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)

@@ -1,0 +1,209 @@
+"""Keys and values as typed columns: what other decoders make of the same bytes is what ours has to make."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import pickle
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.json
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ottla
+from ottla import errors
+
+SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("id", pa.int32()),
+        ("total", pa.int64()),
+        ("price", pa.float64()),
+        ("ok", pa.bool_()),
+        ("tags", pa.list_(pa.string())),
+        ("where", pa.struct([("x", pa.float64()), ("y", pa.int8())])),
+    ]
+)
+
+
+def test_json_is_what_pyarrow_makes_of_it(batch_of):
+    rows = [
+        {
+            "name": "N1",
+            "id": 1,
+            "total": 5_000_000_000,
+            "price": 0.1,
+            "ok": True,
+            "tags": ["a", "ü"],
+            "where": {"x": 1, "y": -5},
+        },
+        {"ok": False, "name": 'q"\\\n', "id": -2, "extra": {"a": [1]}, "tags": [], "where": None},
+        {},
+        {"price": 1e300, "where": {"y": 7}, "tags": [None, "b"]},
+    ]
+    lines = [json.dumps(row).encode() for row in rows]
+    options = pa.json.ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="ignore")
+    theirs = pa.json.read_json(io.BytesIO(b"\n".join(lines)), parse_options=options)
+    ours = batch_of(lines).decode(SCHEMA).to_arrow()
+    ours.validate(full=True)
+    assert ours.schema == SCHEMA
+    assert ours.to_pylist() == theirs.select(SCHEMA.names).to_pylist()
+
+
+LEAVES = {
+    "name": st.text(),
+    "id": st.integers(-(2**31), 2**31 - 1),
+    "total": st.integers(-(2**63), 2**63 - 1),
+    "price": st.floats(allow_nan=False, width=64),
+    "ok": st.booleans(),
+    "tags": st.lists(st.none() | st.text(), max_size=4),
+    "where": st.none()
+    | st.fixed_dictionaries({"x": st.none() | st.floats(allow_nan=False), "y": st.integers(-128, 127)}),
+}
+ROWS = st.lists(
+    st.fixed_dictionaries({}, optional={k: st.none() | v for k, v in LEAVES.items()}), min_size=1, max_size=30
+)
+
+
+@settings(max_examples=25, deadline=None, derandomize="OTTLA_SEED" not in os.environ)
+@given(rows=ROWS, ascii_only=st.booleans(), indent=st.sampled_from([None, 2]))
+def test_json_that_python_writes_is_read_as_it_was(batch_of, rows, ascii_only, indent):
+    values = [json.dumps(row, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "replace") for row in rows]
+    wanted = [{name: json.loads(value).get(name) for name in SCHEMA.names} for value in values]
+    table = batch_of(values).decode(SCHEMA, mode="permissive").to_arrow()
+    corrupt = table.column("_corrupt").to_pylist()
+    for row, (value, bad) in enumerate(zip(values, corrupt, strict=True)):
+        if b"\\ud" in value:  # a surrogate that stands alone is no text; Python writes it all the same
+            continue
+        assert bad is None, value
+        assert table.slice(row, 1).select(SCHEMA.names).to_pylist() == [wanted[row]]
+
+
+def test_times_and_decimals(batch_of):
+    schema = pa.schema(
+        [
+            ("at", pa.timestamp("us", "UTC")),
+            ("day", pa.date32()),
+            ("sum", pa.decimal128(10, 2)),
+            ("m", pa.map_(pa.string(), pa.int64())),
+        ]
+    )
+    value = b'{"at":"2026-11-23T10:52:20.123456+01:00","day":"2026-11-23","sum":12.345,"m":{"a":1}}'
+    row = batch_of([value]).decode(schema).to_arrow().to_pylist()[0]
+    assert row == {
+        "at": datetime(2026, 11, 23, 9, 52, 20, 123456, tzinfo=timezone.utc),
+        "day": date(2026, 11, 23),
+        "sum": Decimal("12.35"),
+        "m": [("a", 1)],
+    }
+
+
+BAD = [b'{"id":1}', b'{"id":"x"}', None, b"{", b'{"id":5}']
+
+
+def test_fail_names_the_record_the_column_and_the_reason(batch_of):
+    batch = batch_of(BAD)
+    with pytest.raises(errors.DecodeError, match=r"offset 1 of partition 0 .*column id: int32 is wanted") as caught:
+        batch.decode(SCHEMA)
+    error = caught.value
+    assert (error.kind, error.topic, error.partition, error.offset, error.column) == (
+        "decode",
+        batch[0].topic,
+        0,
+        1,
+        "id",
+    )
+    assert isinstance(error, ValueError)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.offset, str(again)) == (errors.DecodeError, 1, str(error))
+
+
+def test_drop_puts_bad_records_apart_and_keeps_columns_of_the_others(batch_of):
+    batch = batch_of(BAD)
+    decoded = batch.decode(SCHEMA, mode="drop", keep=["offset", "topic"])
+    table = decoded.to_arrow()
+    assert table.column_names == ["offset", "topic", *SCHEMA.names]
+    assert table.column("offset").to_pylist() == [0, 2, 4]
+    assert table.column("id").to_pylist() == [1, None, 5]
+    assert len(decoded) == 3
+    assert [(bad.row, bad.offset, bad.column, bad.value) for bad in decoded.bad] == [
+        (1, 1, "id", BAD[1]),
+        (3, 3, "", BAD[3]),
+    ]
+    assert "it is not JSON" in decoded.bad[1].reason
+    assert batch[decoded.bad[1].row].value == BAD[3]
+    # A slice counts its own rows.
+    assert [bad.row for bad in batch[2:].decode(SCHEMA, mode="drop").bad] == [1]
+
+
+def test_permissive_keeps_all_rows(batch_of):
+    decoded = batch_of(BAD).decode(SCHEMA, mode="permissive", corrupt_column="broken", keep="offset")
+    table = decoded.to_arrow()
+    assert table.column("offset").to_pylist() == [0, 1, 2, 3, 4]
+    assert table.column("id").to_pylist() == [1, None, None, None, 5]
+    assert table.column("broken").to_pylist() == [None, BAD[1], None, BAD[3], None]
+    assert len(decoded.bad) == 2
+
+
+def test_keys_csv_text_and_bytes(batch_of):
+    batch = batch_of([b"1;x", b'2;"y;z"'], key=b'{"id":7}')
+    assert batch.decode(SCHEMA, column="key").to_arrow().column("id").to_pylist() == [7, 7]
+    lines = pa.schema([("n", pa.int64()), ("s", pa.string())])
+    assert batch.decode(lines, "csv", delimiter=";").to_arrow().to_pylist() == [
+        {"n": 1, "s": "x"},
+        {"n": 2, "s": "y;z"},
+    ]
+    assert batch.decode(format="string").to_arrow().to_pylist() == [{"value": "1;x"}, {"value": '2;"y;z"'}]
+    assert batch.decode(format="raw", column="key").to_arrow().schema == pa.schema([("key", pa.binary())])
+
+
+def test_a_decoder_is_made_once_and_asyncio_decodes_on_another_thread(batch_of):
+    decoder = ottla.Decoder(json.dumps({"type": "object", "properties": {"id": {"type": "integer"}}}))
+    batch = batch_of([b'{"id":1}'])
+    assert batch.decode(decoder).to_arrow().to_pylist() == [{"id": 1}]
+    assert pickle.loads(pickle.dumps(decoder)).decode(batch).to_arrow().to_pylist() == [{"id": 1}]
+    decoded = asyncio.run(asyncio.to_thread(batch.decode, decoder, mode="drop"))
+    assert pa.table(decoded).to_pylist() == [{"id": 1}]
+    assert decoder.decode(batch[:0]).to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"schema": SCHEMA, "format": "xml"}, "format is one of 'json'"),
+        ({"schema": SCHEMA, "column": "headers"}, 'column is "key" or "value"'),
+        ({"schema": SCHEMA, "mode": "ignore"}, 'mode is "fail", "permissive" or "drop"'),
+        ({"schema": SCHEMA, "keep": ["id"]}, 'there is no column "id"'),
+        ({"schema": pa.schema([("offset", pa.int64())]), "keep": ["offset"]}, "two columns would be named"),
+        ({"schema": pa.schema([("a", pa.int64()), ("a", pa.int64())])}, "two fields named"),
+        ({"schema": pa.schema([("a", pa.month_day_nano_interval())])}, "which no format decodes to"),
+        ({"schema": pa.schema([("_corrupt", pa.int64())]), "mode": "permissive"}, "choose another name"),
+        ({}, "needs a schema"),
+        ({"schema": 5}, "not int"),
+        ({"schema": SCHEMA, "format": "avro"}, "does not tell its schema"),
+        ({"schema": "{", "format": "avro"}, "is not JSON"),
+        ({"schema": SCHEMA, "format": "avro", "framed": True}, "pass registry="),
+        ({"schema": SCHEMA, "format": "raw"}, "takes no schema"),
+        ({"schema": pa.schema([("b", pa.binary())]), "format": "csv"}, "which no field of CSV holds"),
+        ({"schema": SCHEMA, "writer_schema": "x"}, "writer_schema is for format 'avro'"),
+        ({"schema": b"\x0a", "format": "protobuf"}, "descriptors"),
+        ({"schema": SCHEMA, "format": "protobuf"}, "FileDescriptorSet"),
+    ],
+)
+def test_what_can_never_work_is_refused(batch_of, arguments, text):
+    batch = batch_of([b"{}"])
+    with pytest.raises(errors.ArgumentError, match=text):
+        batch.decode(**arguments)
+
+
+def test_bad_bytes_leave_memory_alone(batch_of):
+    """A short value that asks for endless elements is bad, and costs nothing."""
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}]}
+    decoded = batch_of([b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"]).decode(json.dumps(schema), "avro", mode="drop")
+    assert "take no bytes" in decoded.bad[0].reason

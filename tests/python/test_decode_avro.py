@@ -1,0 +1,192 @@
+"""Avro that fastavro writes, and Confluent's serializers: what ours reads is what theirs read."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from datetime import date, datetime, time, timezone
+from decimal import Decimal
+
+import fastavro
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ottla
+from ottla import errors
+
+NESTED = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "clock", "type": {"type": "int", "logicalType": "time-millis"}},
+        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW", "PAID"]}},
+        {
+            "name": "lines",
+            "type": {
+                "type": "array",
+                "items": {
+                    "type": "record",
+                    "name": "Line",
+                    "fields": [{"name": "sku", "type": "string"}, {"name": "n", "type": "int"}],
+                },
+            },
+        },
+        {"name": "tags", "type": {"type": "map", "values": "double"}},
+        {"name": "hash", "type": {"type": "fixed", "name": "Hash", "size": 4}},
+        {"name": "ratio", "type": "float"},
+        {"name": "ok", "type": "boolean"},
+    ],
+}
+ORDERS = st.fixed_dictionaries(
+    {
+        "id": st.integers(-(2**63), 2**63 - 1),
+        "note": st.none() | st.text(),
+        "price": st.decimals(-99_999_999, 99_999_999, places=2),
+        "at": st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(timezone.utc)),  # noqa: DTZ001
+        "day": st.dates(),
+        "clock": st.times().map(lambda clock: clock.replace(microsecond=clock.microsecond // 1000 * 1000)),
+        "state": st.sampled_from(["NEW", "PAID"]),
+        "lines": st.lists(st.fixed_dictionaries({"sku": st.text(), "n": st.integers(-(2**31), 2**31 - 1)}), max_size=5),
+        "tags": st.dictionaries(st.text(), st.floats(allow_nan=False), max_size=5),
+        "hash": st.binary(min_size=4, max_size=4),
+        "ratio": st.floats(width=32, allow_nan=False),
+        "ok": st.booleans(),
+    }
+)
+
+
+def written(schema, row):
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), row)
+    return out.getvalue()
+
+
+def plain(row):
+    """A row of ours as fastavro has it: maps as dicts."""
+    return row | {"tags": dict(row["tags"])}
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(rows=st.lists(ORDERS, min_size=1, max_size=20))
+def test_every_type_is_read_as_it_was_written(batch_of, rows):
+    table = batch_of([written(NESTED, row) for row in rows]).decode(json.dumps(NESTED), "avro").to_arrow()
+    table.validate(full=True)
+    assert [plain(row) for row in table.to_pylist()] == rows
+
+
+def test_evolution_is_that_of_fastavro(batch_of):
+    reader = {
+        "type": "record",
+        "name": "Order",
+        "namespace": "shop",
+        "fields": [
+            {"name": "comment", "aliases": ["note"], "type": ["null", "string"]},
+            {"name": "id", "type": "double"},
+            {
+                "name": "state",
+                "type": {"type": "enum", "name": "State", "symbols": ["OTHER", "NEW"], "default": "OTHER"},
+            },
+            {"name": "ratio", "type": "double"},
+            {"name": "added", "type": {"type": "map", "values": "int"}, "default": {"a": 1}},
+            {"name": "also", "type": ["string", "null"], "default": "é"},
+        ],
+    }
+    base = {
+        "note": "n",
+        "price": Decimal("1.00"),
+        "at": datetime(2026, 1, 1, tzinfo=timezone.utc),
+        "day": date(2026, 1, 1),
+    }
+    base |= {"clock": time(1), "lines": [], "tags": {}, "hash": b"1234", "ratio": 0.5, "ok": True, "id": 3}
+    values = [written(NESTED, base | {"state": state}) for state in ("NEW", "PAID")]
+    theirs = [fastavro.schemaless_reader(io.BytesIO(value), NESTED, reader) for value in values]
+    decoded = batch_of(values).decode(json.dumps(reader), "avro", writer_schema=json.dumps(NESTED))
+    assert [row | {"added": dict(row["added"])} for row in decoded.to_arrow().to_pylist()] == theirs
+
+
+def test_confluents_serializers_and_ours(batch_of, registry):
+    simple = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}]}
+    registry.add("orders-value", json.dumps(simple), guid=uuid.UUID(int=5))
+    client = SchemaRegistryClient({"url": registry.url})
+    conf = {"auto.register.schemas": False, "use.latest.version": True}
+    serializer = AvroSerializer(client, json.dumps(simple), conf=conf)
+    context = SerializationContext("orders", MessageField.VALUE)
+    rows = [{"a": n, "b": "x" * n} for n in range(5)]
+    batch = batch_of([serializer(row, context) for row in rows])
+    assert (
+        batch.decode(json.dumps(simple), "avro", registry=ottla.SchemaRegistry(registry.url)).to_arrow().to_pylist()
+        == rows
+    )
+
+    in_headers = conf | {"schema.id.serializer": client_module.header_schema_id_serializer}
+    serializer = AvroSerializer(client, json.dumps(simple), conf=in_headers)
+    headers: list[tuple[str, bytes]] = []
+    context = SerializationContext("orders", MessageField.VALUE, headers)
+    value = serializer(rows[3], context)
+    assert [(name, len(bytes(value))) for name, value in headers] == [("__value_schema_id", 17)]
+    batch = batch_of([value], headers=headers)
+    decoded = batch.decode(json.dumps(simple), "avro", registry=ottla.SchemaRegistry(registry.url))
+    assert decoded.to_arrow().to_pylist() == [rows[3]]
+
+
+def test_each_version_of_a_schema_is_read_as_the_newest(batch_of, registry):
+    first = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+    line = {"type": "record", "name": "Line", "namespace": "n", "fields": [{"name": "x", "type": "int"}]}
+    second = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "a", "type": "long"}, {"name": "line", "type": ["null", "n.Line"], "default": None}],
+    }
+    one = registry.add("t", json.dumps(first))
+    registry.add("line", json.dumps(line))
+    two = registry.add("t", json.dumps(second), references=[{"name": "n.Line", "subject": "line", "version": 1}])
+
+    def framed(number, schema, row):
+        return b"\0" + number.to_bytes(4, "big") + written(schema, row)
+
+    whole = json.loads(json.dumps(second).replace('"n.Line"', json.dumps(line)))
+    values = [framed(one, first, {"a": 1}), framed(two, whole, {"a": 2, "line": {"x": 3}}), b"\0\0\0\x03\xe7x", b"{}"]
+    asked = ottla.SchemaRegistry(registry.url)
+    decoder = ottla.Decoder(asked.latest("t"), "avro", registry=asked)
+    decoded = batch_of(values).decode(decoder, mode="drop")
+    assert decoded.to_arrow().to_pylist() == [{"a": 1, "line": None}, {"a": 2, "line": {"x": 3}}]
+    assert [bad.row for bad in decoded.bad] == [2, 3]
+    assert "does not have /schemas/ids/999" in decoded.bad[0].reason
+    # What was asked for once is known, to the decoder and to the registry.
+    before = len(registry.requests)
+    assert len(batch_of(values[:2]).decode(decoder)) == 2
+    assert len(batch_of(values[:2]).decode(asked.version("t", 2), "avro", registry=asked)) == 2
+    assert [path for path in registry.requests[before:] if "/ids/" in path] == []
+
+
+def test_the_subject_of_the_topic_is_the_default(batch_of, registry):
+    batch = batch_of([b"\0\0\0\0\x01\x0e"])
+    registry.add(
+        f"{batch[0].topic}-value", json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
+    )
+    assert batch.decode(format="avro", registry=ottla.SchemaRegistry(registry.url)).to_arrow().to_pylist() == [{"a": 7}]
+    with pytest.raises(errors.NotFoundError, match="-key"):
+        batch.decode(format="avro", column="key", registry=ottla.SchemaRegistry(registry.url))
+
+
+def test_spans_of_time_are_bytes(batch_of):
+    """A logical type without a column leaves what it stands on."""
+    schema = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "d", "type": {"type": "fixed", "name": "D", "size": 12, "logicalType": "duration"}}],
+    }
+    assert batch_of([bytes(range(12))]).decode(json.dumps(schema), "avro").to_arrow().to_pylist() == [
+        {"d": bytes(range(12))}
+    ]

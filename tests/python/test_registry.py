@@ -1,0 +1,137 @@
+"""A schema registry that is slow, down, strict or wrong, asked over HTTP and HTTPS."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import socket
+import threading
+import uuid
+from pathlib import Path
+
+import pytest
+
+import ottla
+from ottla import errors
+from tests import certificates
+
+INT = json.dumps("int")
+
+
+def test_schemas_by_id_guid_version_and_subject(registry):
+    guid = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
+    number = registry.add("a subject/with?signs", INT, guid=guid)
+    asked = ottla.SchemaRegistry(registry.url + "/")
+    latest = asked.latest("a subject/with?signs")
+    assert (latest.type, latest.text, latest.id, latest.version) == ("AVRO", INT, number, 1)
+    assert asked.version("a subject/with?signs", 1) == latest
+    assert asked.schema(number).text == asked.schema(guid).text == asked.schema(guid.bytes).text == INT
+    with pytest.raises(errors.NotFoundError, match="Schema not found"):
+        asked.schema(99)
+
+
+def test_what_has_an_id_is_asked_for_once_and_the_rest_travels(registry):
+    number = registry.add("s", INT)
+    asked = ottla.SchemaRegistry([registry.url])
+    assert asked.schema(number) is asked.schema(number)
+    assert registry.requests == [f"/schemas/ids/{number}"]
+    again = pickle.loads(pickle.dumps(asked))
+    assert again.schema(number) == asked.schema(number)
+    assert len(registry.requests) == 2
+
+
+def test_references_come_in_the_order_in_which_they_are_needed(registry):
+    registry.add("a", '"a"')
+    registry.add("b", '"b"', references=[{"name": "a", "subject": "a", "version": 1}])
+    both = [{"name": name, "subject": name, "version": 1} for name in ("b", "a")]
+    registry.add("c", '"c"', references=both)
+    assert ottla.SchemaRegistry(registry.url).latest("c").references == ('"a"', '"b"')
+    registry.add("loop", '"l"', references=[{"name": "l", "subject": "loop", "version": 1}])
+    with pytest.raises(errors.ProtocolError, match="refers to itself"):
+        ottla.SchemaRegistry(registry.url).latest("loop")
+
+
+def test_credentials(registry):
+    registry.add("s", INT)
+    ottla.SchemaRegistry(registry.url, auth=("u", "pä"), headers={"target-sr-cluster": "c"}).latest("s")
+    assert registry.seen["authorization"] == "Basic dTpww6Q="
+    assert registry.seen["target-sr-cluster"] == "c"
+    tokens = iter(["one", "two"])
+    asked = ottla.SchemaRegistry(registry.url, token=lambda: next(tokens))
+    asked.latest("s")
+    asked.latest("s")
+    assert registry.seen["authorization"] == "Bearer two"
+    for status, expected in [(401, errors.AuthenticationError), (403, errors.AuthorizationError)]:
+        registry.fault = lambda path, status=status: (status, b'{"message":"no"}')
+        asked = ottla.SchemaRegistry(registry.url, auth=("u", "p"))
+        with pytest.raises(expected, match="no"):
+            asked.latest("s")
+    assert "pä" not in repr(ottla.SchemaRegistry(registry.url, auth=("u", "pä")))
+
+
+def test_servers_that_cannot_answer_now_are_asked_again(registry):
+    registry.add("s", INT)
+    answers = iter([(503, b"busy"), (429, b""), None])
+    registry.fault = lambda path: next(answers)
+    assert ottla.SchemaRegistry(registry.url).latest("s").text == INT
+    assert len(registry.requests) == 3
+    registry.fault = lambda path: (500, b'{"message":"disk"}')
+    with pytest.raises(errors.UnreachableError, match="status 500: disk"):
+        ottla.SchemaRegistry(registry.url, retries=1).latest("s")
+    assert len(registry.requests) == 5
+
+
+def test_another_server_is_asked_when_one_is_down(registry):
+    registry.add("s", INT)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        dead = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    assert ottla.SchemaRegistry(f"{dead}, {registry.url}").latest("s").text == INT
+    with pytest.raises(errors.UnreachableError, match="does not give /subjects/s"):
+        ottla.SchemaRegistry(dead, retries=1).latest("s")
+
+
+def test_every_wait_ends(registry):
+    end = threading.Event()
+    registry.fault = lambda path: end.wait(20) and None
+    try:
+        with pytest.raises(errors.KafkaTimeoutError, match="within 0.2 seconds"):
+            ottla.SchemaRegistry(registry.url, timeout=0.2).latest("s")
+    finally:
+        end.set()
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"schema":5}', b'{"schema":"x","references":[1]}'])
+def test_what_is_no_registry_is_said_so(registry, body):
+    registry.fault = lambda path: (200, body)
+    with pytest.raises(errors.ProtocolError, match="schema registry"):
+        ottla.SchemaRegistry(registry.url).latest("s")
+
+
+def test_options_that_can_never_work():
+    for arguments, text in [
+        ({"url": "localhost:8081"}, "begins with http"),
+        ({"url": ""}, "needs a URL"),
+        ({"url": "http://h", "auth": ("a", "b"), "token": "t"}, "exclude each other"),
+        ({"url": "http://h", "timeout": 0}, "above 0"),
+        ({"url": "https://h", "ca": "/nowhere.pem"}, "certificates"),
+    ]:
+        with pytest.raises(errors.ConfigError, match=text):
+            ottla.SchemaRegistry(**arguments)
+
+
+def test_https_with_an_authority_of_its_own(registry, tmp_path):
+    registry.add("s", INT)
+    authority = certificates.Authority(tmp_path / "tls")
+    shown, ours = authority.issue("registry"), authority.issue("client")
+    with certificates.front(registry.port, shown, clients=authority.ca) as port:
+        url = f"https://localhost:{port}"
+        pem = Path(authority.ca).read_text()
+        for ca in (authority.ca, pem):
+            asked = ottla.SchemaRegistry(
+                url, ca=ca, certificate=ours.pem, key=ours.encrypted_key, key_password=certificates.PASSWORD
+            )
+            assert asked.latest("s").text == INT
+        with pytest.raises(errors.UnreachableError, match="certificate verify failed"):
+            ottla.SchemaRegistry(url, certificate=ours.pem, key=ours.key).latest("s")
+        with pytest.raises(errors.UnreachableError):
+            ottla.SchemaRegistry(url, ca=authority.ca, retries=0).latest("s")
