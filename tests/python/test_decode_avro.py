@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import fastavro
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given, settings
@@ -129,7 +129,7 @@ def test_confluents_serializers_and_ours(batch_of, registry):
         == rows
     )
 
-    in_headers = conf | {"schema.id.serializer": client_module.header_schema_id_serializer}
+    in_headers = conf | {"schema.id.serializer": header_schema_id_serializer}
     serializer = AvroSerializer(client, json.dumps(simple), conf=in_headers)
     headers: list[tuple[str, bytes]] = []
     context = SerializationContext("orders", MessageField.VALUE, headers)
