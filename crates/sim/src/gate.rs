@@ -1,6 +1,8 @@
 //! What stands between the network and a broker: it knows where requests and answers begin and end, and so can strike at each
 //! stage of an exchange. It also plays the planted defects of brokers.
 
+mod transactions;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -10,7 +12,10 @@ use ottla_protocol::header::{
     encode_response,
 };
 use ottla_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
-use ottla_protocol::messages::{FetchResponse, MetadataResponse, ProduceRequest, ProduceResponse};
+use ottla_protocol::messages::{
+    FetchResponse, InitProducerIdRequest, InitProducerIdResponse, MetadataResponse, ProduceRequest,
+    ProduceResponse,
+};
 use ottla_protocol::refusal::{Refusal, error_frame};
 use ottla_protocol::{ApiKey, ErrorCode, Message, Response};
 
@@ -18,6 +23,7 @@ use crate::chance::Chance;
 use crate::lies::falsified;
 use crate::plant::{self, Plant};
 use crate::tally::Tally;
+use transactions::Defect;
 
 /// So many of a hundred answers of a hostile broker are lies.
 const LIES: u32 = 20;
@@ -123,6 +129,8 @@ pub enum ToClient {
 #[derive(Debug)]
 struct Owed {
     header: RequestHeader,
+    /// The transactional id of an InitProducerId, where a plant wants to know.
+    id: Option<String>,
     answer: Option<Bytes>,
     trouble: Option<Trouble>,
     /// Nobody asked for it.
@@ -155,6 +163,13 @@ pub struct Keeper {
     pub lied: u64,
     /// The next offset of each partition, as answers to Produce told it.
     ends: BTreeMap<(String, i32), i64>,
+    /// Whether it is counted what brokers answer in transactions, and how often they did.
+    pub counts: bool,
+    /// See there.
+    pub tally: Tally,
+    /// The last epoch that each producer id got from InitProducerId, and the last identity of each transactional id.
+    epochs: BTreeMap<i64, i16>,
+    identities: BTreeMap<String, (i64, i16)>,
 }
 
 impl Keeper {
@@ -240,6 +255,29 @@ impl Gate {
         if self.is_mute {
             return;
         }
+        let mut whole = whole;
+        match transactions::defect(&header, api, &whole, &rest, keeper) {
+            Some(Defect::Changed(other)) => whole = other,
+            Some(Defect::Answered(answer)) => {
+                self.owed.push_back(Owed {
+                    header,
+                    id: None,
+                    answer: Some(answer),
+                    trouble: None,
+                    is_extra: false,
+                });
+                return self.release(keeper);
+            }
+            None => {}
+        }
+        let id = match (api, keeper.plant) {
+            (ApiKey::InitProducerId, Some(_)) => {
+                let request = InitProducerIdRequest::decode(header.api_version, &mut rest.clone());
+                let id = request.ok().and_then(|request| request.transactional_id);
+                id.map(|id| id.to_string())
+            }
+            _ => None,
+        };
         let mut produce = None;
         if api == ApiKey::Produce {
             produce = ProduceRequest::decode(header.api_version, &mut rest).ok();
@@ -272,6 +310,9 @@ impl Gate {
             .filter(is_possible);
         if let Some(trouble) = trouble {
             tally.strike(trouble.name());
+            if let Some(name) = transactions::name_of(api, trouble) {
+                tally.strike(name);
+            }
         }
         let mut answer = None;
         match trouble {
@@ -287,6 +328,7 @@ impl Gate {
         }
         self.owed.push_back(Owed {
             header,
+            id,
             answer: answer.map(|frame| frame.into_bytes()),
             trouble,
             is_extra: false,
@@ -313,6 +355,7 @@ impl Gate {
                 };
                 self.owed.push_back(Owed {
                     header: header.clone(),
+                    id: None,
                     answer: Some(answer),
                     trouble: None,
                     is_extra: false,
@@ -343,6 +386,7 @@ impl Gate {
                     seen.push(again.into_bytes());
                     self.owed.push_back(Owed {
                         header,
+                        id: None,
                         answer: None,
                         trouble: None,
                         is_extra: true,
@@ -366,6 +410,7 @@ impl Gate {
         let mut owe = |header: RequestHeader, answer, is_extra| {
             self.owed.push_back(Owed {
                 header,
+                id: None,
                 answer,
                 trouble: None,
                 is_extra,
@@ -427,6 +472,7 @@ impl Gate {
         while !self.is_mute && self.owed.front().is_some_and(|owed| owed.answer.is_some()) {
             let Some(Owed {
                 header,
+                id,
                 answer: Some(answer),
                 trouble,
                 is_extra,
@@ -437,7 +483,10 @@ impl Gate {
             if is_extra {
                 continue;
             }
-            let answer = spoiled(&header, answer, keeper);
+            if let Some(api) = api_of(&header).filter(|_| keeper.counts) {
+                transactions::count(&header, api, &answer, keeper);
+            }
+            let answer = spoiled(&header, id.as_deref(), answer, keeper);
             let answer = falsify(&header, answer, keeper);
             self.send(&header, answer, trouble);
         }
@@ -529,7 +578,12 @@ fn throttled(header: &RequestHeader, answer: Bytes, pause: i32) -> Bytes {
 }
 
 /// What an answer becomes under a planted defect.
-fn spoiled(header: &RequestHeader, answer: Bytes, keeper: &mut Keeper) -> Bytes {
+fn spoiled(
+    header: &RequestHeader,
+    id: Option<&str>,
+    answer: Bytes,
+    keeper: &mut Keeper,
+) -> Bytes {
     let Some(plant) = keeper.plant else {
         return answer;
     };
@@ -549,8 +603,19 @@ fn spoiled(header: &RequestHeader, answer: Bytes, keeper: &mut Keeper) -> Bytes 
             Plant::OtherPartitionServed => plant::swap_records(answer),
             Plant::StoredDamaged if keeper.every(5) => plant::damage(answer),
             Plant::OffsetsReused => plant::shift_records(answer, -2, 10),
+            Plant::AbortedNotTold => plant::hide_aborted(answer),
+            Plant::AbortMarkersLost => {
+                for records in plant::with_records(answer) {
+                    *records = transactions::without_aborts(records);
+                }
+            }
             _ => {}
         }),
+        Some(ApiKey::InitProducerId) => {
+            changed(header, &answer, |answer: &mut InitProducerIdResponse| {
+                transactions::remember(keeper, id, answer);
+            })
+        }
         Some(ApiKey::Metadata) if plant == Plant::LastPartitionHidden => {
             changed(header, &answer, |answer: &mut MetadataResponse| {
                 plant::hide_last(answer)
