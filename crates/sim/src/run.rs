@@ -351,25 +351,40 @@ impl Run {
     }
 
     fn is_over(&mut self, client: usize) -> bool {
-        self.with_transactor(client, |transactor, _| transactor.is_over()) != Some(false)
+        let found = self.world.clients.get_mut(client);
+        let found = found.and_then(Client::transactor);
+        found.is_none_or(|transactor| transactor.is_over())
     }
 
+    /// A producer is to run another transaction; one that stands still begins when it goes on.
     fn transact(&mut self, client: usize, which: u64) {
         let topics = self.world.topics.clone();
-        self.with_transactor(client, |transactor, book| {
-            transactor.transact(book, which, &topics);
-        });
+        let found = self.world.clients.get_mut(client);
+        if let Some(transactor) = found.and_then(Client::transactor) {
+            transactor.transact(which, &topics);
+        }
+        if !self.world.is_asleep(client) {
+            self.with_transactor(client, |_, _| ());
+        }
     }
 
     /// Everything is well again, and has been for a while: of each transactional id somebody commits a transaction.
     fn probe_transactions(&mut self) {
         let topics = self.world.topics.clone();
         for id in 0..self.transactors.len() {
+            // One that was made earlier may have got its identity later, when it was away for a while.
             let all = self.transactors.get(id).cloned().unwrap_or_default();
-            let alive = all.into_iter().rev().find(|client| !self.is_over(*client));
-            let client = alive.or_else(|| self.succeed(id));
+            let alive = all.into_iter().filter_map(|client| {
+                let of_client = self.with_transactor(client, |transactor, book| {
+                    let is_over = transactor.is_over();
+                    (!is_over).then(|| transactor.initialised_at(book))
+                });
+                Some((of_client.flatten()?, client))
+            });
+            let last = alive.max().map(|(_, client)| client);
+            let client = last.or_else(|| self.succeed(id));
             if let Some(client) = client {
-                self.with_transactor(client, |transactor, book| transactor.probe(book, &topics));
+                self.with_transactor(client, |transactor, _| transactor.probe(&topics));
             }
         }
     }

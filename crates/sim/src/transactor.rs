@@ -153,7 +153,7 @@ impl Transactor {
     }
 
     /// Runs another transaction, after those that it was to run before: `which` chooses what is done in it.
-    pub fn transact(&mut self, book: &mut Book, which: u64, topics: &[(Arc<str>, i32)]) {
+    pub fn transact(&mut self, which: u64, topics: &[(Arc<str>, i32)]) {
         let mut chance = Chance::new(which);
         let mut deeds = VecDeque::new();
         for _ in 0..chance.below(7) {
@@ -174,11 +174,11 @@ impl Transactor {
             }
         }
         let commits = chance.percent(75);
-        self.run(book, deeds, commits, false);
+        self.plan(deeds, commits, false);
     }
 
     /// Writes to every partition, and commits an offset for each; that must be committed.
-    pub fn probe(&mut self, book: &mut Book, topics: &[(Arc<str>, i32)]) {
+    pub fn probe(&mut self, topics: &[(Arc<str>, i32)]) {
         let places = topics.iter().flat_map(|(topic, count)| {
             (0..*count).map(|partition| (Arc::clone(topic), partition))
         });
@@ -189,21 +189,25 @@ impl Transactor {
             .collect();
         deeds.push_back(Deed::Offsets(places));
         self.probed = Some(false);
-        self.run(book, deeds, true, true);
+        self.plan(deeds, true, true);
     }
 
-    fn run(&mut self, book: &mut Book, deeds: VecDeque<Deed>, commits: bool, is_probe: bool) {
+    fn plan(&mut self, deeds: VecDeque<Deed>, commits: bool, is_probe: bool) {
         self.scripts.push_back(Script {
             deeds,
             commits,
             is_probe,
         });
-        self.settle(book);
     }
 
     /// Whether it can have no further transaction.
     pub fn is_over(&self) -> bool {
         matches!(self.doing, Doing::Over)
+    }
+
+    /// When it got its first identity.
+    pub fn initialised_at(&self, book: &Book) -> Option<Duration> {
+        book.history.incarnations.get(self.incarnation)?.initialised
     }
 
     /// Whether it has done all that it was asked for.

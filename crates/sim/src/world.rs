@@ -327,11 +327,18 @@ impl World {
             return;
         };
         if let Some(client) = self.clients.get_mut(client) {
+            self.book.say(client.name(), "goes on");
             client.woke(&mut self.book);
         }
         for event in waiting {
             self.happen(event);
         }
+        self.serve_client(client);
+    }
+
+    /// Whether a client stands still.
+    pub fn is_asleep(&self, client: usize) -> bool {
+        self.asleep.contains_key(&client)
     }
 
     fn alarm(&mut self, client: usize) {
