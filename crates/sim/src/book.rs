@@ -79,7 +79,9 @@ impl Book {
             Observed::BatchFailed { .. } => "client: gave a batch up",
             Observed::IdempotenceOff { .. } => "client: did without idempotence",
             Observed::ProducerIdentified { .. } => "client: got a producer id",
-            Observed::TransactionProtocolChosen { .. } => "client: chose a protocol of transactions",
+            Observed::TransactionProtocolChosen { .. } => {
+                "client: chose a protocol of transactions"
+            }
             Observed::TransactionSettled { .. } => "client: learned how a transaction ended",
             Observed::VersionsAssumed { .. } => "client: assumed a release",
             _ => "client: observed something else",

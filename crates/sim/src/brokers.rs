@@ -310,17 +310,26 @@ impl Brokers {
 
     /// Who leads a partition that there is, -1 if nobody does.
     pub fn leader_or_none(&self, topic: &str, partition: i32) -> Option<i32> {
-        self.cluster.partition(topic, partition).map(|row| row.leader)
+        self.cluster
+            .partition(topic, partition)
+            .map(|row| row.leader)
     }
 
     /// Whether a coordinator is writing the markers of a transaction at this moment.
     pub fn ends_transaction(&mut self, now: Instant) -> bool {
         let request = ListTransactionsRequest::default();
-        let nodes: Vec<i32> = self.cluster.ids().filter(|node| self.cluster.is_up(*node)).collect();
+        let nodes: Vec<i32> = self
+            .cluster
+            .ids()
+            .filter(|node| self.cluster.is_up(*node))
+            .collect();
         nodes.into_iter().any(|node| {
             let answer = self.ask_of(now, node, &request, 0);
-            let rows = answer.map(|answer| answer.transaction_states).unwrap_or_default();
-            rows.iter().any(|row| row.transaction_state.starts_with("Prepare"))
+            let rows = answer
+                .map(|answer| answer.transaction_states)
+                .unwrap_or_default();
+            rows.iter()
+                .any(|row| row.transaction_state.starts_with("Prepare"))
         })
     }
 
@@ -337,7 +346,11 @@ impl Brokers {
             require_stable: true,
             ..OffsetFetchRequest::default()
         };
-        let nodes: Vec<i32> = self.cluster.ids().filter(|node| self.cluster.is_up(*node)).collect();
+        let nodes: Vec<i32> = self
+            .cluster
+            .ids()
+            .filter(|node| self.cluster.is_up(*node))
+            .collect();
         nodes.into_iter().find_map(|node| {
             let answer = self.ask_of(now, node, &request, 7)?;
             let row = answer.topics.first()?.partitions.first()?;

@@ -376,7 +376,8 @@ impl Consumer {
                     continue;
                 }
                 if hidden && self.plant != Some(Plant::AbortedGivenOut) {
-                    book.tally.meet("reader: hid records of an aborted transaction");
+                    book.tally
+                        .meet("reader: hid records of an aborted transaction");
                     continue;
                 }
             }

@@ -2,7 +2,7 @@
 //! a simulated network, under simulated time; a seed decides everything, and so repeats it.
 //!
 //! * [`plan`]: what a seed stands for; [`theme`]: what seeds are about. [`run`]: one run, and the shortest prefix of it that fails.
-//! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door; [`brokers`]: the embedded broker's cluster.
+//! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door, [`keeper`]: what doors share; [`brokers`]: the embedded broker's cluster.
 //! * [`host`]: an engine and its connections. [`producer`], [`transactor`], [`consumer`], [`admin`]: applications around one;
 //!   [`client`]: any; [`batches`]: what producers count.
 //! * [`lies`]: answers of brokers that mean ill. [`meter`]: what a client's own code allocates.
@@ -24,6 +24,7 @@ pub mod consumer;
 pub mod gate;
 pub mod history;
 pub mod host;
+pub mod keeper;
 pub mod lies;
 pub mod meter;
 pub mod plan;

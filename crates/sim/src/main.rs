@@ -40,7 +40,10 @@ fn main() -> io::Result<ExitCode> {
         (Some("plants"), ..) => plants(),
         (_, Some(count), first) => many(count, first.unwrap_or(0), options),
         _ => {
-            writeln!(io::stderr(), "simulate [transactions] COUNT [FIRST] | [transactions] seed SEED | plants")?;
+            writeln!(
+                io::stderr(),
+                "simulate [transactions] COUNT [FIRST] | [transactions] seed SEED | plants"
+            )?;
             Ok(ExitCode::from(2))
         }
     }
@@ -71,28 +74,32 @@ fn one(seed: u64, options: Options) -> io::Result<ExitCode> {
 
 fn many(count: u64, first: u64, options: Options) -> io::Result<ExitCode> {
     let mut failed = Ok(());
-    let summary = Summary::of(options.theme, first..first.saturating_add(count), |summary, report| {
-        let mut err = io::stderr().lock();
-        let written = if summary.failed.len() > EXPLAINED {
-            Ok(())
-        } else if !report.anomalies.is_empty() {
-            let text = explain(report.seed, options);
-            writeln!(err, "\n{text}")
-        } else if summary.seeds % OFTEN == 0 {
-            let hours = summary.time.as_secs_f64() / 3600.0;
-            let bad = summary.failed.len();
-            writeln!(
-                err,
-                "{} of {count} seeds, {hours:.1} simulated hours, {bad} failed",
-                summary.seeds
-            )
-        } else {
-            Ok(())
-        };
-        if written.is_err() {
-            failed = written;
-        }
-    });
+    let summary = Summary::of(
+        options.theme,
+        first..first.saturating_add(count),
+        |summary, report| {
+            let mut err = io::stderr().lock();
+            let written = if summary.failed.len() > EXPLAINED {
+                Ok(())
+            } else if !report.anomalies.is_empty() {
+                let text = explain(report.seed, options);
+                writeln!(err, "\n{text}")
+            } else if summary.seeds % OFTEN == 0 {
+                let hours = summary.time.as_secs_f64() / 3600.0;
+                let bad = summary.failed.len();
+                writeln!(
+                    err,
+                    "{} of {count} seeds, {hours:.1} simulated hours, {bad} failed",
+                    summary.seeds
+                )
+            } else {
+                Ok(())
+            };
+            if written.is_err() {
+                failed = written;
+            }
+        },
+    );
     failed?;
     writeln!(io::stdout(), "{summary}")?;
     Ok(status(

@@ -11,7 +11,7 @@ use ottla_broker::node::Stop;
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use crate::chance::Chance;
-use crate::gate::Trouble;
+use crate::keeper::Trouble;
 
 /// A topic.
 #[derive(Clone, Debug)]

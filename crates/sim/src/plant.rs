@@ -261,7 +261,11 @@ impl ClientSpoil {
                 let Ok(header) = BatchHeader::parse(&bytes) else {
                     continue;
                 };
-                let known = (header.producer_id, header.producer_epoch, header.base_sequence);
+                let known = (
+                    header.producer_id,
+                    header.producer_epoch,
+                    header.base_sequence,
+                );
                 if self.sent.insert((name.clone(), partition.index, known)) || known.0 < 0 {
                     continue;
                 }
@@ -397,7 +401,11 @@ pub(crate) fn outside_transaction(
             continue;
         };
         header.set_transactional(false);
-        (header.producer_id, header.producer_epoch, header.base_sequence) = (-1, -1, -1);
+        (
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+        ) = (-1, -1, -1);
         if header.seal(&mut bytes).is_ok() {
             *records = bytes.freeze();
             any = true;

@@ -10,8 +10,8 @@ use ottla_engine::consumer::Start;
 use ottla_engine::{Config, ErrorCode, Role};
 
 use crate::admin::Admin;
-use crate::book::Book;
 use crate::batches::Wish;
+use crate::book::Book;
 use crate::brokers::Brokers;
 use crate::chance::Chance;
 use crate::check::check;
@@ -226,8 +226,9 @@ impl Run {
         for producer in 0..self.producers.len() {
             self.send(producer, 0, None, 0);
         }
+        let topics = self.world.topics.clone();
         for client in self.transactors.concat() {
-            self.transact(client, self.seed);
+            self.with_transactor(client, |transactor, _| transactor.find_out(&topics));
         }
         self.pass(RECOVERY);
         self.probe();
@@ -302,7 +303,11 @@ impl Run {
                     if self.is_over(client) {
                         self.succeed(*id);
                     }
-                    let client = if self.is_over(client) { self.newest(*id) } else { Some(client) };
+                    let client = if self.is_over(client) {
+                        self.newest(*id)
+                    } else {
+                        Some(client)
+                    };
                     if let Some(client) = client {
                         self.transact(client, *which);
                     }
@@ -688,7 +693,8 @@ impl Run {
                             history.group_offsets.insert((id, place), offset);
                         }
                         None => {
-                            let text = format!("nobody tells the offset of {} for {place:?}", group(id));
+                            let text =
+                                format!("nobody tells the offset of {} for {place:?}", group(id));
                             history.complain("R14", "stuck", text);
                         }
                     }

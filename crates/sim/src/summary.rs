@@ -67,8 +67,7 @@ impl Summary {
 
     /// Faults that never struck and states that were never entered.
     pub fn missing(&self) -> Vec<String> {
-        self.tally
-            .missing(self.theme.faults(), self.theme.states())
+        self.tally.missing(self.theme.faults(), self.theme.states())
     }
 }
 

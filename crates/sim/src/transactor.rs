@@ -15,9 +15,7 @@ use ottla_engine::{Config, Engine, Error, Kind, Written};
 use crate::batches::{Batches, Wish};
 use crate::book::Book;
 use crate::chance::Chance;
-use crate::history::{
-    Fate, Incarnation, Place, Promise, RecordId, Sent, Transaction, Verdict,
-};
+use crate::history::{Fate, Incarnation, Place, Promise, RecordId, Sent, Transaction, Verdict};
 use crate::host::Host;
 use crate::plant::Plant;
 
@@ -177,11 +175,18 @@ impl Transactor {
         self.plan(deeds, commits, false);
     }
 
+    /// Writes something, and so learns whether it was succeeded.
+    pub fn find_out(&mut self, topics: &[(Arc<str>, i32)]) {
+        let first = topics.first().map(|(topic, _)| Arc::clone(topic));
+        let send = first.map(|topic| Deed::Send(wish(topic, 0, 0)));
+        self.plan(send.into_iter().collect(), true, false);
+    }
+
     /// Writes to every partition, and commits an offset for each; that must be committed.
     pub fn probe(&mut self, topics: &[(Arc<str>, i32)]) {
-        let places = topics.iter().flat_map(|(topic, count)| {
-            (0..*count).map(|partition| (Arc::clone(topic), partition))
-        });
+        let places = topics
+            .iter()
+            .flat_map(|(topic, count)| (0..*count).map(|partition| (Arc::clone(topic), partition)));
         let places: Vec<Place> = places.collect();
         let sends = places.iter().cloned();
         let mut deeds: VecDeque<Deed> = sends
@@ -275,7 +280,10 @@ impl Transactor {
             }
         }
         let is_idle = !matches!(self.doing, Doing::Waits(_));
-        if self.closing.is_some_and(|until| until <= book.now || is_idle) {
+        if self
+            .closing
+            .is_some_and(|until| until <= book.now || is_idle)
+        {
             self.finish(book);
         }
     }
@@ -308,7 +316,8 @@ impl Transactor {
                 }
                 Observed::ProducerIdentified { id, epoch } => {
                     if self.identity.is_some_and(|(known, _)| known == *id) {
-                        book.tally.meet("transaction: its producer got the next epoch");
+                        book.tally
+                            .meet("transaction: its producer got the next epoch");
                     }
                     self.identity = Some((*id, *epoch));
                 }
@@ -653,7 +662,8 @@ impl Transactor {
             Ok(()) => {
                 if let Some(transaction) = self.known(book) {
                     let rows = offsets.iter();
-                    let rows = rows.map(|row| ((Arc::clone(&row.topic), row.partition), row.offset));
+                    let rows =
+                        rows.map(|row| ((Arc::clone(&row.topic), row.partition), row.offset));
                     transaction.offsets.extend(rows);
                 }
             }
@@ -680,7 +690,8 @@ impl Transactor {
                 });
                 let transaction = self.known(book);
                 if transaction.is_some_and(|transaction| !transaction.offsets.is_empty()) {
-                    book.tally.meet("transaction: offsets were committed with it");
+                    book.tally
+                        .meet("transaction: offsets were committed with it");
                 }
                 if is_probe {
                     self.probed = Some(true);
@@ -692,7 +703,8 @@ impl Transactor {
         self.note_time(book);
         match error.kind() {
             Kind::OutcomeUnknown => {
-                book.tally.meet("transaction: whether it was committed was not known");
+                book.tally
+                    .meet("transaction: whether it was committed was not known");
                 let verdict = match self.plant {
                     Some(Plant::UnknownCommitAssumed) => Verdict::Committed,
                     Some(Plant::UnknownCommitForgotten) => Verdict::NotCommitted,
@@ -760,7 +772,8 @@ impl Transactor {
                 self.note_time(book);
                 match error.kind() {
                     Kind::Timeout => {
-                        book.tally.meet("transaction: an abort was not known to be done");
+                        book.tally
+                            .meet("transaction: an abort was not known to be done");
                         // Whoever begins anew ends it first, and so does whoever aborts again.
                         if self.chance.percent(50) {
                             self.doing = Doing::Works;

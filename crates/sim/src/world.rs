@@ -25,13 +25,13 @@ use crate::book::Book;
 use crate::brokers::{Brokers, Served};
 use crate::chance::Chance;
 use crate::client::Client;
-use crate::gate::{Gate, Keeper};
+use crate::gate::Gate;
 use crate::history::Act;
 use crate::host::Ending;
-use crate::plan::{Fault, Weather};
+use crate::keeper::Keeper;
+use crate::plan::{Fault, Stage, Weather};
 use crate::plant::Plant;
 use crate::tally::Tally;
-use coordinators::Planned;
 
 /// So many events in one moment, and time stands still.
 const LIVELY: u64 = 1_000_000;
@@ -117,6 +117,14 @@ struct Wrong {
     deaf: BTreeMap<i32, Instant>,
     /// Nodes that refuse all credentials.
     strangers: BTreeMap<i32, Instant>,
+}
+
+/// A coordinator's move that waits for its step.
+#[derive(Debug)]
+struct Planned {
+    stage: Stage,
+    /// The request is handled first.
+    after: bool,
 }
 
 /// Everything in a run.

@@ -490,8 +490,14 @@ fn hide(history: &mut History, ids: &[usize]) {
 #[test]
 fn a_transaction_is_committed_as_a_whole_or_not_at_all() {
     assert_eq!(of_transactions(|_| {}), [""; 0]);
-    assert_eq!(of_transactions(|history| hide(history, &[0, 1])), ["lost-commit"]);
-    assert_eq!(of_transactions(|history| hide(history, &[1])), ["torn-commit"]);
+    assert_eq!(
+        of_transactions(|history| hide(history, &[0, 1])),
+        ["lost-commit"]
+    );
+    assert_eq!(
+        of_transactions(|history| hide(history, &[1])),
+        ["torn-commit"]
+    );
     let unknown = |hidden: &'static [usize]| {
         of_transactions(|history| {
             history.transactions[0].verdict = Some(Verdict::Unknown);

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::history::{Anomaly, Fate, History, Incarnation, Place, RecordId, Seen, Transaction, Verdict};
+use crate::history::{
+    Anomaly, Fate, History, Incarnation, Place, RecordId, Seen, Transaction, Verdict,
+};
 
 /// The anomalies of a history's transactions.
 pub(super) fn check(history: &History) -> Vec<Anomaly> {
@@ -59,10 +61,15 @@ impl Checker<'_> {
     fn views(&mut self) {
         let history = self.history;
         for (place, records) in &history.committed {
-            let log: BTreeMap<i64, RecordId> = history.log.get(place).map_or_else(BTreeMap::new, |log| {
-                log.iter().map(|(offset, value)| (*offset, value.id)).collect()
-            });
-            let other = records.iter().find(|(offset, value)| log.get(offset) != Some(&value.id));
+            let log: BTreeMap<i64, RecordId> =
+                history.log.get(place).map_or_else(BTreeMap::new, |log| {
+                    log.iter()
+                        .map(|(offset, value)| (*offset, value.id))
+                        .collect()
+                });
+            let other = records
+                .iter()
+                .find(|(offset, value)| log.get(offset) != Some(&value.id));
             if let Some((offset, value)) = other {
                 let text = format!(
                     "{place:?} {offset} is record {} for who reads what is committed, and {:?} for who reads all",
@@ -79,7 +86,10 @@ impl Checker<'_> {
                 is_plain && !self.visible.contains(&value.id)
             });
             if let Some((offset, value)) = plain {
-                let text = format!("record {} at {place:?} {offset} is in no transaction", value.id);
+                let text = format!(
+                    "record {} at {place:?} {offset} is in no transaction",
+                    value.id
+                );
                 self.find("R11", "hidden-record", text);
             }
         }
@@ -104,7 +114,8 @@ impl Checker<'_> {
         for (id, at) in &history.first_read {
             let sent = history.sends.get(*id);
             let number = sent.and_then(|sent| sent.transaction);
-            let Some(transaction) = number.and_then(|number| history.transactions.get(number)) else {
+            let Some(transaction) = number.and_then(|number| history.transactions.get(number))
+            else {
                 continue;
             };
             if transaction.commit_asked.is_none_or(|asked| *at < asked) {
@@ -131,7 +142,11 @@ impl Checker<'_> {
         let wanted = transaction.commit_asked.is_some();
         match transaction.verdict {
             Some(Verdict::Committed) if !hidden.is_empty() => {
-                let name = if shown.is_empty() { "lost-commit" } else { "torn-commit" };
+                let name = if shown.is_empty() {
+                    "lost-commit"
+                } else {
+                    "torn-commit"
+                };
                 self.find("R12", name, text());
             }
             Some(Verdict::Committed) => {}
@@ -144,7 +159,9 @@ impl Checker<'_> {
             }
             _ => {}
         }
-        let settled = transaction.settled.filter(|_| !transaction.records.is_empty());
+        let settled = transaction
+            .settled
+            .filter(|_| !transaction.records.is_empty());
         if settled.is_some_and(|committed| committed == shown.is_empty()) {
             let text = format!("{}, settled as {settled:?}", text());
             self.find("R12", "untrue-verdict", text);
@@ -167,7 +184,9 @@ impl Checker<'_> {
     fn succeeded(&self, own: &Incarnation) -> Option<Duration> {
         let began = own.initialised?;
         let later = self.history.incarnations.iter().filter(|other| {
-            other.id == own.id && other.asked.is_some_and(|asked| asked >= began)
+            other.id == own.id
+                && other.producer != own.producer
+                && other.asked.is_some_and(|asked| asked >= began)
         });
         later.filter_map(|other| other.initialised).min()
     }
@@ -190,7 +209,8 @@ impl Checker<'_> {
         }
         let is_empty = transaction.records.is_empty() && transaction.offsets.is_empty();
         let asked = transaction.commit_asked_last.filter(|at| *at > ended);
-        if let (Some(at), Some(Verdict::Committed), false) = (asked, transaction.verdict, is_empty) {
+        if let (Some(at), Some(Verdict::Committed), false) = (asked, transaction.verdict, is_empty)
+        {
             let text = format!(
                 "transaction {number} was committed at {at:?}; its producer was succeeded at {ended:?}"
             );
@@ -217,7 +237,9 @@ impl Checker<'_> {
                 let before = last.get(&own.id).copied();
                 if let Some((other, id)) = before {
                     let is_late = other.producer != own.producer
-                        && own.initialised.is_some_and(|began| other.asked >= Some(began));
+                        && own
+                            .initialised
+                            .is_some_and(|began| other.asked >= Some(began));
                     if is_late {
                         let text = format!(
                             "record {} of producer {} at {place:?} {offset}, behind record {id} of its successor {}",

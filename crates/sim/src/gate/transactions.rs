@@ -12,7 +12,7 @@ use ottla_protocol::records::{BatchHeader, ControlType, Entry, entries};
 use ottla_protocol::refusal::{Refusal, error_frame};
 use ottla_protocol::{ApiKey, ErrorCode, Message, Reader, Request};
 
-use super::{Keeper, Trouble};
+use crate::keeper::{Keeper, Trouble};
 use crate::plant::{Plant, outside_transaction};
 
 /// What became of a request at the door of a defective broker.
@@ -82,26 +82,34 @@ pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper:
         ApiKey::InitProducerId => decode_response::<InitProducerIdResponse>(version, body)
             .map_or_else(|_| Vec::new(), |(_, body)| vec![body.error_code]),
         ApiKey::AddPartitionsToTxn => decode_response::<AddPartitionsToTxnResponse>(version, body)
-            .map_or_else(|_| Vec::new(), |(_, body)| {
-                let topics = body.results_by_topic_v3_and_below.iter();
-                let rows = topics.flat_map(|topic| &topic.results_by_partition);
-                rows.map(|row| row.partition_error_code).collect()
-            }),
+            .map_or_else(
+                |_| Vec::new(),
+                |(_, body)| {
+                    let topics = body.results_by_topic_v3_and_below.iter();
+                    let rows = topics.flat_map(|topic| &topic.results_by_partition);
+                    rows.map(|row| row.partition_error_code).collect()
+                },
+            ),
         ApiKey::AddOffsetsToTxn => decode_response::<AddOffsetsToTxnResponse>(version, body)
             .map_or_else(|_| Vec::new(), |(_, body)| vec![body.error_code]),
         ApiKey::TxnOffsetCommit => decode_response::<TxnOffsetCommitResponse>(version, body)
-            .map_or_else(|_| Vec::new(), |(_, body)| {
-                let rows = body.topics.iter().flat_map(|topic| &topic.partitions);
-                rows.map(|row| row.error_code).collect()
-            }),
+            .map_or_else(
+                |_| Vec::new(),
+                |(_, body)| {
+                    let rows = body.topics.iter().flat_map(|topic| &topic.partitions);
+                    rows.map(|row| row.error_code).collect()
+                },
+            ),
         ApiKey::EndTxn => decode_response::<EndTxnResponse>(version, body)
             .map_or_else(|_| Vec::new(), |(_, body)| vec![body.error_code]),
-        ApiKey::Produce => decode_response::<ProduceResponse>(version, body)
-            .map_or_else(|_| Vec::new(), |(_, body)| {
+        ApiKey::Produce => decode_response::<ProduceResponse>(version, body).map_or_else(
+            |_| Vec::new(),
+            |(_, body)| {
                 let topics = body.responses.iter();
                 let rows = topics.flat_map(|topic| &topic.partition_responses);
                 rows.map(|row| row.error_code).collect()
-            }),
+            },
+        ),
         _ => return,
     };
     for code in codes {
@@ -163,7 +171,11 @@ pub(super) fn defect(
         (plant @ (Plant::CommitNotDone | Plant::AbortNotDone), ApiKey::EndTxn) => {
             let request = EndTxnRequest::decode(version, &mut rest).ok()?;
             let is_meant = request.committed == (plant == Plant::CommitNotDone);
-            if is_meant && keeper.every(3) { done() } else { None }
+            if is_meant && keeper.every(3) {
+                done()
+            } else {
+                None
+            }
         }
         (Plant::GroupOffsetsForgotten, ApiKey::TxnOffsetCommit) if keeper.every(2) => done(),
         (Plant::UnstableServed, ApiKey::Fetch) => {

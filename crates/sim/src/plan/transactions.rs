@@ -11,7 +11,7 @@ use super::{
     Cluster, Fault, Member, Plan, SECOND, Stage, Step, Topic, Weather, What, common, millis, since,
 };
 use crate::chance::Chance;
-use crate::gate::Trouble;
+use crate::keeper::Trouble;
 
 /// A transactional seed has nothing to do with the other seed of its number.
 const SALT: u64 = 0x7472_616e_7361_6374;
@@ -358,7 +358,7 @@ fn fault(plan: &Plan, chance: &mut Chance) -> Option<Fault> {
 }
 
 /// Whose exchanges get into trouble.
-const APIS: [ApiKey; 12] = [
+const APIS: [ApiKey; 14] = [
     ApiKey::InitProducerId,
     ApiKey::InitProducerId,
     ApiKey::AddPartitionsToTxn,
@@ -368,6 +368,8 @@ const APIS: [ApiKey; 12] = [
     ApiKey::EndTxn,
     ApiKey::EndTxn,
     ApiKey::EndTxn,
+    ApiKey::Produce,
+    ApiKey::Produce,
     ApiKey::Produce,
     ApiKey::Produce,
     ApiKey::FindCoordinator,

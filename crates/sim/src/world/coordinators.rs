@@ -6,20 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use ottla_protocol::ApiKey;
 
-use super::{Event, World};
+use super::{Event, Planned, World};
 use crate::plan::{Fault, Stage};
 
 /// Where transactional ids are kept, and the offsets of groups.
 const TRANSACTIONS: &str = "__transaction_state";
 const OFFSETS: &str = "__consumer_offsets";
-
-/// A move that waits for its step.
-#[derive(Debug)]
-pub(super) struct Planned {
-    stage: Stage,
-    /// The request is handled first.
-    after: bool,
-}
 
 /// The API of a request.
 pub(super) fn api_of(frame: &Bytes) -> Option<ApiKey> {
@@ -71,7 +63,8 @@ impl World {
             }
         }
         if moved {
-            self.book.say("fault", format_args!("coordinators move at {stage:?}"));
+            self.book
+                .say("fault", format_args!("coordinators move at {stage:?}"));
             self.book.tally.strike(stage.name());
         }
     }

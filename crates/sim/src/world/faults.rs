@@ -161,7 +161,13 @@ impl World {
     }
 
     /// A leader is replaced, and does not hear of it for a time.
-    pub(super) fn depose(&mut self, topic: usize, partition: i32, fault: &Fault, lasting: Duration) -> bool {
+    pub(super) fn depose(
+        &mut self,
+        topic: usize,
+        partition: i32,
+        fault: &Fault,
+        lasting: Duration,
+    ) -> bool {
         let now = self.book.now;
         let Some((name, count)) = self.topics.get(topic) else {
             return false;

@@ -187,7 +187,13 @@ impl World {
         }
     }
 
-    pub(super) fn arrive(&mut self, number: u64, at: Instant, piece: Bytes, to_node: bool) -> Instant {
+    pub(super) fn arrive(
+        &mut self,
+        number: u64,
+        at: Instant,
+        piece: Bytes,
+        to_node: bool,
+    ) -> Instant {
         let Some(wire) = self.wires.get_mut(&number) else {
             return at;
         };
