@@ -511,6 +511,36 @@ impl Run {
         }
     }
 
+    /// Whoever found only now that it was succeeded gives way to a new producer. Says whether there is one.
+    fn probe_again(&mut self) -> bool {
+        let topics = self.world.topics.clone();
+        let mut any = false;
+        for id in 0..self.transactors.len() {
+            let Some(client) = self.prober(id).filter(|client| self.is_over(*client)) else {
+                continue;
+            };
+            let failed =
+                self.with_transactor(client, |transactor, _| transactor.take_failed_probe());
+            let born = failed
+                .filter(|failed| *failed)
+                .and_then(|_| self.succeed(id));
+            if let Some(client) = born {
+                self.with_transactor(client, |transactor, _| transactor.probe(&topics));
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// The last producer of an id that was to commit a transaction in good weather.
+    fn prober(&mut self, id: usize) -> Option<usize> {
+        let all = self.transactors.get(id).cloned()?;
+        all.into_iter().rev().find(|client| {
+            let found = self.with_transactor(*client, |transactor, _| transactor.probed());
+            found.flatten().is_some()
+        })
+    }
+
     /// Admin clients make a topic each.
     fn make(&mut self) {
         for admin in 0..self.admins.len() {
@@ -535,7 +565,7 @@ impl Run {
         let until = self.world.book.now + CATCH_UP;
         loop {
             let late = self.behind();
-            if late.is_empty() {
+            if late.is_empty() && !self.probe_again() {
                 break;
             }
             if self.world.book.now >= until {
@@ -558,13 +588,15 @@ impl Run {
                 history.complain("R14", "no-progress", text);
             }
         }
-        for client in self.transactors.concat() {
-            let failed = self.with_transactor(client, |transactor, _| {
-                let is_fine = transactor.probed() != Some(false);
-                (!is_fine).then(|| transactor.name().to_owned())
-            });
-            if let Some(name) = failed.flatten() {
-                let text = format!("{name}: no transaction was committed in good weather");
+        for (id, all) in self.transactors.clone().into_iter().enumerate() {
+            let probed = |run: &mut Run, client: usize| {
+                run.with_transactor(client, |transactor, _| transactor.probed() == Some(true))
+            };
+            if !all
+                .into_iter()
+                .any(|client| probed(self, client) == Some(true))
+            {
+                let text = format!("id-{id}: no transaction was committed in good weather");
                 let history = &mut self.world.book.history;
                 history.complain("R14", "no-progress", text);
             }

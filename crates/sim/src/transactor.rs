@@ -92,6 +92,8 @@ pub struct Transactor {
     identity: Option<(i64, i16)>,
     /// Whether the transaction that had to be committed was.
     probed: Option<bool>,
+    /// It was fenced, and nobody has asked about that yet.
+    is_replaced: bool,
     closing: Option<Instant>,
 }
 
@@ -141,6 +143,7 @@ impl Transactor {
             protocol: 0,
             identity: None,
             probed: None,
+            is_replaced: false,
             closing: None,
         }
     }
@@ -224,6 +227,11 @@ impl Transactor {
     /// Whether the transaction of [`Transactor::probe`] was committed; `None` if there was none.
     pub fn probed(&self) -> Option<bool> {
         self.probed
+    }
+
+    /// Whether it could not commit that transaction because it was succeeded before; told once.
+    pub fn take_failed_probe(&mut self) -> bool {
+        self.is_over() && std::mem::take(&mut self.is_replaced)
     }
 
     /// It stood still: what was due meanwhile is due a little later.
@@ -517,6 +525,7 @@ impl Transactor {
     fn give_up(&mut self, book: &mut Book, error: &Error) {
         if error.kind() == Kind::Fenced {
             book.tally.meet("transaction: its producer was fenced");
+            self.is_replaced = true;
         }
         book.say(&self.name, format_args!("gives up: {error}"));
         self.finish(book);

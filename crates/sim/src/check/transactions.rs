@@ -274,8 +274,7 @@ impl Checker<'_> {
         let history = self.history;
         let mut possible = Vec::new();
         let mut aborted = Vec::new();
-        // Nothing, unless something was surely committed.
-        let mut least = -1;
+        let mut certain = None;
         for transaction in history.transactions.iter().rev() {
             let own = history.incarnations.get(transaction.incarnation);
             if own.is_none_or(|own| own.id != id) {
@@ -287,14 +286,13 @@ impl Checker<'_> {
             };
             match self.effect(transaction) {
                 Effect::No => aborted.push(*offset),
-                Effect::Perhaps => possible.push(*offset),
-                Effect::Yes => {
-                    least = *offset;
-                    break;
-                }
+                Effect::Perhaps if certain.is_none() => possible.push(*offset),
+                Effect::Yes if certain.is_none() => certain = Some(*offset),
+                Effect::Perhaps | Effect::Yes => {}
             }
         }
-        possible.push(least);
+        // Nothing, unless something was surely committed.
+        possible.push(certain.unwrap_or(-1));
         if possible.contains(&found) {
             return;
         }
