@@ -454,7 +454,8 @@ impl Transactor {
 
     /// Looks whether a verb has ended; false if it has not.
     fn look(&mut self, book: &mut Book, asked: Asked) -> bool {
-        let Some(result) = self.host.engine.take_verb(asked.id) else {
+        let ended = self.host.engine.take_verb(asked.id);
+        let Some(result) = ended.map(|result| result.map(drop)) else {
             if asked.until + MARGIN <= book.now {
                 let text = format!("{}: {:?} has not ended in time", self.name, asked.verb);
                 book.history.complain("R14", "stuck", text);
@@ -472,6 +473,8 @@ impl Transactor {
             (Verb::SendOffsets { offsets, .. }, result) => self.sent(book, &offsets, result),
             (Verb::Commit, result) => self.committed(book, result),
             (Verb::Abort, result) => self.aborted(book, result),
+            // It never asks for these.
+            (Verb::Keep | Verb::Prepare | Verb::Complete { .. }, _) => self.doing = Doing::Nothing,
         }
         true
     }
