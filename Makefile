@@ -2,9 +2,10 @@
 PYTHON    ?= python3
 # How long `make fuzz` runs each target.
 SECONDS   ?= 20
-# How many seeds `make simulate` runs, and the first of them.
+# How many seeds `make simulate` runs, the first of them, and what they are about: everything, or `transactions`.
 SEEDS     ?= 20000
 FIRST     ?= 0
+THEME     ?=
 # host:port of a real Kafka for `make demo`; without it the demo starts the embedded broker.
 BOOTSTRAP ?=
 # The releases of `make brokers`; without it, all.
@@ -34,8 +35,8 @@ wheel: .venv/python.stamp  ## build the wheel that `pip install` takes, into tar
 fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each target; what is found becomes a test
 	scripts/fuzz.sh $(SECONDS)
 
-simulate:  ## run clients and brokers as one program under simulated time, SEEDS=20000 from FIRST=0 on; a failure prints its trace
-	cargo run --release --locked -p ottla-sim --bin simulate -- $(SEEDS) $(FIRST)
+simulate:  ## run clients and brokers as one program under simulated time, SEEDS=20000 from FIRST=0 on (THEME=transactions); a failure prints its trace
+	cargo run --release --locked -p ottla-sim --bin simulate -- $(THEME) $(SEEDS) $(FIRST)
 
 brokers: .venv/dev.stamp  ## use real Kafka of each generation, 0.8.2 to 4.4, and print the table of tests/brokers/RELEASES.md
 	.venv/bin/python -m tests.brokers.releases $(RELEASES)

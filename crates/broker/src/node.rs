@@ -264,6 +264,11 @@ impl Node {
         self.outputs.pop_front()
     }
 
+    /// Whether [`Node::poll`] has something to do that another node brought it.
+    fn has_news(&self) -> bool {
+        self.core.has_news() || !self.rung.lock().is_empty()
+    }
+
     /// When [`Node::handle_timeout`] has something to do.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {

@@ -1086,6 +1086,28 @@ impl World {
 const LONG: Duration = Duration::from_secs(1);
 
 #[test]
+fn a_leader_hears_of_the_coordinator_at_once_whichever_node_is_looked_at_first() {
+    for (leader, coordinator) in [(1, 3), (3, 1)] {
+        let mut world = World::new(&[]);
+        while world.transaction_coordinator().is_none() {
+            world.pass(Duration::from_millis(10));
+        }
+        // Where the node leads already, there is nothing to move.
+        let _ = world.cluster.move_leader("t", 0, leader);
+        for partition in 0..3 {
+            let topic = "__transaction_state";
+            let _ = world.cluster.move_leader(topic, partition, coordinator);
+        }
+        world.drain();
+        assert_eq!(world.leader(), leader);
+        assert_eq!(world.transaction_coordinator(), Some(coordinator));
+        let before = world.now.instant;
+        world.begin();
+        assert_eq!(world.now.instant, before, "nothing happens at that time");
+    }
+}
+
+#[test]
 fn a_transaction_is_decided_when_replicas_know_it() {
     let mut world = World::new(&[]);
     world.cluster.set_replication_delay(DELAY);

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use ottla_engine::ErrorCode;
 use ottla_engine::observe::Observed;
 
 use crate::history::History;
@@ -78,10 +79,19 @@ impl Book {
             Observed::BatchFailed { .. } => "client: gave a batch up",
             Observed::IdempotenceOff { .. } => "client: did without idempotence",
             Observed::ProducerIdentified { .. } => "client: got a producer id",
+            Observed::TransactionProtocolChosen { .. } => {
+                "client: chose a protocol of transactions"
+            }
+            Observed::TransactionSettled { .. } => "client: learned how a transaction ended",
             Observed::VersionsAssumed { .. } => "client: assumed a release",
             _ => "client: observed something else",
         };
         self.tally.meet(state);
+        if let Observed::Retried { cause, .. } = event {
+            if cause.code() == Some(ErrorCode::MESSAGE_TOO_LARGE) {
+                self.tally.meet("client: split a batch");
+            }
+        }
         self.say(who, event);
     }
 }

@@ -15,8 +15,13 @@ use ottla_protocol::Request;
 use ottla_protocol::header::{decode_response, encode_request};
 use ottla_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use ottla_protocol::messages::create_topics_request::CreatableTopic;
-use ottla_protocol::messages::{CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest};
+use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
+use ottla_protocol::messages::{
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, ListTransactionsRequest,
+    OffsetFetchRequest,
+};
 
+use crate::history::Place;
 use crate::plan::Plan;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -303,6 +308,56 @@ impl Brokers {
         (row.leader >= 0).then_some(row.leader)
     }
 
+    /// Who leads a partition that there is, -1 if nobody does.
+    pub fn leader_or_none(&self, topic: &str, partition: i32) -> Option<i32> {
+        self.cluster
+            .partition(topic, partition)
+            .map(|row| row.leader)
+    }
+
+    /// Whether a coordinator is writing the markers of a transaction at this moment.
+    pub fn ends_transaction(&mut self, now: Instant) -> bool {
+        let request = ListTransactionsRequest::default();
+        let nodes: Vec<i32> = self
+            .cluster
+            .ids()
+            .filter(|node| self.cluster.is_up(*node))
+            .collect();
+        nodes.into_iter().any(|node| {
+            let answer = self.ask_of(now, node, &request, 0);
+            let rows = answer
+                .map(|answer| answer.transaction_states)
+                .unwrap_or_default();
+            rows.iter()
+                .any(|row| row.transaction_state.starts_with("Prepare"))
+        })
+    }
+
+    /// The offset that a group has committed of a partition, -1 if there is none; `None` if nobody tells.
+    pub fn committed(&mut self, now: Instant, group: &str, place: &Place) -> Option<i64> {
+        let request = OffsetFetchRequest {
+            group_id: group.into(),
+            topics: Some(vec![OffsetFetchRequestTopic {
+                name: (&*place.0).into(),
+                partition_indexes: [place.1].into_iter().collect(),
+                ..OffsetFetchRequestTopic::default()
+            }]),
+            // Whoever may not yet be told is refused.
+            require_stable: true,
+            ..OffsetFetchRequest::default()
+        };
+        let nodes: Vec<i32> = self
+            .cluster
+            .ids()
+            .filter(|node| self.cluster.is_up(*node))
+            .collect();
+        nodes.into_iter().find_map(|node| {
+            let answer = self.ask_of(now, node, &request, 7)?;
+            let row = answer.topics.first()?.partitions.first()?;
+            (answer.error_code == 0 && row.error_code == 0).then_some(row.committed_offset)
+        })
+    }
+
     /// How long the controller's word takes to a node.
     pub fn set_metadata_delay(&mut self, now: Instant, node: i32, delay: Duration) {
         let now = self.now(now);
@@ -325,9 +380,20 @@ impl Brokers {
 
     /// Asks something in the world's own name. Nodes answer such questions at once.
     fn ask<R: Request>(&mut self, now: Instant, request: &R, version: i16) -> Option<R::Response> {
+        let up = self.cluster.ids().find(|node| self.cluster.is_up(*node))?;
+        self.ask_of(now, up, request, version)
+    }
+
+    /// As [`Brokers::ask`], of this node.
+    fn ask_of<R: Request>(
+        &mut self,
+        now: Instant,
+        up: i32,
+        request: &R,
+        version: i16,
+    ) -> Option<R::Response> {
         let frame = encode_request(request, version, 1, Some("world")).ok()?;
         let now = self.now(now);
-        let up = self.cluster.ids().find(|node| self.cluster.is_up(*node))?;
         let hand = self.hand;
         let node = self.cluster.node(up)?;
         // The world may ask for what the node's release does not have.

@@ -10,6 +10,9 @@
 //! | R6 | each record has one fate, in time | `unresolved`, `resolved-twice`, `resolved-late` |
 //! | R7 | what is read is what was sent, there | `misplaced`, `corrupt`, `phantom` |
 //! | R8 | a consumer gives out each offset once and in order, from where it was told | `poll-skip`, `nonmonotonic-poll`, within a poll `int-poll-skip`, `int-nonmonotonic-poll`; `paused-poll`, `unassigned-poll`, `external-reset` |
+//! | R11 | who reads only what is committed gets no record of a transaction that was not, none before somebody wanted it committed, and all others as they are in the log | `aborted-read`, `dirty-read`, `hidden-record`, `inconsistent-offsets` |
+//! | R12 | a transaction takes effect as a whole or not at all, with its offsets, as its producer was told | `lost-commit`, `torn-commit`, `incomplete-commit`, `untrue-verdict`, `lost-offsets`, `aborted-offsets` |
+//! | R13 | whoever was succeeded under its transactional id writes and commits nothing any more | `zombie-write`, `zombie-commit`, `late-write` |
 //! | R14 | after the faults everything goes on, closes in time and leaves nothing open | `stuck`, `no-progress`, `leak` (noted while the run is under way) |
 //! | R15 | nothing panics | `panic` (noted likewise) |
 //! | R17 | what an admin client was told of a change is so: done, or surely not done; and it was done once | `untrue-success`, `untrue-failure`, `own-success-refused`, `lost-topic`, `wrong-topic`, `made-twice` |
@@ -19,7 +22,9 @@
 //!
 //! The names are Jepsen's where it has them (its Kafka workload and Elle).
 
-use std::collections::BTreeMap;
+mod transactions;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +44,7 @@ pub fn check(history: &History) -> Vec<Anomaly> {
         history,
         found: history.complaints.clone(),
         offsets: BTreeMap::new(),
+        visible: history.visible(),
     };
     checker.contents();
     checker.fates();
@@ -48,6 +54,7 @@ pub fn check(history: &History) -> Vec<Anomaly> {
     for (consumer, seen) in history.seen.iter().enumerate() {
         checker.polls(consumer, seen);
     }
+    checker.found.extend(transactions::check(history));
     checker.found.sort();
     checker.found.dedup();
     checker.found
@@ -58,6 +65,8 @@ struct Checker<'a> {
     found: Vec<Anomaly>,
     /// The record at each offset of the log.
     offsets: BTreeMap<&'a Place, BTreeMap<i64, RecordId>>,
+    /// What is committed.
+    visible: BTreeSet<RecordId>,
 }
 
 fn at(place: &Place) -> String {
@@ -201,12 +210,14 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let mut first: BTreeMap<RecordId, i64> = BTreeMap::new();
-            for (expected, (offset, value)) in (0..).zip(records) {
-                if *offset != expected {
+            let mut expected = 0;
+            for (offset, value) in records {
+                if !self.passes(place, expected, *offset, false) {
                     let text = format!("{}: {offset} follows {}", at(place), expected - 1);
                     self.find("R4", "send-skip", text);
                     break;
                 }
+                expected = offset + 1;
                 let Some(before) = first.insert(value.id, *offset) else {
                     continue;
                 };
@@ -219,6 +230,24 @@ impl<'a> Checker<'a> {
                 }
             }
         }
+    }
+
+    /// Whether a reader comes from one offset to another without leaving out anything that it must see: markers are no records,
+    /// and of those only who reads all sees the ones that are not committed.
+    fn passes(&self, place: &Place, from: i64, to: i64, is_isolated: bool) -> bool {
+        if from >= to {
+            return from == to;
+        }
+        let markers = self.history.markers.get(place);
+        let logged = self.offsets.get(place);
+        (from..to).all(|offset| {
+            if markers.is_some_and(|markers| markers.contains(&offset)) {
+                return true;
+            }
+            let record = logged.and_then(|logged| logged.get(&offset));
+            let is_hidden = |id: &RecordId| !self.visible.contains(id);
+            is_isolated && record.is_some_and(is_hidden)
+        })
     }
 
     /// R4.
@@ -393,11 +422,13 @@ impl<'a> Checker<'a> {
 
     /// R8 of one consumer.
     fn polls(&mut self, consumer: usize, seen: &'a [Seen]) {
+        let is_isolated = self.history.isolated.contains(&consumer);
         let mut readings: BTreeMap<&Place, Reading> = BTreeMap::new();
         let mut poll = 0;
         for event in seen {
             match event {
                 Seen::Polled => poll += 1,
+                Seen::Marker(..) => {}
                 Seen::Begin(place, from) => {
                     let reading = readings.entry(place).or_default();
                     reading.assigned = true;
@@ -427,7 +458,11 @@ impl<'a> Checker<'a> {
                     }
                     if self.history.lives(&place.0) {
                         let within = reading.poll == Some(poll);
+                        // What lies between may be nothing for this reader.
+                        let passes = |next: i64| self.passes(place, next, *offset, is_isolated);
+                        let is_next = reading.next.is_none_or(passes);
                         let name = match reading.next.map(|next| offset.cmp(&next)) {
+                            _ if is_next => None,
                             Some(std::cmp::Ordering::Greater) if within => Some("int-poll-skip"),
                             Some(std::cmp::Ordering::Greater) => Some("poll-skip"),
                             Some(std::cmp::Ordering::Less) if within => {

@@ -9,6 +9,7 @@ use crate::book::Book;
 use crate::consumer::Consumer;
 use crate::host::{Ending, Out};
 use crate::producer::Producer;
+use crate::transactor::Transactor;
 
 /// A client of any kind.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub enum Client {
     Producer(Producer),
     /// It reads.
     Consumer(Consumer),
+    /// It sends in transactions.
+    Transactor(Transactor),
     /// It makes calls.
     Admin(Admin),
 }
@@ -27,6 +30,7 @@ macro_rules! each {
         match $client {
             Client::Producer($one) => $do,
             Client::Consumer($one) => $do,
+            Client::Transactor($one) => $do,
             Client::Admin($one) => $do,
         }
     };
@@ -51,6 +55,21 @@ impl Client {
         match self {
             Client::Consumer(consumer) => Some(consumer),
             _ => None,
+        }
+    }
+
+    /// The transactional producer that it is.
+    pub fn transactor(&mut self) -> Option<&mut Transactor> {
+        match self {
+            Client::Transactor(transactor) => Some(transactor),
+            _ => None,
+        }
+    }
+
+    /// It stood still, and goes on: what it was to be told in time it may be told a little later.
+    pub fn woke(&mut self, book: &mut Book) {
+        if let Client::Transactor(transactor) = self {
+            transactor.woke(book);
         }
     }
 

@@ -9,7 +9,7 @@ use ottla_engine::consumer::{Consumer as Work, Generation, Start};
 use ottla_engine::fetched::Fetched;
 use ottla_engine::observe::Observed;
 use ottla_engine::{Config, Engine, Error};
-use ottla_protocol::records::{RecordsError, entries};
+use ottla_protocol::records::{AbortedTransactions, Entry, RecordsError, entries};
 
 use crate::book::Book;
 use crate::chance::Chance;
@@ -51,6 +51,8 @@ pub struct Consumer {
     followed: Option<(Vec<Arc<str>>, Origin)>,
     /// Where it is written down already from where they are read.
     begun: BTreeSet<Place>,
+    /// It sees only what was committed.
+    is_isolated: bool,
     /// Nothing is polled while this is set.
     closed: bool,
 }
@@ -67,6 +69,10 @@ impl Consumer {
     ) -> Consumer {
         let number = book.history.seen.len();
         book.history.seen.push(Vec::new());
+        let is_isolated = config.read_committed;
+        if is_isolated {
+            book.history.isolated.push(number);
+        }
         let name = config.client_id.clone();
         let engine = Engine::consumer(Arc::new(config), chance.number());
         Consumer {
@@ -81,6 +87,7 @@ impl Consumer {
             positions: BTreeMap::new(),
             followed: None,
             begun: BTreeSet::new(),
+            is_isolated,
             closed: false,
         }
     }
@@ -332,7 +339,7 @@ impl Consumer {
         };
         let fetched = &taken.fetched;
         let place = (Arc::clone(&fetched.topic), fetched.partition);
-        match self.decode_all(fetched) {
+        match self.decode_all(book, fetched) {
             Ok(records) => self.decoded.push_back(Chunk {
                 place,
                 generation: taken.generation,
@@ -351,11 +358,29 @@ impl Consumer {
         true
     }
 
-    fn decode_all(&self, fetched: &Fetched) -> Result<VecDeque<(i64, Value)>, RecordsError> {
+    fn decode_all(
+        &self,
+        book: &mut Book,
+        fetched: &Fetched,
+    ) -> Result<VecDeque<(i64, Value)>, RecordsError> {
         let mut records = VecDeque::new();
+        let mut aborted = AbortedTransactions::new(fetched.aborted.iter().copied());
         for entry in entries(fetched.records.clone()) {
             let entry = entry?;
             entry.verify_crc()?;
+            if let Entry::Batch(batch) = &entry {
+                let hidden = aborted.hide(batch, MOST)?;
+                if batch.header.is_control() {
+                    let place = (Arc::clone(&fetched.topic), fetched.partition);
+                    self.note(book, Seen::Marker(place, batch.header.base_offset));
+                    continue;
+                }
+                if hidden && self.plant != Some(Plant::AbortedGivenOut) {
+                    book.tally
+                        .meet("reader: hid records of an aborted transaction");
+                    continue;
+                }
+            }
             let payload = entry.payload(MOST)?;
             for record in entry.records(&payload)? {
                 let record = record?;
@@ -419,6 +444,10 @@ impl Consumer {
                 &self.name,
                 format_args!("{}-{} {offset}: record {}", place.0, place.1, value.id),
             );
+            if self.is_isolated {
+                let at = book.at();
+                book.history.first_read.entry(value.id).or_insert(at);
+            }
             self.note(book, Seen::Record(place, offset, value));
         }
         if cut {

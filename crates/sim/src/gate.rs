@@ -1,7 +1,9 @@
 //! What stands between the network and a broker: it knows where requests and answers begin and end, and so can strike at each
 //! stage of an exchange. It also plays the planted defects of brokers.
 
-use std::collections::{BTreeMap, VecDeque};
+mod transactions;
+
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -10,104 +12,21 @@ use ottla_protocol::header::{
     encode_response,
 };
 use ottla_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
-use ottla_protocol::messages::{FetchResponse, MetadataResponse, ProduceRequest, ProduceResponse};
+use ottla_protocol::messages::{
+    FetchResponse, InitProducerIdRequest, InitProducerIdResponse, MetadataResponse, ProduceRequest,
+    ProduceResponse,
+};
 use ottla_protocol::refusal::{Refusal, error_frame};
 use ottla_protocol::{ApiKey, ErrorCode, Message, Response};
 
-use crate::chance::Chance;
+use crate::keeper::{Keeper, Trouble};
 use crate::lies::falsified;
 use crate::plant::{self, Plant};
 use crate::tally::Tally;
+use transactions::Defect;
 
 /// So many of a hundred answers of a hostile broker are lies.
 const LIES: u32 = 20;
-
-/// What happens to one exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// The request is not applied, and refused with this code.
-    Refused(ErrorCode),
-    /// The request is applied, and the answer says this code.
-    AppliedYet(ErrorCode),
-    /// The answer comes later.
-    Late(Duration),
-    /// The connection is closed after so many bytes of the answer.
-    CutAfter(usize),
-    /// The request is applied, and the connection closed instead of an answer.
-    Lost,
-    /// The connection is closed, and the request is not applied.
-    ClosedBefore,
-    /// The connection is closed after the answer.
-    ClosedAfter,
-    /// The request is applied and never answered.
-    Silence,
-    /// The request is neither applied nor answered.
-    Swallowed,
-    /// The answer comes twice.
-    Twice,
-    /// The answer has another correlation id.
-    OutOfStep,
-    /// The answer comes in single bytes.
-    Bytewise,
-    /// The answer asks for a pause.
-    Throttled(i32),
-}
-
-impl Trouble {
-    /// Its name in the summary.
-    pub fn name(self) -> &'static str {
-        match self {
-            Trouble::Refused(_) => "answer: refused",
-            Trouble::AppliedYet(_) => "answer: applied, yet refused",
-            Trouble::Late(_) => "answer: late",
-            Trouble::CutAfter(_) => "answer: cut",
-            Trouble::Lost => "answer: lost, connection closed",
-            Trouble::ClosedBefore => "request: closed before",
-            Trouble::ClosedAfter => "answer: closed after",
-            Trouble::Silence => "answer: never",
-            Trouble::Swallowed => "request: lost",
-            Trouble::Twice => "answer: twice",
-            Trouble::OutOfStep => "answer: wrong correlation id",
-            Trouble::Bytewise => "answer: byte by byte",
-            Trouble::Throttled(_) => "answer: throttled",
-        }
-    }
-
-    /// Whether the broker sees the request.
-    fn applies(self) -> bool {
-        !matches!(
-            self,
-            Trouble::Refused(_) | Trouble::ClosedBefore | Trouble::Swallowed
-        )
-    }
-}
-
-/// Troubles that wait for a request at one node.
-#[derive(Clone, Debug, Default)]
-pub struct Armed(Vec<(ApiKey, Trouble, u32)>);
-
-impl Armed {
-    /// The next `count` requests of this API get into trouble.
-    pub fn arm(&mut self, api: ApiKey, trouble: Trouble, count: u32) {
-        self.0.push((api, trouble, count));
-    }
-
-    /// No trouble any more.
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn take(&mut self, key: ApiKey) -> Option<Trouble> {
-        let at = self.0.iter().position(|(api, _, _)| *api == key)?;
-        let (_, trouble, left) = self.0.get_mut(at)?;
-        let trouble = *trouble;
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            self.0.remove(at);
-        }
-        Some(trouble)
-    }
-}
 
 /// What goes on to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +42,8 @@ pub enum ToClient {
 #[derive(Debug)]
 struct Owed {
     header: RequestHeader,
+    /// The transactional id of an InitProducerId, where a plant wants to know.
+    id: Option<String>,
     answer: Option<Bytes>,
     trouble: Option<Trouble>,
     /// Nobody asked for it.
@@ -139,37 +60,6 @@ pub struct Gate {
     ready: VecDeque<ToClient>,
     /// Nothing comes out any more.
     is_mute: bool,
-}
-
-/// What all gates of a run share.
-#[derive(Debug, Default)]
-pub struct Keeper {
-    /// By node.
-    pub armed: BTreeMap<i32, Armed>,
-    /// What a planted defect does.
-    pub plant: Option<Plant>,
-    count: u32,
-    /// Where the lies of hostile brokers come from; `None` where brokers are sound.
-    pub lies: Option<Chance>,
-    /// How many there were.
-    pub lied: u64,
-    /// The next offset of each partition, as answers to Produce told it.
-    ends: BTreeMap<(String, i32), i64>,
-}
-
-impl Keeper {
-    /// No trouble, and perhaps a planted defect.
-    pub fn new(plant: Option<Plant>) -> Keeper {
-        Keeper {
-            plant,
-            ..Keeper::default()
-        }
-    }
-
-    fn every(&mut self, n: u32) -> bool {
-        self.count = self.count.wrapping_add(1);
-        self.count % n == 0
-    }
 }
 
 /// Takes a whole frame, with its length, off the bytes.
@@ -240,6 +130,29 @@ impl Gate {
         if self.is_mute {
             return;
         }
+        let mut whole = whole;
+        match transactions::defect(&header, api, &whole, &rest, keeper) {
+            Some(Defect::Changed(other)) => whole = other,
+            Some(Defect::Answered(answer)) => {
+                self.owed.push_back(Owed {
+                    header,
+                    id: None,
+                    answer: Some(answer),
+                    trouble: None,
+                    is_extra: false,
+                });
+                return self.release(keeper);
+            }
+            None => {}
+        }
+        let id = match (api, keeper.plant) {
+            (ApiKey::InitProducerId, Some(_)) => {
+                let request = InitProducerIdRequest::decode(header.api_version, &mut rest.clone());
+                let id = request.ok().and_then(|request| request.transactional_id);
+                id.map(|id| id.to_string())
+            }
+            _ => None,
+        };
         let mut produce = None;
         if api == ApiKey::Produce {
             produce = ProduceRequest::decode(header.api_version, &mut rest).ok();
@@ -272,6 +185,9 @@ impl Gate {
             .filter(is_possible);
         if let Some(trouble) = trouble {
             tally.strike(trouble.name());
+            if let Some(name) = transactions::name_of(api, trouble) {
+                tally.strike(name);
+            }
         }
         let mut answer = None;
         match trouble {
@@ -287,6 +203,7 @@ impl Gate {
         }
         self.owed.push_back(Owed {
             header,
+            id,
             answer: answer.map(|frame| frame.into_bytes()),
             trouble,
             is_extra: false,
@@ -313,6 +230,7 @@ impl Gate {
                 };
                 self.owed.push_back(Owed {
                     header: header.clone(),
+                    id: None,
                     answer: Some(answer),
                     trouble: None,
                     is_extra: false,
@@ -343,6 +261,7 @@ impl Gate {
                     seen.push(again.into_bytes());
                     self.owed.push_back(Owed {
                         header,
+                        id: None,
                         answer: None,
                         trouble: None,
                         is_extra: true,
@@ -366,6 +285,7 @@ impl Gate {
         let mut owe = |header: RequestHeader, answer, is_extra| {
             self.owed.push_back(Owed {
                 header,
+                id: None,
                 answer,
                 trouble: None,
                 is_extra,
@@ -427,6 +347,7 @@ impl Gate {
         while !self.is_mute && self.owed.front().is_some_and(|owed| owed.answer.is_some()) {
             let Some(Owed {
                 header,
+                id,
                 answer: Some(answer),
                 trouble,
                 is_extra,
@@ -437,7 +358,10 @@ impl Gate {
             if is_extra {
                 continue;
             }
-            let answer = spoiled(&header, answer, keeper);
+            if let Some(api) = api_of(&header).filter(|_| keeper.counts) {
+                transactions::count(&header, api, &answer, keeper);
+            }
+            let answer = spoiled(&header, id.as_deref(), answer, keeper);
             let answer = falsify(&header, answer, keeper);
             self.send(&header, answer, trouble);
         }
@@ -529,7 +453,7 @@ fn throttled(header: &RequestHeader, answer: Bytes, pause: i32) -> Bytes {
 }
 
 /// What an answer becomes under a planted defect.
-fn spoiled(header: &RequestHeader, answer: Bytes, keeper: &mut Keeper) -> Bytes {
+fn spoiled(header: &RequestHeader, id: Option<&str>, answer: Bytes, keeper: &mut Keeper) -> Bytes {
     let Some(plant) = keeper.plant else {
         return answer;
     };
@@ -549,8 +473,19 @@ fn spoiled(header: &RequestHeader, answer: Bytes, keeper: &mut Keeper) -> Bytes 
             Plant::OtherPartitionServed => plant::swap_records(answer),
             Plant::StoredDamaged if keeper.every(5) => plant::damage(answer),
             Plant::OffsetsReused => plant::shift_records(answer, -2, 10),
+            Plant::AbortedNotTold => plant::hide_aborted(answer),
+            Plant::AbortMarkersLost => {
+                for records in plant::with_records(answer) {
+                    *records = transactions::without_aborts(records);
+                }
+            }
             _ => {}
         }),
+        Some(ApiKey::InitProducerId) => {
+            changed(header, &answer, |answer: &mut InitProducerIdResponse| {
+                transactions::remember(keeper, id, answer);
+            })
+        }
         Some(ApiKey::Metadata) if plant == Plant::LastPartitionHidden => {
             changed(header, &answer, |answer: &mut MetadataResponse| {
                 plant::hide_last(answer)

@@ -1,6 +1,6 @@
 //! What a run did, as the checker reads it: each record's place, its fate as its producer was told, and what each consumer got.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub enum Fate {
 pub struct Sent {
     /// The producer's number.
     pub producer: usize,
+    /// The transaction that it is a record of: its place in [`History::transactions`].
+    pub transaction: Option<usize>,
     /// The topic.
     pub topic: Arc<str>,
     /// The partition that was asked for.
@@ -51,6 +53,51 @@ pub struct Promise {
     pub acks: i16,
     /// Something was sent again.
     pub retried: bool,
+}
+
+/// One of the producers that had the same transactional id, one after the other.
+#[derive(Clone, Debug)]
+pub struct Incarnation {
+    /// The transactional id's number.
+    pub id: usize,
+    /// The producer's number.
+    pub producer: usize,
+    /// When it first asked for its identity, and when it was told.
+    pub asked: Option<Duration>,
+    /// See there.
+    pub initialised: Option<Duration>,
+}
+
+/// What a producer was told of the end of a transaction, as an application would understand it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is committed.
+    Committed,
+    /// It is surely not committed, and never will be.
+    NotCommitted,
+    /// It may be committed.
+    Unknown,
+}
+
+/// A transaction.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    /// Whose it is: the place in [`History::incarnations`].
+    pub incarnation: usize,
+    /// When it was told to have begun.
+    pub begun: Duration,
+    /// Its records that were put into batches, and when.
+    pub records: Vec<(Duration, RecordId)>,
+    /// The offsets that were told to be part of it, in order.
+    pub offsets: Vec<(Place, i64)>,
+    /// When the application first wanted it committed.
+    pub commit_asked: Option<Duration>,
+    /// When it wanted that last.
+    pub commit_asked_last: Option<Duration>,
+    /// What the application was told.
+    pub verdict: Option<Verdict>,
+    /// What it learned later of one that may be committed.
+    pub settled: Option<bool>,
 }
 
 /// What was read of a record.
@@ -91,6 +138,8 @@ pub enum Seen {
     Polled,
     /// A poll gave out a record.
     Record(Place, i64, Value),
+    /// A marker ends a transaction at this offset.
+    Marker(Place, i64),
 }
 
 /// A call of an admin client.
@@ -225,8 +274,22 @@ pub struct History {
     pub promises: Vec<Promise>,
     /// By the consumers' numbers.
     pub seen: Vec<Vec<Seen>>,
+    /// Which of them read only what was committed; those that are not here read all.
+    pub isolated: Vec<usize>,
     /// What is in each partition after the end, as a consumer reads it in good weather.
     pub log: BTreeMap<Place, Vec<(i64, Value)>>,
+    /// The offsets of markers there.
+    pub markers: BTreeMap<Place, BTreeSet<i64>>,
+    /// What of that is committed, as a consumer reads it that sees nothing else; empty where nobody asked.
+    pub committed: BTreeMap<Place, Vec<(i64, Value)>>,
+    /// Producers with a transactional id.
+    pub incarnations: Vec<Incarnation>,
+    /// Their transactions, in the order of their beginnings.
+    pub transactions: Vec<Transaction>,
+    /// When a reader of what is committed first got a record.
+    pub first_read: BTreeMap<RecordId, Duration>,
+    /// The offsets that are committed after the end for each transactional id's group, -1 where none is.
+    pub group_offsets: BTreeMap<(usize, Place), i64>,
     /// Topics that were deleted: only what a record says of itself holds for them.
     pub mortal: Vec<Arc<str>>,
     /// Leaders were lost, and with them what only they had acknowledged.
@@ -257,6 +320,12 @@ impl History {
     pub fn keeps(&self, producer: usize) -> bool {
         let promise = self.promises.get(producer);
         promise.is_some_and(|it| it.acks < 0 || (it.acks == 1 && !self.leaders_lost))
+    }
+
+    /// The records that are committed, as a reader that sees nothing else got them.
+    pub fn visible(&self) -> BTreeSet<RecordId> {
+        let read = self.committed.values().flatten();
+        read.map(|(_, value)| value.id).collect()
     }
 
     /// Whether the topic lives from the beginning to the end.

@@ -1,9 +1,10 @@
 //! Simulation by seeds: clients and brokers as one program. What engines and their connections say to brokers goes as bytes over
 //! a simulated network, under simulated time; a seed decides everything, and so repeats it.
 //!
-//! * [`plan`]: what a seed stands for. [`run`]: one run, and the shortest prefix of it that fails.
-//! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door; [`brokers`]: the embedded broker's cluster.
-//! * [`host`]: an engine and its connections. [`producer`], [`consumer`], [`admin`]: applications around one; [`client`]: any.
+//! * [`plan`]: what a seed stands for; [`theme`]: what seeds are about. [`run`]: one run, and the shortest prefix of it that fails.
+//! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door, [`keeper`]: what doors share; [`brokers`]: the embedded broker's cluster.
+//! * [`host`]: an engine and its connections. [`producer`], [`transactor`], [`consumer`], [`admin`]: applications around one;
+//!   [`client`]: any; [`batches`]: what producers count.
 //! * [`lies`]: answers of brokers that mean ill. [`meter`]: what a client's own code allocates.
 //! * [`history`]: what was done and seen. [`check`]: which invariants did not hold.
 //! * [`plant`]: defects made on purpose, which the checker must see.
@@ -13,6 +14,7 @@
 //! Nothing here ships, and nothing depends on it.
 
 pub mod admin;
+pub mod batches;
 pub mod book;
 pub mod brokers;
 pub mod chance;
@@ -22,6 +24,7 @@ pub mod consumer;
 pub mod gate;
 pub mod history;
 pub mod host;
+pub mod keeper;
 pub mod lies;
 pub mod meter;
 pub mod plan;
@@ -30,5 +33,7 @@ pub mod producer;
 pub mod run;
 pub mod summary;
 pub mod tally;
+pub mod theme;
 pub mod trace;
+pub mod transactor;
 pub mod world;

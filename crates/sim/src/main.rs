@@ -1,9 +1,9 @@
 //! `simulate`: many seeds, with a line of progress and a summary; or one, with its trace.
 //!
 //! ```text
-//! simulate COUNT [FIRST]     so many seeds from FIRST on (0)
-//! simulate seed SEED         one seed: its trace and its anomalies
-//! simulate plants            the planted defects, by name
+//! simulate [transactions] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of transactions
+//! simulate [transactions] seed SEED         one seed: its trace and its anomalies
+//! simulate plants                           the planted defects, by name
 //! ```
 
 use std::io::{self, Write};
@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use ottla_sim::plant::Plant;
 use ottla_sim::run::{Options, run};
 use ottla_sim::summary::{Summary, explain};
+use ottla_sim::theme::Theme;
 
 /// Seeds between two lines of progress.
 const OFTEN: u64 = 250;
@@ -20,14 +21,29 @@ const OFTEN: u64 = 250;
 const EXPLAINED: usize = 3;
 
 fn main() -> io::Result<ExitCode> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let is_theme = words.first().is_some_and(|word| word == "transactions");
+    let theme = match is_theme {
+        true => Theme::Transactions,
+        false => Theme::Everything,
+    };
+    if is_theme {
+        words.remove(0);
+    }
+    let options = Options {
+        theme,
+        ..Options::default()
+    };
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
     match (words.first().map(String::as_str), number(0), number(1)) {
-        (Some("seed"), _, Some(seed)) => one(seed),
+        (Some("seed"), _, Some(seed)) => one(seed, options),
         (Some("plants"), ..) => plants(),
-        (_, Some(count), first) => many(count, first.unwrap_or(0)),
+        (_, Some(count), first) => many(count, first.unwrap_or(0), options),
         _ => {
-            writeln!(io::stderr(), "simulate COUNT [FIRST] | seed SEED | plants")?;
+            writeln!(
+                io::stderr(),
+                "simulate [transactions] COUNT [FIRST] | [transactions] seed SEED | plants"
+            )?;
             Ok(ExitCode::from(2))
         }
     }
@@ -40,10 +56,10 @@ fn plants() -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn one(seed: u64) -> io::Result<ExitCode> {
+fn one(seed: u64, options: Options) -> io::Result<ExitCode> {
     let options = Options {
         trace: true,
-        ..Options::default()
+        ..options
     };
     let report = run(seed, options);
     let mut out = io::stdout().lock();
@@ -56,30 +72,34 @@ fn one(seed: u64) -> io::Result<ExitCode> {
     Ok(status(report.anomalies.is_empty()))
 }
 
-fn many(count: u64, first: u64) -> io::Result<ExitCode> {
+fn many(count: u64, first: u64, options: Options) -> io::Result<ExitCode> {
     let mut failed = Ok(());
-    let summary = Summary::of(first..first.saturating_add(count), |summary, report| {
-        let mut err = io::stderr().lock();
-        let written = if summary.failed.len() > EXPLAINED {
-            Ok(())
-        } else if !report.anomalies.is_empty() {
-            let text = explain(report.seed, Options::default());
-            writeln!(err, "\n{text}")
-        } else if summary.seeds % OFTEN == 0 {
-            let hours = summary.time.as_secs_f64() / 3600.0;
-            let bad = summary.failed.len();
-            writeln!(
-                err,
-                "{} of {count} seeds, {hours:.1} simulated hours, {bad} failed",
-                summary.seeds
-            )
-        } else {
-            Ok(())
-        };
-        if written.is_err() {
-            failed = written;
-        }
-    });
+    let summary = Summary::of(
+        options.theme,
+        first..first.saturating_add(count),
+        |summary, report| {
+            let mut err = io::stderr().lock();
+            let written = if summary.failed.len() > EXPLAINED {
+                Ok(())
+            } else if !report.anomalies.is_empty() {
+                let text = explain(report.seed, options);
+                writeln!(err, "\n{text}")
+            } else if summary.seeds % OFTEN == 0 {
+                let hours = summary.time.as_secs_f64() / 3600.0;
+                let bad = summary.failed.len();
+                writeln!(
+                    err,
+                    "{} of {count} seeds, {hours:.1} simulated hours, {bad} failed",
+                    summary.seeds
+                )
+            } else {
+                Ok(())
+            };
+            if written.is_err() {
+                failed = written;
+            }
+        },
+    );
     failed?;
     writeln!(io::stdout(), "{summary}")?;
     Ok(status(

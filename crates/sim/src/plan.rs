@@ -1,6 +1,8 @@
 //! What happens in a run, decided from its seed before it begins: who takes part, with which settings, what they do, and what
 //! befalls them. A shorter run of the same seed is a prefix of the same steps.
 
+pub mod transactions;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use ottla_broker::node::Stop;
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use crate::chance::Chance;
-use crate::gate::Trouble;
+use crate::keeper::Trouble;
 
 /// A topic.
 #[derive(Clone, Debug)]
@@ -70,6 +72,10 @@ pub enum What {
     Pause(usize, u64, bool),
     /// An admin client does something: a number that chooses what.
     Administer(usize, u64),
+    /// A producer of a transactional id runs a transaction: a number that chooses which producer, and what it does.
+    Transact(usize, u64),
+    /// Another producer of a transactional id begins, while the one before goes on.
+    Succeed(usize),
     /// Something goes wrong.
     Strike(Fault),
 }
@@ -85,6 +91,63 @@ pub enum Aim {
     End,
     /// Beyond any end.
     Beyond,
+}
+
+/// A step of a transaction, by the request that makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// A producer gets its identity.
+    InitProducerId,
+    /// Partitions join.
+    AddPartitionsToTxn,
+    /// Batches are written.
+    Produce,
+    /// A group joins.
+    AddOffsetsToTxn,
+    /// A group's offsets are written; its own coordinator moves.
+    TxnOffsetCommit,
+    /// The transaction is ended.
+    EndTxn,
+    /// The markers are written that follow from that.
+    Markers,
+}
+
+impl Stage {
+    /// All of them.
+    pub const ALL: [Stage; 7] = [
+        Stage::InitProducerId,
+        Stage::AddPartitionsToTxn,
+        Stage::Produce,
+        Stage::AddOffsetsToTxn,
+        Stage::TxnOffsetCommit,
+        Stage::EndTxn,
+        Stage::Markers,
+    ];
+
+    /// The request that it begins with.
+    pub fn api(self) -> ApiKey {
+        match self {
+            Stage::InitProducerId => ApiKey::InitProducerId,
+            Stage::AddPartitionsToTxn => ApiKey::AddPartitionsToTxn,
+            Stage::Produce => ApiKey::Produce,
+            Stage::AddOffsetsToTxn => ApiKey::AddOffsetsToTxn,
+            Stage::TxnOffsetCommit => ApiKey::TxnOffsetCommit,
+            Stage::EndTxn | Stage::Markers => ApiKey::EndTxn,
+        }
+    }
+
+    /// The name in the summary of a coordinator's move at this step.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::InitProducerId => "coordinator: moved at InitProducerId",
+            Stage::AddPartitionsToTxn => "coordinator: moved at AddPartitionsToTxn",
+            Stage::Produce => "coordinator: moved at Produce",
+            Stage::AddOffsetsToTxn => "coordinator: moved at AddOffsetsToTxn",
+            Stage::TxnOffsetCommit => "coordinator: moved at TxnOffsetCommit",
+            Stage::EndTxn => "coordinator: moved at EndTxn",
+            Stage::Markers => "coordinator: moved while markers were written",
+        }
+    }
 }
 
 /// Something that goes wrong.
@@ -128,6 +191,14 @@ pub enum Fault {
     Grows(usize),
     /// A topic is deleted, and made anew after a time.
     Deleted(usize, Duration),
+    /// The coordinator moves when a transaction comes to this step next: before the request is handled, or right after.
+    CoordinatorMoves(Stage, bool),
+    /// The coordinators of a node get successors, and it does not hear of it for a time.
+    CoordinatorDeposed(i32, Duration),
+    /// A client stands still for a time, as a program that is stopped. In a plan it is the newest of this transactional id.
+    Sleeps(usize, Duration),
+    /// Packets to and from a client do not pass for a time. In a plan it is the newest of this transactional id.
+    CutOff(usize, Duration),
 }
 
 impl Fault {
@@ -155,6 +226,10 @@ impl Fault {
             Fault::Upgraded(..) => "node: became another release",
             Fault::Grows(_) => "cluster: a topic grew",
             Fault::Deleted(..) => "cluster: a topic was deleted and made anew",
+            Fault::CoordinatorMoves(stage, _) => stage.name(),
+            Fault::CoordinatorDeposed(..) => "coordinator: did not hear of its successor",
+            Fault::Sleeps(..) => "client: stood still",
+            Fault::CutOff(..) => "client: cut off",
         }
     }
 }
@@ -177,6 +252,8 @@ pub struct Plan {
     pub topics: Vec<Topic>,
     /// Producers.
     pub producers: Vec<Member>,
+    /// Transactional ids: the settings of all producers of each.
+    pub transactors: Vec<Member>,
     /// Consumers.
     pub consumers: Vec<Member>,
     /// Admin clients.
@@ -324,6 +401,7 @@ impl Plan {
             nodes,
             topics,
             producers,
+            transactors: Vec::new(),
             consumers,
             admins,
             weather,
@@ -814,6 +892,18 @@ fn refusal(chance: &mut Chance, api: ApiKey) -> Option<ErrorCode> {
             ErrorCode::COORDINATOR_NOT_AVAILABLE,
             ErrorCode::CONCURRENT_TRANSACTIONS,
         ],
+        ApiKey::AddPartitionsToTxn | ApiKey::AddOffsetsToTxn | ApiKey::EndTxn => &[
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            ErrorCode::NOT_COORDINATOR,
+            ErrorCode::CONCURRENT_TRANSACTIONS,
+        ],
+        ApiKey::TxnOffsetCommit => &[
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            ErrorCode::NOT_COORDINATOR,
+        ],
+        ApiKey::FindCoordinator => &[ErrorCode::COORDINATOR_NOT_AVAILABLE],
         _ => &[],
     })
 }

@@ -4,6 +4,8 @@
 //! ([`ClientSpoil`]), between an engine and its caller (the roles look at [`Plant`] themselves), and between the network and a
 //! broker (`gate`).
 
+use std::collections::BTreeSet;
+
 use bytes::{Bytes, BytesMut};
 use ottla_engine::api::{Request, Response};
 use ottla_engine::dispatch::Outgoing;
@@ -88,6 +90,18 @@ plants! {
     CallSuccessMistaken "client: a success of CreateTopics or DeleteTopics is taken for a refusal" "R17";
     AnswersKept "client: the bytes of every answer are kept" "memory";
     ClaimsBelieved "client: as many bytes are reserved as an answer's length claims" "memory";
+    EpochForRepeat "client: a batch that may be written goes out again under the next epoch" "R2";
+    // In transactions, between connection and engine, and between engine and caller.
+    OutsideTransaction "client: a batch of a transaction goes out as one of none" "R11" "R12";
+    AbortSentAsCommit "client: an abort is sent as a commit" "R11";
+    CommitSentAsAbort "client: a commit is sent as an abort" "R12";
+    EndErrorsOverlooked "client: an error code in an answer to EndTxn is overlooked" "R12" "R13";
+    OffsetErrorsOverlooked "client: an error code in an answer to TxnOffsetCommit is overlooked" "R12";
+    OffsetsMiscommitted "client: TxnOffsetCommit carries other offsets" "R12";
+    UncommittedFetched "client: Fetch asks for what is not committed" "R11";
+    UnknownCommitAssumed "client: a commit of unknown outcome is told as done" "R12";
+    UnknownCommitForgotten "client: a commit of unknown outcome is told as not done" "R11";
+    AbortedGivenOut "client: records of aborted transactions are given out" "R11";
     Panics "client: it panics when a connection breaks" "R15";
     // Between network and broker.
     AckedNotWritten "broker: a batch is acknowledged and not written" "R1" "R3";
@@ -102,11 +116,28 @@ plants! {
     CreatedTwice "broker: CreateTopics is carried out twice, and the second answer is told" "R17";
     DeletedNot "broker: DeleteTopics is answered, and not carried out" "R17";
     LastPartitionHidden "broker: Metadata leaves out the last partition of a topic that has several" "R18";
+    CommitNotDone "broker: a commit is answered, and not carried out" "R12";
+    AbortNotDone "broker: an abort is answered, and not carried out" "R11";
+    GroupOffsetsForgotten "broker: TxnOffsetCommit is answered, and its offsets forgotten" "R12";
+    AbortedNotTold "broker: Fetch does not tell which transactions were aborted" "R11";
+    AbortMarkersLost "broker: the markers of aborted transactions are lost" "R8" "R12" "R11";
+    UnstableServed "broker: the last stable offset passes an open transaction" "R11";
+    OldEpochWritten "broker: a batch of an epoch that was succeeded is written" "R13" "R11";
+    EpochGivenTwice "broker: InitProducerId gives the epoch that it gave before" "R13" "R11" "R12";
     LeaderHidden "broker: Metadata never tells the leader of partition 0" "R14" "R6";
 }
 
 /// The most that [`Plant::ClaimsBelieved`] reserves.
 const BELIEVED: usize = 64 << 20;
+
+impl Plant {
+    /// Whether only runs that are about transactions can show it.
+    pub fn is_about_transactions(self) -> bool {
+        let of_clients = Plant::OutsideTransaction..=Plant::AbortedGivenOut;
+        let of_brokers = Plant::CommitNotDone..=Plant::EpochGivenTwice;
+        of_clients.contains(&self) || of_brokers.contains(&self)
+    }
+}
 
 impl std::fmt::Display for Plant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -121,6 +152,8 @@ pub struct ClientSpoil {
     count: u32,
     /// What a plant keeps.
     kept: Vec<u8>,
+    /// Batches that went out: their partitions, producers, epochs and sequence numbers.
+    sent: BTreeSet<(String, i32, (i64, i16, i32))>,
 }
 
 impl ClientSpoil {
@@ -130,6 +163,7 @@ impl ClientSpoil {
             plant,
             count: 0,
             kept: Vec::new(),
+            sent: BTreeSet::new(),
         }
     }
 
@@ -194,7 +228,56 @@ impl ClientSpoil {
                 request.acks = 1;
             }
             (Some(Plant::IdentityLost), Request::Produce(request)) => strip_identity(request),
+            (Some(Plant::EpochForRepeat), Request::Produce(request)) => self.raise(request),
+            (Some(Plant::OutsideTransaction), Request::Produce(request)) if self.every(3) => {
+                outside_transaction(request, |_| true);
+            }
+            (Some(Plant::AbortSentAsCommit), Request::EndTxn(request)) => request.committed = true,
+            (Some(Plant::CommitSentAsAbort), Request::EndTxn(request)) if self.every(4) => {
+                request.committed = false;
+            }
+            (Some(Plant::OffsetsMiscommitted), Request::TxnOffsetCommit(request)) => {
+                let topics = request.topics.iter_mut();
+                for partition in topics.flat_map(|topic| &mut topic.partitions) {
+                    partition.committed_offset += 50;
+                }
+            }
+            (Some(Plant::UncommittedFetched), Request::Fetch(request)) => {
+                request.isolation_level = 0;
+            }
             _ => {}
+        }
+    }
+
+    /// Batches that go out again get the next epoch, in which they are the first.
+    fn raise(&mut self, request: &mut ProduceRequest) {
+        for topic in &mut request.topic_data {
+            let name = format!("{}{}", &*topic.name, topic.topic_id);
+            for partition in &mut topic.partition_data {
+                let Some(records) = &mut partition.records else {
+                    continue;
+                };
+                let mut bytes = BytesMut::from(&records[..]);
+                let Ok(header) = BatchHeader::parse(&bytes) else {
+                    continue;
+                };
+                let known = (
+                    header.producer_id,
+                    header.producer_epoch,
+                    header.base_sequence,
+                );
+                if self.sent.insert((name.clone(), partition.index, known)) || known.0 < 0 {
+                    continue;
+                }
+                let state = ProducerState {
+                    producer_id: header.producer_id,
+                    epoch: header.producer_epoch + 1,
+                    base_sequence: 0,
+                };
+                if set_producer_state(&mut bytes, state).is_ok() {
+                    *records = bytes.freeze();
+                }
+            }
         }
     }
 
@@ -232,6 +315,12 @@ impl ClientSpoil {
                     .iter_mut()
                     .filter(|row| row.error_code == 0);
                 rows.for_each(|row| row.error_code = ErrorCode::POLICY_VIOLATION.0);
+            }
+            (Plant::EndErrorsOverlooked, Response::EndTxn(answer)) => answer.error_code = 0,
+            (Plant::OffsetErrorsOverlooked, Response::TxnOffsetCommit(answer)) => {
+                let topics = answer.topics.iter_mut();
+                let rows = topics.flat_map(|topic| &mut topic.partitions);
+                rows.for_each(|row| row.error_code = 0);
             }
             (Plant::PartitionsMixedUp, Response::Fetch(answer)) => swap_records(answer),
             (Plant::FirstBatchDropped, Response::Fetch(answer)) => drop_first(answer),
@@ -295,8 +384,46 @@ pub(crate) fn strip_identity(request: &mut ProduceRequest) {
     }
 }
 
+/// Takes batches that are `meant` out of their transaction: they look as if written without one, and without idempotence. Says
+/// whether there were any.
+pub(crate) fn outside_transaction(
+    request: &mut ProduceRequest,
+    meant: impl Fn(&BatchHeader) -> bool,
+) -> bool {
+    let mut any = false;
+    let topics = request.topic_data.iter_mut();
+    for partition in topics.flat_map(|topic| &mut topic.partition_data) {
+        let Some(records) = &mut partition.records else {
+            continue;
+        };
+        let mut bytes = BytesMut::from(&records[..]);
+        let Some(mut header) = BatchHeader::parse(&bytes).ok().filter(&meant) else {
+            continue;
+        };
+        header.set_transactional(false);
+        (
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+        ) = (-1, -1, -1);
+        if header.seal(&mut bytes).is_ok() {
+            *records = bytes.freeze();
+            any = true;
+        }
+    }
+    any
+}
+
+/// Says of no transaction that it was aborted.
+pub(crate) fn hide_aborted(answer: &mut FetchResponse) {
+    let topics = answer.responses.iter_mut();
+    for partition in topics.flat_map(|topic| &mut topic.partitions) {
+        partition.aborted_transactions = None;
+    }
+}
+
 /// The records of each partition that has some.
-fn with_records(answer: &mut FetchResponse) -> Vec<&mut Bytes> {
+pub(crate) fn with_records(answer: &mut FetchResponse) -> Vec<&mut Bytes> {
     let topics = answer.responses.iter_mut();
     let partitions = topics.flat_map(|topic| &mut topic.partitions);
     let records = partitions.filter_map(|partition| partition.records.as_mut());

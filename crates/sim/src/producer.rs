@@ -1,6 +1,6 @@
 //! A producer as an application uses it: it sends one record after another, flushes and closes, and writes down what it is told.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,35 +8,15 @@ use ottla_engine::observe::Observed;
 use ottla_engine::producer::{Done, NotAppended, Producer as Work};
 use ottla_engine::{Config, Engine, Error, Written};
 
+use crate::batches::{Batches, Wish};
 use crate::book::Book;
 use crate::chance::Chance;
-use crate::history::{Fate, Promise, RecordId, Sent, value};
+use crate::history::{Fate, Promise, RecordId, Sent};
 use crate::host::Host;
 use crate::plant::Plant;
 
 /// How long a flush may take beyond the longest delivery.
 const MARGIN: Duration = Duration::from_secs(2);
-
-/// A record to be sent.
-#[derive(Clone, Debug)]
-pub struct Wish {
-    /// The topic.
-    pub topic: Arc<str>,
-    /// The partition; `None` leaves it to the key.
-    pub partition: Option<i32>,
-    /// The key.
-    pub key: Option<Vec<u8>>,
-    /// Bytes that make the value longer.
-    pub padding: usize,
-}
-
-/// Records of one batch, in its order.
-#[derive(Debug)]
-struct Batch {
-    topic: Arc<str>,
-    partition: i32,
-    records: Vec<RecordId>,
-}
 
 /// A producer and the application around it.
 #[derive(Debug)]
@@ -51,8 +31,7 @@ pub struct Producer {
     waiting: VecDeque<(RecordId, Wish)>,
     /// When the first of them is given up, and whether its topic was asked for.
     head: Option<(Instant, bool)>,
-    batches: BTreeMap<u64, Batch>,
-    next_batch: u64,
+    batches: Batches,
     /// Flushes that have not ended: their marks and deadlines.
     flushes: Vec<(u64, Instant)>,
     closing: Option<Instant>,
@@ -86,8 +65,7 @@ impl Producer {
             plant,
             waiting: VecDeque::new(),
             head: None,
-            batches: BTreeMap::new(),
-            next_batch: 0,
+            batches: Batches::default(),
             flushes: Vec::new(),
             closing: None,
             held: None,
@@ -105,6 +83,7 @@ impl Producer {
         let id = book.history.sends.len();
         book.history.sends.push(Sent {
             producer: self.number,
+            transaction: None,
             topic: Arc::clone(&wish.topic),
             asked: wish.partition,
             placed: None,
@@ -292,53 +271,9 @@ impl Producer {
     }
 
     fn append(&mut self, book: &mut Book, id: RecordId, wish: &Wish) -> Result<(), NotAppended> {
-        let now = book.now;
-        let bytes = value(id, &wish.topic, wish.padding);
-        let (batches, next) = (&mut self.batches, &mut self.next_batch);
-        let appended = self.host.work(now, |engine| {
-            let time = i64::try_from(book.at().as_millis()).unwrap_or(0);
-            let open = |topic: &Arc<str>, partition| {
-                *next += 1;
-                let batch = Batch {
-                    topic: Arc::clone(topic),
-                    partition,
-                    records: Vec::new(),
-                };
-                batches.insert(*next, batch);
-                *next
-            };
-            let headers = std::iter::empty();
-            let (key, value) = (wish.key.as_deref(), Some(&bytes[..]));
-            let appended = engine.append(
-                || now,
-                &wish.topic,
-                wish.partition,
-                time,
-                key,
-                value,
-                headers,
-                open,
-            );
-            appended.map(|appended| (*appended.batch, appended.index))
-        });
-        if appended.is_err() {
-            // A batch that was given up while its first record was appended: the refusal is all that is told of it.
-            self.batches.retain(|_, batch| !batch.records.is_empty());
-        }
-        let (number, index) = appended?;
-        if let Some(batch) = self.batches.get_mut(&number) {
-            if batch.records.len() != index as usize || batch.topic != wish.topic {
-                let text = format!("record {id} is number {index} of batch {number}");
-                book.history.complain("R6", "unresolved", text);
-            }
-            batch.records.push(id);
-            let due = book.since(now) + self.config.delivery_timeout;
-            if let Some(sent) = book.history.sends.get_mut(id) {
-                sent.placed = Some((batch.partition, number));
-                sent.due = Some(due);
-            }
-        }
-        Ok(())
+        let patience = self.config.delivery_timeout;
+        self.batches
+            .append(book, &mut self.host, patience, id, wish)
     }
 
     /// The plant that puts a record into its batch twice; the caller is told of one.
@@ -353,18 +288,12 @@ impl Producer {
             count,
             result,
         } = done;
-        let Some(batch) = self.batches.get(&number) else {
-            let text = format!("batch {number} was decided before");
-            return book.history.complain("R6", "resolved-twice", text);
-        };
-        let range = first as usize..(first + count) as usize;
-        let Some(records) = batch.records.get(range).map(<[RecordId]>::to_vec) else {
-            let text = format!("records {first} to {} of batch {number}", first + count);
-            return book.history.complain("R6", "resolved-twice", text);
+        let Some(records) = self.batches.records(book, number, first, count) else {
+            return;
         };
         self.told += 1;
         if self.plant == Some(Plant::FatesDropped) && self.told % 5 == 0 {
-            self.batches.remove(&number);
+            self.batches.forget(number);
             return;
         }
         let times = match self.plant {
@@ -387,17 +316,7 @@ impl Producer {
                 self.tell(book, *id, fate.clone());
             }
         }
-        let decided = |id: &RecordId| {
-            let sent = book.history.sends.get(*id);
-            sent.is_some_and(|sent| !sent.fates.is_empty())
-        };
-        if self
-            .batches
-            .get(&number)
-            .is_some_and(|batch| batch.records.iter().all(decided))
-        {
-            self.batches.remove(&number);
-        }
+        self.batches.forget_if_decided(book, number);
     }
 
     fn failure(&self, book: &mut Book, error: &Error) -> Fate {

@@ -1,6 +1,6 @@
 //! One run of one seed, from its first event to the checker's verdict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use ottla_engine::consumer::Start;
 use ottla_engine::{Config, ErrorCode, Role};
 
 use crate::admin::Admin;
+use crate::batches::Wish;
 use crate::book::Book;
 use crate::brokers::Brokers;
 use crate::chance::Chance;
@@ -17,10 +18,12 @@ use crate::check::check;
 use crate::client::Client;
 use crate::consumer::Consumer;
 use crate::history::{Act, Anomaly, Fate, History, Place, RecordId, Seen, Told, Value};
-use crate::plan::{Aim, Member, Plan, What, login};
+use crate::plan::{Aim, Fault, Member, Plan, What, login};
 use crate::plant::Plant;
-use crate::producer::{Producer, Wish};
+use crate::producer::Producer;
 use crate::tally::Tally;
+use crate::theme::Theme;
+use crate::transactor::{Transactor, group};
 use crate::world::World;
 
 /// When, after everything healed, every client must have got over it.
@@ -41,6 +44,8 @@ const LONGEST: u32 = 60;
 /// What a run is to be like.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
+    /// What it is about.
+    pub theme: Theme,
     /// A mistake made on purpose.
     pub plant: Option<Plant>,
     /// How many of the plan's steps happen; all if `None`.
@@ -95,14 +100,14 @@ pub fn run(seed: u64, options: Options) -> Report {
             name: "panic",
             text,
         }],
-        steps: Plan::of(seed).steps.len(),
+        steps: options.theme.plan(seed).steps.len(),
         ..Report::default()
     }
 }
 
 /// The shortest prefix of a failing seed's steps that still fails, with its trace.
 pub fn shorten(seed: u64, options: Options) -> Report {
-    let most = Plan::of(seed).steps.len();
+    let most = options.theme.plan(seed).steps.len();
     let failing = |steps: usize, trace: bool| {
         let report = run(
             seed,
@@ -121,10 +126,16 @@ pub fn shorten(seed: u64, options: Options) -> Report {
 
 struct Run {
     seed: u64,
-    hostile: bool,
+    options: Options,
     plan: Plan,
+    /// Steps of the whole plan.
+    steps: usize,
     world: World,
     producers: Vec<usize>,
+    /// The producers of each transactional id, in the order of their beginnings.
+    transactors: Vec<Vec<usize>>,
+    /// What those draw from that begin later.
+    births: Chance,
     consumers: Vec<usize>,
     admins: Vec<usize>,
     probes: Vec<RecordId>,
@@ -134,7 +145,8 @@ struct Run {
 
 impl Run {
     fn new(seed: u64, options: Options) -> Result<Run, BrokerError> {
-        let mut plan = Plan::of(seed);
+        let mut plan = options.theme.plan(seed);
+        let steps = plan.steps.len();
         if options.hostile {
             plan.keep_little();
         }
@@ -174,21 +186,29 @@ impl Run {
         }
         let kept = options.steps.unwrap_or(plan.steps.len());
         plan.steps.truncate(kept);
-        Ok(Run {
+        world.set_counting(options.theme == Theme::Transactions);
+        let mut run = Run {
             seed,
-            hostile: options.hostile,
+            options,
             plan,
+            steps,
             world,
             producers,
+            transactors: Vec::new(),
+            births: chance.fork(),
             consumers,
             admins,
             probes: Vec::new(),
             made: Vec::new(),
-        })
+        };
+        for id in 0..run.plan.transactors.len() {
+            run.transactors.push(Vec::new());
+            run.succeed(id);
+        }
+        Ok(run)
     }
 
     fn finish(mut self) -> Report {
-        let all = Plan::of(self.seed).steps.len();
         for step in std::mem::take(&mut self.plan.steps) {
             let at = self.world.book.moment(step.at);
             self.world.run_until(at);
@@ -197,22 +217,27 @@ impl Run {
         let end = self.world.book.moment(self.plan.end);
         self.world.run_until(end);
         self.world.heal_all();
-        if self.hostile {
+        if self.options.hostile {
             self.pass(LONGEST_DELIVERY);
             self.close();
-            return self.judge(all);
+            return self.judge();
         }
         // A client that nobody has used yet has all addresses still to try, and `max.block.ms` may be shorter than that.
         for producer in 0..self.producers.len() {
             self.send(producer, 0, None, 0);
         }
+        let topics = self.world.topics.clone();
+        for client in self.transactors.concat() {
+            self.with_transactor(client, |transactor, _| transactor.find_out(&topics));
+        }
         self.pass(RECOVERY);
         self.probe();
+        self.probe_transactions();
         self.make();
         self.catch_up();
         self.close();
         self.referee();
-        self.judge(all)
+        self.judge()
     }
 
     fn pass(&mut self, time: Duration) {
@@ -268,7 +293,104 @@ impl Run {
                 let topics = self.world.topics.clone();
                 self.with_admin(*admin, |admin, book| admin.act(book, *which, &topics));
             }
-            What::Strike(fault) => self.world.strike(fault),
+            What::Transact(id, which) => {
+                let of_id = self.transactors.get(*id);
+                let all = of_id.map(Vec::as_slice).unwrap_or_default();
+                // Whoever was succeeded goes on at times.
+                let earlier = all.len().checked_sub(2).filter(|_| which % 4 == 0);
+                let client = all.get(earlier.unwrap_or(all.len().saturating_sub(1)));
+                if let Some(client) = client.copied() {
+                    if self.is_over(client) {
+                        self.succeed(*id);
+                    }
+                    let client = if self.is_over(client) {
+                        self.newest(*id)
+                    } else {
+                        Some(client)
+                    };
+                    if let Some(client) = client {
+                        self.transact(client, *which);
+                    }
+                }
+            }
+            What::Succeed(id) => {
+                if let Some(client) = self.succeed(*id) {
+                    self.transact(client, *id as u64);
+                }
+            }
+            What::Strike(fault) => {
+                let newest = |id: usize| self.newest(id).unwrap_or(usize::MAX);
+                let fault = match *fault {
+                    Fault::Sleeps(id, lasting) => Fault::Sleeps(newest(id), lasting),
+                    Fault::CutOff(id, lasting) => Fault::CutOff(newest(id), lasting),
+                    _ => fault.clone(),
+                };
+                self.world.strike(&fault);
+            }
+        }
+    }
+
+    /// The newest producer of a transactional id.
+    fn newest(&self, id: usize) -> Option<usize> {
+        self.transactors.get(id)?.last().copied()
+    }
+
+    /// Another producer of a transactional id begins.
+    fn succeed(&mut self, id: usize) -> Option<usize> {
+        let member = self.plan.transactors.get(id)?;
+        let book = &mut self.world.book;
+        let config = config(book, Role::Producer, member)?;
+        let born = Transactor::new(book, id, config, &mut self.births, self.options.plant);
+        let client = self.world.join(Client::Transactor(born));
+        self.transactors.get_mut(id)?.push(client);
+        Some(client)
+    }
+
+    fn with_transactor<R>(
+        &mut self,
+        client: usize,
+        f: impl FnOnce(&mut Transactor, &mut Book) -> R,
+    ) -> Option<R> {
+        self.world
+            .with(client, |client, book| Some(f(client.transactor()?, book)))?
+    }
+
+    fn is_over(&mut self, client: usize) -> bool {
+        let found = self.world.clients.get_mut(client);
+        let found = found.and_then(Client::transactor);
+        found.is_none_or(|transactor| transactor.is_over())
+    }
+
+    /// A producer is to run another transaction; one that stands still begins when it goes on.
+    fn transact(&mut self, client: usize, which: u64) {
+        let topics = self.world.topics.clone();
+        let found = self.world.clients.get_mut(client);
+        if let Some(transactor) = found.and_then(Client::transactor) {
+            transactor.transact(which, &topics);
+        }
+        if !self.world.is_asleep(client) {
+            self.with_transactor(client, |_, _| ());
+        }
+    }
+
+    /// Everything is well again, and has been for a while: of each transactional id somebody commits a transaction.
+    fn probe_transactions(&mut self) {
+        let topics = self.world.topics.clone();
+        for id in 0..self.transactors.len() {
+            // One that was made earlier may have got its identity later, when it was away for a while.
+            let all = self.transactors.get(id).cloned().unwrap_or_default();
+            let alive = all.into_iter().filter_map(|client| {
+                let of_client = self.with_transactor(client, |transactor, book| {
+                    let is_over = transactor.is_over();
+                    (!is_over).then(|| transactor.initialised_at(book))
+                });
+                Some((of_client.flatten()?, client))
+            });
+            let last = alive.max().map(|(_, client)| client);
+            let client = last.or_else(|| self.succeed(id));
+            if let Some(client) = client {
+                self.with_transactor(client, |transactor, _| transactor.probe(&topics));
+            }
         }
     }
 
@@ -389,6 +511,36 @@ impl Run {
         }
     }
 
+    /// Whoever found only now that it was succeeded gives way to a new producer. Says whether there is one.
+    fn probe_again(&mut self) -> bool {
+        let topics = self.world.topics.clone();
+        let mut any = false;
+        for id in 0..self.transactors.len() {
+            let Some(client) = self.prober(id).filter(|client| self.is_over(*client)) else {
+                continue;
+            };
+            let failed =
+                self.with_transactor(client, |transactor, _| transactor.take_failed_probe());
+            let born = failed
+                .filter(|failed| *failed)
+                .and_then(|_| self.succeed(id));
+            if let Some(client) = born {
+                self.with_transactor(client, |transactor, _| transactor.probe(&topics));
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// The last producer of an id that was to commit a transaction in good weather.
+    fn prober(&mut self, id: usize) -> Option<usize> {
+        let all = self.transactors.get(id).cloned()?;
+        all.into_iter().rev().find(|client| {
+            let found = self.with_transactor(*client, |transactor, _| transactor.probed());
+            found.flatten().is_some()
+        })
+    }
+
     /// Admin clients make a topic each.
     fn make(&mut self) {
         for admin in 0..self.admins.len() {
@@ -413,7 +565,7 @@ impl Run {
         let until = self.world.book.now + CATCH_UP;
         loop {
             let late = self.behind();
-            if late.is_empty() {
+            if late.is_empty() && !self.probe_again() {
                 break;
             }
             if self.world.book.now >= until {
@@ -433,6 +585,19 @@ impl Run {
             let is_written = matches!(&sent.fates[..], [(_, Fate::Written(_)), ..]);
             if !is_written && !sent.fates.is_empty() {
                 let text = format!("record {id}, sent in good weather: {:?}", sent.fates);
+                history.complain("R14", "no-progress", text);
+            }
+        }
+        for (id, all) in self.transactors.clone().into_iter().enumerate() {
+            let probed = |run: &mut Run, client: usize| {
+                run.with_transactor(client, |transactor, _| transactor.probed() == Some(true))
+            };
+            if !all
+                .into_iter()
+                .any(|client| probed(self, client) == Some(true))
+            {
+                let text = format!("id-{id}: no transaction was committed in good weather");
+                let history = &mut self.world.book.history;
                 history.complain("R14", "no-progress", text);
             }
         }
@@ -470,6 +635,13 @@ impl Run {
                 ));
             }
         }
+        for client in self.transactors.concat() {
+            let text = self.with_transactor(client, |transactor, _| {
+                let is_done = transactor.is_done();
+                (!is_done).then(|| format!("{} has transactions to run", transactor.name()))
+            });
+            behind.extend(text.flatten());
+        }
         let ends = ends(&self.world.book.history);
         for number in 0..self.consumers.len() {
             let positions = self.with_consumer(number, |consumer, _| consumer.positions());
@@ -489,6 +661,9 @@ impl Run {
     fn close(&mut self) {
         for producer in 0..self.producers.len() {
             self.with_producer(producer, |producer, book| producer.close(book, CLOSE));
+        }
+        for client in self.transactors.concat() {
+            self.with_transactor(client, |transactor, book| transactor.close(book, CLOSE));
         }
         for consumer in 0..self.consumers.len() {
             self.with_consumer(consumer, Consumer::close);
@@ -512,9 +687,56 @@ impl Run {
         }
     }
 
-    /// A consumer that nothing befalls reads all there is.
+    /// Consumers that nothing befalls read all there is, and what of it is committed.
     fn referee(&mut self) {
         self.world.calm();
+        let mut log = BTreeMap::new();
+        let mut markers: BTreeMap<Place, BTreeSet<i64>> = BTreeMap::new();
+        for seen in self.read_all("read_uncommitted") {
+            match seen {
+                Seen::Marker(place, offset) => {
+                    markers.entry(place).or_default().insert(offset);
+                }
+                seen => note_record(&mut log, seen),
+            }
+        }
+        let mut committed = BTreeMap::new();
+        if !self.transactors.is_empty() {
+            for seen in self.read_all("read_committed") {
+                note_record(&mut committed, seen);
+            }
+        }
+        let history = &mut self.world.book.history;
+        (history.log, history.markers, history.committed) = (log, markers, committed);
+        self.look_up_offsets();
+    }
+
+    /// What the groups of transactional ids have committed.
+    fn look_up_offsets(&mut self) {
+        let now = self.world.book.now;
+        for id in 0..self.transactors.len() {
+            for (topic, count) in &self.world.topics {
+                for partition in 0..*count {
+                    let place = (Arc::clone(topic), partition);
+                    let found = self.world.brokers.committed(now, &group(id), &place);
+                    let history = &mut self.world.book.history;
+                    match found {
+                        Some(offset) => {
+                            history.group_offsets.insert((id, place), offset);
+                        }
+                        None => {
+                            let text =
+                                format!("nobody tells the offset of {} for {place:?}", group(id));
+                            history.complain("R14", "stuck", text);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a consumer of this isolation level sees, from the beginning of each partition to its end.
+    fn read_all(&mut self, level: &str) -> Vec<Seen> {
         let addresses: Vec<String> = (1..=self.plan.nodes)
             .map(|node| format!("n{node}:9092"))
             .collect();
@@ -525,6 +747,7 @@ impl Run {
             ("fetch.max.wait.ms", "500".to_owned()),
             ("api.version.request.timeout.ms", "500".to_owned()),
             ("enable.metrics.push", "false".to_owned()),
+            ("isolation.level", level.to_owned()),
         ];
         if self.plan.authenticated {
             pairs.extend(login());
@@ -536,7 +759,7 @@ impl Run {
         };
         let mut chance = Chance::new(self.seed);
         let Some(referee) = consumer(&mut self.world.book, &member, &mut chance, None) else {
-            return;
+            return Vec::new();
         };
         let number = self.world.book.history.seen.len() - 1;
         let client = self.world.join(Client::Consumer(referee));
@@ -571,16 +794,12 @@ impl Run {
             }
         });
         let history = &mut self.world.book.history;
-        let mut log: BTreeMap<Place, Vec<(i64, Value)>> = BTreeMap::new();
-        for seen in history.seen.pop().unwrap_or_default() {
-            if let Seen::Record(place, offset, value) = seen {
-                log.entry(place).or_default().push((offset, value));
-            }
-        }
-        history.log = log;
+        // It is none of those that the run is about.
+        history.isolated.retain(|consumer| *consumer != number);
+        history.seen.pop().unwrap_or_default()
     }
 
-    fn judge(mut self, steps: usize) -> Report {
+    fn judge(mut self) -> Report {
         let history = &mut self.world.book.history;
         history.nodes = self.plan.nodes;
         for call in &history.calls {
@@ -592,9 +811,12 @@ impl Run {
             }
         }
         let (events, lied) = (self.world.events, self.world.lied());
-        let book = self.world.book;
+        let at_doors = self.world.tally().clone();
+        let mut book = self.world.book;
+        book.tally.add(&at_doors);
+        count_unknown(&mut book);
         let mut anomalies = check(&book.history);
-        if self.hostile {
+        if self.options.hostile {
             anomalies.retain(|it| matches!(it.invariant, "R6" | "R14" | "R15"));
         }
         let read = book.history.seen.iter().flatten();
@@ -603,12 +825,32 @@ impl Run {
             seed: self.seed,
             anomalies,
             time: book.at(),
-            steps,
+            steps: self.steps,
             records: (book.history.sends.len(), read),
             events,
             lied,
             tally: book.tally,
             trace: book.trace.into_lines(),
+        }
+    }
+}
+
+fn note_record(log: &mut BTreeMap<Place, Vec<(i64, Value)>>, seen: Seen) {
+    if let Seen::Record(place, offset, value) = seen {
+        log.entry(place).or_default().push((offset, value));
+    }
+}
+
+/// Counts which records of unknown fate were written.
+fn count_unknown(book: &mut Book) {
+    let logged = book.history.log.values().flatten();
+    let logged: BTreeSet<RecordId> = logged.map(|(_, value)| value.id).collect();
+    for (id, sent) in book.history.sends.iter().enumerate() {
+        if matches!(&sent.fates[..], [(_, Fate::Unknown(_))]) {
+            book.tally.meet(match logged.contains(&id) {
+                true => "producer: a record of unknown fate was in the log",
+                false => "producer: a record of unknown fate was not in the log",
+            });
         }
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::plan::{FAULTS, STATES};
 use crate::run::{Options, Report, run, shorten};
 use crate::tally::Tally;
+use crate::theme::Theme;
 
 /// The lines of a trace that a failure shows: its end, where the anomaly is.
 const LINES: usize = 400;
@@ -14,6 +14,8 @@ const LINES: usize = 400;
 /// What many seeds met.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
+    /// What they are about.
+    pub theme: Theme,
     /// How many there were.
     pub seeds: u64,
     /// How long all of them took, in simulated time.
@@ -29,11 +31,22 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Runs these seeds; `watch` is told of each.
-    pub fn of(seeds: Range<u64>, mut watch: impl FnMut(&Summary, &Report)) -> Summary {
-        let mut summary = Summary::default();
+    /// Runs these seeds of a theme; `watch` is told of each.
+    pub fn of(
+        theme: Theme,
+        seeds: Range<u64>,
+        mut watch: impl FnMut(&Summary, &Report),
+    ) -> Summary {
+        let mut summary = Summary {
+            theme,
+            ..Summary::default()
+        };
+        let options = Options {
+            theme,
+            ..Options::default()
+        };
         for seed in seeds {
-            let report = run(seed, Options::default());
+            let report = run(seed, options);
             summary.add(&report);
             watch(&summary, &report);
         }
@@ -54,7 +67,7 @@ impl Summary {
 
     /// Faults that never struck and states that were never entered.
     pub fn missing(&self) -> Vec<String> {
-        self.tally.missing(FAULTS, STATES)
+        self.tally.missing(self.theme.faults(), self.theme.states())
     }
 }
 
@@ -93,7 +106,7 @@ pub fn explain(seed: u64, options: Options) -> String {
     let mut text = format!(
         "seed {seed} fails with the first {} of {} steps:\n",
         report.steps,
-        crate::plan::Plan::of(seed).steps.len()
+        options.theme.plan(seed).steps.len()
     );
     let skipped = report.trace.len().saturating_sub(LINES);
     if skipped > 0 {

@@ -9,8 +9,8 @@ use ottla_engine::ErrorCode;
 use ottla_engine::call::{EARLIEST, LATEST};
 use ottla_sim::check::check;
 use ottla_sim::history::{
-    Act, Before, Called, Ended, Fate, History, Origin, Place, Promise, Seen, Sent, Told, Value,
-    parse, value,
+    Act, Before, Called, Ended, Fate, History, Incarnation, Origin, Place, Promise, Seen, Sent,
+    Told, Transaction, Value, Verdict, parse, value,
 };
 
 fn place() -> Place {
@@ -33,6 +33,7 @@ fn record(offset: i64, id: usize) -> Seen {
 fn clean() -> History {
     let sent = |id: usize| Sent {
         producer: 0,
+        transaction: None,
         topic: "t".into(),
         asked: Some(0),
         placed: Some((0, id as u64 / 2)),
@@ -406,6 +407,217 @@ fn an_answer_is_what_was_so() {
     assert_eq!(nodes(&[1, 4]), ["wrong-answer"]);
     let listed = Told::Topics(vec!["own-9-9".to_owned()]);
     assert_eq!(of(Act::List, Before::Unsure, listed), ["wrong-answer"]);
+}
+
+/// Two producers of one transactional id. The first commits records 0 and 1 with offset 7, and aborts record 2; the second, which
+/// took over at 5 s, commits record 3 with offset 9. Both partitions of the clean history's topic are read by one consumer that
+/// sees what is committed.
+fn transactional() -> History {
+    let mut history = clean();
+    let second = Duration::from_secs(1);
+    let promise = history.promises[0];
+    history.promises.push(promise);
+    let incarnation = |producer: usize, at: u32| Incarnation {
+        id: 0,
+        producer,
+        asked: Some(second * at),
+        initialised: Some(second * at),
+    };
+    history.incarnations = vec![incarnation(0, 0), incarnation(1, 5)];
+    let transaction = |incarnation, at: u32, records: &[usize], offset: Option<i64>| Transaction {
+        incarnation,
+        begun: second * at,
+        records: records.iter().map(|id| (second * at, *id)).collect(),
+        offsets: offset.map(|offset| (place(), offset)).into_iter().collect(),
+        commit_asked: offset.map(|_| second * (at + 1)),
+        commit_asked_last: offset.map(|_| second * (at + 1)),
+        verdict: Some(match offset {
+            Some(_) => Verdict::Committed,
+            None => Verdict::NotCommitted,
+        }),
+        settled: None,
+    };
+    history.transactions = vec![
+        transaction(0, 0, &[0, 1], Some(7)),
+        transaction(0, 3, &[2], None),
+        transaction(1, 6, &[3], Some(9)),
+    ];
+    for (id, (number, offset)) in [(0, 0), (0, 1), (1, 3), (2, 5)].into_iter().enumerate() {
+        history.sends[id].transaction = Some(number);
+        history.sends[id].producer = usize::from(id == 3);
+        history.sends[id].placed = Some((0, number as u64));
+        history.sends[id].fates[0].1 = Fate::Written(Some(offset));
+    }
+    history.log = [(
+        place(),
+        vec![(0, read(0)), (1, read(1)), (3, read(2)), (5, read(3))],
+    )]
+    .into();
+    history.markers = [(place(), [2, 4, 6].into())].into();
+    history.committed = [(place(), vec![(0, read(0)), (1, read(1)), (5, read(3))])].into();
+    history.isolated = vec![0];
+    history.seen = vec![vec![
+        Seen::Begin(place(), Origin::Beginning),
+        Seen::Polled,
+        record(0, 0),
+        record(1, 1),
+        Seen::Polled,
+        record(5, 3),
+    ]];
+    let read_at = |at: u32| second * at;
+    history.first_read = [(0, read_at(2)), (1, read_at(2)), (3, read_at(8))].into();
+    history.group_offsets = [((0, place()), 9)].into();
+    history
+}
+
+/// What is found after a change of the transactional history.
+fn of_transactions(change: impl FnOnce(&mut History)) -> Vec<&'static str> {
+    let mut history = transactional();
+    change(&mut history);
+    let mut names = names(&history);
+    names.dedup();
+    names
+}
+
+fn hide(history: &mut History, ids: &[usize]) {
+    let committed = history.committed.entry(place()).or_default();
+    committed.retain(|(_, value)| !ids.contains(&value.id));
+    history.seen.clear();
+    history.isolated.clear();
+    history.first_read.retain(|id, _| !ids.contains(id));
+}
+
+#[test]
+fn a_transaction_is_committed_as_a_whole_or_not_at_all() {
+    assert_eq!(of_transactions(|_| {}), [""; 0]);
+    assert_eq!(
+        of_transactions(|history| hide(history, &[0, 1])),
+        ["lost-commit"]
+    );
+    assert_eq!(
+        of_transactions(|history| hide(history, &[1])),
+        ["torn-commit"]
+    );
+    let unknown = |hidden: &'static [usize]| {
+        of_transactions(|history| {
+            history.transactions[0].verdict = Some(Verdict::Unknown);
+            hide(history, hidden);
+        })
+    };
+    assert_eq!(unknown(&[]), [""; 0]);
+    assert_eq!(unknown(&[0, 1]), [""; 0]);
+    assert_eq!(unknown(&[1]), ["torn-commit"]);
+    let incomplete = of_transactions(|history| {
+        history.sends[1].fates[0].1 = Fate::Unknown("late".to_owned());
+    });
+    assert_eq!(incomplete, ["incomplete-commit"]);
+    let settled = |committed: bool| {
+        of_transactions(|history| {
+            history.transactions[0].verdict = Some(Verdict::Unknown);
+            history.transactions[0].settled = Some(committed);
+        })
+    };
+    assert_eq!(settled(true), [""; 0]);
+    assert_eq!(settled(false), ["untrue-verdict"]);
+}
+
+#[test]
+fn nobody_sees_what_is_not_committed() {
+    let shown = of_transactions(|history| {
+        let committed = history.committed.entry(place()).or_default();
+        committed.insert(2, (3, read(2)));
+        history.seen.clear();
+    });
+    assert_eq!(shown, ["aborted-read"]);
+    let never_wanted = of_transactions(|history| {
+        let committed = history.committed.entry(place()).or_default();
+        committed.insert(2, (3, read(2)));
+        history.transactions[1].verdict = None;
+        history.seen.clear();
+    });
+    assert_eq!(never_wanted, ["aborted-read"]);
+    let got = of_transactions(|history| history.seen[0].insert(5, record(3, 2)));
+    assert_eq!(got, ["aborted-read"]);
+    let early = of_transactions(|history| {
+        history.first_read.insert(3, Duration::from_secs(6));
+    });
+    assert_eq!(early, ["dirty-read"]);
+}
+
+#[test]
+fn a_reader_of_what_is_committed_leaves_out_nothing_else() {
+    let skipped = of_transactions(|history| {
+        history.seen[0].remove(3);
+    });
+    assert_eq!(skipped, ["poll-skip"]);
+    let reads_all = of_transactions(|history| history.isolated.clear());
+    assert_eq!(reads_all, ["poll-skip"]);
+    let no_marker = of_transactions(|history| history.markers.clear());
+    assert_eq!(no_marker, ["send-skip", "poll-skip"]);
+    let hidden = of_transactions(|history| {
+        history.sends[1].transaction = None;
+        history.transactions[0].records.pop();
+        hide(history, &[1]);
+    });
+    assert_eq!(hidden, ["hidden-record"]);
+    let elsewhere = of_transactions(|history| {
+        let committed = history.committed.entry(place()).or_default();
+        committed[2].0 = 3;
+        history.seen.clear();
+    });
+    assert_eq!(elsewhere, ["inconsistent-offsets"]);
+}
+
+#[test]
+fn whoever_was_succeeded_does_nothing_more() {
+    let second = Duration::from_secs(1);
+    let wrote = of_transactions(|history| history.transactions[1].records[0].0 = second * 6);
+    assert_eq!(wrote, ["zombie-write"]);
+    let committed = of_transactions(|history| {
+        history.transactions[0].commit_asked_last = Some(second * 6);
+    });
+    assert_eq!(committed, ["zombie-commit"]);
+    let refused = of_transactions(|history| {
+        history.transactions[1].commit_asked = Some(second * 6);
+        history.transactions[1].commit_asked_last = Some(second * 6);
+    });
+    assert_eq!(refused, [""; 0]);
+    let late = of_transactions(|history| {
+        (log(history)[2].1, log(history)[3].1) = (read(3), read(2));
+        history.sends[2].fates[0].1 = Fate::Written(Some(5));
+        history.sends[3].fates[0].1 = Fate::Written(Some(3));
+        history.committed.entry(place()).or_default()[2].0 = 3;
+        history.seen.clear();
+    });
+    assert_eq!(late, ["late-write"]);
+}
+
+#[test]
+fn offsets_are_those_of_the_last_committed_transaction() {
+    let found = |offset: i64| {
+        of_transactions(|history| {
+            history.group_offsets.insert((0, place()), offset);
+        })
+    };
+    assert_eq!(found(7), ["lost-offsets"]);
+    assert_eq!(found(-1), ["lost-offsets"]);
+    let aborted = of_transactions(|history| {
+        history.transactions[1].offsets = vec![(place(), 8)];
+        history.group_offsets.insert((0, place()), 8);
+    });
+    assert_eq!(aborted, ["aborted-offsets"]);
+    let unknown = |offset: i64| {
+        of_transactions(|history| {
+            let last = &mut history.transactions[2];
+            last.verdict = Some(Verdict::Unknown);
+            last.records.clear();
+            history.sends[3].transaction = None;
+            history.group_offsets.insert((0, place()), offset);
+        })
+    };
+    assert_eq!(unknown(9), [""; 0]);
+    assert_eq!(unknown(7), [""; 0]);
+    assert_eq!(unknown(-1), ["lost-offsets"]);
 }
 
 #[test]

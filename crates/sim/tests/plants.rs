@@ -4,6 +4,7 @@
 
 use ottla_sim::plant::Plant;
 use ottla_sim::run::{Options, run};
+use ottla_sim::theme::Theme;
 
 const SEEDS: u64 = 200;
 
@@ -15,6 +16,10 @@ fn every_planted_defect_is_seen() {
     let seen_here = |plant: &&Plant| plant.breaks() != ["memory"];
     for plant in Plant::ALL.iter().filter(seen_here) {
         let options = Options {
+            theme: match plant.is_about_transactions() {
+                true => Theme::Transactions,
+                false => Theme::Everything,
+            },
             plant: Some(*plant),
             ..Options::default()
         };

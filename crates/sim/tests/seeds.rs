@@ -4,16 +4,28 @@
 
 use ottla_sim::run::Options;
 use ottla_sim::summary::{Summary, explain};
+use ottla_sim::theme::Theme;
 
-const SEEDS: u64 = 500;
-
-#[test]
-fn five_hundred_seeds_hold_and_meet_everything() {
-    let summary = Summary::of(0..SEEDS, |_, _| {});
+fn hold_and_meet_everything(theme: Theme, seeds: u64) {
+    let summary = Summary::of(theme, 0..seeds, |_, _| {});
     if let Some(seed) = summary.failed.first() {
-        let text = explain(*seed, Options::default());
+        let options = Options {
+            theme,
+            ..Options::default()
+        };
+        let text = explain(*seed, options);
         panic!("{text}\nseeds that failed: {:?}", summary.failed);
     }
     let missing = summary.missing();
     assert!(missing.is_empty(), "{missing:#?}\n{summary}");
+}
+
+#[test]
+fn five_hundred_seeds_hold_and_meet_everything() {
+    hold_and_meet_everything(Theme::Everything, 500);
+}
+
+#[test]
+fn a_thousand_seeds_of_transactions_hold_and_meet_everything() {
+    hold_and_meet_everything(Theme::Transactions, 1000);
 }

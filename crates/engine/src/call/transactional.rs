@@ -417,25 +417,21 @@ impl Call for EndTxn {
         })
     }
 
-    fn take(&self, items: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
+    /// Whoever is refused may have committed before: a successor fences also those whose commit was done and not answered.
+    fn changes(&self) -> bool {
+        self.commits
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
         let Response::EndTxn(answer) = response else {
             return Vec::new();
         };
-        let doubtful = self.commits && items.iter().any(|asked| asked.repeated);
         let next = (answer.producer_id >= 0).then_some(ProducerIdentity {
             id: answer.producer_id,
             epoch: answer.producer_epoch,
         });
         let outcome = outcome(answer.error_code).into_iter();
-        let say = |error: Error| match doubtful {
-            true => {
-                error.adding("an earlier attempt to commit got no answer, and may have done it")
-            }
-            false => error,
-        };
-        outcome
-            .map(|result| result.map(|()| next).map_err(say))
-            .collect()
+        outcome.map(|result| result.map(|()| next)).collect()
     }
 
     fn is_early(&self, error: &Error) -> bool {

@@ -721,6 +721,26 @@ fn a_fenced_producer_is_so_for_good() {
 }
 
 #[test]
+fn a_commit_that_is_refused_may_be_done_if_an_attempt_before_got_no_answer() {
+    for (level, lost) in [(1, false), (1, true), (2, false), (2, true)] {
+        let mut script = begun(level);
+        deliver(&mut script);
+        let id = start(&mut script, &Verb::Commit);
+        let mut asked = next(&mut script);
+        if lost {
+            script.cut(asked.link);
+            asked = later(&mut script, Duration::from_secs(2)).remove(0);
+            assert_eq!(name(&asked), ("commit", 0));
+        }
+        reply(&mut script, &asked, ErrorCode::PRODUCER_FENCED, 0);
+        script.run();
+        let error = end(&mut script, id).unwrap_err();
+        assert_eq!(error.kind(), Kind::Fenced);
+        assert_eq!(error.may_have_been_done(), lost, "{error}");
+    }
+}
+
+#[test]
 fn a_leader_that_knows_of_the_fencing_ends_the_producer() {
     let mut script = begun(2);
     try_send(&mut script, 0).unwrap();

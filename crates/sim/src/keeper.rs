@@ -1,0 +1,137 @@
+//! What all doors of a run share: what befalls the exchanges that pass there, and what a defective broker remembers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ottla_protocol::{ApiKey, ErrorCode};
+
+use crate::chance::Chance;
+use crate::plant::Plant;
+use crate::tally::Tally;
+
+/// What happens to one exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The request is not applied, and refused with this code.
+    Refused(ErrorCode),
+    /// The request is applied, and the answer says this code.
+    AppliedYet(ErrorCode),
+    /// The answer comes later.
+    Late(Duration),
+    /// The connection is closed after so many bytes of the answer.
+    CutAfter(usize),
+    /// The request is applied, and the connection closed instead of an answer.
+    Lost,
+    /// The connection is closed, and the request is not applied.
+    ClosedBefore,
+    /// The connection is closed after the answer.
+    ClosedAfter,
+    /// The request is applied and never answered.
+    Silence,
+    /// The request is neither applied nor answered.
+    Swallowed,
+    /// The answer comes twice.
+    Twice,
+    /// The answer has another correlation id.
+    OutOfStep,
+    /// The answer comes in single bytes.
+    Bytewise,
+    /// The answer asks for a pause.
+    Throttled(i32),
+}
+
+impl Trouble {
+    /// Its name in the summary.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trouble::Refused(_) => "answer: refused",
+            Trouble::AppliedYet(_) => "answer: applied, yet refused",
+            Trouble::Late(_) => "answer: late",
+            Trouble::CutAfter(_) => "answer: cut",
+            Trouble::Lost => "answer: lost, connection closed",
+            Trouble::ClosedBefore => "request: closed before",
+            Trouble::ClosedAfter => "answer: closed after",
+            Trouble::Silence => "answer: never",
+            Trouble::Swallowed => "request: lost",
+            Trouble::Twice => "answer: twice",
+            Trouble::OutOfStep => "answer: wrong correlation id",
+            Trouble::Bytewise => "answer: byte by byte",
+            Trouble::Throttled(_) => "answer: throttled",
+        }
+    }
+
+    /// Whether the broker sees the request.
+    pub(crate) fn applies(self) -> bool {
+        !matches!(
+            self,
+            Trouble::Refused(_) | Trouble::ClosedBefore | Trouble::Swallowed
+        )
+    }
+}
+
+/// Troubles that wait for a request at one node.
+#[derive(Clone, Debug, Default)]
+pub struct Armed(Vec<(ApiKey, Trouble, u32)>);
+
+impl Armed {
+    /// The next `count` requests of this API get into trouble.
+    pub fn arm(&mut self, api: ApiKey, trouble: Trouble, count: u32) {
+        self.0.push((api, trouble, count));
+    }
+
+    /// No trouble any more.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The trouble of the next request of this API.
+    pub(crate) fn take(&mut self, key: ApiKey) -> Option<Trouble> {
+        let at = self.0.iter().position(|(api, _, _)| *api == key)?;
+        let (_, trouble, left) = self.0.get_mut(at)?;
+        let trouble = *trouble;
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            self.0.remove(at);
+        }
+        Some(trouble)
+    }
+}
+
+/// What all gates of a run share.
+#[derive(Debug, Default)]
+pub struct Keeper {
+    /// By node.
+    pub armed: BTreeMap<i32, Armed>,
+    /// What a planted defect does.
+    pub plant: Option<Plant>,
+    pub(crate) count: u32,
+    /// Where the lies of hostile brokers come from; `None` where brokers are sound.
+    pub lies: Option<Chance>,
+    /// How many there were.
+    pub lied: u64,
+    /// The next offset of each partition, as answers to Produce told it.
+    pub(crate) ends: BTreeMap<(String, i32), i64>,
+    /// Whether it is counted what brokers answer in transactions, and how often they did.
+    pub counts: bool,
+    /// See there.
+    pub tally: Tally,
+    /// The last epoch that each producer id got from InitProducerId, and the last identity of each transactional id.
+    pub(crate) epochs: BTreeMap<i64, i16>,
+    pub(crate) identities: BTreeMap<String, (i64, i16)>,
+}
+
+impl Keeper {
+    /// No trouble, and perhaps a planted defect.
+    pub fn new(plant: Option<Plant>) -> Keeper {
+        Keeper {
+            plant,
+            ..Keeper::default()
+        }
+    }
+
+    /// True every `n`th time.
+    pub(crate) fn every(&mut self, n: u32) -> bool {
+        self.count = self.count.wrapping_add(1);
+        self.count % n == 0
+    }
+}

@@ -1,0 +1,39 @@
+//! What runs are about: each theme has plans of its own, and faults and states that its runs must meet.
+
+use crate::plan::{self, Plan, transactions};
+
+/// What a run is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Theme {
+    /// Producers, consumers and admin clients of any kind, with brokers of any release.
+    #[default]
+    Everything,
+    /// Transactions.
+    Transactions,
+}
+
+impl Theme {
+    /// The run of a seed.
+    pub fn plan(self, seed: u64) -> Plan {
+        match self {
+            Theme::Everything => Plan::of(seed),
+            Theme::Transactions => transactions::plan(seed),
+        }
+    }
+
+    /// Every fault that some seed must meet.
+    pub fn faults(self) -> &'static [&'static str] {
+        match self {
+            Theme::Everything => plan::FAULTS,
+            Theme::Transactions => transactions::FAULTS,
+        }
+    }
+
+    /// Every state that some seed must enter.
+    pub fn states(self) -> &'static [&'static str] {
+        match self {
+            Theme::Everything => plan::STATES,
+            Theme::Transactions => transactions::STATES,
+        }
+    }
+}
