@@ -31,7 +31,8 @@ Not here, of what the Java client has beside these:
 - `version` and `commit-id` of `app-info` are texts, and each value here is a number. `ottla.__version__` has the
   version.
 - `successful-authentication-no-reauth-total` is about peers that cannot authenticate again; this client can.
-- `commit-sync-time-ns-total`, `committed-time-ns-total` and `consumer-coordinator-metrics`: there are no groups yet.
+- `commit-sync-time-ns-total`, `committed-time-ns-total` and `consumer-coordinator-metrics`: what groups do is not
+  measured yet.
 """
 ROLES = {"producer": "Producer", "consumer": "Consumer", "admin": "Admin client"}
 

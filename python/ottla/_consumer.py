@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla, _reporting
 from ottla._habits import missing
+from ottla.errors import ClosedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    import re
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
     from uuid import UUID
@@ -16,8 +20,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ottla._metrics import Metrics
-    from ottla._ottla import Partition
-    from ottla._types import OffsetAndTimestamp, TopicPartition
+    from ottla._ottla import Offsets, Partition
+    from ottla._types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+
+
+# Seconds that a close takes at most, unless its caller says otherwise.
+CLOSE_TIMEOUT = 5.0
 
 
 class Consumer(_ottla.SyncConsumer):
@@ -25,8 +33,9 @@ class Consumer(_ottla.SyncConsumer):
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
-        topics: A topic, or several. All their partitions are read, also partitions that are added later. The first poll
-            finds them; they start where `auto.offset.reset` says, added ones at their beginning.
+        topics: A topic, or several. With `group_id` it is subscribed to. Without, all their partitions are read, also
+            partitions that are added later. The first poll finds them; they start where `auto.offset.reset` says,
+            added ones at their beginning.
         config: Properties by Kafka's names, such as `{"auto.offset.reset": "earliest"}`.
         on_metrics: A function that is called with `metrics()` every `metrics.interval.ms`, and once more by `close`. It
             runs on a thread of ottla's, which all clients share; the last call runs on the thread that closes.
@@ -37,7 +46,9 @@ class Consumer(_ottla.SyncConsumer):
         ConfigError: A property is unknown or has a value that is not allowed.
 
     Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which closes
-    it. Consumer groups are not supported yet: choose partitions with `topics` or `assign`.
+    it. With `group_id`, the members of that group share the partitions of `topics`, or of what they `subscribe` to;
+    heartbeats need neither the caller's thread nor its polls, but an application that does not poll for
+    `max.poll.interval.ms` leaves the group until it does. Without it, `topics` and `assign` choose partitions.
 
     Iteration yields records without end and fetches them in batches. Leaving a loop loses nothing: the next poll or
     loop continues with the next record. Any other call is allowed inside the loop; positions count from the record that
@@ -58,14 +69,116 @@ class Consumer(_ottla.SyncConsumer):
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs. A partition with an offset is read from that
-                offset. One without keeps its position if it was assigned before, else it starts where
-                `auto.offset.reset` says.
+                offset. One without keeps its position if it was assigned before, else it starts where the group has
+                committed, if there is a `group.id`, or where `auto.offset.reset` says.
 
         Raises:
-            ArgumentError: A partition or an offset is negative; nothing was changed.
+            ArgumentError: A partition or an offset is negative, or topics are subscribed to; nothing was changed.
             ClosedError: The consumer is closed.
         """
         self._core.assign(partitions)
+
+    def subscribe(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        on_assign: Callable[[list[TopicPartition]], object] | None = None,
+        on_revoke: Callable[[list[TopicPartition]], object] | None = None,
+        on_lost: Callable[[list[TopicPartition]], object] | None = None,
+    ) -> None:
+        """Joins the group `group.id`, and reads what it assigns of these topics. The first poll joins.
+
+        Polls call the listeners on the thread that polls, before they return any further record. A listener may call
+        the consumer, to seek or to commit, but not `poll`. What it raises, the poll raises, once;
+        the rebalance goes on all the same. No record of a revoked or lost partition is returned after its listener.
+
+        Args:
+            topics: A topic, several, or a pattern made by `re.compile`: every topic whose whole name matches it, also
+                topics that are made later, and no internal ones. Patterns have no look-around and no back-references.
+            on_assign: A function that is called with the partitions that were added, after each rebalance; the list
+                is empty if there are none.
+            on_revoke: Called with the partitions that other members get next: what was read of them can still be
+                committed. With `enable.auto.commit`, that was done already.
+            on_lost: Called with partitions that other members have already, because the group went on without this
+                consumer; nothing can be committed for them any more. Without it, `on_revoke` is called.
+
+        Raises:
+            ArgumentError: The consumer has no `group.id`, partitions were assigned by hand, or a pattern is of no use.
+            ClosedError: The consumer is closed.
+
+        Example:
+            ```python
+            consumer = ottla.Consumer("localhost:9092", group_id="enrichers")
+            consumer.subscribe(["flights"], on_revoke=lambda partitions: print("goes", partitions))
+            ```
+        """
+        self._core.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
+
+    def unsubscribe(self, timeout: float | None = None) -> None:
+        """Leaves the group, after a last commit with `enable.auto.commit`; or gives up what was assigned by hand.
+
+        Listeners are called, as by a poll.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
+        while self._core.unsubscribe(timeout).wait():
+            self._tell()
+
+    def commit(self, offsets: Offsets | None = None, *, wait: bool = True, timeout: float | None = None) -> None:
+        """Commits that the group goes on at these offsets.
+
+        Args:
+            offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`. Without
+                it, the positions of all assigned partitions: everything that polls and loops have returned.
+            wait: Whether to wait for the end of it. If not, a failure is logged.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            CommitFailedError: The group has gone on without this consumer, or rebalances: poll, and go on from there.
+            FencedError: Another member of the group has the same `group.instance.id`.
+            ArgumentError: The consumer has no `group.id`, or an offset is negative.
+            AuthorizationError: The client may not commit for the group.
+            ClosedError: The consumer is closed.
+            KafkaError: No broker answered in time; it may still be committed.
+        """
+        if wait:
+            self._core.commit(offsets, timeout).wait()
+        else:
+            self._core.commit_later(offsets)
+
+    def committed(
+        self, partitions: Iterable[Partition] | None = None, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Finds what the group has committed.
+
+        Args:
+            partitions: `TopicPartition`s or `(topic, partition)` pairs; without it, those that are assigned.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The offset of the next record to read, with its metadata; None where nothing was committed.
+
+        Raises:
+            ArgumentError: The consumer has no `group.id`.
+            ClosedError: The consumer is closed.
+            KafkaError: No broker answered in time.
+        """
+        wanted = self._core.assignment() if partitions is None else partitions
+        found: dict[TopicPartition, OffsetAndMetadata | None]
+        found = self._core.committed(wanted, timeout).wait()
+        return found
+
+    def group_metadata(self) -> GroupMetadata | None:
+        """Tells who the consumer is in its group at this moment; None if it has no `group.id`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
+        return self._core.group_metadata()
 
     def assignment(self) -> list[TopicPartition]:
         """Lists the assigned partitions, sorted. Those of `topics` in the constructor appear with the first poll."""
@@ -267,7 +380,11 @@ class Consumer(_ottla.SyncConsumer):
         return found
 
     def close(self, timeout: float | None = None) -> None:
-        """Disconnects. Closing twice does no harm.
+        """Leaves the group, if there is one, after a last commit with `enable.auto.commit`, and disconnects.
+
+        Listeners are called, as by a poll; what they raise is raised when the consumer is closed. A static member
+        (`group.instance.id`) does not leave: it keeps its partitions if it is back within `session.timeout.ms`. Closing
+        twice does no harm.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
@@ -275,10 +392,26 @@ class Consumer(_ottla.SyncConsumer):
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
         """
+        deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
-            self._core.close(timeout).wait()
+            try:
+                self._leave(deadline)
+            finally:
+                self._core.close(max(deadline - time.monotonic(), 0)).wait()
         finally:
             _reporting.finish(self._core)
+
+    def _leave(self, deadline: float) -> None:
+        """Leave the group, if the consumer is not closed yet. All listeners are called, whatever they raise."""
+        failure: BaseException | None = None
+        with contextlib.suppress(ClosedError):
+            while self._core.leave(max(deadline - time.monotonic(), 0)).wait():
+                try:
+                    self._tell()
+                except Exception as error:  # noqa: BLE001, PERF203 raised below
+                    failure = failure or error
+        if failure is not None:
+            raise failure
 
     def __enter__(self) -> Self:
         self._core.check()

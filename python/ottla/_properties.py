@@ -415,6 +415,28 @@ class ConsumerProperties(TypedDict, total=False):
     client_rack: str | None
     """The rack this client stands in, as brokers name theirs (broker.rack). A leader that has a replica selector then
     sends a consumer to a replica that is nearer (KIP-392); a producer uses it with partitioner.rack.aware."""
+    group_id: str | None
+    """The consumer group. Its members share the partitions of the topics that they subscribe to, and offsets are
+    committed under its name."""
+    group_instance_id: str | None
+    """The name of this member, which no other member of the group has: it keeps its partitions while it is away for
+    less than session.timeout.ms (KIP-345)."""
+    group_protocol: str | None
+    """The protocol by which the group assigns partitions. Default: classic."""
+    partition_assignment_strategy: str | None
+    """How partitions are assigned, the preferred way first: range, roundrobin, sticky, cooperative-sticky, or Java's
+    class names. The group uses one that all members have. Default: range,cooperative-sticky."""
+    session_timeout_ms: int | None
+    """After so long without a heartbeat a member is taken for dead. Default: 45000."""
+    heartbeat_interval_ms: int | None
+    """How often the group's coordinator hears that the member is alive. Default: 3000."""
+    max_poll_interval_ms: int | None
+    """An application that does not poll for so long leaves the group, until it polls again. So long, too, the group
+    waits for its members in a rebalance. Default: 300000."""
+    enable_auto_commit: bool | None
+    """Whether polls commit what earlier polls gave out. Only with a group. Default: true."""
+    auto_commit_interval_ms: int | None
+    """How often polls commit. Default: 5000."""
     sasl_token: Callable[[], Any] | None
     """A function, or a coroutine function, that returns a token for OAUTHBEARER, or a tuple of a token, the
     seconds for which it is valid and a dict of extensions. For AWS_MSK_IAM: (access_key, secret_key, token).

@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ottla._ottla import Offsets
+    from ottla._types import GroupMetadata
 
 
 class _Verbs(Protocol):
     def begin_transaction(self) -> None: ...
-    def send_offsets(self, offsets: Offsets, group: str, timeout: float | None = None) -> None: ...
+    def send_offsets(self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None) -> None: ...
     def commit_transaction(self) -> None: ...
     def abort_transaction(self) -> None: ...
 
@@ -29,7 +30,7 @@ class Transaction:
     def __init__(self, producer: _Verbs) -> None:
         self._producer = producer
 
-    def send_offsets(self, offsets: Offsets, group: str, timeout: float | None = None) -> None:
+    def send_offsets(self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None) -> None:
         """Makes offsets of a group part of the transaction, as `Producer.send_offsets` does."""
         self._producer.send_offsets(offsets, group, timeout)
 

@@ -127,6 +127,22 @@ class BadRecord(NamedTuple):
     value: bytes | None
 
 
+class GroupMetadata(NamedTuple):
+    """Who a consumer is in its group, as `Consumer.group_metadata` tells it.
+
+    Attributes:
+        group_id: The group.
+        generation: The group's generation that the consumer is a member of; -1 if it is not a member.
+        member_id: The id that the group's coordinator gave it; empty if it is not a member.
+        group_instance_id: Its `group.instance.id` if it is a static member (KIP-345).
+    """
+
+    group_id: str
+    generation: int
+    member_id: str
+    group_instance_id: str | None = None
+
+
 class OffsetAndMetadata(NamedTuple):
     """An offset of a group, with what else the group keeps beside it.
 

@@ -14,6 +14,7 @@ KafkaError                      anything ottla raises about Kafka
 ├── AlreadyExistsError          go on, or choose another name
 ├── OffsetOutOfRangeError       seek to an offset that exists
 ├── TransactionAbortableError   abort the transaction, and do its work again
+├── CommitFailedError           poll to join the group again, and go on from what it committed
 ├── FencedError                 stop: another instance took over
 ├── FatalError                  close the client, mend the cause, and make a new one
 ├── UnknownOutcomeError         look whether the transaction was committed     (a TimeoutError too)
@@ -47,6 +48,7 @@ __all__ = [
     "AuthorizationError",
     "BrokerError",
     "ClosedError",
+    "CommitFailedError",
     "ConfigError",
     "CorruptRecordError",
     "DecodeError",
@@ -174,6 +176,16 @@ class TransactionAbortableError(KafkaError):
     kind = "abortable"
 
 
+class CommitFailedError(KafkaError):
+    """Offsets were not committed: the group has gone on, or goes on, without this consumer, or rebalances.
+
+    Poll: the consumer joins the group again, and reads on from what the group committed. Records that were read since
+    then may be read again, by this consumer or by another one.
+    """
+
+    kind = "commit_failed"
+
+
 class FencedError(KafkaError):
     """A newer instance with the same identity took over, or the broker ended this one's: close it."""
 
@@ -262,6 +274,7 @@ _BY_KIND: dict[str, type[KafkaError]] = {
         ClosedError,
         ForkedError,
         TransactionAbortableError,
+        CommitFailedError,
         FencedError,
         FatalError,
         UnknownOutcomeError,
@@ -269,7 +282,7 @@ _BY_KIND: dict[str, type[KafkaError]] = {
 }
 
 # What they leave to do is the same whatever code they come from.
-_WHATEVER_CODE = frozenset({"abortable", "fenced", "fatal", "outcome_unknown"})
+_WHATEVER_CODE = frozenset({"abortable", "commit_failed", "fenced", "fatal", "outcome_unknown"})
 
 _BY_CODE: dict[str, type[KafkaError]] = {
     "CLUSTER_AUTHORIZATION_FAILED": AuthorizationError,

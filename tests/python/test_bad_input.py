@@ -314,8 +314,11 @@ def test_bad_options(api, kind):
     [
         ("Producer", {"key_serializer": str.encode}, "key_serializer: .*encode where you send"),
         ("Consumer", {"value_deserializer": bytes.decode}, "value_deserializer: .*decode where you read"),
-        ("Consumer", {"group_id": "g"}, "group.*not support.*assign"),
-        ("Consumer", {"enable_auto_commit": False}, "committed offsets.*not support"),
+        ("Consumer", {"group_id": "g", "group_protocol": "consumer"}, "must be classic.*KIP-848"),
+        ("Consumer", {"group_instance_id": "i"}, "needs group.id"),
+        ("Consumer", {"partition_assignment_strategy": "nearest"}, "cooperative-sticky.*nearest"),
+        ("Consumer", {"heartbeat_interval_ms": 9000, "session_timeout_ms": 9000}, "less than session.timeout.ms"),
+        ("Consumer", {"offset_commit_cb": print}, r"consumer\.commit\(\)"),
         ("Producer", {"transaction_two_phase_commit_enable": True}, "two-phase commits.*not support"),
         ("Producer", {"on_delivery": print}, "add_done_callback"),
         ("Producer", {"error_cb": print}, "getLogger"),

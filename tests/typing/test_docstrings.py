@@ -26,7 +26,7 @@ PUBLIC = [
 FACADES = ["Admin", "Consumer", "Producer"]
 # What differs between a call and its twin: `send` returns another kind of delivery, `flush` waits for callbacks that only
 # threads have, and a transaction is for another kind of `with`.
-DIFFERENT = {("Producer", "send"), ("Producer", "flush"), ("Producer", "transaction")}
+DIFFERENT = {("Producer", "send"), ("Producer", "flush"), ("Producer", "transaction"), ("Consumer", "subscribe")}
 
 
 def said(text: str | None) -> str:
@@ -83,9 +83,9 @@ def test_asyncio_says_what_threads_are_told(name):
 
 
 def test_no_verb_is_written_twice():
-    """Twins with an underscore are what the operations replaced. `_core` leads to them, `_notify` and `_watch` are for
-    callbacks."""
+    """Twins with an underscore are what the operations replaced. `_core` leads to them, `_notify`, `_watch` and
+    `_tell` are for callbacks."""
     for name, cls in vars(_ottla).items():
         if isinstance(cls, type):
             private = {each for each in vars(cls) if each.startswith("_") and not each.startswith("__")}
-            assert private <= {"_core", "_notify", "_watch"}, name
+            assert private <= {"_core", "_notify", "_watch", "_tell"}, name

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_engine::call::{EARLIEST, FoundOffset, LATEST};
-use ottla_engine::consumer::{Consumer as Work, Generation};
+use ottla_engine::consumer::{Consumer as Work, Generation, Pulse};
 use ottla_engine::engine::closed_error;
 use ottla_engine::metrics::Metric;
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-pub use ottla_engine::consumer::Start;
+pub use ottla_engine::consumer::{Rebalance, Start};
 pub use ottla_engine::fetched::{Aborted, Fetched};
 
 pub use crate::decode::{Chunk, Decode};
@@ -23,12 +23,13 @@ use crate::calls;
 use crate::decoding::{Decoding, Outcome};
 use crate::driver::{Driver, JOIN_TIMEOUT};
 use crate::events::Events;
+use crate::rebalancing::{Listeners, Polled, Turn};
 use crate::transport::{deadline, now, timeout_at};
 use crate::unread::Unread;
 
 /// A consumer: a cheap handle. Threads may share it, polls wait for each other.
 pub struct Consumer<D: Decode> {
-    inner: Arc<Inner<D>>,
+    pub(crate) inner: Arc<Inner<D>>,
 }
 
 impl<D: Decode> fmt::Debug for Consumer<D> {
@@ -47,21 +48,24 @@ impl<D: Decode> Clone for Consumer<D> {
     }
 }
 
-struct Inner<D: Decode> {
-    driver: Driver<Work>,
+pub(crate) struct Inner<D: Decode> {
+    pub(crate) driver: Driver<Work>,
     decoding: Arc<Decoding<D>>,
     /// Records that were decoded and not yet given out. Locked by the call that polls, until its records are where they
     /// belong.
     decoded: tokio::sync::Mutex<VecDeque<Decoded<D::Chunk>>>,
     /// Records that an iteration took and did not hand out. Locked before the engine, never the other way round.
-    unread: Mutex<Unread<D::Chunk>>,
+    pub(crate) unread: Mutex<Unread<D::Chunk>>,
     /// Locked before all others.
-    following: Mutex<Following>,
+    pub(crate) following: Mutex<Following>,
+    pulse: Arc<Pulse>,
+    /// Which rebalances callers want to be told.
+    pub(crate) listeners: Mutex<Listeners>,
 }
 
 /// Topics of which all partitions are read.
 #[derive(Default)]
-struct Following {
+pub(crate) struct Following {
     topics: Vec<Arc<str>>,
     /// Where to begin; `None` once the engine follows them.
     to_begin: Option<Start>,
@@ -95,9 +99,12 @@ impl<D: Decode> Consumer<D> {
         events: Option<Arc<Events>>,
     ) -> Result<Consumer<D>, Error> {
         let driver = Driver::start(config, Role::Consumer, runtime, events, Engine::consumer)?;
+        let pulse = driver.with(|engine, _| engine.pulse());
         Ok(Consumer {
             inner: Arc::new(Inner {
                 driver,
+                pulse,
+                listeners: Mutex::default(),
                 decoding: Decoding::new(decoder),
                 decoded: tokio::sync::Mutex::default(),
                 unread: Mutex::default(),
@@ -265,6 +272,7 @@ impl<D: Decode> Consumer<D> {
         })
     }
 
+    /// What a poll returns: records, or that listeners have to be told of a rebalance by [`Consumer::take_rebalance`] first.
     /// At least one record as soon as there is one, at most `max_records` (`None`: `max.poll.records`); empty at the
     /// deadline if brokers were reached and there was nothing. Chunks are in offset order for each partition. Begins with
     /// what an iteration left.
@@ -277,29 +285,35 @@ impl<D: Decode> Consumer<D> {
         &self,
         timeout: Duration,
         max_records: Option<usize>,
-    ) -> Result<Vec<D::Chunk>, Error> {
+    ) -> Result<Polled<Vec<D::Chunk>>, Error> {
         let deadline = deadline(timeout);
         let Ok(mut decoded) = timeout_at(deadline, self.inner.decoded.lock()).await else {
-            return Ok(Vec::new());
+            return Ok(Polled::Done(Vec::new()));
         };
         let most = max_records.unwrap_or(self.config().max_poll_records);
-        let runs = self.runs(&mut decoded, deadline, max_records).await?;
-        if runs.is_empty() {
-            return Ok(self.inner.unread.lock().take(most));
+        let Polled::Done(runs) = self.runs(&mut decoded, deadline, max_records).await? else {
+            return Ok(Polled::Rebalance);
+        };
+        if runs.is_empty() && !self.inner.driver.with(|engine, _| engine.is_held()) {
+            return Ok(Polled::Done(self.inner.unread.lock().take(most)));
         }
-        Ok(runs.into_iter().map(|run| run.chunk).collect())
+        Ok(Polled::Done(
+            runs.into_iter().map(|run| run.chunk).collect(),
+        ))
     }
 
     /// Polls for an iteration over records, at most `timeout`, unless [`Consumer::next_record`] has one.
     ///
     /// # Errors
     /// As [`Consumer::poll`].
-    pub async fn poll_to_iterate(&self, timeout: Duration) -> Result<(), Error> {
+    pub async fn poll_to_iterate(&self, timeout: Duration) -> Result<Polled<()>, Error> {
         let deadline = deadline(timeout);
         let Ok(mut decoded) = timeout_at(deadline, self.inner.decoded.lock()).await else {
-            return Ok(());
+            return Ok(Polled::Done(()));
         };
-        let runs = self.runs(&mut decoded, deadline, None).await?;
+        let Polled::Done(runs) = self.runs(&mut decoded, deadline, None).await? else {
+            return Ok(Polled::Rebalance);
+        };
         let mut unread = self.inner.unread.lock();
         self.inner.driver.with(|engine, _| {
             // A seek or another assignment in between has made the others out of date. The position is past them already:
@@ -311,12 +325,18 @@ impl<D: Decode> Consumer<D> {
                 }
             }
         });
-        Ok(())
+        Ok(Polled::Done(()))
     }
 
-    /// The next record of [`Consumer::poll_to_iterate`] that was not handed out: its chunk, and its row there.
+    /// The next record of [`Consumer::poll_to_iterate`] that was not handed out: its chunk, and its row there. None also if a
+    /// rebalance or a commit needs a poll first.
     pub fn next_record(&self) -> Option<(Arc<D::Chunk>, usize)> {
-        self.inner.unread.lock().next()
+        if self.inner.pulse.needs_poll() {
+            return None;
+        }
+        let next = self.inner.unread.lock().next();
+        self.inner.pulse.beat();
+        next
     }
 
     /// What a poll gives out; nothing if an iteration left something that comes first.
@@ -325,31 +345,35 @@ impl<D: Decode> Consumer<D> {
         decoded: &mut VecDeque<Decoded<D::Chunk>>,
         deadline: Instant,
         max_records: Option<usize>,
-    ) -> Result<Vec<Run<D::Chunk>>, Error> {
+    ) -> Result<Polled<Vec<Run<D::Chunk>>>, Error> {
         self.begin_following()?;
         let _poll = Polling::new(&self.inner.driver);
         // Before looking, so that nothing that happens afterwards is missed.
-        let waiter = self.inner.driver.enter(&[Change::Records]);
+        let waiter = self.inner.driver.enter(&[Change::Records, Change::Group]);
+        let mut is_late = false;
         loop {
-            // Another thread that shares the consumer may have polled, or ended a pause.
-            if !self.inner.unread.lock().is_empty() {
-                return Ok(Vec::new());
-            }
-            let runs = self.inner.gather(decoded, max_records)?;
-            if !runs.is_empty() {
-                return Ok(runs);
-            }
-            if waiter.changed(deadline).await.is_err() {
-                let runs = self.inner.gather(decoded, max_records)?;
-                if !runs.is_empty() {
-                    return Ok(runs);
+            match self.inner.rebalance() {
+                Turn::Tell => return Ok(Polled::Rebalance),
+                Turn::Wait => {}
+                // Another thread that shares the consumer may have polled, or ended a pause.
+                Turn::Go if !self.inner.unread.lock().is_empty() => {
+                    return Ok(Polled::Done(Vec::new()));
                 }
+                Turn::Go => {
+                    let runs = self.inner.gather(decoded, max_records)?;
+                    if !runs.is_empty() {
+                        return Ok(Polled::Done(runs));
+                    }
+                }
+            }
+            if is_late {
                 self.inner.decoding.rest();
                 return self.inner.driver.with(|engine, now| match engine.delay() {
                     Some(error) if !engine.is_starting(now) => Err(error),
-                    _ => Ok(Vec::new()),
+                    _ => Ok(Polled::Done(Vec::new())),
                 });
             }
+            is_late = waiter.changed(deadline).await.is_err();
         }
     }
 
@@ -399,7 +423,7 @@ impl<D: Decode> Consumer<D> {
         driver.wait(&changes, wait.deadline, look, late).await
     }
 
-    fn wait(&self, timeout: Option<Duration>) -> Wait {
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> Wait {
         let timeout = timeout.unwrap_or(self.config().default_api_timeout);
         Wait {
             timeout,
@@ -480,16 +504,17 @@ impl<D: Decode> Consumer<D> {
         calls::partitions_for(&self.inner.driver, topic, timeout).await
     }
 
-    /// Wakes polls with `Kind::Closed`, joins every task within `timeout`. Idempotent.
+    /// Leaves the group, after a last commit where polls commit; wakes polls with `Kind::Closed`, joins every task, all within
+    /// `timeout`. Listeners are not told: [`Consumer::leave`] before this tells them. Idempotent.
     ///
     /// # Errors
     /// `Kind::Timeout` if tasks did not end in time.
     pub async fn close(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        let closed = self
-            .inner
-            .driver
-            .close(timeout.unwrap_or(JOIN_TIMEOUT))
-            .await;
+        let timeout = timeout.unwrap_or(JOIN_TIMEOUT);
+        let end = deadline(timeout);
+        self.leave_quietly(timeout).await;
+        let left = end.saturating_duration_since(now());
+        let closed = self.inner.driver.close(left).await;
         self.inner.unread.lock().clear();
         self.inner.decoding.rest();
         closed
@@ -515,10 +540,10 @@ impl<D: Decode> Consumer<D> {
 }
 
 /// A poll, from its beginning until it returns or is dropped.
-struct Polling<'a>(&'a Driver<Work>);
+pub(crate) struct Polling<'a>(&'a Driver<Work>);
 
 impl Polling<'_> {
-    fn new(driver: &Driver<Work>) -> Polling<'_> {
+    pub(crate) fn new(driver: &Driver<Work>) -> Polling<'_> {
         driver.with(|engine, now| engine.poll_began(now));
         Polling(driver)
     }
@@ -532,9 +557,9 @@ impl Drop for Polling<'_> {
 
 /// How long a call waits in all, however many brokers and partitions it asks about.
 #[derive(Clone, Copy)]
-struct Wait {
-    timeout: Duration,
-    deadline: Instant,
+pub(crate) struct Wait {
+    pub(crate) timeout: Duration,
+    pub(crate) deadline: Instant,
 }
 
 impl Wait {
@@ -544,7 +569,7 @@ impl Wait {
 }
 
 impl<D: Decode> Inner<D> {
-    fn assign(&self, wanted: Vec<(Arc<str>, i32, Start)>) -> Result<(), Error> {
+    pub(crate) fn assign(&self, wanted: Vec<(Arc<str>, i32, Start)>) -> Result<(), Error> {
         let going_on: Vec<_> = wanted
             .iter()
             .filter(|(_, _, start)| *start == Start::Reset)
@@ -694,20 +719,20 @@ impl<D: Decode> Inner<D> {
 }
 
 /// Why no call can succeed: the client is closed, no address is a Kafka broker's, or there is nothing to read.
-fn refusal(engine: &Engine<Work>) -> Option<Error> {
+pub(crate) fn refusal(engine: &Engine<Work>) -> Option<Error> {
     if engine.closed().is_some() {
         return Some(closed_error());
     }
     if !engine.has_topics() {
         return Some(Error::new(
             Kind::Argument,
-            "nothing is assigned: assign partitions first",
+            "nothing is assigned: assign partitions, or subscribe to topics, first",
         ));
     }
     engine.hopeless()
 }
 
-fn late(timeout: Duration) -> Error {
+pub(crate) fn late(timeout: Duration) -> Error {
     Error::new(
         Kind::Timeout,
         format!("no answer within {} ms", timeout.as_millis()),

@@ -24,8 +24,10 @@ pub mod delivery;
 mod driver;
 pub mod events;
 mod link;
+mod membership;
 pub mod producer;
 mod proving;
+mod rebalancing;
 mod sending;
 mod shell;
 pub mod signing;
@@ -40,18 +42,22 @@ pub use admin::{
     Node, OffsetSpec, ProducerState, TopicDescription, TopicListing, TransactionDescription,
     TransactionListing,
 };
-pub use consumer::{Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp, Start};
+pub use consumer::{
+    Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp, Rebalance, Start,
+};
 pub use deliveries::{Deliveries, Report};
 pub use delivery::{Delivery, RecordMetadata, Unasked};
 pub use events::{Events, Told};
-pub use ottla_engine::call::GroupOffset;
+pub use ottla_engine::call::{GroupMetadata, GroupOffset};
 pub use ottla_engine::config;
+pub use ottla_engine::consumer::{Pattern, Selection};
 pub use ottla_engine::credentials;
 pub use ottla_engine::metrics::{self, Metric};
 pub use ottla_engine::observe::{Level, Observed};
 pub use ottla_engine::producer::{Finished, PreparedTransaction};
 pub use ottla_engine::{Config, ConfigError, Error, ErrorCode, Kind, Role, Written};
 pub use producer::{NoHeaders, Producer, Row, TrySendError};
+pub use rebalancing::{Listeners, Polled};
 
 /// A partition as metadata describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! Transactions of a producer: waits for the verbs of its engine.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ottla_engine::call::GroupOffset;
+use ottla_engine::call::{GroupMetadata, GroupOffset};
 use ottla_engine::engine::closed_error;
 use ottla_engine::producer::{Finished, PreparedTransaction, Verb, VerbId, Waited};
 use ottla_engine::{Change, Engine, Error, Kind};
@@ -39,20 +38,19 @@ impl Producer {
         self.transact(Verb::Begin, timeout).await.map(|_| ())
     }
 
-    /// Makes offsets of a group part of the transaction, at most within `timeout` (`None`: `max.block.ms`).
+    /// Makes offsets of a group part of the transaction, as this member of it, at most within `timeout` (`None`: `max.block.ms`).
     ///
     /// # Errors
     /// The transaction can only be aborted; `Kind::Argument`: none is open.
     pub async fn send_offsets(
         &self,
-        group: &str,
+        group: GroupMetadata,
         offsets: Vec<GroupOffset>,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
         if offsets.is_empty() {
             return Ok(());
         }
-        let group = Arc::from(group);
         self.transact(Verb::SendOffsets { group, offsets }, timeout)
             .await
             .map(|_| ())

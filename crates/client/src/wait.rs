@@ -28,7 +28,7 @@ struct Waiting {
 }
 
 /// One bit for each kind of change that names no call.
-type Kinds = u8;
+type Kinds = u16;
 
 impl Waiters {
     /// Whether nobody waits. With the engine locked this is certain: a later caller looks at the engine first.

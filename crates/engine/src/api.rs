@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ottla_protocol::header;
+use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use ottla_protocol::messages::{
     AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse, ApiVersionsRequest, ApiVersionsResponse,
@@ -14,13 +15,16 @@ use ottla_protocol::messages::{
     DescribeTransactionsRequest, DescribeTransactionsResponse, EndTxnRequest, EndTxnResponse,
     ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, FetchRequest, FetchResponse,
     FindCoordinatorRequest, FindCoordinatorResponse, GetTelemetrySubscriptionsRequest,
-    GetTelemetrySubscriptionsResponse, InitProducerIdRequest, InitProducerIdResponse,
-    ListGroupsRequest, ListGroupsResponse, ListOffsetsRequest, ListOffsetsResponse,
-    ListTransactionsRequest, ListTransactionsResponse, MetadataRequest, MetadataResponse,
-    ProduceRequest, ProduceResponse, PushTelemetryRequest, PushTelemetryResponse,
-    RenewDelegationTokenRequest, RenewDelegationTokenResponse, SaslAuthenticateRequest,
-    SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse, TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
+    GetTelemetrySubscriptionsResponse, HeartbeatRequest, HeartbeatResponse, InitProducerIdRequest,
+    InitProducerIdResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
+    LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse, ListOffsetsRequest,
+    ListOffsetsResponse, ListTransactionsRequest, ListTransactionsResponse, MetadataRequest,
+    MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
+    OffsetFetchResponse, ProduceRequest, ProduceResponse, PushTelemetryRequest,
+    PushTelemetryResponse, RenewDelegationTokenRequest, RenewDelegationTokenResponse,
+    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
+    SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
@@ -120,6 +124,13 @@ apis! {
     DescribeGroups: DescribeGroupsRequest => DescribeGroupsResponse, 0..=6, throttles from 2;
     DescribeProducers: DescribeProducersRequest => DescribeProducersResponse, 0..=0, throttles from 0;
     FindCoordinator: FindCoordinatorRequest => FindCoordinatorResponse, 0..=6, throttles from 2;
+    JoinGroup: JoinGroupRequest => JoinGroupResponse, 0..=9, throttles from 3;
+    SyncGroup: SyncGroupRequest => SyncGroupResponse, 0..=5, throttles from 2;
+    Heartbeat: HeartbeatRequest => HeartbeatResponse, 0..=4, throttles from 2;
+    LeaveGroup: LeaveGroupRequest => LeaveGroupResponse, 0..=5, throttles from 2;
+    // From version 10 on their topics have ids.
+    OffsetCommit: OffsetCommitRequest => OffsetCommitResponse, 0..=9, throttles from 4;
+    OffsetFetch: OffsetFetchRequest => OffsetFetchResponse, 0..=9, throttles from 4;
     // Version 6 is not final.
     InitProducerId: InitProducerIdRequest => InitProducerIdResponse, 0..=6, throttles from 1;
     // From version 4 on it is for brokers (KIP-890).
@@ -154,8 +165,35 @@ impl Request {
             Request::FindCoordinator(body) if version < 4 => {
                 body.key = body.coordinator_keys.drain(..).next().unwrap_or_default();
             }
+            Request::LeaveGroup(body) if version < 3 => fit_old_leave(body),
+            Request::OffsetFetch(body) if version < 8 => fit_old_offset_fetch(body, version),
             _ => {}
         }
+    }
+}
+
+/// One member leaves, and has no instance id.
+fn fit_old_leave(body: &mut LeaveGroupRequest) {
+    let leaving = body.members.drain(..).next();
+    body.member_id = leaving.map(|member| member.member_id).unwrap_or_default();
+}
+
+/// One group. Brokers that cannot be told to wait for open transactions have none whose offsets they would hide.
+fn fit_old_offset_fetch(body: &mut OffsetFetchRequest, version: i16) {
+    if let Some(group) = body.groups.drain(..).next() {
+        body.group_id = group.group_id;
+        let topics = group.topics.map(|topics| {
+            let topics = topics.into_iter().map(|topic| OffsetFetchRequestTopic {
+                name: topic.name,
+                partition_indexes: topic.partition_indexes,
+                ..Default::default()
+            });
+            topics.collect()
+        });
+        body.topics = topics;
+    }
+    if version < 7 {
+        body.require_stable = false;
     }
 }
 

@@ -25,13 +25,15 @@ pub enum Change {
     Telemetry,
     /// What was asked of the producer's transactions has ended.
     Transaction,
+    /// Something about the consumer's group waits for a poll, or a commit has ended.
+    Group,
     /// The client was closed, or no address that it was given can ever answer: waiting is of no use.
     Closed,
 }
 
 impl Change {
     /// The bit of a change that names no call, for sets of changes.
-    pub fn bit(self) -> u8 {
+    pub fn bit(self) -> u16 {
         match self {
             Change::Call(_) => 0,
             Change::Records => 1,
@@ -42,11 +44,12 @@ impl Change {
             Change::Closed => 1 << 5,
             Change::Telemetry => 1 << 6,
             Change::Transaction => 1 << 7,
+            Change::Group => 1 << 8,
         }
     }
 }
 
-const KINDS: [Change; 8] = [
+const KINDS: [Change; 9] = [
     Change::Records,
     Change::Position,
     Change::Room,
@@ -54,13 +57,14 @@ const KINDS: [Change; 8] = [
     Change::Topics,
     Change::Telemetry,
     Change::Transaction,
+    Change::Group,
     Change::Closed,
 ];
 
 /// Changes that nobody has taken yet, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    kinds: u8,
+    kinds: u16,
     calls: VecDeque<CallId>,
 }
 

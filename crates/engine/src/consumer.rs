@@ -1,34 +1,49 @@
-//! A consumer: a cluster and a [`Fetcher`], composed.
+//! A consumer: a [`Fetcher`], and the membership in a group if it has one, on one view of the cluster.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::call::{GroupMetadata, GroupOffset};
+use crate::change::Change;
 use crate::config::Config;
 use crate::engine::{Engine, closed_error};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::fetch::Fetcher;
 pub use crate::fetch::{Generation, Start, Taken};
+pub use crate::group::{CommitId, Pattern, Pulse, Rebalance, Selection};
+use crate::group::{Membership, Sought, no_group};
 use crate::part::sealed::Composition;
-use crate::part::{Client, Part};
+use crate::part::{Client, Core, Part};
 
 /// The parts that make an [`Engine`] a consumer.
 #[derive(Debug)]
 pub struct Consumer {
     pub(crate) fetcher: Fetcher,
+    /// `None` without a group.
+    membership: Option<Membership>,
+    /// For loops over records of a consumer without a group.
+    pulse: Arc<Pulse>,
 }
 
 impl Engine<Consumer> {
     /// A consumer. `seed` seeds all random choices.
     pub fn consumer(config: Arc<Config>, seed: u64) -> Engine<Consumer> {
         let fetcher = Fetcher::new(Arc::clone(&config));
-        Engine::with_client(config, seed, Consumer { fetcher })
+        let membership = Membership::new(&config);
+        let pulse = membership.as_ref().map(|it| Arc::clone(it.pulse()));
+        let client = Consumer {
+            fetcher,
+            membership,
+            pulse: pulse.unwrap_or_default(),
+        };
+        Engine::with_client(config, seed, client)
     }
 
     /// Reads these partitions and no others. A partition that was assigned before keeps its position if it comes with
-    /// [`Start::Reset`].
+    /// [`Start::Reset`]; another one then begins where the group has committed, if there is a group.
     ///
     /// # Errors
-    /// `Kind::Argument` for a negative partition or offset; nothing was changed.
+    /// `Kind::Argument` for a negative partition or offset, or if the group assigns; nothing was changed.
     pub fn assign(
         &mut self,
         now: Instant,
@@ -37,10 +52,158 @@ impl Engine<Consumer> {
         if self.closed().is_some() {
             return Err(closed_error());
         }
-        let cluster = &mut self.core.cluster;
-        self.client.fetcher.assign(now, cluster, partitions)?;
+        if self.is_subscribed() {
+            let text = "the group assigns the partitions of what the consumer subscribes to: unsubscribe before assigning some";
+            return Err(Error::new(Kind::Argument, text));
+        }
+        self.client.assign(now, &mut self.core, partitions)?;
         self.settle(now);
         Ok(())
+    }
+
+    /// Reads what the group assigns of these topics. The partitions come with [`Rebalance::Assigned`], while a caller polls.
+    ///
+    /// # Errors
+    /// `Kind::Argument` without a group, or while partitions are assigned by hand.
+    pub fn subscribe(&mut self, now: Instant, selection: Selection) -> Result<(), Error> {
+        if self.closed().is_some() {
+            return Err(closed_error());
+        }
+        let has_topics = self.client.fetcher.has_topics();
+        let Some(membership) = &mut self.client.membership else {
+            return Err(no_group("a subscription"));
+        };
+        if has_topics && !membership.is_subscribed() {
+            let text = "partitions were assigned by hand: unsubscribe before subscribing";
+            return Err(Error::new(Kind::Argument, text));
+        }
+        membership.subscribe(now, &mut self.core.cluster, selection);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Whether the group assigns partitions.
+    pub fn is_subscribed(&self) -> bool {
+        let membership = self.client.membership.as_ref();
+        membership.is_some_and(Membership::is_subscribed)
+    }
+
+    /// Has the consumer leave its group by the deadline, after the last commit. [`Engine::is_leaving_group`] says whether it
+    /// goes on; until it ends, rebalances must be taken as in a poll.
+    pub fn leave_group(&mut self, now: Instant, deadline: Instant) {
+        if let Some(membership) = &mut self.client.membership {
+            membership.leave(&mut self.core, deadline);
+            self.settle(now);
+        }
+    }
+
+    /// Whether the consumer is still leaving.
+    pub fn is_leaving_group(&self) -> bool {
+        let membership = self.client.membership.as_ref();
+        membership.is_some_and(Membership::is_leaving)
+    }
+
+    /// Who the consumer is in its group; `None` without one.
+    pub fn group_metadata(&self) -> Option<GroupMetadata> {
+        self.client.membership.as_ref().map(Membership::metadata)
+    }
+
+    /// Commits offsets of the group by the deadline. [`crate::Change::Group`] says when to look at [`Engine::take_commit`], if
+    /// `awaited`; else a failure is an event.
+    ///
+    /// # Errors
+    /// `Kind::Argument` without a group; `Kind::CommitFailed` if the consumer is no member at the moment.
+    pub fn commit(
+        &mut self,
+        now: Instant,
+        offsets: Vec<GroupOffset>,
+        deadline: Instant,
+        awaited: bool,
+    ) -> Result<CommitId, Error> {
+        if self.closed().is_some() {
+            return Err(closed_error());
+        }
+        let Some(membership) = &mut self.client.membership else {
+            return Err(no_group("a commit"));
+        };
+        let id = membership.commit(offsets, deadline, awaited)?;
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// How a commit ended, once.
+    pub fn take_commit(&mut self, id: CommitId) -> Option<Result<(), Error>> {
+        self.client.membership.as_mut()?.take_commit(id)
+    }
+
+    /// Nobody waits for the end of a commit any more. It goes on.
+    pub fn give_up_commit(&mut self, id: CommitId) {
+        if let Some(membership) = &mut self.client.membership {
+            membership.give_up_commit(id);
+        }
+    }
+
+    /// Whether a caller that polls has to say how far it has read, by [`Engine::note_given`], before anything else is given to it.
+    pub fn wants_given(&self, now: Instant) -> bool {
+        let membership = self.client.membership.as_ref();
+        membership.is_some_and(|it| it.wants_given(now))
+    }
+
+    /// Takes in how far callers have read; `unread` gives the offset of the next record of a partition of which an iteration still
+    /// has some.
+    pub fn note_given(&mut self, now: Instant, unread: impl Fn(&str, i32) -> Option<i64>) {
+        let given = self.given(unread);
+        if let Some(membership) = &mut self.client.membership {
+            membership.note_given(now, given);
+            self.settle(now);
+        }
+    }
+
+    /// How far callers have read, as offsets to commit; `unread` as for [`Engine::note_given`].
+    pub fn given(&self, unread: impl Fn(&str, i32) -> Option<i64>) -> Vec<GroupOffset> {
+        let each = self.client.fetcher.each();
+        let each = each.filter_map(|(topic, partition, next, _)| {
+            Some(GroupOffset {
+                topic: Arc::clone(topic),
+                partition,
+                offset: unread(topic, partition).or(next)?,
+                leader_epoch: -1,
+                metadata: Arc::default(),
+            })
+        });
+        each.collect()
+    }
+
+    /// Whether nothing may be given out at the moment, because of a rebalance. [`crate::Change::Group`] says when to look again.
+    pub fn is_held(&self) -> bool {
+        let membership = self.client.membership.as_ref();
+        membership.is_some_and(Membership::is_held)
+    }
+
+    /// What [`Engine::take_rebalance`] would give.
+    pub fn next_rebalance(&self) -> Option<&Rebalance> {
+        self.client.membership.as_ref()?.next_rebalance()
+    }
+
+    /// What listeners have to be told next, after which [`Engine::told_rebalance`] is called.
+    pub fn take_rebalance(&mut self, now: Instant) -> Option<Rebalance> {
+        let change = self.client.membership.as_mut()?.take_rebalance()?;
+        self.settle(now);
+        Some(change)
+    }
+
+    /// Listeners were told what [`Engine::take_rebalance`] gave: what was revoked or lost is not assigned any more.
+    pub fn told_rebalance(&mut self, now: Instant) {
+        if let Some(membership) = &mut self.client.membership {
+            membership.told();
+            self.core.cluster.context.changes.tell(Change::Group);
+            self.settle(now);
+        }
+    }
+
+    /// What a loop over records looks at for each of them.
+    pub fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.client.pulse)
     }
 
     /// Reads all partitions of these topics and nothing else, also partitions that are added later. The first ones
@@ -141,7 +304,7 @@ impl Engine<Consumer> {
 
     /// Whether there is something to read: partitions that are assigned, or topics that are followed.
     pub fn has_topics(&self) -> bool {
-        self.client.fetcher.has_topics()
+        self.client.fetcher.has_topics() || self.is_subscribed()
     }
 
     /// The oldest buffered records. Makes room for the next fetch.
@@ -190,13 +353,22 @@ impl Engine<Consumer> {
         fetcher.handed_out(now, meters, (topic, partition), records, bytes);
     }
 
-    /// Notes that a caller begins to poll, for metrics.
+    /// Notes that a caller begins to poll.
     pub fn poll_began(&mut self, now: Instant) {
+        if let Some(membership) = &mut self.client.membership {
+            membership.poll_began();
+        }
         self.core.cluster.context.meters.poll_began(now);
     }
 
-    /// Notes that a poll returns, for metrics.
+    /// Notes that a poll returns.
     pub fn poll_ended(&mut self, now: Instant) {
+        if let Some(membership) = &mut self.client.membership {
+            membership.poll_ended(now);
+            if let Some(due) = membership.poll_due() {
+                self.core.cluster.set_alarm(due);
+            }
+        }
         self.core.cluster.context.meters.poll_ended(now);
     }
 
@@ -216,7 +388,9 @@ impl Engine<Consumer> {
     /// An error that a poll has to raise: a partition cannot be read until a seek or a new assignment, and the caller got
     /// everything that stands before it; or a topic may not be read, or does not exist.
     pub fn stuck(&self) -> Option<&Error> {
-        self.client.fetcher.stuck()
+        let membership = self.client.membership.as_ref();
+        let obstacle = membership.and_then(Membership::obstacle);
+        obstacle.or_else(|| self.client.fetcher.stuck())
     }
 
     /// Why no records come, if a caller can act on it: [`Engine::stuck`], no broker can take a request at all, or the leader
@@ -258,10 +432,70 @@ impl Engine<Consumer> {
 impl Composition for Consumer {
     #[allow(private_interfaces, reason = "sealed: nobody else composes clients")]
     fn part(&mut self, number: u8) -> Option<&mut dyn Part> {
-        match number {
-            0 => Some(&mut self.fetcher),
+        match (number, &mut self.membership) {
+            (0, _) => Some(&mut self.fetcher),
+            (1, Some(membership)) => Some(membership),
             _ => None,
         }
+    }
+
+    /// Carries what the group assigns to the fetcher, and committed offsets.
+    fn exchange(&mut self, now: Instant, core: &mut Core) -> bool {
+        let Some(membership) = &mut self.membership else {
+            return false;
+        };
+        let mut any = false;
+        for (sought, found) in membership.take_found() {
+            let Sought {
+                topic,
+                partition,
+                mark,
+            } = sought;
+            let position = (&topic, partition, mark);
+            let cluster = &mut core.cluster;
+            self.fetcher.found_committed(cluster, position, found);
+            any = true;
+        }
+        if let Some(owned) = membership.take_news() {
+            let owned = owned.into_iter();
+            let owned = owned.map(|(topic, partition)| (topic, partition, Start::Reset));
+            // They are checked: a partition's number is not negative.
+            let _checked = self.assign(now, core, owned);
+            any = true;
+        }
+        if let Some(membership) = &mut self.membership {
+            let sought = self.fetcher.take_uncommitted(now, &mut core.cluster);
+            any |= !sought.is_empty();
+            let sought = sought.into_iter().map(|(topic, partition, mark)| Sought {
+                topic,
+                partition,
+                mark,
+            });
+            membership.seek_committed(sought.collect());
+        }
+        any
+    }
+}
+
+impl Consumer {
+    fn assign(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        partitions: impl IntoIterator<Item = (Arc<str>, i32, Start)>,
+    ) -> Result<(), Error> {
+        let (fetcher, has_group) = (&self.fetcher, self.membership.is_some());
+        let partitions: Vec<_> = partitions
+            .into_iter()
+            .map(|(topic, partition, start)| {
+                let is_new = start == Start::Reset && !fetcher.is_assigned(&topic, partition);
+                match is_new && has_group {
+                    true => (topic, partition, Start::Committed),
+                    false => (topic, partition, start),
+                }
+            })
+            .collect();
+        self.fetcher.assign(now, &mut core.cluster, partitions)
     }
 }
 

@@ -39,6 +39,8 @@ pub enum Kind {
     Corrupt,
     /// A transaction, or a record of one, takes no effect: it can only be aborted, or it was (KIP-1050).
     Abortable,
+    /// Offsets were not committed, since the group has gone on, or goes on, without the member that wanted to.
+    CommitFailed,
     /// Another client took over this one's identity.
     Fenced,
     /// The client cannot go on; a new one can.

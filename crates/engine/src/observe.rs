@@ -25,6 +25,45 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Observed {
+    /// The consumer is a member of a generation of its group.
+    GroupJoined {
+        /// The group.
+        group: Arc<str>,
+        /// The member's id.
+        member_id: Arc<str>,
+        /// The generation.
+        generation: i32,
+        /// How many partitions it was assigned.
+        partitions: usize,
+    },
+    /// The consumer joins its group again.
+    Rebalancing {
+        /// The group.
+        group: Arc<str>,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The group went on without the consumer.
+    MembershipLost {
+        /// The group.
+        group: Arc<str>,
+        /// Why, and what to do about it.
+        reason: String,
+    },
+    /// A member told something that does not decode. It is assigned nothing.
+    MemberUnreadable {
+        /// The group.
+        group: Arc<str>,
+        /// The member's id.
+        member_id: Arc<str>,
+        /// What is wrong.
+        cause: Error,
+    },
+    /// Offsets were not committed, and no caller waited to be told.
+    CommitFailed {
+        /// Why.
+        cause: Error,
+    },
     /// A connection is ready for requests.
     Connected {
         /// `host:port`.
@@ -238,7 +277,9 @@ impl Observed {
             {
                 Level::Info
             }
-            Observed::Connected { .. }
+            Observed::GroupJoined { .. }
+            | Observed::Rebalancing { .. }
+            | Observed::Connected { .. }
             | Observed::Disconnected { .. }
             | Observed::Throttled { .. }
             | Observed::Retried { .. }
@@ -247,7 +288,10 @@ impl Observed {
             | Observed::ReplicaChosen { .. }
             | Observed::TransactionProtocolChosen { .. }
             | Observed::ProducerIdentified { .. } => Level::Info,
-            Observed::ConnectFailed { .. }
+            Observed::MembershipLost { .. }
+            | Observed::MemberUnreadable { .. }
+            | Observed::CommitFailed { .. }
+            | Observed::ConnectFailed { .. }
             | Observed::Refused { .. }
             | Observed::CertificatesKept { .. }
             | Observed::VersionsAssumed { .. }
@@ -279,7 +323,12 @@ impl Observed {
             | Observed::PartitionsAdded { .. }
             | Observed::TopicRecreated { .. }
             | Observed::TopicMissing { .. } => "cluster",
-            Observed::OffsetReset { .. }
+            Observed::GroupJoined { .. }
+            | Observed::Rebalancing { .. }
+            | Observed::MembershipLost { .. }
+            | Observed::MemberUnreadable { .. }
+            | Observed::CommitFailed { .. }
+            | Observed::OffsetReset { .. }
             | Observed::ReplicaChosen { .. }
             | Observed::PartitionStuck { .. } => "consumer",
             Observed::BatchSent { .. }
@@ -295,6 +344,33 @@ impl Observed {
 impl fmt::Display for Observed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Observed::GroupJoined {
+                group,
+                member_id,
+                generation,
+                partitions,
+            } => write!(
+                f,
+                "joined group {group} as {member_id}, generation {generation}, with {partitions} partitions"
+            ),
+            Observed::Rebalancing { group, reason } => {
+                write!(f, "joins group {group} again: {reason}")
+            }
+            Observed::MembershipLost { group, reason } => {
+                write!(f, "group {group} goes on without this consumer: {reason}")
+            }
+            Observed::MemberUnreadable {
+                group,
+                member_id,
+                cause,
+            } => write!(
+                f,
+                "member {member_id} of group {group} is assigned nothing: {}",
+                cause.message()
+            ),
+            Observed::CommitFailed { cause } => {
+                write!(f, "offsets were not committed: {cause}")
+            }
             Observed::Connected { broker, node, took } => {
                 write!(f, "connected to {broker}")?;
                 if let Some(node) = node {

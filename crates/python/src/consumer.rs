@@ -1,26 +1,31 @@
 //! `ConsumerCore`, whose methods return operations, and what the sync facade inherits for the sake of speed.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ottla_client::{Consumer as Client, Role, Start};
+use ottla_client::{Consumer as Client, Polled, Role, Selection, Start};
+use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::batch::{Batch, Record};
 use crate::decoder::Decoder;
 use crate::open::{self, Opened};
 use crate::operation::Operation;
 use crate::partitions::{
-    Named, Partition, all_named, numbers, offsets, pairs, times, timestamped, topic_partitions,
+    Named, Partition, all_named, committed, group_offsets, numbers, offsets, pairs, times,
+    timestamped, topic_partitions,
 };
+use crate::rebalances::{Callables, Kind, Listener};
 use crate::values::{names, seconds};
-use crate::{errors, events, metrics, options, runtime, values, wait};
+use crate::{errors, events, metrics, options, rebalances, runtime, values, wait};
 
 /// The core of both facades of a consumer. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct ConsumerCore {
     client: Opened<Client<Decoder>>,
+    listeners: Mutex<Callables>,
 }
 
 impl ConsumerCore {
@@ -71,10 +76,142 @@ impl ConsumerCore {
         let decoder = Decoder::new(&config);
         let client = Client::new(config, decoder, runtime::handle()?, events::queue(py)?)
             .map_err(|error| errors::to_python(py, &error))?;
-        client.follow(topics.iter().map(|topic| topic.as_str().into()).collect());
+        let topics = topics.iter().map(|topic| topic.as_str().into());
+        if client.config().group_id.is_none() {
+            client.follow(topics.collect());
+        } else if topics.len() > 0 {
+            let selection = Selection::Names(topics.collect());
+            client
+                .subscribe(selection, ottla_client::Listeners::default())
+                .map_err(|error| errors::to_python(py, &error))?;
+        }
         Ok(ConsumerCore {
             client: Opened::new("Consumer", client),
+            listeners: Mutex::default(),
         })
+    }
+
+    #[pyo3(signature = (topics, *, on_assign, on_revoke, on_lost))]
+    fn subscribe(
+        &self,
+        py: Python<'_>,
+        topics: &Bound<'_, PyAny>,
+        on_assign: Option<&Bound<'_, PyAny>>,
+        on_revoke: Option<&Bound<'_, PyAny>>,
+        on_lost: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let client = self.client.get()?;
+        let callables = Callables::new(on_assign, on_revoke, on_lost)?;
+        client
+            .subscribe(rebalances::selection(topics)?, callables.wanted())
+            .map_err(|error| errors::to_python(py, &error))?;
+        let before = std::mem::replace(&mut *self.listeners.lock(), callables);
+        drop(before);
+        Ok(())
+    }
+
+    /// Whether listeners have to be told of a rebalance, and this is to be called again.
+    #[pyo3(signature = (timeout))]
+    fn unsubscribe(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let unsubscribe = async move { client.unsubscribe(timeout).await };
+        Ok(Operation::new(unsubscribe, rebalances::must_tell))
+    }
+
+    /// Whether listeners have to be told of a rebalance, and this is to be called again.
+    #[pyo3(signature = (timeout))]
+    fn leave(&self, timeout: Option<f64>) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let leave = async move { client.leave(timeout).await };
+        Ok(Operation::new(leave, rebalances::must_tell))
+    }
+
+    /// The listener that has to be called, and its partitions; `told_rebalance` is to follow.
+    fn take_rebalance(&self, py: Python<'_>) -> PyResult<Option<Listener>> {
+        let Some(change) = self.client.get()?.take_rebalance() else {
+            return Ok(None);
+        };
+        let (kind, partitions) = Kind::of(change);
+        let callable = self.listeners.lock().get(py, kind);
+        match (callable, topic_partitions(py, &partitions)) {
+            (Some(callable), Ok(partitions)) => Ok(Some((callable, partitions))),
+            (_, result) => {
+                self.told_rebalance()?;
+                result.map(|_| None)
+            }
+        }
+    }
+
+    /// The listener of `take_rebalance` was called.
+    fn told_rebalance(&self) -> PyResult<()> {
+        self.client.even_closed()?.told_rebalance();
+        Ok(())
+    }
+
+    #[pyo3(signature = (offsets, timeout))]
+    fn commit(
+        &self,
+        offsets: Option<&Bound<'_, PyMapping>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let offsets = offsets.map(group_offsets).transpose()?;
+        Ok(Operation::new(
+            async move { client.commit(offsets, timeout).await },
+            |py, ()| Ok(py.None()),
+        ))
+    }
+
+    #[pyo3(signature = (offsets))]
+    fn commit_later(&self, py: Python<'_>, offsets: Option<&Bound<'_, PyMapping>>) -> PyResult<()> {
+        let client = self.client.get()?;
+        client
+            .commit_later(offsets.map(group_offsets).transpose()?)
+            .map_err(|error| errors::to_python(py, &error))
+    }
+
+    #[pyo3(signature = (partitions, timeout))]
+    fn committed(
+        &self,
+        partitions: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
+        let partitions = pairs(partitions)?;
+        let find = async move {
+            let found = client.committed(partitions.clone(), timeout).await?;
+            Ok(partitions.into_iter().zip(found).collect())
+        };
+        Ok(Operation::new(find, committed))
+    }
+
+    /// Who the consumer is in its group.
+    fn group_metadata(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let found = self.client.get()?.group_metadata();
+        found
+            .map(|found| rebalances::metadata(py, &found))
+            .transpose()
+    }
+
+    /// Seconds that a listener may take.
+    fn listener_timeout(&self) -> PyResult<f64> {
+        let client = self.client.even_closed()?;
+        Ok(client.config().max_poll_interval.as_secs_f64())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.listeners.try_lock() {
+            Some(listeners) => listeners.traverse(&visit),
+            None => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        let listeners = self
+            .listeners
+            .try_lock()
+            .map(|mut it| std::mem::take(&mut *it));
+        drop(listeners);
     }
 
     fn assign(&self, py: Python<'_>, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -142,12 +279,16 @@ impl ConsumerCore {
             .map_err(|error| errors::to_python(py, &error))
     }
 
+    /// A batch; None if listeners have to be told of a rebalance first.
     #[pyo3(signature = (timeout, max_records))]
     fn poll(&self, timeout: Option<f64>, max_records: Option<usize>) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), self.limit(timeout)?);
         Ok(Operation::new(
             async move { client.poll(timeout, max_records).await },
-            |py, chunks| Ok(Py::new(py, Batch::new(chunks))?.into_any()),
+            |py, polled| match polled {
+                Polled::Done(chunks) => Ok(Py::new(py, Batch::new(chunks))?.into_any()),
+                Polled::Rebalance => Ok(py.None()),
+            },
         ))
     }
 
@@ -156,12 +297,12 @@ impl ConsumerCore {
         self.next()
     }
 
-    /// Polls for `next_record`.
+    /// Polls for `next_record`. Whether listeners have to be told of a rebalance first.
     fn poll_to_iterate(&self) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), self.limit(None)?);
         Ok(Operation::new(
             async move { client.poll_to_iterate(timeout).await },
-            |py, ()| Ok(py.None()),
+            rebalances::must_tell,
         ))
     }
 
@@ -318,6 +459,8 @@ impl SyncConsumer {
     /// Raises:
     ///     UnreachableError: No broker could be reached in time.
     ///     AuthenticationError: A broker does not accept the client: the leader of a partition, if not all of them.
+    ///     AuthorizationError: The client may not read a topic, or not join the group.
+    ///     FencedError: Another member of the group has the same `group.instance.id`.
     ///     OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`.
     ///     NotFoundError: A topic does not exist.
     ///     CorruptRecordError: Records do not decode; every poll raises this until a seek goes past them.
@@ -333,6 +476,11 @@ impl SyncConsumer {
         max_records: Option<usize>,
     ) -> PyResult<Batch> {
         poll(py, self.core.get(), timeout, max_records)
+    }
+
+    /// Calls the listener that a rebalance waits for.
+    fn _tell(&self, py: Python<'_>) -> PyResult<()> {
+        tell(py, self.core.get())
     }
 
     /// Iterates over batches without end; none of them is empty. It waits while there are no records.
@@ -356,8 +504,28 @@ fn poll(
     max_records: Option<usize>,
 ) -> PyResult<Batch> {
     let client = core.client.get()?;
-    let chunks = wait::result(py, client.poll(core.limit(timeout)?, max_records))?;
-    Ok(Batch::new(chunks))
+    let limit = core.limit(timeout)?;
+    let mut left = limit;
+    let begun = Instant::now();
+    loop {
+        match wait::result(py, client.poll(left, max_records))? {
+            Polled::Done(chunks) => return Ok(Batch::new(chunks)),
+            Polled::Rebalance => {
+                tell(py, core)?;
+                left = limit.saturating_sub(begun.elapsed());
+            }
+        }
+    }
+}
+
+/// Calls the listener that a rebalance waits for. What it raises is raised here, once, and the rebalance goes on.
+fn tell(py: Python<'_>, core: &ConsumerCore) -> PyResult<()> {
+    let Some((listener, partitions)) = core.take_rebalance(py)? else {
+        return Ok(());
+    };
+    let result = listener.call1(py, (partitions,));
+    core.told_rebalance()?;
+    result.map(drop)
 }
 
 /// Records without end; it waits while there is none.
@@ -379,7 +547,10 @@ impl Records {
                 return Ok(record);
             }
             let client = core.client.get()?;
-            wait::result(py, client.poll_to_iterate(core.limit(None)?))?;
+            let polled = wait::result(py, client.poll_to_iterate(core.limit(None)?))?;
+            if let Polled::Rebalance = polled {
+                tell(py, core)?;
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 /// The party at fault, as the word that Python code sees as `KafkaError.kind`.
-const KINDS: [(Kind, &str); 17] = [
+const KINDS: [(Kind, &str); 18] = [
     (Kind::Config, "config"),
     (Kind::Argument, "argument"),
     (Kind::TooLarge, "too_large"),
@@ -22,6 +22,7 @@ const KINDS: [(Kind, &str); 17] = [
     (Kind::Corrupt, "corrupt"),
     (Kind::Closed, "closed"),
     (Kind::Abortable, "abortable"),
+    (Kind::CommitFailed, "commit_failed"),
     (Kind::Fenced, "fenced"),
     (Kind::Fatal, "fatal"),
     (Kind::OutcomeUnknown, "outcome_unknown"),

@@ -155,6 +155,8 @@ fn about(event: &Observed) -> About<'_> {
         | Observed::Refused { cause, .. }
         | Observed::CertificatesKept { cause }
         | Observed::BatchFailed { cause, .. }
+        | Observed::CommitFailed { cause }
+        | Observed::MemberUnreadable { cause, .. }
         | Observed::Rebootstrapped { cause }
         | Observed::IdempotenceOff { cause } => (None, None, Some(cause)),
         Observed::LeaderMoved {

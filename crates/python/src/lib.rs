@@ -30,6 +30,7 @@ mod partitioner;
 mod partitions;
 mod producer;
 mod protocol;
+mod rebalances;
 mod runs;
 mod runtime;
 mod sasl;

@@ -203,6 +203,23 @@ pub(crate) fn times(
     })
 }
 
+/// A dict of committed offsets by TopicPartition.
+pub(crate) fn committed(
+    py: Python<'_>,
+    values: Vec<(Partition, Option<GroupOffset>)>,
+) -> PyResult<Py<PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.import(py, "ottla._types", "OffsetAndMetadata")?;
+    by_partition(py, values, |found| match found {
+        Some(found) => {
+            let epoch = Some(found.leader_epoch).filter(|epoch| *epoch >= 0);
+            let made = class.call1((found.offset, &*found.metadata, epoch))?;
+            Ok(made.unbind())
+        }
+        None => Ok(py.None()),
+    })
+}
+
 fn by_partition<T>(
     py: Python<'_>,
     values: Vec<(Partition, T)>,

@@ -18,6 +18,7 @@ use crate::operation::Operation;
 use crate::outgoing::Outgoing;
 use crate::partitioner::Partitioner;
 use crate::partitions::{group_offsets, numbers};
+use crate::rebalances::member;
 use crate::sending::{Sending, Source};
 use crate::unasked::Asked;
 use crate::values::seconds;
@@ -278,13 +279,14 @@ impl ProducerCore {
     fn send_offsets(
         &self,
         offsets: &Bound<'_, PyMapping>,
-        group: String,
+        group: &Bound<'_, PyAny>,
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let offsets = group_offsets(offsets)?;
+        let group = member(group)?;
         Ok(Operation::new(
-            async move { client.send_offsets(&group, offsets, timeout).await },
+            async move { client.send_offsets(group, offsets, timeout).await },
             |py, ()| Ok(py.None()),
         ))
     }

@@ -107,7 +107,7 @@ impl Consumer {
         let from = match start {
             Start::Offset(offset) => Origin::Offset(offset),
             Start::Beginning => Origin::Beginning,
-            Start::End | Start::Reset => Origin::Anywhere,
+            Start::End | Start::Reset | Start::Committed => Origin::Anywhere,
         };
         self.positions.remove(&place);
         self.begun.insert(place.clone());

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import inspect
+import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
+from ottla._consumer import CLOSE_TIMEOUT
 from ottla._habits import missing
 from ottla._metrics import check_callback
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
+from ottla.errors import ClosedError
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
@@ -19,9 +26,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ottla._metrics import Metrics
-    from ottla._ottla import Batch, Partition, Record, Servers
+    from ottla._ottla import Batch, Offsets, Partition, Record, Servers
     from ottla._properties import ConfigValue, ConsumerProperties
-    from ottla._types import OffsetAndTimestamp, TopicPartition
+    from ottla._types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 
 class Consumer:
@@ -29,8 +36,9 @@ class Consumer:
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
-        topics: A topic, or several. All their partitions are read, also partitions that are added later. The first poll
-            finds them; they start where `auto.offset.reset` says, added ones at their beginning.
+        topics: A topic, or several. With `group_id` it is subscribed to. Without, all their partitions are read, also
+            partitions that are added later. The first poll finds them; they start where `auto.offset.reset` says,
+            added ones at their beginning.
         config: Properties by Kafka's names, such as `{"auto.offset.reset": "earliest"}`.
         on_metrics: A function, or an async one, that is called with `metrics()` every `metrics.interval.ms`, and once
             more by `close`. It runs on the loop, from the moment at which the client is made or entered there.
@@ -41,7 +49,9 @@ class Consumer:
         ConfigError: A property is unknown or has a value that is not allowed.
 
     Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which closes
-    it. Consumer groups are not supported yet: choose partitions with `topics` or `assign`.
+    it. With `group_id`, the members of that group share the partitions of `topics`, or of what they `subscribe` to;
+    heartbeats need neither the caller's loop nor its polls, but an application that does not poll for
+    `max.poll.interval.ms` leaves the group until it does. Without it, `topics` and `assign` choose partitions.
 
     Iteration yields records without end and fetches them in batches. Leaving a loop loses nothing: the next poll or
     loop continues with the next record. Any other call is allowed inside the loop; positions count from the record that
@@ -76,14 +86,117 @@ class Consumer:
 
         Args:
             partitions: `TopicPartition`s or `(topic, partition)` pairs. A partition with an offset is read from that
-                offset. One without keeps its position if it was assigned before, else it starts where
-                `auto.offset.reset` says.
+                offset. One without keeps its position if it was assigned before, else it starts where the group has
+                committed, if there is a `group.id`, or where `auto.offset.reset` says.
 
         Raises:
-            ArgumentError: A partition or an offset is negative; nothing was changed.
+            ArgumentError: A partition or an offset is negative, or topics are subscribed to; nothing was changed.
             ClosedError: The consumer is closed.
         """
         self._core.assign(partitions)
+
+    def subscribe(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        on_assign: Callable[[list[TopicPartition]], object] | None = None,
+        on_revoke: Callable[[list[TopicPartition]], object] | None = None,
+        on_lost: Callable[[list[TopicPartition]], object] | None = None,
+    ) -> None:
+        """Joins the group `group.id`, and reads what it assigns of these topics. The first poll joins.
+
+        Polls call the listeners in the task that polls, before they return any further record. A listener may call
+        the consumer, to seek or to commit, but not `poll`, and may be async; `max.poll.interval.ms` is its deadline.
+        What it raises, the poll raises, once; the rebalance goes on all the same. No record of a revoked or lost
+        partition is returned after its listener.
+
+        Args:
+            topics: A topic, several, or a pattern made by `re.compile`: every topic whose whole name matches it, also
+                topics that are made later, and no internal ones. Patterns have no look-around and no back-references.
+            on_assign: A function, or an async one, that is called with the partitions that were added, after each
+                rebalance; the list is empty if there are none.
+            on_revoke: Called with the partitions that other members get next: what was read of them can still be
+                committed. With `enable.auto.commit`, that was done already.
+            on_lost: Called with partitions that other members have already, because the group went on without this
+                consumer; nothing can be committed for them any more. Without it, `on_revoke` is called.
+
+        Raises:
+            ArgumentError: The consumer has no `group.id`, partitions were assigned by hand, or a pattern is of no use.
+            ClosedError: The consumer is closed.
+
+        Example:
+            ```python
+            consumer = aio.Consumer("localhost:9092", group_id="enrichers")
+            consumer.subscribe(["flights"], on_revoke=lambda partitions: print("goes", partitions))
+            ```
+        """
+        self._core.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
+
+    async def unsubscribe(self, timeout: float | None = None) -> None:
+        """Leaves the group, after a last commit with `enable.auto.commit`; or gives up what was assigned by hand.
+
+        Listeners are called, as by a poll.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
+        while await self._core.unsubscribe(timeout):
+            await self._tell()
+
+    async def commit(self, offsets: Offsets | None = None, *, wait: bool = True, timeout: float | None = None) -> None:
+        """Commits that the group goes on at these offsets.
+
+        Args:
+            offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`. Without
+                it, the positions of all assigned partitions: everything that polls and loops have returned.
+            wait: Whether to wait for the end of it. If not, a failure is logged.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            CommitFailedError: The group has gone on without this consumer, or rebalances: poll, and go on from there.
+            FencedError: Another member of the group has the same `group.instance.id`.
+            ArgumentError: The consumer has no `group.id`, or an offset is negative.
+            AuthorizationError: The client may not commit for the group.
+            ClosedError: The consumer is closed.
+            KafkaError: No broker answered in time; it may still be committed.
+        """
+        if wait:
+            await self._core.commit(offsets, timeout)
+        else:
+            self._core.commit_later(offsets)
+
+    async def committed(
+        self, partitions: Iterable[Partition] | None = None, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Finds what the group has committed.
+
+        Args:
+            partitions: `TopicPartition`s or `(topic, partition)` pairs; without it, those that are assigned.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            The offset of the next record to read, with its metadata; None where nothing was committed.
+
+        Raises:
+            ArgumentError: The consumer has no `group.id`.
+            ClosedError: The consumer is closed.
+            KafkaError: No broker answered in time.
+        """
+        wanted = self._core.assignment() if partitions is None else partitions
+        found: dict[TopicPartition, OffsetAndMetadata | None]
+        found = await self._core.committed(wanted, timeout)
+        return found
+
+    def group_metadata(self) -> GroupMetadata | None:
+        """Tells who the consumer is in its group at this moment; None if it has no `group.id`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
+        return self._core.group_metadata()
 
     def assignment(self) -> list[TopicPartition]:
         """Lists the assigned partitions, sorted. Those of `topics` in the constructor appear with the first poll."""
@@ -169,13 +282,33 @@ class Consumer:
         Raises:
             UnreachableError: No broker could be reached in time.
             AuthenticationError: A broker does not accept the client: the leader of a partition, if not all of them.
+            AuthorizationError: The client may not read a topic, or not join the group.
+            FencedError: Another member of the group has the same `group.instance.id`.
             OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`.
             NotFoundError: A topic does not exist.
             CorruptRecordError: Records do not decode; every poll raises this until a seek goes past them.
             ClosedError: The consumer is closed.
         """
-        batch: Batch = await self._core.poll(timeout, max_records)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        batch: Batch | None = await self._core.poll(timeout, max_records)
+        while batch is None:
+            await self._tell()
+            left = None if deadline is None else max(deadline - time.monotonic(), 0)
+            batch = await self._core.poll(left, max_records)
         return batch
+
+    async def _tell(self) -> None:
+        """Call the listener that a rebalance waits for. What it raises is raised here, and the rebalance goes on."""
+        taken = self._core.take_rebalance()
+        if taken is None:
+            return
+        listener, partitions = taken
+        try:
+            result = listener(partitions)
+            if inspect.isawaitable(result):
+                await asyncio.wait_for(result, self._core.listener_timeout())
+        finally:
+            self._core.told_rebalance()
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Iterates over batches without end; none of them is empty. It waits while there are no records."""
@@ -189,10 +322,10 @@ class Consumer:
         core = self._core
         while True:
             record = core.next_record()
-            if record is None:
-                await core.poll_to_iterate()
-            else:
+            if record is not None:
                 yield record
+            elif await core.poll_to_iterate():
+                await self._tell()
 
     async def position(self, partition: Partition, timeout: float | None = None) -> int:
         """Finds the offset of the next record.
@@ -325,7 +458,11 @@ class Consumer:
         return found
 
     async def close(self, timeout: float | None = None) -> None:
-        """Disconnects. Closing twice does no harm.
+        """Leaves the group, if there is one, after a last commit with `enable.auto.commit`, and disconnects.
+
+        Listeners are called, as by a poll; what they raise is raised when the consumer is closed. A static member
+        (`group.instance.id`) does not leave: it keeps its partitions if it is back within `session.timeout.ms`. Closing
+        twice does no harm.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
@@ -333,10 +470,26 @@ class Consumer:
         Raises:
             KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
         """
+        deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
-            await self._core.close(timeout)
+            try:
+                await self._leave(deadline)
+            finally:
+                await self._core.close(max(deadline - time.monotonic(), 0))
         finally:
             await self._reports.finish()
+
+    async def _leave(self, deadline: float) -> None:
+        """Leave the group, if the consumer is not closed yet. All listeners are called, whatever they raise."""
+        failure: BaseException | None = None
+        with contextlib.suppress(ClosedError):
+            while await self._core.leave(max(deadline - time.monotonic(), 0)):
+                try:
+                    await self._tell()
+                except Exception as error:  # noqa: BLE001, PERF203 raised below
+                    failure = failure or error
+        if failure is not None:
+            raise failure
 
     async def __aenter__(self) -> Self:
         self._core.check()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ottla._ottla import AsyncDeliveries as Deliveries
     from ottla._ottla import AsyncDelivery as Delivery
     from ottla._properties import ConfigValue, ProducerProperties
+    from ottla._types import GroupMetadata
 
 
 class Producer:
@@ -256,12 +257,14 @@ class Producer:
         """
         await self._core.begin_transaction(timeout)
 
-    async def send_offsets(self, offsets: Offsets, group: str, timeout: float | None = None) -> None:
+    async def send_offsets(self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None) -> None:
         """Makes offsets of a consumer group part of the transaction: they take effect when it is committed.
 
         Args:
             offsets: By partition, the offset of the next record to read, as an int or an `OffsetAndMetadata`.
-            group: The group's name.
+            group: What `Consumer.group_metadata` returns of the consumer that has read up to these offsets: a member
+                that the group has replaced can then commit nothing (KIP-447, brokers from 2.5 on). Or the group's name,
+                for whoever has offsets without being a member.
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
 
         Raises:

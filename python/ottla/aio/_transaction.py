@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ottla._ottla import Offsets
+    from ottla._types import GroupMetadata
 
 
 class _Verbs(Protocol):
     async def begin_transaction(self) -> None: ...
-    async def send_offsets(self, offsets: Offsets, group: str, timeout: float | None = None) -> None: ...
+    async def send_offsets(
+        self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None
+    ) -> None: ...
     async def commit_transaction(self) -> None: ...
     async def abort_transaction(self) -> None: ...
 
@@ -29,7 +32,7 @@ class Transaction:
     def __init__(self, producer: _Verbs) -> None:
         self._producer = producer
 
-    async def send_offsets(self, offsets: Offsets, group: str, timeout: float | None = None) -> None:
+    async def send_offsets(self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None) -> None:
         """Makes offsets of a group part of the transaction, as `Producer.send_offsets` does."""
         await self._producer.send_offsets(offsets, group, timeout)
 

@@ -64,7 +64,7 @@ class Ottla:
         return out
 
     def member(self, bootstrap: str, topic: str, group: str) -> Member:
-        raise NotImplementedError("groups are not part of this client yet")
+        raise NotImplementedError("test_members.py has groups with this client")
 
 
 def from_columns(table: pa.Table) -> list[Message]:

@@ -11,6 +11,7 @@ use ottla_protocol::messages::{
 use ottla_protocol::{ApiKey, ErrorCode, Message, Reader};
 
 use super::interface::{listed, results};
+use super::membership::CONSUMER;
 use super::{About, Asked, Call, Target, partitions};
 use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
@@ -18,8 +19,6 @@ use crate::error::Error;
 
 /// The version of DescribeGroups from which on a group that does not exist is an error; before, it is dead (KIP-1043).
 const FIRST_WITH_NOT_FOUND: i16 = 6;
-/// The protocol type of groups whose members consume topics.
-const CONSUMER: &str = "consumer";
 
 /// A group as its coordinator lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! What a call is.
 
 use std::fmt;
+use std::time::Duration;
 
 use ottla_protocol::ApiKey;
 
@@ -22,6 +23,11 @@ pub trait Call: fmt::Debug + Send + 'static {
     /// The lowest and the highest version that can carry it.
     fn versions(&self) -> (i16, i16) {
         (0, i16::MAX)
+    }
+
+    /// How long a broker may take to answer one request.
+    fn patience(&self, config: &Config) -> Duration {
+        config.request_timeout
     }
 
     /// The number of items. The result of one does not hide the error of another.

@@ -19,10 +19,12 @@ mod delete_topics;
 mod describe_producers;
 mod describe_topics;
 mod fence_producers;
+mod group_offsets;
 mod groups;
 mod init_producer_id;
 mod interface;
 mod list_offsets;
+mod membership;
 mod partitions;
 mod running;
 mod target;
@@ -43,12 +45,18 @@ pub use self::delete_topics::DeleteTopics;
 pub use self::describe_producers::DescribeProducers;
 pub use self::describe_topics::{DescribeCluster, DescribeTopics, ListTopics};
 pub use self::fence_producers::FenceProducers;
+pub(crate) use self::group_offsets::OffsetCommit;
+pub use self::group_offsets::OffsetFetch;
 pub use self::groups::{
     DescribeGroups, GroupDescription, GroupListing, ListGroups, MemberDescription,
 };
 pub use self::init_producer_id::{InitProducerId, ProducerIdentity};
 pub use self::interface::{About, Asked, Call, Effect};
 pub use self::list_offsets::{EARLIEST, FoundOffset, LATEST, ListOffsets};
+pub use self::membership::GroupMetadata;
+pub(crate) use self::membership::{
+    Admission, Heartbeat, JoinGroup, Joined, JoinedMember, LeaveGroup, SyncGroup,
+};
 pub use self::target::Target;
 pub(crate) use self::target::{Absence, why_no_leader};
 pub use self::ticket::Ticket;

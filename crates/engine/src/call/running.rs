@@ -333,7 +333,8 @@ impl<C: Call> Run for Running<C> {
             }
             self.attempts += 1;
             let (_, most) = self.call.versions();
-            let token = cluster.ask_at_most(link, Owner::Call, request, most);
+            let timeout = self.call.patience(cluster.config());
+            let token = cluster.ask_at_most(link, Owner::Call, (request, most), timeout);
             asked.push((token, slots));
         }
         asked

@@ -19,6 +19,8 @@ pub enum Target {
     Leader(Arc<str>, i32),
     /// The coordinator of this group or transaction.
     Coordinator(CoordinatorType, Arc<str>),
+    /// The coordinator of this group, for a request that it answers when the other members have come.
+    Rebalance(Arc<str>),
     /// The broker with this id.
     Node(i32),
     /// Every broker; each answers for itself.
@@ -47,25 +49,13 @@ impl Target {
             },
             Target::Controller => controller(now, cluster, since),
             Target::Leader(topic, partition) => leader(now, cluster, topic, *partition, since),
-            Target::Coordinator(kind, key) => match cluster.coordinator(now, *kind, key) {
-                Coordinator::Known(node) => {
-                    match to_node(now, cluster, node, Lane::Coordinator, since) {
-                        Way::Up(link) => Way::Up(link),
-                        Way::NotYet(None) => Way::NotYet(None),
-                        Way::Never(error) if error.is_refusal() => Way::Never(error),
-                        // It cannot be reached, or left: another broker coordinates by now, or will.
-                        Way::NotYet(Some(error)) | Way::Never(error) => {
-                            cluster.forget_coordinator(*kind, key);
-                            Way::NotYet(Some(error))
-                        }
-                    }
-                }
-                Coordinator::Sought(error) => {
-                    cluster.need_view(now);
-                    Way::NotYet(error)
-                }
-                Coordinator::Refused(error) => Way::Never(error),
-            },
+            Target::Coordinator(kind, key) => {
+                coordinator(now, cluster, *kind, key, Lane::Coordinator, since)
+            }
+            Target::Rebalance(group) => {
+                let kind = CoordinatorType::Group;
+                coordinator(now, cluster, kind, group, Lane::Rebalance, since)
+            }
             Target::Node(node) => to_node(now, cluster, *node, Lane::Control, since),
         }
     }
@@ -74,7 +64,38 @@ impl Target {
     pub(super) fn look_up_again(&self, now: Instant, cluster: &mut Cluster) {
         match self {
             Target::Coordinator(kind, key) => cluster.forget_coordinator(*kind, key),
+            Target::Rebalance(group) => {
+                cluster.forget_coordinator(CoordinatorType::Group, group);
+            }
             _ => cluster.refresh(now),
+        }
+    }
+}
+
+fn coordinator(
+    now: Instant,
+    cluster: &mut Cluster,
+    kind: CoordinatorType,
+    key: &Arc<str>,
+    lane: Lane,
+    since: Instant,
+) -> Way {
+    let node = match cluster.coordinator(now, kind, key) {
+        Coordinator::Known(node) => node,
+        Coordinator::Sought(error) => {
+            cluster.need_view(now);
+            return Way::NotYet(error);
+        }
+        Coordinator::Refused(error) => return Way::Never(error),
+    };
+    match to_node(now, cluster, node, lane, since) {
+        Way::Up(link) => Way::Up(link),
+        Way::NotYet(None) => Way::NotYet(None),
+        Way::Never(error) if error.is_refusal() => Way::Never(error),
+        // It cannot be reached, or left: another broker coordinates by now, or will.
+        Way::NotYet(Some(error)) | Way::Never(error) => {
+            cluster.forget_coordinator(kind, key);
+            Way::NotYet(Some(error))
         }
     }
 }

@@ -15,6 +15,7 @@ use ottla_protocol::messages::{
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use super::interface::only;
+use super::membership::GroupMetadata;
 use super::partitions::{by_topic, results};
 use super::{About, Asked, Call, ProducerIdentity, Target};
 use crate::api::{Request, Response};
@@ -317,7 +318,7 @@ pub struct GroupOffset {
 #[derive(Clone, Debug)]
 pub(crate) struct TxnOffsetCommit {
     pub(crate) member: Member,
-    pub(crate) group: Arc<str>,
+    pub(crate) group: GroupMetadata,
     pub(crate) offsets: Vec<GroupOffset>,
 }
 
@@ -327,18 +328,24 @@ impl Call for TxnOffsetCommit {
     const API: ApiKey = ApiKey::TxnOffsetCommit;
 
     fn versions(&self) -> (i16, i16) {
-        self.member.versions(5)
+        let (least, most) = self.member.versions(5);
+        // Without its generation, a member that was replaced would not be fenced (KIP-447).
+        let names_member = !self.group.member_id.is_empty();
+        (least.max(if names_member { 3 } else { 0 }), most)
     }
 
     fn target(&self, _: usize) -> Target {
-        Target::Coordinator(CoordinatorType::Group, Arc::clone(&self.group))
+        self.group.coordinator()
     }
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
         let topics = by_topic(self.offsets.iter().map(|row| (&row.topic, row))).into_iter();
         Request::TxnOffsetCommit(TxnOffsetCommitRequest {
             transactional_id: (&*self.member.id).into(),
-            group_id: (&*self.group).into(),
+            group_id: (&*self.group.group).into(),
+            generation_id_or_member_epoch: self.group.generation,
+            member_id: (&*self.group.member_id).into(),
+            group_instance_id: self.group.instance_id.as_deref().map(Into::into),
             producer_id: self.member.identity.id,
             producer_epoch: self.member.identity.epoch,
             topics: topics

@@ -439,18 +439,18 @@ impl Cluster {
 
     /// Queues a request; its answer, or its failure, comes with the token returned.
     pub(crate) fn ask(&mut self, link: LinkId, owner: Owner, request: Request) -> u64 {
-        self.ask_at_most(link, owner, request, i16::MAX)
+        let timeout = self.context.config.request_timeout;
+        self.ask_at_most(link, owner, (request, i16::MAX), timeout)
     }
 
-    /// Queues a request as [`Cluster::ask`] does, to be sent at version `most` or below.
+    /// Queues a request as [`Cluster::ask`] does, to be sent at version `most` or below, and answered within `timeout`.
     pub(crate) fn ask_at_most(
         &mut self,
         link: LinkId,
         owner: Owner,
-        request: Request,
-        most: i16,
+        (request, most): (Request, i16),
+        timeout: Duration,
     ) -> u64 {
-        let timeout = self.context.config.request_timeout;
         self.links.ask(link, owner, (request, most), timeout)
     }
 

@@ -13,6 +13,9 @@ pub(crate) enum Lane {
     Control,
     /// Requests to a coordinator: heartbeats must not wait for requests to the same broker that take long.
     Coordinator,
+    /// Requests to a group's coordinator that it answers when the other members have come: commits and heartbeats must not wait
+    /// for them.
+    Rebalance,
     /// Fetches, which wait for records; numbered, for a seek must not wait for a fetch that waits.
     Data(u8),
 }

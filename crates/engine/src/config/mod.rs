@@ -27,5 +27,5 @@ pub use property::{Property, Role, Value};
 pub use secret::{Secret, is_secret};
 pub use settings::{Config, PROPERTIES};
 pub use tables::{
-    OffsetReset, Partitioner, SaslMechanism, SecurityProtocol, StoreType, TlsVersion,
+    GroupProtocol, OffsetReset, Partitioner, SaslMechanism, SecurityProtocol, StoreType, TlsVersion,
 };

@@ -81,10 +81,16 @@ const SERIALIZER: &str = "is not needed: keys and values are bytes or str. Leave
     producer.send(topic, json.dumps(value))";
 const DESERIALIZER: &str = "is not needed: keys and values come as bytes. Leave it out and decode where you read: \
     json.loads(record.value)";
-const GROUPS: &str = "belongs to consumer groups, which this version does not support yet: leave it out and choose \
-    partitions with Consumer(topics=...) or consumer.assign(...)";
-const COMMITS: &str = "belongs to committed offsets, which this version does not support yet: leave it out, keep offsets \
-    yourself, and go on with consumer.assign([TopicPartition(topic, partition, offset)])";
+const NEXT_GROUPS: &str = "belongs to the protocol of groups of KIP-848, which this version does not support yet: leave it out";
+const SHARES: &str =
+    "belongs to share groups (KIP-932), which this version does not support yet: leave it out";
+const LISTENERS: &str =
+    "is not a setting here: write consumer.subscribe(topics, on_assign=f, on_revoke=g, on_lost=h)";
+const COMMITTED: &str = "is not a setting here: consumer.commit() raises what went wrong, and commits that nobody waits for are \
+    logged by logging.getLogger(\"ottla.consumer\")";
+const STORED: &str = "is not needed: what is committed is what consumer.commit(offsets) is given, and else what was polled. Leave \
+    it out, and set enable.auto.commit=false to commit by yourself";
+const NO_FILES: &str = "is not needed: offsets are committed to the group's brokers. Leave it out";
 const TLS_CLASS: &str =
     "belongs to Java's or OpenSSL's TLS, and this client has its own: leave it out";
 const REVOKED: &str =
@@ -229,32 +235,25 @@ static NAMES: &[(&str, Instead)] = &[
     ("exclude.internal.topics", Instead::Do("is not needed: only the topics that you name are read. Leave it out")),
 
     // Groups and committed offsets.
-    ("group.id", Instead::Do(GROUPS)),
-    ("group.instance.id", Instead::Do(GROUPS)),
-    ("group.protocol", Instead::Do(GROUPS)),
-    ("group.protocol.type", Instead::Do(GROUPS)),
-    ("group.remote.assignor", Instead::Do(GROUPS)),
-    ("partition.assignment.strategy", Instead::Do(GROUPS)),
-    ("session.timeout.ms", Instead::Do(GROUPS)),
-    ("heartbeat.interval.ms", Instead::Do(GROUPS)),
-    ("rebalance.timeout.ms", Instead::Do(GROUPS)),
-    ("max.poll.interval.ms", Instead::Do(GROUPS)),
-    ("coordinator.query.interval.ms", Instead::Do(GROUPS)),
-    ("internal.leave.group.on.close", Instead::Do(GROUPS)),
-    ("rebalance.cb", Instead::Do(GROUPS)),
-    ("share.acknowledgement.mode", Instead::Do(GROUPS)),
-    ("share.acquire.mode", Instead::Do(GROUPS)),
-    ("enable.auto.commit", Instead::Do(COMMITS)),
-    ("auto.commit.enable", Instead::Do(COMMITS)),
-    ("auto.commit.interval.ms", Instead::Do(COMMITS)),
-    ("enable.auto.offset.store", Instead::Do(COMMITS)),
-    ("offset.commit.cb", Instead::Do(COMMITS)),
-    ("on.commit", Instead::Do(COMMITS)),
-    ("default.offset.commit.callback", Instead::Do(COMMITS)),
-    ("offset.store.method", Instead::Do(COMMITS)),
-    ("offset.store.path", Instead::Do(COMMITS)),
-    ("offset.store.sync.interval.ms", Instead::Do(COMMITS)),
-    ("throw.on.fetch.stable.offset.unsupported", Instead::Do(COMMITS)),
+    ("group.protocol.type", Instead::Do("is always consumer here: leave it out")),
+    ("group.remote.assignor", Instead::Do(NEXT_GROUPS)),
+    ("rebalance.timeout.ms", Instead::Write("max.poll.interval.ms")),
+    ("coordinator.query.interval.ms", Instead::Write("retry.backoff.ms")),
+    ("internal.leave.group.on.close", Instead::Do("is not needed: a member with a group.instance.id does not leave when it is \
+        closed, any other does. Leave it out")),
+    ("rebalance.cb", Instead::Do(LISTENERS)),
+    ("share.acknowledgement.mode", Instead::Do(SHARES)),
+    ("share.acquire.mode", Instead::Do(SHARES)),
+    ("auto.commit.enable", Instead::Write("enable.auto.commit")),
+    ("enable.auto.offset.store", Instead::Do(STORED)),
+    ("offset.commit.cb", Instead::Do(COMMITTED)),
+    ("on.commit", Instead::Do(COMMITTED)),
+    ("default.offset.commit.callback", Instead::Do(COMMITTED)),
+    ("offset.store.method", Instead::Do(NO_FILES)),
+    ("offset.store.path", Instead::Do(NO_FILES)),
+    ("offset.store.sync.interval.ms", Instead::Do(NO_FILES)),
+    ("throw.on.fetch.stable.offset.unsupported", Instead::Do("is not needed: brokers before 2.5 have no offsets that would be \
+        waited for. Leave it out")),
 
     // Security beyond the families below.
     ("security.providers", Instead::Do(JAVA_CLASS)),
@@ -466,24 +465,15 @@ mod tests {
     fn what_is_not_there_yet_says_so_and_what_to_do() {
         all_say(
             Role::Consumer,
-            &["groups", "not support", "assign"],
-            &[
-                "group.id",
-                "group_id",
-                "session.timeout.ms",
-                "max.poll.interval.ms",
-                "group.protocol",
-            ],
+            &["KIP-932", "not support"],
+            &["share.acquire.mode"],
         );
         all_say(
             Role::Consumer,
-            &["committed offsets", "keep offsets"],
-            &[
-                "enable.auto.commit",
-                "enable_auto_commit",
-                "auto.commit.interval.ms",
-            ],
+            &["KIP-848", "not support"],
+            &["group.remote.assignor"],
         );
+        all_say(Role::Consumer, &["on_assign="], &["rebalance_cb"]);
         all_say(Role::Admin, &["write ssl_ca_location="], &["ssl_cafile"]);
         all_say(Role::Admin, &["security.protocol=SSL"], &["ssl_context"]);
         all_say(

@@ -103,7 +103,10 @@ impl Config {
         }
         match self.role {
             Role::Producer => self.settle_producer(&is_given)?,
-            Role::Consumer => self.settle_answers(&is_given)?,
+            Role::Consumer => {
+                self.settle_answers(&is_given)?;
+                self.settle_group(&is_given)?;
+            }
             Role::Admin => {}
         }
         self.settle_security(&is_given)?;
@@ -246,6 +249,23 @@ impl Config {
             ));
         }
         self.ssl_versions.retain(|version| *version <= newest);
+        Ok(())
+    }
+
+    /// A member that is taken for dead between two heartbeats could not stay in its group.
+    fn settle_group(&mut self, is_given: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+        if self.heartbeat_interval >= self.session_timeout {
+            if is_given("heartbeat.interval.ms") {
+                return Err(error(
+                    "heartbeat.interval.ms",
+                    "must be less than session.timeout.ms, and is best a third of it",
+                ));
+            }
+            self.heartbeat_interval = self.session_timeout / 3;
+        }
+        if self.group_instance_id.is_some() && self.group_id.is_none() {
+            return Err(error("group.instance.id", "needs group.id"));
+        }
         Ok(())
     }
 

@@ -8,10 +8,11 @@ use super::jaas::Jaas;
 use super::network::{AddressMap, DnsLookup, Proxy, address_map, proxy};
 use super::property::{FromWhole, Property, Role, Value};
 use super::secret::Secret;
+use super::tables::{GroupProtocol, protocol, strategies};
 use super::tables::{OffsetReset, Partitioner, SaslMechanism, SecurityProtocol, StoreType};
 use super::tables::{TlsVersion, addresses, client_id, security_protocol};
 use super::tables::{algorithm, grant, jaas, mechanism, optional, text, whole_secret};
-use super::tables::{common, consumer, network, producer, sasl, security};
+use super::tables::{common, consumer, group, network, producer, sasl, security};
 use super::tables::{hidden, path, pem, versions, words};
 use crate::credentials::Credentials;
 use crate::release::Fallback;
@@ -133,4 +134,4 @@ macro_rules! default {
 }
 
 // Each table adds its rows and hands over to the next one; the last is `settings`.
-common!(sasl security network producer consumer settings =>);
+common!(sasl security network producer consumer group settings =>);

@@ -1,7 +1,7 @@
 //! The positions of all assigned partitions, and which of them need something.
 //!
 //! ```text
-//!   touched (answer, seek, time, another view) ──▶ reviewed ──▶ settled: idle · pausing · leaderless · searching · ready · stuck
+//!   touched (answer, seek, time, another view) ──▶ reviewed ──▶ settled: idle · pausing · uncommitted · leaderless · searching · ready · stuck
 //!        ▲                                                          │
 //!        └──────────────────────────────────────────────────────────┘
 //! ```
@@ -28,6 +28,8 @@ pub(super) enum Place {
     Idle,
     /// It is reviewed again at this time.
     Pausing(Instant),
+    /// It needs the offset that the group committed.
+    Uncommitted,
     /// It needs a leader.
     Leaderless,
     /// Its offset must be requested from this leader.
@@ -58,6 +60,7 @@ pub(super) struct Assignment {
     last_generation: u64,
     touched: Vec<Key>,
     pausing: BTreeSet<(Instant, Key)>,
+    uncommitted: BTreeSet<Key>,
     leaderless: BTreeSet<Key>,
     /// How often a partition came to be without a leader.
     lost: u64,
@@ -267,6 +270,7 @@ impl Assignment {
         match old {
             Place::Idle => {}
             Place::Pausing(at) => drop(self.pausing.remove(&(at, key))),
+            Place::Uncommitted => drop(self.uncommitted.remove(&key)),
             Place::Leaderless => drop(self.leaderless.remove(&key)),
             Place::Searching(leader) => take_out(&mut self.searching, leader, &key),
             Place::Ready(leader, turn) => take_out(&mut self.ready, leader, &(turn, key)),
@@ -275,6 +279,7 @@ impl Assignment {
         match place {
             Place::Idle => {}
             Place::Pausing(at) => drop(self.pausing.insert((at, key))),
+            Place::Uncommitted => drop(self.uncommitted.insert(key)),
             Place::Leaderless => {
                 self.leaderless.insert(key);
                 self.lost += 1;
@@ -299,6 +304,11 @@ impl Assignment {
     /// How often a partition came to be without a leader so far, if one is.
     pub(super) fn leaderless(&self) -> Option<u64> {
         (!self.leaderless.is_empty()).then_some(self.lost)
+    }
+
+    /// Those that need the offset that the group committed.
+    pub(super) fn uncommitted(&self) -> Vec<Key> {
+        self.uncommitted.iter().copied().collect()
     }
 
     /// The lookups that are due, one list for each leader.

@@ -36,8 +36,8 @@ const ENVELOPE: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Fetcher {
     config: Arc<Config>,
-    assignment: Assignment,
-    subscription: Subscription,
+    pub(super) assignment: Assignment,
+    pub(super) subscription: Subscription,
     lookups: Lookups,
     buffer: Buffer,
     sent: FxHashMap<u64, SentFetch>,
@@ -234,6 +234,11 @@ impl Fetcher {
     pub(crate) fn each(&self) -> impl Iterator<Item = (&Arc<str>, i32, Option<i64>, bool)> {
         let each = self.assignment.each();
         each.map(|(topic, partition, position)| (topic, partition, position.next, position.paused))
+    }
+
+    /// Whether the partition is assigned.
+    pub(crate) fn is_assigned(&self, topic: &str, partition: i32) -> bool {
+        self.assignment.contains(topic, partition)
     }
 
     pub(crate) fn has_topics(&self) -> bool {
@@ -653,7 +658,7 @@ impl Fetcher {
     }
 
     /// Finds out what each position needs that was touched. `is_new` if brokers answered for metadata since the last time.
-    fn review(&mut self, now: Instant, cluster: &mut Cluster, is_new: bool) {
+    pub(super) fn review(&mut self, now: Instant, cluster: &mut Cluster, is_new: bool) {
         for key in self.assignment.take_touched() {
             self.leave_outdated(key);
             self.review_one(now, cluster, key, is_new);
@@ -709,6 +714,7 @@ impl Fetcher {
             (Need::Nothing, _) => Place::Idle,
             (Need::Help, _) => Place::Stuck,
             (Need::Pause(at), _) => Place::Pausing(at),
+            (Need::Committed, _) => Place::Uncommitted,
             (Need::Offset | Need::Records(_), None) => Place::Leaderless,
             (Need::Offset, Some(leader)) => Place::Searching(leader),
             (Need::Records(_), Some(leader)) => {

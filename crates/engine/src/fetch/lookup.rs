@@ -84,7 +84,7 @@ fn offset(found: FoundOffset) -> Result<i64, Error> {
 /// `auto.offset.reset` is needed and is `none`.
 pub(super) fn time_of(start: Start, policy: OffsetReset) -> Result<Option<i64>, Error> {
     match (start, policy) {
-        (Start::Offset(_), _) => Ok(None),
+        (Start::Offset(_) | Start::Committed, _) => Ok(None),
         (Start::Beginning, _) | (Start::Reset, OffsetReset::Earliest) => Ok(Some(EARLIEST)),
         (Start::End, _) | (Start::Reset, OffsetReset::Latest) => Ok(Some(LATEST)),
         (Start::Reset, OffsetReset::None) => {

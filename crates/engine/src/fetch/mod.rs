@@ -46,11 +46,13 @@
 //! | `request` | what to ask one broker for |
 //! | `answer` | what an answer means |
 //! | `fetcher` | when each of them acts |
+//! | `committed` | positions that begin where a group has committed |
 //! | `part` | the fetcher as a part of a client |
 
 mod answer;
 mod assignment;
 mod buffer;
+mod committed;
 mod doubt;
 pub mod fetched;
 mod fetcher;

@@ -21,6 +21,8 @@ pub enum Start {
     End,
     /// Where `auto.offset.reset` says.
     Reset,
+    /// Where the group has committed that it goes on, else where `auto.offset.reset` says.
+    Committed,
 }
 
 impl Start {
@@ -39,6 +41,13 @@ impl Start {
 /// Which assignment or seek something belongs to. No two partitions ever have the same one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Generation(pub(super) u64);
+
+impl Generation {
+    /// Its number, for whoever only compares it.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+}
 
 /// How far one partition was read.
 #[derive(Debug)]
@@ -97,6 +106,8 @@ pub(super) enum Need {
     Pause(Instant),
     /// A lookup of its offset.
     Offset,
+    /// The offset that the group committed.
+    Committed,
     /// Records from this offset on.
     Records(i64),
 }
@@ -251,6 +262,7 @@ impl Position {
         match (self.retry_at, self.fetch_at) {
             (Some(at), _) if at > now => Need::Pause(at),
             (_, Some(offset)) => Need::Records(offset),
+            (_, None) if self.start == Start::Committed => Need::Committed,
             (_, None) => Need::Offset,
         }
     }

@@ -1,5 +1,61 @@
-//! Groups of consumers that share the partitions of topics.
+//! Groups of consumers that share the partitions of topics, with the classic protocol.
 //!
-//! * [`assignor`]: who gets which partition, in a group of the classic protocol.
+//! One member:
+//!
+//! ```text
+//!             a caller polls               JoinGroup           as leader, once the topics are known
+//!  unjoined ───────────────▶ preparing ──▶ joining ──────────▶ leading ─────────────────────┐
+//!     ▲                       ▲   │ ▲          │                                             ▼
+//!     │                       │   │ │          └── not the leader ──────────────────────▶ syncing
+//!     │        a caller polls │   │ └── offsets committed, listeners told                    │ SyncGroup
+//!     │                       │   ▼                                                          ▼
+//!     │                       │  leaving (close, unsubscribe) ──▶ unjoined        assigned: listeners told at the next poll
+//!     │                       │                                                              │
+//!     │                       └── rebalance wanted: by the coordinator, a changed topic ◀── stable, with heartbeats
+//!     └── lost: the coordinator does not know the member, or no caller polled for max.poll.interval.ms ◀┘
+//! ```
+//!
+//! Whatever changes what a caller owns happens while a caller polls, so that no partition goes to another member while its
+//! records are being worked on. Everything else needs no caller: heartbeats, the end of a rebalance that was begun, retries.
+//! Preparing commits what callers were given, tells listeners of what is given up, and gives it up: everything in the eager
+//! protocol, and in the cooperative one (KIP-429) only topics that are wanted no more; there a new assignment names the rest.
+//!
+//! Only one commit is under way at a time, and those that wait become one, so that no retry overtakes a later commit.
+//!
+//! Each file has one reason, and imports only files above it in this table:
+//!
+//! | file | its reason |
+//! |---|---|
+//! | `assignor` | who gets which partition |
+//! | `pulse` | what the engine and a loop over records tell each other without a lock |
+//! | `polls` | whether the application still polls |
+//! | `wanted` | which topics the member wants |
+//! | `commits` | commits of offsets, one after the other |
+//! | `searches` | where partitions begin that were committed before |
+//! | `lead` | what only the leader does |
+//! | `heartbeats` | when the coordinator hears of the member |
+//! | `errors` | what an error of the coordinator means, and what to do about it |
+//! | `membership` | when each of them acts |
+//! | `part` | the membership as a part of a client |
 
 pub mod assignor;
+mod commits;
+mod errors;
+mod heartbeats;
+mod lead;
+mod membership;
+mod part;
+mod polls;
+mod pulse;
+mod searches;
+#[cfg(test)]
+mod tests;
+mod wanted;
+
+pub use commits::CommitId;
+pub(crate) use errors::no_group;
+pub(crate) use membership::Membership;
+pub use membership::Rebalance;
+pub use pulse::Pulse;
+pub(crate) use searches::Sought;
+pub use wanted::{Pattern, Selection};

@@ -20,6 +20,7 @@
 
 mod common;
 mod consumer;
+mod group;
 mod network;
 mod producer;
 mod sasl;
@@ -29,6 +30,8 @@ pub use common::SecurityProtocol;
 pub(super) use common::{addresses, client_id, common, security_protocol};
 pub use consumer::OffsetReset;
 pub(super) use consumer::consumer;
+pub use group::GroupProtocol;
+pub(super) use group::{group, protocol, strategies};
 pub(super) use network::network;
 pub use producer::Partitioner;
 pub(super) use producer::producer;

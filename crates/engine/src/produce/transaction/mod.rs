@@ -44,8 +44,8 @@ use self::errors::{Severity, severity};
 use self::prepared::Prepared;
 pub use self::prepared::PreparedTransaction;
 use crate::call::{
-    AddOffsetsToTxn, AddPartitionsToTxn, CallId, EndTxn, Ended, GroupOffset, InitTransactions,
-    Initialized, Member, ProducerIdentity, TransactionProtocol, TxnOffsetCommit,
+    AddOffsetsToTxn, AddPartitionsToTxn, CallId, EndTxn, Ended, GroupMetadata, GroupOffset,
+    InitTransactions, Initialized, Member, ProducerIdentity, TransactionProtocol, TxnOffsetCommit,
 };
 use crate::change::Change;
 use crate::config::Config;
@@ -65,8 +65,8 @@ pub enum Verb {
     Begin,
     /// Offsets of a group that take effect with the transaction.
     SendOffsets {
-        /// The group's id.
-        group: Arc<str>,
+        /// The group, and who of it has read up to the offsets.
+        group: GroupMetadata,
         /// The offsets.
         offsets: Vec<GroupOffset>,
     },
@@ -597,7 +597,7 @@ impl Transaction {
         now: Instant,
         core: &mut Core,
         deadline: Instant,
-        group: Arc<str>,
+        group: GroupMetadata,
         offsets: Vec<GroupOffset>,
     ) {
         if let Some(trouble) = self.trouble() {
@@ -608,6 +608,7 @@ impl Transaction {
         };
         self.touch();
         if self.protocol == TransactionProtocol::V1 {
+            let group = group.group;
             let call = core.start(now, AddOffsetsToTxn { member, group }, deadline);
             self.set_step(Step::AddOffsets(call));
         } else {
@@ -621,7 +622,7 @@ impl Transaction {
         core: &mut Core,
         deadline: Instant,
         member: Member,
-        group: Arc<str>,
+        group: GroupMetadata,
         offsets: Vec<GroupOffset>,
     ) {
         let call = TxnOffsetCommit {

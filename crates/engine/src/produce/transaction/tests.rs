@@ -23,7 +23,7 @@ use ottla_protocol::{ApiKey, ErrorCode};
 
 use super::{Finished, Verb, VerbId};
 use crate::api::{HIGHEST, Request, Response, Versions};
-use crate::call::GroupOffset;
+use crate::call::{GroupMetadata, GroupOffset};
 use crate::config::Role;
 use crate::engine::Engine;
 use crate::error::{Error, Kind, Written};
@@ -358,7 +358,7 @@ fn conclude(script: &mut Sender, verb: &Verb, epoch: i16) {
 
 fn offsets() -> Verb {
     Verb::SendOffsets {
-        group: "g".into(),
+        group: GroupMetadata::outside("g".into()),
         offsets: vec![GroupOffset {
             topic: "t".into(),
             partition: 1,

@@ -1,0 +1,264 @@
+//! A consumer's membership in its group: subscriptions, rebalances, commits, and the way out.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ottla_engine::call::{GroupMetadata, GroupOffset, OffsetFetch};
+use ottla_engine::consumer::{CommitId, Consumer as Work, Rebalance, Selection};
+use ottla_engine::engine::closed_error;
+use ottla_engine::{Change, Engine, Error, Kind};
+
+use crate::calls;
+use crate::consumer::{Consumer, Decode, Following, Inner, Polling};
+use crate::rebalancing::{Listeners, Polled, Turn};
+
+impl<D: Decode> Consumer<D> {
+    /// Reads what the group assigns of these topics. Joining begins with the first poll; `listeners` says which rebalances a poll
+    /// returns as [`Polled::Rebalance`].
+    ///
+    /// # Errors
+    /// `Kind::Argument` without a group, or while partitions are assigned by hand.
+    pub fn subscribe(&self, selection: Selection, listeners: Listeners) -> Result<(), Error> {
+        let mut following = self.inner.following.lock();
+        let driver = &self.inner.driver;
+        driver.with(|engine, now| engine.subscribe(now, selection))?;
+        *self.inner.listeners.lock() = listeners;
+        *following = Following::default();
+        Ok(())
+    }
+
+    /// Gives up a subscription, and leaves the group, or gives up what was assigned by hand; at most within `timeout` (`None`:
+    /// `default.api.timeout.ms`). Call it again after [`Polled::Rebalance`].
+    ///
+    /// # Errors
+    /// `Kind::Closed`.
+    pub async fn unsubscribe(&self, timeout: Option<Duration>) -> Result<Polled<()>, Error> {
+        let polled = self.leave(timeout).await?;
+        if matches!(polled, Polled::Done(())) {
+            let mut following = self.inner.following.lock();
+            self.inner.assign(Vec::new())?;
+            *following = Following::default();
+        }
+        Ok(polled)
+    }
+
+    /// Commits what callers were given, where polls commit, and leaves the group, at most within `timeout` (`None`:
+    /// `default.api.timeout.ms`). Does nothing without a group. Call it again after [`Polled::Rebalance`].
+    ///
+    /// # Errors
+    /// `Kind::Closed`.
+    pub async fn leave(&self, timeout: Option<Duration>) -> Result<Polled<()>, Error> {
+        let wait = self.wait(timeout);
+        let driver = &self.inner.driver;
+        let begins = driver.with(|engine, now| {
+            if engine.closed().is_some() {
+                return Err(closed_error());
+            }
+            if !engine.is_leaving_group() {
+                engine.leave_group(now, wait.deadline);
+            }
+            Ok(())
+        });
+        begins?;
+        let _poll = Polling::new(driver);
+        let waiter = driver.enter(&[Change::Group]);
+        let mut is_late = false;
+        loop {
+            if let Turn::Tell = self.inner.rebalance() {
+                return Ok(Polled::Rebalance);
+            }
+            if is_late || !driver.with(|engine, _| engine.is_leaving_group()) {
+                return Ok(Polled::Done(()));
+            }
+            is_late = waiter.changed(wait.deadline).await.is_err();
+        }
+    }
+
+    /// [`Consumer::leave`] without telling any listener.
+    pub(crate) async fn leave_quietly(&self, timeout: Duration) {
+        *self.inner.listeners.lock() = Listeners::default();
+        // It may be closed already.
+        let _left = self.leave(Some(timeout)).await;
+    }
+
+    /// What listeners have to be told next; afterwards [`Consumer::told_rebalance`] goes on with it.
+    pub fn take_rebalance(&self) -> Option<Rebalance> {
+        let driver = &self.inner.driver;
+        driver.with(|engine, now| engine.take_rebalance(now))
+    }
+
+    /// Listeners were told what [`Consumer::take_rebalance`] gave.
+    pub fn told_rebalance(&self) {
+        self.inner.told_rebalance();
+    }
+
+    /// Commits these offsets, or how far callers have read, and waits for the end of it at most `timeout` (`None`:
+    /// `default.api.timeout.ms`).
+    ///
+    /// # Errors
+    /// `Kind::CommitFailed`: the group goes on without this consumer, or rebalances. `Kind::Argument` without a group.
+    pub async fn commit(
+        &self,
+        offsets: Option<Vec<GroupOffset>>,
+        timeout: Option<Duration>,
+    ) -> Result<(), Error> {
+        let wait = self.wait(timeout);
+        let Some(id) = self.start_commit(offsets, wait.deadline, true)? else {
+            return Ok(());
+        };
+        let mut committing = Committing {
+            consumer: self,
+            id: Some(id),
+        };
+        let look = |engine: &mut Engine<Work>, now: Instant| {
+            if now >= wait.deadline {
+                // The engine gives up at the same instant and says why.
+                engine.handle_timeout(now);
+            }
+            if let Some(result) = engine.take_commit(id) {
+                committing.id = None;
+                return Some(result);
+            }
+            if engine.closed().is_some() {
+                return Some(Err(closed_error()));
+            }
+            engine.hopeless().map(Err)
+        };
+        let late = |engine: &mut Engine<Work>, _: Instant| {
+            Err(engine.trouble().unwrap_or_else(|| {
+                let text = format!(
+                    "the commit did not end within {} ms; it may still be carried out",
+                    wait.timeout.as_millis()
+                );
+                Error::new(Kind::Timeout, text).calling("OffsetCommit")
+            }))
+        };
+        let driver = &self.inner.driver;
+        driver
+            .wait(&[Change::Group], wait.deadline, look, late)
+            .await
+    }
+
+    /// Commits these offsets, or how far callers have read, and does not wait; a failure is an event.
+    ///
+    /// # Errors
+    /// As [`Consumer::commit`], as far as known at once.
+    pub fn commit_later(&self, offsets: Option<Vec<GroupOffset>>) -> Result<(), Error> {
+        let deadline = self.wait(None).deadline;
+        self.start_commit(offsets, deadline, false).map(|_| ())
+    }
+
+    fn start_commit(
+        &self,
+        offsets: Option<Vec<GroupOffset>>,
+        deadline: Instant,
+        awaited: bool,
+    ) -> Result<Option<CommitId>, Error> {
+        let unread = self.inner.unread.lock();
+        self.inner.driver.with(|engine, now| {
+            let offsets = offsets.unwrap_or_else(|| {
+                engine.given(|topic, partition| unread.position(topic, partition))
+            });
+            if offsets.is_empty() && engine.group_metadata().is_some() {
+                return Ok(None);
+            }
+            engine.commit(now, offsets, deadline, awaited).map(Some)
+        })
+    }
+
+    /// The offsets that the group has committed, in the order of `partitions`.
+    ///
+    /// # Errors
+    /// `Kind::Argument` without a group; no answer by the deadline; the first partition's failure.
+    pub async fn committed(
+        &self,
+        partitions: Vec<(Arc<str>, i32)>,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Option<GroupOffset>>, Error> {
+        let Some(member) = self.group_metadata() else {
+            let text =
+                "committed offsets need a consumer group: make the consumer with group_id=...";
+            return Err(Error::new(Kind::Argument, text));
+        };
+        if partitions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let call = OffsetFetch {
+            group: member.group,
+            partitions,
+            require_stable: self.config().read_committed,
+        };
+        let found = calls::ask(&self.inner.driver, call, timeout).await?;
+        found.into_iter().collect()
+    }
+
+    /// Who the consumer is in its group; `None` without one.
+    pub fn group_metadata(&self) -> Option<GroupMetadata> {
+        self.inner.driver.with(|engine, _| engine.group_metadata())
+    }
+}
+
+impl<D: Decode> Inner<D> {
+    /// Says how far callers have read, if a rebalance or a commit waits for that, and tells what nobody listens to.
+    pub(crate) fn rebalance(&self) -> Turn {
+        loop {
+            let unread = self.unread.lock();
+            let (has_rebalance, is_held) = self.driver.with(|engine, now| {
+                if engine.wants_given(now) {
+                    engine.note_given(now, |topic, partition| unread.position(topic, partition));
+                }
+                (engine.next_rebalance().is_some(), engine.is_held())
+            });
+            drop(unread);
+            if !has_rebalance {
+                return if is_held { Turn::Wait } else { Turn::Go };
+            }
+            let listeners = *self.listeners.lock();
+            let taken = self.driver.with(|engine, now| {
+                let wants = engine
+                    .next_rebalance()
+                    .is_some_and(|next| listeners.want(next));
+                if wants {
+                    return Err(());
+                }
+                Ok(engine.take_rebalance(now))
+            });
+            match taken {
+                Err(()) => return Turn::Tell,
+                Ok(Some(_)) => self.told_rebalance(),
+                // Another thread has it.
+                Ok(None) => return Turn::Wait,
+            }
+        }
+    }
+
+    fn told_rebalance(&self) {
+        let mut unread = self.unread.lock();
+        let mut assigned = Vec::new();
+        self.driver.with(|engine, now| {
+            engine.told_rebalance(now);
+            let each = engine.assignment();
+            assigned.extend(each.map(|(topic, partition, _)| (Arc::clone(topic), partition)));
+        });
+        unread.retain(|topic, partition| {
+            assigned
+                .iter()
+                .any(|(name, number)| **name == *topic && *number == partition)
+        });
+    }
+}
+
+/// A caller's wait for a commit. Who stops waiting does not take the result any more.
+struct Committing<'a, D: Decode> {
+    consumer: &'a Consumer<D>,
+    id: Option<CommitId>,
+}
+
+impl<D: Decode> Drop for Committing<'_, D> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            let driver = &self.consumer.inner.driver;
+            driver.with(|engine, _| engine.give_up_commit(id));
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a rebalance means for callers: who is told, and what a poll does meanwhile.
+
+use ottla_engine::consumer::Rebalance;
+
+/// Which rebalances callers want to be told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Listeners {
+    /// [`Rebalance::Assigned`].
+    pub assigned: bool,
+    /// [`Rebalance::Revoked`].
+    pub revoked: bool,
+    /// [`Rebalance::Lost`].
+    pub lost: bool,
+}
+
+impl Listeners {
+    pub(crate) fn want(self, change: &Rebalance) -> bool {
+        match change {
+            Rebalance::Assigned(_) => self.assigned,
+            Rebalance::Revoked(_) => self.revoked,
+            Rebalance::Lost(_) => self.lost,
+        }
+    }
+}
+
+/// What a poll returned.
+#[derive(Debug)]
+pub enum Polled<T> {
+    /// Records, or that there were none.
+    Done(T),
+    /// Listeners have to be told of a rebalance: `Consumer::take_rebalance`.
+    Rebalance,
+}
+
+impl<T> Polled<T> {
+    /// What came; `None` if listeners have to be told first.
+    pub fn done(self) -> Option<T> {
+        match self {
+            Polled::Done(found) => Some(found),
+            Polled::Rebalance => None,
+        }
+    }
+}
+
+/// What a poll does next.
+pub(crate) enum Turn {
+    /// It gives out records.
+    Go,
+    /// A rebalance has to end first.
+    Wait,
+    /// Listeners have to be told.
+    Tell,
+}

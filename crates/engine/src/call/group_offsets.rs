@@ -1,0 +1,265 @@
+//! Offsets that a group has committed: OffsetCommit and OffsetFetch, asked of the group's coordinator.
+
+use std::sync::Arc;
+
+use ottla_protocol::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use ottla_protocol::messages::offset_fetch_request::{
+    OffsetFetchRequestGroup, OffsetFetchRequestTopics,
+};
+use ottla_protocol::messages::{OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse};
+use ottla_protocol::{ApiKey, ErrorCode};
+
+use super::interface::only;
+use super::membership::GroupMetadata;
+use super::partitions::{by_topic, results};
+use super::transactional::GroupOffset;
+use super::{About, Asked, Call, Target};
+use crate::api::{Request, Response};
+use crate::cluster::CoordinatorType;
+use crate::error::{Error, Kind};
+
+/// OffsetCommit: the group goes on at these offsets. Safe to repeat, as long as no later commit was sent in between.
+#[derive(Clone, Debug)]
+pub(crate) struct OffsetCommit {
+    pub(crate) member: GroupMetadata,
+    pub(crate) offsets: Vec<GroupOffset>,
+}
+
+impl Call for OffsetCommit {
+    type Found = ();
+    type Answer = ();
+    const API: ApiKey = ApiKey::OffsetCommit;
+
+    fn versions(&self) -> (i16, i16) {
+        // Version 0 writes to ZooKeeper, where no group of Kafka's own protocol looks.
+        (self.member.least(7).max(1), i16::MAX)
+    }
+
+    fn target(&self, _: usize) -> Target {
+        self.member.coordinator()
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        let topics = by_topic(self.offsets.iter().map(|row| (&row.topic, row))).into_iter();
+        Request::OffsetCommit(OffsetCommitRequest {
+            group_id: (&*self.member.group).into(),
+            generation_id_or_member_epoch: self.member.generation,
+            member_id: (&*self.member.member_id).into(),
+            group_instance_id: self.member.instance_id.as_deref().map(Into::into),
+            topics: topics
+                .map(|(topic, rows)| OffsetCommitRequestTopic {
+                    name: (&**topic).into(),
+                    partitions: rows.into_iter().map(row).collect(),
+                    ..Default::default()
+                })
+                .collect(),
+            ..Default::default()
+        })
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<(), Error>> {
+        let Response::OffsetCommit(answer) = response else {
+            return Vec::new();
+        };
+        let rows = answer.topics.iter().flat_map(|topic| {
+            let rows = topic.partitions.iter();
+            rows.map(|row| ((&*topic.name, row.partition_index), row.error_code))
+        });
+        let wanted = self.offsets.iter();
+        let wanted = wanted.map(|row| (&row.topic, row.partition));
+        let each = results(wanted, rows, |code| {
+            let code = ErrorCode(*code);
+            match code.is_error() {
+                true => Err(Error::from_code(code, None).group_is(&self.member.group)),
+                false => Ok(()),
+            }
+        });
+        vec![each.into_iter().collect()]
+    }
+
+    fn is_retried(&self, error: &Error, _: u32) -> bool {
+        // A topic that is gone does not come back for a commit.
+        error.is_retriable() && error.code() != Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
+    }
+
+    fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
+        only(found, "the offsets").map_err(explained)
+    }
+}
+
+fn row(offset: &GroupOffset) -> OffsetCommitRequestPartition {
+    OffsetCommitRequestPartition {
+        partition_index: offset.partition,
+        committed_offset: offset.offset,
+        committed_leader_epoch: offset.leader_epoch,
+        committed_metadata: Some((&*offset.metadata).into()),
+        ..Default::default()
+    }
+}
+
+/// What a caller can do about a commit that was refused.
+fn explained(error: Error) -> Error {
+    match error.code() {
+        Some(ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION) => error.wrap(
+            Kind::CommitFailed,
+            "nothing was committed: the group has gone on without this member, and others may read its partitions from the last \
+             commit on. Poll to join again; if polls come rarely, raise max.poll.interval.ms or lower max.poll.records",
+        ),
+        Some(ErrorCode::REBALANCE_IN_PROGRESS) => error.wrap(
+            Kind::CommitFailed,
+            "nothing was committed: the group rebalances. Poll, and commit what is assigned then",
+        ),
+        Some(ErrorCode::FENCED_INSTANCE_ID) => error.wrap(
+            Kind::Fenced,
+            "nothing was committed: another member has the same group.instance.id. Stop one of them",
+        ),
+        Some(ErrorCode::OFFSET_METADATA_TOO_LARGE) => error.wrap(
+            Kind::TooLarge,
+            "nothing was committed: the metadata is longer than the brokers' offset.metadata.max.bytes",
+        ),
+        _ => error,
+    }
+}
+
+/// OffsetFetch: the offsets that a group has committed.
+#[derive(Clone, Debug)]
+pub struct OffsetFetch {
+    /// The group's id.
+    pub group: Arc<str>,
+    /// The partitions.
+    pub partitions: Vec<(Arc<str>, i32)>,
+    /// Whether offsets that an open transaction may still change are waited for (KIP-447).
+    pub require_stable: bool,
+}
+
+impl Call for OffsetFetch {
+    type Found = Vec<Result<Option<GroupOffset>, Error>>;
+    /// For each partition in the order of the request; `None` if nothing is committed.
+    type Answer = Vec<Result<Option<GroupOffset>, Error>>;
+    const API: ApiKey = ApiKey::OffsetFetch;
+
+    fn versions(&self) -> (i16, i16) {
+        // Version 0 reads from ZooKeeper.
+        (1, i16::MAX)
+    }
+
+    fn target(&self, _: usize) -> Target {
+        Target::Coordinator(CoordinatorType::Group, Arc::clone(&self.group))
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        let rows = self.partitions.iter();
+        let rows = rows.map(|(topic, partition)| (topic, *partition));
+        let topics = by_topic(rows).into_iter();
+        Request::OffsetFetch(OffsetFetchRequest {
+            groups: vec![OffsetFetchRequestGroup {
+                group_id: (&*self.group).into(),
+                topics: Some(
+                    topics
+                        .map(|(topic, partitions)| OffsetFetchRequestTopics {
+                            name: (&**topic).into(),
+                            partition_indexes: partitions.into_iter().collect(),
+                            ..Default::default()
+                        })
+                        .collect(),
+                ),
+                ..Default::default()
+            }],
+            require_stable: self.require_stable,
+            ..Default::default()
+        })
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
+        let Response::OffsetFetch(answer) = response else {
+            return Vec::new();
+        };
+        let (code, rows) = rows(&answer);
+        let refused = |code: ErrorCode| Error::from_code(code, None).group_is(&self.group);
+        if code.is_error() {
+            return vec![Err(refused(code))];
+        }
+        // One that waits for a transaction is worth asking for again, and with it all others.
+        let stays = |row: &&Row<'_>| row.code == ErrorCode::UNSTABLE_OFFSET_COMMIT;
+        if let Some(row) = rows.iter().find(stays) {
+            return vec![Err(
+                refused(row.code).partition_is(&row.topic.into(), row.partition)
+            )];
+        }
+        let wanted = self.partitions.iter();
+        let wanted = wanted.map(|(topic, partition)| (topic, *partition));
+        let answered = rows.iter().map(|row| ((row.topic, row.partition), row));
+        vec![Ok(results(wanted, answered, |row| {
+            if row.code.is_error() {
+                return Err(refused(row.code));
+            }
+            Ok((row.offset >= 0).then(|| GroupOffset {
+                topic: row.topic.into(),
+                partition: row.partition,
+                offset: row.offset,
+                leader_epoch: row.leader_epoch,
+                metadata: row.metadata.into(),
+            }))
+        }))]
+    }
+
+    fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
+        only(found, "the group's offsets")
+    }
+}
+
+/// A partition of an answer of any version.
+struct Row<'a> {
+    topic: &'a str,
+    partition: i32,
+    code: ErrorCode,
+    offset: i64,
+    leader_epoch: i32,
+    metadata: &'a str,
+}
+
+/// The code about all of it, and the partitions.
+fn rows(answer: &OffsetFetchResponse) -> (ErrorCode, Vec<Row<'_>>) {
+    if let Some(group) = answer.groups.first() {
+        let rows = group.topics.iter().flat_map(|topic| {
+            topic.partitions.iter().map(|row| Row {
+                topic: &topic.name,
+                partition: row.partition_index,
+                code: ErrorCode(row.error_code),
+                offset: row.committed_offset,
+                leader_epoch: row.committed_leader_epoch,
+                metadata: row.metadata.as_deref().unwrap_or(""),
+            })
+        });
+        return (ErrorCode(group.error_code), rows.collect());
+    }
+    let rows = answer.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|row| Row {
+            topic: &topic.name,
+            partition: row.partition_index,
+            code: ErrorCode(row.error_code),
+            offset: row.committed_offset,
+            leader_epoch: row.committed_leader_epoch,
+            metadata: row.metadata.as_deref().unwrap_or(""),
+        })
+    });
+    let rows: Vec<_> = rows.collect();
+    // Before version 2 errors about the group stand at its partitions.
+    let codes = rows.iter().map(|row| row.code);
+    let about_all = codes.filter(|code| {
+        matches!(
+            *code,
+            ErrorCode::NOT_COORDINATOR
+                | ErrorCode::COORDINATOR_NOT_AVAILABLE
+                | ErrorCode::COORDINATOR_LOAD_IN_PROGRESS
+                | ErrorCode::GROUP_AUTHORIZATION_FAILED
+        )
+    });
+    let code = about_all
+        .into_iter()
+        .next()
+        .unwrap_or(ErrorCode(answer.error_code));
+    (code, rows)
+}

@@ -1,0 +1,79 @@
+//! The properties of consumers that are about their group.
+
+macro_rules! group {
+    ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* CONSUMER {
+        /// The consumer group. Its members share the partitions of the topics that they subscribe to, and offsets are committed
+        /// under its name.
+        "group.id" => group_id: Option<String>, text(optional);
+        /// The name of this member, which no other member of the group has: it keeps its partitions while it is away for less than
+        /// session.timeout.ms (KIP-345).
+        "group.instance.id" => group_instance_id: Option<String>, text(optional);
+        /// The protocol by which the group assigns partitions.
+        "group.protocol" => group_protocol: GroupProtocol = "classic", text(protocol);
+        /// How partitions are assigned, the preferred way first: range, roundrobin, sticky, cooperative-sticky, or Java's
+        /// class names. The group uses one that all members have.
+        "partition.assignment.strategy" => partition_assignment_strategy: Vec<String> = "range,cooperative-sticky", text(strategies);
+        /// After so long without a heartbeat a member is taken for dead.
+        "session.timeout.ms" => session_timeout: Duration = "45000", millis(1);
+        /// How often the group's coordinator hears that the member is alive.
+        "heartbeat.interval.ms" => heartbeat_interval: Duration = "3000", millis(1);
+        /// An application that does not poll for so long leaves the group, until it polls again. So long, too, the group waits for
+        /// its members in a rebalance.
+        "max.poll.interval.ms" => max_poll_interval: Duration = "300000", millis(1);
+        /// Whether polls commit what earlier polls gave out. Only with a group.
+        "enable.auto.commit" => enable_auto_commit: bool = "true", bool();
+        /// How often polls commit.
+        "auto.commit.interval.ms" => auto_commit_interval: Duration = "5000", millis(0);
+    } } };
+}
+pub(in crate::config) use group;
+
+/// The protocol by which a group assigns partitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupProtocol {
+    /// A member, the leader, assigns.
+    #[default]
+    Classic,
+}
+
+const JAVA: &str = "org.apache.kafka.clients.consumer.";
+/// Names of assignors, and those of Java's classes.
+const STRATEGIES: [(&str, &str); 4] = [
+    ("range", "RangeAssignor"),
+    ("roundrobin", "RoundRobinAssignor"),
+    ("sticky", "StickyAssignor"),
+    ("cooperative-sticky", "CooperativeStickyAssignor"),
+];
+
+pub(in crate::config) fn protocol(text: &str) -> Result<GroupProtocol, String> {
+    if text.eq_ignore_ascii_case("classic") {
+        return Ok(GroupProtocol::Classic);
+    }
+    Err(format!(
+        "must be classic: this version does not support another protocol of groups (KIP-848); {text:?} is not supported"
+    ))
+}
+
+pub(in crate::config) fn strategies(text: &str) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+        let class = part.strip_prefix(JAVA).unwrap_or(part);
+        let mut known = STRATEGIES.iter();
+        let known = known.find(|(name, java)| class.eq_ignore_ascii_case(name) || class == *java);
+        let Some((name, _)) = known else {
+            return Err(format!(
+                "must be some of range, roundrobin, sticky and cooperative-sticky; {part:?} is none of them"
+            ));
+        };
+        if names.iter().any(|other| other == name) {
+            return Err(format!(
+                "must name each assignor once; {name} is there twice"
+            ));
+        }
+        names.push((*name).to_owned());
+    }
+    if names.is_empty() {
+        return Err("must name one assignor at least, such as range".to_owned());
+    }
+    Ok(names)
+}

@@ -1,0 +1,58 @@
+//! Positions that begin where a group has committed that it goes on. Whoever knows the group finds the offsets.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::change::Change;
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::fetch::fetcher::Fetcher;
+use crate::fetch::position::Start;
+
+impl Fetcher {
+    /// Positions that begin where the group has committed that it goes on: each is given once, with the number of its generation.
+    pub(crate) fn take_uncommitted(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+    ) -> Vec<(Arc<str>, i32, u64)> {
+        self.review(now, cluster, false);
+        let mut taken = Vec::new();
+        for key in self.assignment.uncommitted() {
+            if let Some(entry) = self.assignment.touch_key(key) {
+                entry.position.looking_up = true;
+                let number = entry.position.generation.number();
+                taken.push((Arc::clone(&entry.topic), entry.partition, number));
+            }
+        }
+        if !taken.is_empty() {
+            self.review(now, cluster, false);
+        }
+        taken
+    }
+
+    /// The group has committed this offset, or none.
+    pub(crate) fn found_committed(
+        &mut self,
+        cluster: &mut Cluster,
+        (topic, partition, number): (&Arc<str>, i32, u64),
+        found: Result<Option<i64>, Error>,
+    ) {
+        let latest_id = self.subscription.id_of(topic);
+        let Ok(position) = self.assignment.touch(topic, partition) else {
+            return;
+        };
+        if position.generation.number() != number {
+            return;
+        }
+        position.looking_up = false;
+        match found {
+            Ok(Some(offset)) => {
+                position.found(offset, latest_id);
+                cluster.context.changes.tell(Change::Position);
+            }
+            Ok(None) => position.start = Start::Reset,
+            Err(error) => position.stuck = Some(error),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Commits of offsets, one after the other: a retry never overtakes a later commit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+
+use crate::call::{CallId, Ended, GroupMetadata, GroupOffset, OffsetCommit};
+use crate::change::Change;
+use crate::error::Error;
+use crate::observe::Observed;
+use crate::part::Core;
+
+/// Names one commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CommitId(u64);
+
+/// The commits of one group.
+#[derive(Debug, Default)]
+pub(super) struct Commits {
+    next: u64,
+    /// What waits for the one under way.
+    waiting: Option<Commit>,
+    running: Option<(CallId, Commit)>,
+    ended: FxHashMap<CommitId, Result<(), Error>>,
+}
+
+/// Offsets that are committed by one request.
+#[derive(Debug)]
+struct Commit {
+    offsets: BTreeMap<(Arc<str>, i32), GroupOffset>,
+    /// Callers who wait for its end.
+    awaited: Vec<CommitId>,
+    /// Whether somebody wanted it who does not wait.
+    is_unwatched: bool,
+    deadline: Instant,
+}
+
+impl Commits {
+    /// Commits these offsets by the deadline. `awaited` if somebody takes the result.
+    pub(super) fn add(
+        &mut self,
+        offsets: Vec<GroupOffset>,
+        deadline: Instant,
+        awaited: bool,
+    ) -> CommitId {
+        self.next += 1;
+        let id = CommitId(self.next);
+        let commit = self.waiting.get_or_insert_with(|| Commit {
+            offsets: BTreeMap::new(),
+            awaited: Vec::new(),
+            is_unwatched: false,
+            deadline,
+        });
+        for offset in offsets {
+            let partition = (Arc::clone(&offset.topic), offset.partition);
+            commit.offsets.insert(partition, offset);
+        }
+        commit.deadline = commit.deadline.max(deadline);
+        if awaited {
+            commit.awaited.push(id);
+        } else {
+            commit.is_unwatched = true;
+        }
+        id
+    }
+
+    /// Sends what waits, as this member, unless a commit is under way.
+    pub(super) fn pump(&mut self, now: Instant, core: &mut Core, member: &GroupMetadata) {
+        if self.running.is_some() {
+            return;
+        }
+        let Some(commit) = self.waiting.take() else {
+            return;
+        };
+        let call = OffsetCommit {
+            member: member.clone(),
+            offsets: commit.offsets.values().cloned().collect(),
+        };
+        let id = core.start(now, call, commit.deadline);
+        self.running = Some((id, commit));
+    }
+
+    /// Gives up what waits: its partitions are no longer the member's.
+    pub(super) fn refuse_waiting(&mut self, core: &mut Core, error: &Error) {
+        if let Some(commit) = self.waiting.take() {
+            self.finish(core, commit, &Err(error.clone()));
+        }
+    }
+
+    /// Takes in the end of a call; the error of a commit that failed.
+    pub(super) fn handle_ended(&mut self, core: &mut Core, ended: Ended) -> Result<(), Error> {
+        let id = ended.id;
+        let Some((_, commit)) = self.running.take_if(|(running, _)| *running == id) else {
+            return Ok(());
+        };
+        let Some(result) = ended.answer::<OffsetCommit>() else {
+            return Ok(());
+        };
+        self.finish(core, commit, &result);
+        result
+    }
+
+    fn finish(&mut self, core: &mut Core, commit: Commit, result: &Result<(), Error>) {
+        let context = &mut core.cluster.context;
+        if let Err(cause) = result {
+            if commit.is_unwatched {
+                context.observer.tell(Observed::CommitFailed {
+                    cause: cause.clone(),
+                });
+            }
+        }
+        for id in commit.awaited {
+            self.ended.insert(id, result.clone());
+        }
+        context.changes.tell(Change::Group);
+    }
+
+    /// Whether no commit waits or is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_none() && self.running.is_none()
+    }
+
+    /// Whether this is the commit under way.
+    pub(super) fn is_running(&self, id: CallId) -> bool {
+        self.running
+            .as_ref()
+            .is_some_and(|(running, _)| *running == id)
+    }
+
+    /// How a commit ended, once.
+    pub(super) fn take(&mut self, id: CommitId) -> Option<Result<(), Error>> {
+        self.ended.remove(&id)
+    }
+
+    /// Nobody waits for the end of a commit any more. It goes on.
+    pub(super) fn give_up(&mut self, id: CommitId) {
+        self.ended.remove(&id);
+        let running = self.running.as_mut().map(|(_, commit)| commit);
+        for commit in running.into_iter().chain(self.waiting.as_mut()) {
+            if commit.awaited.contains(&id) {
+                commit.awaited.retain(|awaited| *awaited != id);
+                commit.is_unwatched = true;
+            }
+        }
+    }
+
+    /// The client closes.
+    pub(super) fn abort(&mut self, core: &mut Core, cause: &Error) {
+        let running = self.running.take().map(|(_, commit)| commit);
+        for commit in running.into_iter().chain(self.waiting.take()) {
+            self.finish(core, commit, &Err(cause.clone()));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! When the coordinator hears of the member.
+
+use std::time::{Duration, Instant};
+
+use crate::call::{CallId, GroupMetadata, Heartbeat};
+use crate::part::Core;
+
+/// One heartbeat at a time.
+#[derive(Debug)]
+pub(super) struct Heartbeats {
+    interval: Duration,
+    /// How long an answer is worth waiting for.
+    patience: Duration,
+    next: Option<Instant>,
+    /// The one under way, and its generation.
+    running: Option<(CallId, i32)>,
+}
+
+impl Heartbeats {
+    pub(super) fn new(interval: Duration, session: Duration) -> Heartbeats {
+        Heartbeats {
+            interval,
+            patience: session,
+            next: None,
+            running: None,
+        }
+    }
+
+    /// The coordinator just heard of the member.
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.next = now.checked_add(self.interval);
+    }
+
+    /// Sends one if it is due.
+    pub(super) fn pump(&mut self, now: Instant, core: &mut Core, member: &GroupMetadata) {
+        if self.running.is_some() {
+            return;
+        }
+        let next = *self.next.get_or_insert(now);
+        if next > now {
+            return core.cluster.set_alarm(next);
+        }
+        let call = Heartbeat {
+            member: member.clone(),
+        };
+        let deadline = now.checked_add(self.patience).unwrap_or(now);
+        let id = core.start_once(now, call, deadline);
+        self.running = Some((id, member.generation));
+        self.restart(now);
+    }
+
+    /// The generation of the heartbeat that has ended, if it was one.
+    pub(super) fn ended(&mut self, id: CallId) -> Option<i32> {
+        let (_, generation) = self.running.take_if(|(running, _)| *running == id)?;
+        Some(generation)
+    }
+
+    /// The last one failed: the next comes after this pause.
+    pub(super) fn pause(&mut self, now: Instant, pause: Duration) {
+        self.next = now.checked_add(pause.min(self.interval));
+    }
+}

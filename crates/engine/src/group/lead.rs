@@ -1,0 +1,131 @@
+//! What only the leader of a group does: it assigns, and looks after the topics of all members.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::call::JoinedMember;
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::group::assignor::{Assignment, Assignor, Member, Subscription, Topics};
+use crate::metadata::Metadata;
+use crate::observe::Observed;
+
+/// The leader's knowledge of one generation.
+#[derive(Debug)]
+pub(super) struct Lead {
+    members: Vec<Member>,
+    /// The topics of all members.
+    topics: BTreeSet<Arc<str>>,
+    since: Instant,
+    /// The number of partitions of each topic, as it was when they were assigned.
+    counts: BTreeMap<Arc<str>, usize>,
+}
+
+impl Lead {
+    /// Takes in what the members told. The bytes of each come from any client: one whose subscription does not decode gets nothing.
+    pub(super) fn new(
+        now: Instant,
+        cluster: &mut Cluster,
+        group: &Arc<str>,
+        joined: Vec<JoinedMember>,
+    ) -> Lead {
+        let mut members = Vec::with_capacity(joined.len());
+        for member in joined {
+            let subscription = Subscription::decode(member.metadata).unwrap_or_else(|cause| {
+                cluster.context.observer.tell(Observed::MemberUnreadable {
+                    group: Arc::clone(group),
+                    member_id: Arc::clone(&member.id),
+                    cause,
+                });
+                Subscription::default()
+            });
+            members.push(Member {
+                id: member.id,
+                instance_id: member.instance_id,
+                subscription,
+            });
+        }
+        let topics = members.iter().flat_map(|it| it.subscription.topics.iter());
+        let topics: BTreeSet<_> = topics.cloned().collect();
+        for topic in &topics {
+            cluster.want(now, topic);
+        }
+        Lead {
+            members,
+            topics,
+            since: now,
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// Gives back what it keeps in the view.
+    pub(super) fn release(self, cluster: &mut Cluster) {
+        for topic in &self.topics {
+            cluster.unwant(topic);
+        }
+    }
+
+    pub(super) fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// Whether the partitions of all topics are known, or that they are not there.
+    pub(super) fn is_ready(&self, cluster: &Cluster) -> bool {
+        let view = cluster.view();
+        let is_fresh = cluster.is_fresh(self.since);
+        let is_decided = |topic: &Arc<str>| {
+            view.topic(topic).is_some() || (is_fresh && view.problem(topic).is_some())
+        };
+        self.topics.iter().all(is_decided)
+    }
+
+    /// What each member gets, as bytes.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if an assignment cannot be written.
+    pub(super) fn assign(
+        &mut self,
+        view: &Metadata,
+        assignor: &dyn Assignor,
+    ) -> Result<Vec<(Arc<str>, Bytes)>, Error> {
+        let members = std::mem::take(&mut self.members);
+        let topics = Topics::of(view, self.topics.iter().map(|topic| &**topic));
+        self.note(view);
+        let assigned = assignor.assign(&topics, &members).into_iter();
+        assigned
+            .map(|(member, partitions)| {
+                let assignment = Assignment {
+                    partitions,
+                    user_data: None,
+                };
+                Ok((member, assignment.encode()?))
+            })
+            .collect()
+    }
+
+    /// Takes in how many partitions there are, where the assignment stays as it was.
+    pub(super) fn note(&mut self, view: &Metadata) {
+        let known = self.topics.iter();
+        let known = known.filter_map(|topic| Some((Arc::clone(topic), count(view, topic)?)));
+        self.counts = known.collect();
+    }
+
+    /// Whether a topic came or went, or has more partitions, since they were assigned.
+    pub(super) fn is_outdated(&self, cluster: &Cluster) -> bool {
+        self.topics.iter().any(|topic| {
+            let before = self.counts.get(topic);
+            match count(cluster.view(), topic) {
+                Some(count) => before != Some(&count),
+                // A view that lacks it for a moment proves nothing.
+                None => before.is_some() && cluster.is_absent(topic, self.since),
+            }
+        })
+    }
+}
+
+fn count(view: &Metadata, topic: &str) -> Option<usize> {
+    view.topic(topic).map(|topic| topic.partitions.len())
+}

@@ -1,0 +1,205 @@
+//! Which topics a member wants: by their names, or all those whose names match a pattern.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use ottla_protocol::ErrorCode;
+use regex_lite::Regex;
+
+use crate::call::{CallId, Ended, ListTopics};
+use crate::cluster::Cluster;
+use crate::error::{Error, Kind};
+use crate::part::Core;
+
+/// Topics that brokers keep for themselves.
+const INTERNAL: [&str; 2] = ["__consumer_offsets", "__transaction_state"];
+
+/// What a caller subscribes to.
+#[derive(Clone, Debug)]
+pub enum Selection {
+    /// These topics.
+    Names(BTreeSet<Arc<str>>),
+    /// All topics whose whole name matches, but for internal ones.
+    Pattern(Pattern),
+}
+
+/// A regular expression that a topic's whole name has to match.
+#[derive(Clone, Debug)]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// # Errors
+    /// `Kind::Argument`: it is no regular expression, or has what takes more than linear time, as a look around or back.
+    pub fn parse(text: &str) -> Result<Pattern, Error> {
+        match Regex::new(&format!("^(?:{text})$")) {
+            Ok(regex) => Ok(Pattern(regex)),
+            Err(error) => {
+                let text = format!(
+                    "the pattern {text:?} cannot be used: {error}; patterns have no look-around and no back-references"
+                );
+                Err(Error::new(Kind::Argument, text))
+            }
+        }
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        self.0.is_match(name)
+    }
+}
+
+/// The topics that a member wants now.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    selection: Selection,
+    /// Each with the time since when it is wanted.
+    topics: BTreeMap<Arc<str>, Instant>,
+    /// Topics that were there once: they may come again.
+    seen: BTreeSet<Arc<str>>,
+    refused: BTreeMap<Arc<str>, Error>,
+    listing: Option<CallId>,
+    list_at: Instant,
+    /// Whether all topics were listed, where that is needed.
+    is_known: bool,
+}
+
+impl Wanted {
+    pub(super) fn new(now: Instant, cluster: &mut Cluster, selection: Selection) -> Wanted {
+        let names = match &selection {
+            Selection::Names(names) => names.clone(),
+            Selection::Pattern(_) => BTreeSet::new(),
+        };
+        let mut wanted = Wanted {
+            is_known: matches!(selection, Selection::Names(_)),
+            selection,
+            topics: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            listing: None,
+            list_at: now,
+        };
+        wanted.set(now, cluster, &names);
+        wanted
+    }
+
+    /// Gives back what it keeps in the view.
+    pub(super) fn release(self, cluster: &mut Cluster) {
+        for topic in self.topics.keys() {
+            cluster.unwant(topic);
+        }
+    }
+
+    /// The names, sorted.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.topics.keys()
+    }
+
+    pub(super) fn contains(&self, topic: &str) -> bool {
+        self.topics.contains_key(topic)
+    }
+
+    /// Whether it is known which topics they are.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// Why a topic cannot be read.
+    pub(super) fn refusal(&self) -> Option<&Error> {
+        self.refused.values().next()
+    }
+
+    /// Lists topics if that is due.
+    pub(super) fn pump(&mut self, now: Instant, core: &mut Core) {
+        if self.listing.is_some() || matches!(self.selection, Selection::Names(_)) {
+            return;
+        }
+        if self.list_at > now {
+            return core.cluster.set_alarm(self.list_at);
+        }
+        let deadline = now + core.cluster.config().default_api_timeout;
+        self.listing = Some(core.start(now, ListTopics, deadline));
+        self.list_at = now + core.cluster.config().metadata_max_age;
+    }
+
+    pub(super) fn is_listing(&self, id: CallId) -> bool {
+        self.listing == Some(id)
+    }
+
+    /// Takes in the list of topics.
+    pub(super) fn handle_listing(&mut self, now: Instant, cluster: &mut Cluster, ended: Ended) {
+        self.listing = None;
+        let Selection::Pattern(pattern) = &self.selection else {
+            return;
+        };
+        match ended.answer::<ListTopics>() {
+            Some(Ok(listed)) => {
+                let listed = listed.topics.iter().filter(|topic| !topic.is_internal);
+                let names = listed.filter_map(|topic| topic.name.as_deref());
+                // Brokers before 0.10.1 do not tell which are internal.
+                let names = names.filter(|name| !INTERNAL.contains(name) && pattern.matches(name));
+                let names = names.map(Arc::from).collect();
+                self.is_known = true;
+                self.set(now, cluster, &names);
+            }
+            // It may be for want of a broker: soon again.
+            _ => self.list_at = now + cluster.retry_pause(1),
+        }
+    }
+
+    fn set(&mut self, now: Instant, cluster: &mut Cluster, names: &BTreeSet<Arc<str>>) {
+        for name in names {
+            if !self.topics.contains_key(name) {
+                cluster.want(now, name);
+                self.topics.insert(Arc::clone(name), now);
+            }
+        }
+        self.topics.retain(|name, _| {
+            let stays = names.contains(name);
+            if !stays {
+                cluster.unwant(name);
+            }
+            stays
+        });
+        let topics = &self.topics;
+        self.refused.retain(|name, _| topics.contains_key(name));
+    }
+
+    /// Takes in a view of the cluster; whether a caller has to be told something.
+    pub(super) fn look(&mut self, cluster: &Cluster) -> bool {
+        let view = cluster.view();
+        let before = self.refused.len();
+        for (name, since) in &self.topics {
+            if view.topic(name).is_some() {
+                self.seen.insert(Arc::clone(name));
+                self.refused.remove(name);
+                continue;
+            }
+            let Some(code) = view.problem(name) else {
+                continue;
+            };
+            let is_unknown = matches!(
+                code,
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID
+            );
+            let is_refused = if is_unknown {
+                // What comes by a pattern was there a moment ago; what may be created is on its way.
+                matches!(self.selection, Selection::Names(_))
+                    && !self.seen.contains(name)
+                    && !cluster.config().allow_auto_create_topics
+                    && cluster.is_absent(name, *since)
+            } else {
+                !code.is_retriable()
+            };
+            if is_refused {
+                let error = Error::from_code(code, None)
+                    .calling("Metadata")
+                    .topic_is(name)
+                    .retriable_is(false);
+                self.refused.insert(Arc::clone(name), error);
+            } else {
+                self.refused.remove(name);
+            }
+        }
+        self.refused.len() > before
+    }
+}

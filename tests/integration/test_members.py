@@ -1,0 +1,229 @@
+"""Our members of groups on real Kafka of three generations, among themselves and beside other clients' members."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer as Confluent
+
+import ottla
+from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.peers.base import DEADLINE
+from tests.integration.peers.java import Java
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = [REAL, pytest.mark.timeout(200)]
+
+PARTITIONS, RECORDS = 4, 400
+# Seconds of a session: the least that brokers allow by themselves.
+SESSION = 6
+OPTIONS: dict[str, Any] = {
+    "auto_offset_reset": "earliest",
+    "heartbeat_interval_ms": 200,
+    "session_timeout_ms": SESSION * 1000,
+    "auto_commit_interval_ms": 100,
+}
+WRITING: dict[str, Any] = {}
+# A member that writes what it reads, a few records at a time, until it is killed.
+CHILD = """
+import json, sys, time, ottla
+bootstrap, topic, options = json.loads(sys.argv[1])
+with ottla.Consumer(bootstrap, group_id=topic, topics=topic, **options) as consumer:
+    while True:
+        for record in consumer.poll(0.1, max_records=5):
+            print(record.partition, record.offset, flush=True)
+        time.sleep(0.02)
+"""
+
+Read = Counter[tuple[int, int]]
+
+
+@pytest.fixture(scope="module", params=["4.4.0", "2.8.2", "0.9.0.1"])
+def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    config = {"auto.create.topics.enable": "true", "num.partitions": str(PARTITIONS)}
+    if request.param != "0.9.0.1":
+        config |= {"group.initial.rebalance.delay.ms": "0"}
+    folder = tmp_path_factory.mktemp("kafka")
+    # Brokers of 0.9 do not tell their versions; to find that out takes seconds for each new connection.
+    old = {"broker_version_fallback": "0.9.0", "api_version_request": False} if request.param == "0.9.0.1" else {}
+    with (
+        kafka_for_a_while(folder, version=request.param, config=config) as cluster,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name, value in old.items():
+            patch.setitem(OPTIONS, name, value)
+            patch.setitem(WRITING, name, value)
+        yield str(cluster.st["bootstrap"]["PLAINTEXT"])
+
+
+def fill(bootstrap: str, topic: str, begin: int = 0, count: int = RECORDS) -> None:
+    with ottla.Producer(bootstrap, **WRITING) as producer:
+        sent = [producer.send(topic, str(value), partition=value % PARTITIONS) for value in range(begin, begin + count)]
+        for delivery in sent:
+            delivery.result(DEADLINE)
+
+
+class Member(threading.Thread):
+    """One of ours, in a thread of its own, which reads until it is told to leave."""
+
+    def __init__(self, bootstrap: str, topic: str, **options: Any) -> None:
+        super().__init__(daemon=True)
+        self.consumer = ottla.Consumer(bootstrap, group_id=topic, **OPTIONS | options)
+        self.consumer.subscribe(topic, on_revoke=self.revoked)
+        self.read: Read = Counter()
+        self.late: list[tuple[int, int]] = []
+        self.gone: set[int] = set()
+        self.leaves = threading.Event()
+        self.failure: BaseException | None = None
+        self.start()
+
+    def revoked(self, partitions: list[ottla.TopicPartition]) -> None:
+        self.gone |= {partition.partition for partition in partitions}
+
+    def run(self) -> None:
+        try:
+            with self.consumer:
+                while not self.leaves.is_set():
+                    batch = self.consumer.poll(0.1, max_records=20)
+                    self.gone -= {partition.partition for partition in self.consumer.assignment()}
+                    places = [(record.partition, record.offset) for record in batch]
+                    self.late += [place for place in places if place[0] in self.gone]
+                    self.read.update(places)
+        except BaseException as error:
+            self.failure = error
+
+    def leave(self) -> Read:
+        """Leave the group; gives what was read."""
+        self.leaves.set()
+        self.join(DEADLINE)
+        assert not self.is_alive()
+        if self.failure:
+            raise self.failure
+        assert self.late == [], "records of revoked partitions"
+        return self.read
+
+
+def whole(*reads: Read) -> bool:
+    return len(set().union(*reads)) == RECORDS
+
+
+def all_once(*reads: Read) -> None:
+    total = sum(reads, Counter[tuple[int, int]]())
+    assert len(total) == RECORDS
+    assert {place: times for place, times in total.items() if times > 1} == {}
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_members_that_come_and_go_read_everything_once(bootstrap: str, strategy: str) -> None:
+    topic = f"shared-{strategy}"
+    fill(bootstrap, topic, 0, RECORDS // 4)
+    options = {"partition_assignment_strategy": strategy}
+    one = Member(bootstrap, topic, **options)
+    wait_until(lambda: len(one.read) == RECORDS // 4, "the first reads all there is")
+    two = Member(bootstrap, topic, **options)
+    wait_until(lambda: len(two.consumer.assignment()) == 2, "the second has its half")
+    fill(bootstrap, topic, RECORDS // 4, RECORDS // 4)
+    wait_until(lambda: len({*one.read, *two.read}) == RECORDS // 2, "both read all there is")
+    assert len(two.read) >= RECORDS // 8
+    three = Member(bootstrap, topic, **options)
+    wait_until(lambda: len(three.consumer.assignment()) >= 1, "the third has a part")
+    first = one.leave()
+    fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
+    wait_until(lambda: whole(first, two.read, three.read), "those who stay read the rest")
+    all_once(first, two.leave(), three.leave())
+
+
+def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str) -> None:
+    topic = "killed"
+    fill(bootstrap, topic)
+    arguments = json.dumps([bootstrap, topic, OPTIONS])
+    command = [sys.executable, "-c", CHILD, arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout
+        read: Read = Counter()
+        for line in child.stdout:
+            partition, offset = line.split()
+            read[int(partition), int(offset)] += 1
+            if len(read) == RECORDS // 2:
+                break
+        child.send_signal(signal.SIGKILL)
+        for line in child.stdout.read().splitlines():
+            partition, offset = line.split()
+            read[int(partition), int(offset)] += 1
+    with ottla.Consumer(bootstrap, group_id=topic, **WRITING) as reader:
+        found = reader.committed([(topic, partition) for partition in range(PARTITIONS)])
+    committed = {key.partition: value.offset if value else 0 for key, value in found.items()}
+    # A commit every 100 ms, and 5 records every 20 ms at least.
+    assert sum(committed.values()) >= RECORDS // 4
+    assert all((partition, offset - 1) in read for partition, offset in committed.items() if offset)
+    heir = Member(bootstrap, topic)
+    wait_until(lambda: whole(read, heir.read), "the rest is read")
+    taken = heir.leave()
+    repeated = {place for place in taken if place in read}
+    assert all(offset >= committed[partition] for partition, offset in repeated)
+    assert len(repeated) < RECORDS // 2
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_group_with_members_of_confluent_kafka(bootstrap: str, strategy: str) -> None:
+    topic = f"mixed-{strategy}"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    options = {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
+    options |= {"partition.assignment.strategy": strategy, "session.timeout.ms": str(SESSION * 1000)}
+    options |= {"heartbeat.interval.ms": "200", "auto.commit.interval.ms": "100"}
+    options |= {name.replace("_", "."): str(value).lower() for name, value in WRITING.items()}
+    ours = Member(bootstrap, topic, partition_assignment_strategy=strategy)
+    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    theirs, read = Confluent(options), Counter[tuple[int, int]]()
+    theirs.subscribe([topic])
+
+    def polled(is_done: Callable[[], bool], what: str) -> None:
+        def step() -> bool:
+            for message in theirs.consume(100, 0.1):
+                assert not message.error()
+                read[message.partition(), message.offset()] += 1
+            return is_done()
+
+        wait_until(step, what)
+
+    polled(lambda: len(theirs.assignment()) == len(ours.consumer.assignment()) == 2, "each has its half")
+    fill(bootstrap, topic, PARTITIONS, RECORDS // 2 - PARTITIONS)
+    polled(lambda: len({*ours.read, *read}) == RECORDS // 2, "both read all there is")
+    theirs.close()
+    fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
+    wait_until(lambda: whole(ours.read, read), "ours reads the rest")
+    all_once(ours.leave(), read)
+
+
+def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureRequest) -> None:
+    if "0.9.0.1" in request.node.name:
+        pytest.skip("Java's client of today speaks to no broker of 0.9")
+    topic = "with-java"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    ours = Member(bootstrap, topic)
+    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    theirs: Read = Counter()
+    count = RECORDS // 4
+
+    def java() -> None:
+        for message in Java().consume_in_group(bootstrap, topic, topic, count):
+            theirs[message.partition or 0, message.offset or 0] += 1
+
+    thread = threading.Thread(target=java, daemon=True)
+    thread.start()
+    wait_until(lambda: len(ours.consumer.assignment()) == 2, "each has its half")
+    fill(bootstrap, topic, PARTITIONS, RECORDS - PARTITIONS)
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+    # The console consumer goes back to the first message that it has not shown, commits that, and leaves.
+    wait_until(lambda: whole(ours.read, theirs), "ours reads the rest")
+    all_once(ours.leave(), theirs)
