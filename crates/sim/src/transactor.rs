@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ottla_engine::call::GroupOffset;
+use ottla_engine::call::{GroupMetadata, GroupOffset};
 use ottla_engine::observe::Observed;
 use ottla_engine::producer::{Done, NotAppended, Producer as Work, Verb, VerbId};
 use ottla_engine::{Config, Engine, Error, Kind, Written};
@@ -578,7 +578,7 @@ impl Transactor {
             }
         }
         Verb::SendOffsets {
-            group: Arc::clone(&self.group),
+            group: GroupMetadata::outside(Arc::clone(&self.group)),
             offsets,
         }
     }
