@@ -236,3 +236,17 @@ def test_asyncio_sends_wait_for_the_topic_without_the_loop(address, topic):
             assert [(await one).partition for one in sent] == [1, 2, 0, 0, 4]
 
     asyncio.run(main())
+
+
+def test_a_chunk_whose_topic_is_absent_takes_back_no_earlier_one(api, address, topic):
+    chunks = [pa.record_batch({"value": ["a", "b"], "topic": [name] * 2}) for name in (topic, "absent", topic)]
+    stream = pa.RecordBatchReader.from_batches(chunks[0].schema, chunks)
+    with api.producer(address, partitioner=by_length, max_block_ms=500) as producer:
+        deliveries = api(producer.send_arrow(None, stream))
+        assert len(deliveries) == 6
+        with pytest.raises(errors.KafkaError):
+            api.result(deliveries)
+        assert sorted(deliveries.errors) == [2, 3, 4, 5]
+        assert {error.written for error in deliveries.errors.values()} == {False}
+        with pytest.raises(errors.KafkaError, match="absent"):
+            api(producer.send_arrow("absent", chunks[1].select(["value"])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import re
 import shutil
@@ -18,7 +19,7 @@ from ottla import PreparedTransaction, errors
 from ottla.testing import Broker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.python.conftest import Api
@@ -98,6 +99,55 @@ def test_a_token_is_a_value_whose_text_is_javas() -> None:
     for text in ("", "42", "a:b", "42:40000", " 42:7", "42:7:8", "-1:-1", "42:-1", "-1:7", "٤:٢"):
         with pytest.raises(ValueError, match="prepared transaction"):
             PreparedTransaction.parse(text)
+
+
+def run_block(api: Api, producer: Any, body: Callable[[], None]) -> None:
+    """`with producer.transaction():`, in either facade; `body` makes its calls through `api`."""
+    block = producer.transaction()
+    if api.module is ottla:
+        with block:
+            body()
+        return
+    api(block.__aenter__())
+    try:
+        body()
+    except BaseException as error:
+        api(block.__aexit__(type(error), error, None))
+        raise
+    api(block.__aexit__(None, None, None))
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_the_end_of_a_block_ends_nothing_that_is_prepared(
+    api: Api, cluster: Broker, identity: str, raises: bool
+) -> None:
+    """Whoever decides may have decided already."""
+    with api.producer(cluster.bootstrap_servers, transactional_id=identity, **TWO_PHASES) as producer:
+        tokens = []
+
+        def body() -> None:
+            api.result(api(producer.send("t", identity)))
+            tokens.append(api(producer.prepare_transaction()))
+            if raises:
+                raise ConnectionError("the database does not answer")
+
+        with pytest.raises(ConnectionError) if raises else contextlib.nullcontext():
+            run_block(api, producer, body)
+        assert is_open(cluster.bootstrap_servers)
+        assert api(producer.complete_transaction(tokens[0])) is True
+        run_block(api, producer, lambda: api(producer.complete_transaction(api(producer.prepare_transaction()))))
+        assert committed(cluster.bootstrap_servers, identity) == 1
+
+
+def test_an_empty_transaction_has_a_name_of_its_own(api: Api, cluster: Broker, identity: str) -> None:
+    """Otherwise what was decided of it would be done to the next one."""
+    with api.producer(cluster.bootstrap_servers, transactional_id=identity, **TWO_PHASES) as producer:
+        api(producer.begin_transaction())
+        empty = api(producer.prepare_transaction())
+        assert api(producer.complete_transaction(empty)) is True
+        assert prepare(api, producer, identity) != empty
+        assert api(producer.complete_transaction(empty)) is False
+        assert committed(cluster.bootstrap_servers, identity) == 0
 
 
 def test_it_is_completed_as_its_token_says(api: Api, cluster: Broker, identity: str) -> None:

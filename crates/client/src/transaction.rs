@@ -73,6 +73,12 @@ impl Producer {
         self.transact(Verb::Abort, timeout).await.map(|_| ())
     }
 
+    /// Whether there is nothing that the end of a block would have to end: it is done, or prepared for its owner.
+    pub fn is_transaction_settled(&self) -> bool {
+        self.driver
+            .with(|engine, _| engine.is_transaction_settled())
+    }
+
     /// Delivers the records of the transaction, at most within `timeout` (`None`: `max.block.ms`); from then on it can only be
     /// ended (KIP-939).
     ///

@@ -172,6 +172,12 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         transaction.is_some_and(Transaction::is_open)
     }
 
+    /// Whether there is nothing that the end of a block would have to end: it is done, or prepared for its owner.
+    pub fn is_transaction_settled(&self) -> bool {
+        let transaction = self.client.transaction.as_ref();
+        transaction.is_some_and(Transaction::is_settled)
+    }
+
     /// The next fate that became known.
     pub fn poll_done(&mut self) -> Option<Done<T>> {
         self.client.accumulator.poll_done()

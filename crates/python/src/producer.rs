@@ -275,6 +275,10 @@ impl ProducerCore {
         ))
     }
 
+    fn is_transaction_settled(&self) -> PyResult<bool> {
+        Ok(self.client.get()?.is_transaction_settled())
+    }
+
     #[pyo3(signature = (offsets, group, timeout))]
     fn send_offsets(
         &self,

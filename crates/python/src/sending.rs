@@ -201,6 +201,16 @@ impl Portion {
         }
     }
 
+    /// Waits until its topics are known.
+    async fn ready(&self, client: &Producer) -> Result<(), Error> {
+        for topic in self.topics() {
+            if client.partition_count(topic).is_none() {
+                client.ready(topic, 0, None).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Places the rows that name no partition. False if a topic is not known any more.
     fn place(
         &mut self,
@@ -366,14 +376,21 @@ impl Sending {
     fn awaiting_topics(self, portion: Portion) -> Operation {
         Operation::for_either(
             async move {
-                for topic in portion.topics() {
-                    if self.client.partition_count(topic).is_none() {
-                        self.client.ready(topic, 0, None).await?;
+                let mut sending = self;
+                if let Err(error) = portion.ready(&sending.client).await {
+                    if sending.sent.peek().is_empty() {
+                        return Err(error);
                     }
+                    let unsent = sending.client.unsent(portion.len(), &error);
+                    sending.sent.push(unsent);
+                    sending.failure = Some(error);
                 }
-                Ok((self, portion))
+                Ok((sending, portion))
             },
-            |py, _, (sending, portion)| {
+            |py, facade, (sending, portion)| {
+                if sending.failure.is_some() {
+                    return sending.proceed(py, facade);
+                }
                 let next = sending.operation(py, portion)?;
                 Ok(Py::new(py, next)?.into_any())
             },

@@ -217,7 +217,7 @@ class Producer:
                 await transaction.send_offsets({ottla.TopicPartition("flights", 0): 42}, "enrichers")
             ```
         """
-        return Transaction(self)
+        return Transaction(self, self._core.is_transaction_settled)
 
     async def init_transactions(self, timeout: float | None = None, *, keep_prepared: bool = False) -> None:
         """Gets the producer's identity, and ends what an earlier producer of the same `transactional.id` left open.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from ottla.errors import KafkaError, KafkaTimeoutError, TransactionAbortableError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from typing_extensions import Self
@@ -27,10 +28,11 @@ class _Verbs(Protocol):
 class Transaction:
     """What happens in the block takes effect as a whole, or not at all. `Producer.transaction` makes it."""
 
-    __slots__ = ("_producer",)
+    __slots__ = ("_is_settled", "_producer")
 
-    def __init__(self, producer: _Verbs) -> None:
+    def __init__(self, producer: _Verbs, is_settled: Callable[[], bool]) -> None:
         self._producer = producer
+        self._is_settled = is_settled
 
     async def send_offsets(self, offsets: Offsets, group: str | GroupMetadata, timeout: float | None = None) -> None:
         """Makes offsets of a group part of the transaction, as `Producer.send_offsets` does."""
@@ -43,6 +45,9 @@ class Transaction:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._is_settled():
+            # It was ended in the block, or it is prepared: then only its owner knows how it is to end.
+            return
         if exc is not None:
             await self._abort(exc)
             return

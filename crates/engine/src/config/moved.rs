@@ -215,8 +215,8 @@ static NAMES: &[(&str, Instead)] = &[
         compression.zstd.level")),
     ("block.on.buffer.full", Instead::Do("is a time here: max.block.ms says how long a send waits for room, and with 0 it does not wait")),
     ("partitioner.class", Instead::Do("names a Java class, which this client cannot load: leave it out. Records go where \
-        Java's default puts them; write partitioner=round_robin for its RoundRobinPartitioner, and a function of your own as \
-        partitioner=callable")),
+        Java's default puts them; write partitioner=round_robin with partitioner.ignore.keys=true for its RoundRobinPartitioner, and \
+        a function of your own as partitioner=callable")),
     ("sticky.partitioning.linger.ms", Instead::Do(NOT_KEPT)),
     ("msg.order.cmp", Instead::Do(NOT_KEPT)),
     ("produce.offset.report", Instead::Do("is not needed: the result of a delivery has the offset. Leave it out")),

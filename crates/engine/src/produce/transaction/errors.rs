@@ -52,20 +52,36 @@ pub(super) fn abortable(cause: Error, what: &str) -> Error {
 }
 
 /// Another producer took over.
-pub(super) fn fenced(cause: Error, id: &str) -> Error {
+pub(super) fn fenced(cause: Error, id: &str, two_phase: bool) -> Error {
+    let otherwise = if two_phase {
+        "an administrator ended its transaction"
+    } else {
+        "a transaction was open for longer than transaction.timeout.ms and its coordinator aborted it"
+    };
     let text = format!(
-        "this producer is fenced: another one with transactional.id={id} took over, or a transaction was open for longer \
-         than transaction.timeout.ms and its coordinator aborted it. Close this producer; if no other one is meant to \
-         run, make a new one"
+        "this producer is fenced: another one with transactional.id={id} took over, or {otherwise}. Close this producer; if \
+         no other one is meant to run, make a new one"
     );
     cause.wrap(Kind::Fenced, text).retriable_is(false)
 }
 
 /// The producer can go on with no transaction.
-pub(super) fn fatal(cause: Error) -> Error {
-    let text = "this producer can have no further transaction: close it, mend the cause, and make a new one. The \
-                coordinator aborts what is open, at the latest after transaction.timeout.ms";
+pub(super) fn fatal(cause: Error, two_phase: bool) -> Error {
+    let rest = what_stays_open(two_phase);
+    let text = format!(
+        "this producer can have no further transaction: close it, mend the cause, and make a new one. {rest}"
+    );
     cause.wrap(Kind::Fatal, text).retriable_is(false)
+}
+
+/// What becomes of a transaction that its producer does not end.
+fn what_stays_open(two_phase: bool) -> &'static str {
+    if two_phase {
+        "What is open stays so, and holds back readers of what is committed: a new producer ends it with \
+         complete_transaction(), or Admin.force_terminate_transaction() aborts it"
+    } else {
+        "The coordinator aborts what is open, at the latest after transaction.timeout.ms"
+    }
 }
 
 /// A record that was not sent before its transaction was aborted.
@@ -85,9 +101,12 @@ pub(super) fn outcome_unknown(cause: Error) -> Error {
 }
 
 /// An abort did not end in time.
-pub(super) fn not_aborted(cause: Option<Error>) -> Error {
-    let text = "the transaction is not known to be aborted yet: call abort_transaction() or begin_transaction() again, which \
-                end it first. The coordinator aborts it, at the latest after transaction.timeout.ms";
+pub(super) fn not_aborted(cause: Option<Error>, two_phase: bool) -> Error {
+    let rest = what_stays_open(two_phase);
+    let text = format!(
+        "the transaction is not known to be aborted yet: call abort_transaction() or begin_transaction() again, which end it \
+         first. {rest}"
+    );
     match cause {
         Some(cause) => cause.wrap(Kind::Timeout, text).retriable_is(true),
         None => Error::new(Kind::Timeout, text),
@@ -153,6 +172,15 @@ pub(super) fn one_phase() -> Error {
         Kind::Config,
         "to prepare a transaction, or to complete a prepared one, the producer needs \
          transaction.two.phase.commit.enable=true (KIP-939)",
+    )
+}
+
+/// The cluster has the first protocol of transactions only.
+pub(super) fn names_repeat() -> Error {
+    Error::new(
+        Kind::Unsupported,
+        "a transaction is prepared only where each has an epoch of its own: brokers need transaction.version=2 (KIP-890; \
+         kafka-features.sh upgrade --feature transaction.version=2)",
     )
 }
 

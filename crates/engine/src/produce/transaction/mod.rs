@@ -270,7 +270,9 @@ impl Transaction {
     /// Nobody waits for the end of a verb any more. It goes on, but opens no transaction.
     pub(crate) fn give_up(&mut self, id: VerbId) {
         let ended = self.ended.remove(&id);
-        if ended.is_some_and(|ended| ended.begins && ended.result.is_ok()) && !self.is_touched() {
+        let began = ended.is_some_and(|ended| ended.begins && ended.result.is_ok());
+        // Others may have used it by now, and even have ended it.
+        if began && matches!(&self.state, State::Open(open) if !open.touched) {
             self.state = State::Ready;
         }
         if let Some(running) = self.running.as_mut().filter(|running| running.id == id) {
@@ -284,6 +286,11 @@ impl Transaction {
     /// Whether a transaction is open, or the end of one is not known. A prepared one is not: it waits for its owner.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, State::Open(_) | State::Unsettled { .. })
+    }
+
+    /// Whether there is nothing that the end of a block would have to end: it is done, or prepared for its owner.
+    pub(crate) fn is_settled(&self) -> bool {
+        matches!(self.state, State::Ready | State::Prepared(_))
     }
 
     /// Whether a record can be sent now.
@@ -397,8 +404,10 @@ impl Transaction {
             return;
         }
         match severity(&cause) {
-            Severity::Fenced => self.state = State::Fatal(errors::fenced(cause, &self.id)),
-            Severity::Fatal => self.state = State::Fatal(errors::fatal(cause)),
+            Severity::Fenced => {
+                self.state = State::Fatal(errors::fenced(cause, &self.id, self.two_phase))
+            }
+            Severity::Fatal => self.state = State::Fatal(errors::fatal(cause, self.two_phase)),
             Severity::Abortable => {
                 if let State::Open(open) = &mut self.state {
                     let trouble = || errors::abortable(cause, what);
@@ -532,9 +541,9 @@ impl Transaction {
         let error = match (&self.state, self.is_aborting()) {
             (State::Open(_), true) => {
                 self.state = State::Unsettled { commits: false };
-                errors::not_aborted(None)
+                errors::not_aborted(None, self.two_phase)
             }
-            (State::Unsettled { .. }, _) => errors::not_aborted(None),
+            (State::Unsettled { .. }, _) => errors::not_aborted(None, self.two_phase),
             (State::Open(_), false) => errors::not_flushed(self.is_preparing()),
             _ => errors::no_time(),
         };
@@ -705,7 +714,7 @@ impl Transaction {
                 self.settled(core);
             }
             Err(error) if error.is_retriable() => {
-                self.finish(core, Err(errors::not_aborted(Some(error))));
+                self.finish(core, Err(errors::not_aborted(Some(error), self.two_phase)));
             }
             Err(error) => {
                 self.die(error);
@@ -717,8 +726,8 @@ impl Transaction {
     /// No further transaction is possible.
     fn die(&mut self, cause: Error) {
         self.state = State::Fatal(match severity(&cause) {
-            Severity::Fenced => errors::fenced(cause, &self.id),
-            Severity::Fatal | Severity::Abortable => errors::fatal(cause),
+            Severity::Fenced => errors::fenced(cause, &self.id, self.two_phase),
+            Severity::Fatal | Severity::Abortable => errors::fatal(cause, self.two_phase),
         });
     }
 
@@ -795,7 +804,7 @@ impl Transaction {
             Err(error) if error.is_retriable() || error.code().is_none() => {
                 let commits = unsettled.unwrap_or(false);
                 self.state = State::Unsettled { commits };
-                let error = errors::not_aborted(Some(error.clone()));
+                let error = errors::not_aborted(Some(error.clone()), self.two_phase);
                 return self.finish(core, Err(error));
             }
             Err(error) => {

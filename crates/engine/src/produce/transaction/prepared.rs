@@ -89,7 +89,7 @@ mod tests {
             let parsed: PreparedTransaction = text.parse().unwrap();
             assert_eq!(parsed.to_string(), text);
         }
-        // Java's class refuses these too.
+        // Java's class refuses these too, but for the empty text: that is its name for no transaction.
         for text in [
             "", "42", "a:b", "42:40000", " 42:7", "42:7:8", "-1:-1", "42:-1", "-1:7",
         ] {

@@ -15,7 +15,7 @@ use ottla_protocol::ErrorCode;
 
 use super::prepared::{Prepared, PreparedTransaction};
 use super::{Finished, State, Step, Transaction, Verb, errors};
-use crate::call::{EndTxn, InitTransactions, Initialized, ProducerIdentity};
+use crate::call::{EndTxn, InitTransactions, Initialized, ProducerIdentity, TransactionProtocol};
 use crate::error::{Error, Kind};
 use crate::part::Core;
 
@@ -52,6 +52,10 @@ impl Transaction {
         }
         if self.facts.undecided || self.facts.under_way || self.joining.is_some() {
             return core.cluster.set_alarm(deadline);
+        }
+        if self.protocol == TransactionProtocol::V1 {
+            // Its epochs stay: the names of all transactions would be equal.
+            return self.finish(core, Err(errors::names_repeat()));
         }
         let Some(identity) = self.identity else {
             return self.finish(core, Err(errors::none_open()));
@@ -92,11 +96,6 @@ impl Transaction {
             let error = errors::decided(prepared.token, !commits);
             return self.finish(core, Err(error));
         }
-        if !prepared.touched {
-            // Nobody knows of the transaction.
-            self.state = State::Ready;
-            return self.finish(core, Ok(Finished::ended(commits)));
-        }
         let Some(member) = self.member() else {
             return self.finish(core, Err(errors::none_open()));
         };
@@ -104,7 +103,13 @@ impl Transaction {
             commits: Some(commits),
             ..prepared
         });
-        let call = core.start(now, EndTxn { member, commits }, deadline);
+        // Of a transaction without records nobody knows, and to abort it gives the next one another epoch: no two have the same
+        // name.
+        let end = EndTxn {
+            member,
+            commits: commits && prepared.touched,
+        };
+        let call = core.start(now, end, deadline);
         self.set_step(Step::End(call));
     }
 

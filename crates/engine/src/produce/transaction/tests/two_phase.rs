@@ -60,14 +60,20 @@ fn prepared() -> Sender {
     script
 }
 
-#[test]
-fn a_transaction_is_prepared_when_all_its_records_are_delivered() {
-    let mut script = two_phases(2, 6);
+/// A producer with an open transaction, of which nobody knows.
+fn open(level: i16) -> Sender {
+    let mut script = two_phases(level, 6);
     let id = start(&mut script, &Verb::Begin);
     let asked = next(&mut script);
     ok(&mut script, &asked);
     script.run();
     end(&mut script, id).unwrap();
+    script
+}
+
+#[test]
+fn a_transaction_is_prepared_when_all_its_records_are_delivered() {
+    let mut script = open(2);
     try_send(&mut script, 0).unwrap();
     let id = start(&mut script, &Verb::Prepare);
     let late = try_send(&mut script, 1).unwrap_err();
@@ -210,21 +216,54 @@ fn who_was_fenced_or_whose_transaction_somebody_ended_is_told_for_good() {
 
 #[test]
 fn an_open_transaction_is_prepared_first() {
-    let mut script = two_phases(2, 6);
-    let id = start(&mut script, &Verb::Begin);
-    let asked = next(&mut script);
-    ok(&mut script, &asked);
-    script.run();
-    end(&mut script, id).unwrap();
+    let mut script = open(2);
     let id = start(&mut script, &complete(0, true));
     let error = end(&mut script, id).unwrap_err();
     assert!(error.message().contains("prepare_transaction()"), "{error}");
-    // Nothing was sent, so nobody knows of it: prepared or not, it ends without a request.
+}
+
+/// Otherwise the decision about one could be taken for that about the next.
+#[test]
+fn no_two_transactions_have_the_same_name_even_if_one_is_empty() {
+    let mut script = open(2);
     let id = start(&mut script, &Verb::Prepare);
     assert_eq!(end(&mut script, id), Ok(Finished::Prepared(token(0))));
     let id = start(&mut script, &complete(0, true));
+    let asked = next(&mut script);
+    assert_eq!(name(&asked), ("abort", 0), "brokers commit nothing empty");
+    reply(&mut script, &asked, ErrorCode::NONE, 1);
+    script.run();
     assert_eq!(end(&mut script, id), Ok(Finished::Committed));
-    assert!(all(&mut script).is_empty());
+    begin(&mut script);
+    deliver(&mut script);
+    let id = start(&mut script, &Verb::Prepare);
+    assert_eq!(end(&mut script, id), Ok(Finished::Prepared(token(1))));
+}
+
+#[test]
+fn epochs_that_stay_name_no_transaction() {
+    let mut script = open(1);
+    let id = start(&mut script, &Verb::Prepare);
+    let error = end(&mut script, id).unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported);
+    assert!(error.message().contains("transaction.version=2"), "{error}");
+}
+
+#[test]
+fn who_gives_up_a_begin_that_others_have_used_ends_nothing() {
+    let mut script = two_phases(2, 6);
+    let given_up = start(&mut script, &Verb::Begin);
+    let asked = next(&mut script);
+    ok(&mut script, &asked);
+    script.run();
+    deliver(&mut script);
+    let id = start(&mut script, &Verb::Prepare);
+    assert_eq!(end(&mut script, id), Ok(Finished::Prepared(token(0))));
+    script.engine.give_up_verb(given_up);
+    let id = start(&mut script, &complete(0, true));
+    let asked = next(&mut script);
+    assert_eq!(name(&asked), ("commit", 0));
+    assert_eq!(script.engine.take_verb(id), None);
 }
 
 #[test]
