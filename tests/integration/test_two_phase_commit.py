@@ -74,6 +74,12 @@ def test_what_is_prepared_is_completed_by_who_prepared_it(api: Api, allowed: str
         begin(api, producer, topic, b"committed")
         assert api(producer.prepare_transaction()) != prepared
         api(producer.commit_transaction())
+        api(producer.begin_transaction())
+        empty = api(producer.prepare_transaction())
+        assert api(producer.complete_transaction(empty)) is True
+        begin(api, producer, topic, b"not the empty one")
+        assert api(producer.prepare_transaction()) != empty
+        assert api(producer.complete_transaction(empty)) is False
     assert committed(allowed, topic, 1) == [b"as prepared", b"committed"]
 
 

@@ -204,7 +204,8 @@ class Producer:
         """Makes a transaction, for an `async with` statement.
 
         It begins with the block, is committed at its end, and aborted if the block raises, whatever it raises. A
-        commit that fails raises; the transaction is aborted then, unless it may have been committed.
+        commit that fails raises; the transaction is aborted then, unless it may have been committed. What was ended in
+        the block stays so, and what was prepared in it stays prepared, for its owner to end.
 
         Returns:
             The transaction, whose `send_offsets` makes offsets part of it. Records are part of it that this producer
@@ -323,6 +324,8 @@ class Producer:
 
         Raises:
             ConfigError: `transaction.two.phase.commit.enable` is false.
+            UnsupportedError: The cluster has the first protocol of transactions only, whose epochs stay, so that all of a
+                producer's transactions would have the same name: it needs `transaction.version` 2 (KIP-890).
             ArgumentError: No transaction is open.
             TransactionAbortableError: A record or the offsets failed. Call `abort_transaction`, and do the work again.
             KafkaTimeoutError: Records are still undelivered. The transaction is open: call this again, or abort it.
