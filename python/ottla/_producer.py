@@ -265,8 +265,8 @@ class Producer(_ottla.SyncProducer):
 
         Raises:
             ConfigError: `transaction.two.phase.commit.enable` is false.
-            UnsupportedError: The cluster has the first protocol of transactions only, whose epochs stay, so that all of a
-                producer's transactions would have the same name: it needs `transaction.version` 2 (KIP-890).
+            UnsupportedError: The cluster has the first protocol of transactions only, whose epochs stay, so that all
+                transactions of a producer would have one name: it needs `transaction.version` 2 (KIP-890).
             ArgumentError: No transaction is open.
             TransactionAbortableError: A record or the offsets failed. Call `abort_transaction`, and do the work again.
             KafkaTimeoutError: Records are still undelivered. The transaction is open: call this again, or abort it.
