@@ -319,7 +319,7 @@ def test_bad_options(api, kind):
         ("Consumer", {"partition_assignment_strategy": "nearest"}, "cooperative-sticky.*nearest"),
         ("Consumer", {"heartbeat_interval_ms": 9000, "session_timeout_ms": 9000}, "less than session.timeout.ms"),
         ("Consumer", {"offset_commit_cb": print}, r"consumer\.commit\(\)"),
-        ("Producer", {"transaction_two_phase_commit_enable": True}, "two-phase commits.*not support"),
+        ("Producer", {"transaction_two_phase_commit_enable": True}, r"two\.phase.*needs a transactional\.id"),
         ("Producer", {"on_delivery": print}, "add_done_callback"),
         ("Producer", {"error_cb": print}, "getLogger"),
         ("Producer", {"queue_buffering_max_ms": 5}, "write linger_ms=5"),
