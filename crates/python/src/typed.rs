@@ -132,7 +132,7 @@ impl TypedDecoder {
         let mut found: Vec<&str> = Vec::new();
         for chunk in batch.get().chunks() {
             let columns = chunk.columns();
-            if columns.len() > 0 && !found.contains(&&**columns.topic()) {
+            if !columns.is_empty() && !found.contains(&&**columns.topic()) {
                 found.push(columns.topic());
             }
         }
@@ -185,7 +185,6 @@ impl TypedDecoder {
     }
 
     /// Decodes a batch, on this thread and without the interpreter. `missing` are ids that have no schema now, and why.
-    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn decode(
         &self,
         py: Python<'_>,
@@ -205,7 +204,7 @@ impl TypedDecoder {
                 )));
             }
         };
-        let missing = missing.into_iter().map(|(id, why)| (id.0, why)).collect();
+        let missing: Missing = missing.into_iter().map(|(id, why)| (id.0, why)).collect();
         let decoder = py.detach(|| self.known());
         let typed = decoder.schema(mode, corrupt).map_err(invalid)?;
         let plan = Plan::new(typed, &keep)?;
