@@ -21,8 +21,8 @@ use crate::{arrow, errors};
 /// A decoder of keys or values for one schema. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct TypedDecoder {
-    /// A decode takes the decoder as it is, and a schema that comes meanwhile makes another one. Who waits for the lock has not the
-    /// GIL: who holds it may wait for that.
+    /// A decode takes the decoder as it is, and a schema that comes meanwhile makes another one. The lock is taken without the GIL,
+    /// and let go before that is wanted again: who held both could wait for ever.
     decoder: RwLock<Arc<Decoder>>,
     needs_writers: bool,
     side: Side,
