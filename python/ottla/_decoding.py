@@ -37,10 +37,22 @@ class _Options(TypedDict):
     delimiter: NotRequired[str]
 
 
+_DEFAULTS: dict[str, object] = {
+    "format": "json",
+    "column": "value",
+    "registry": None,
+    "writer_schema": None,
+    "message": None,
+    "framed": None,
+    "delimiter": ",",
+}
+
+
 class Decoder:
     """Decodes keys or values of many batches to the typed columns of one schema. Threads may share it, and it pickles.
 
-    It is what `Batch.decode` makes for one batch, and takes in place of a schema. A registry is asked once a schema.
+    It is what `Batch.decode` makes for one batch, and takes in place of a schema. A registry is asked once a schema;
+    for what it does not have, with each batch. Without a schema, each topic has that of its subject.
 
     ```python
     decoder = ottla.Decoder(schema, "json")
@@ -90,12 +102,16 @@ class Decoder:
         self._delimiter = delimiter
         self._lock = threading.Lock()
         self._native: TypedDecoder | None = None
+        self._by_topic: dict[str, TypedDecoder] = {}
         self._refuse_options()
         if schema is not None or format in {"string", "raw"}:
             self._native = self._make(schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = {
+        return (_remake, (self._schema, self._format, self._options()))
+
+    def _options(self) -> _Options:
+        return {
             "column": self._column,
             "registry": self._registry,
             "writer_schema": self._writer,
@@ -103,7 +119,13 @@ class Decoder:
             "framed": self._framed,
             "delimiter": self._delimiter,
         }
-        return (_remake, (self._schema, self._format, options))
+
+    def _refuse_others(self, format: DecodeFormat, options: _Options) -> None:  # noqa: A002
+        """Refuse what was passed to `Batch.decode` beside this decoder, and would be ignored."""
+        own: dict[str, object] = {"format": self._format, **self._options()}
+        for name, value in {"format": format, **options}.items():
+            if value not in (_DEFAULTS[name], own[name]):
+                raise ArgumentError(f"the decoder has its own {name}: pass it to ottla.Decoder(), not beside a Decoder")
 
     def _refuse_options(self) -> None:
         format, registry = self._format, self._registry  # noqa: A001
@@ -147,32 +169,43 @@ class Decoder:
             UnreachableError: The registry cannot be reached.
         """
         kept = [keep] if isinstance(keep, str) else list(keep or ())
-        native = self._native
+        native = self._of_topic(batch) if self._native is None else self._native
+        missing = self._bring_writers(native, batch) if native.needs_writers() else []
+        return native.decode(batch, mode, kept, corrupt_column, missing)
+
+    def _of_topic(self, batch: Batch) -> TypedDecoder:
+        """For the registry's schema of the topic, by the subject that Confluent's serializers have by default."""
+        # Of no record, the columns are those of the others, if there is one topic.
+        topics = TypedDecoder.topics(batch) or list(self._by_topic)
+        if len(batch) and len(topics) > 1:
+            shown = ", ".join(map(repr, topics[:3])) + (", ..." if len(topics) > 3 else "")
+            raise ArgumentError(
+                f"a batch of the topics {shown} has no one schema: pass a schema, or decode each topic's records apart"
+            )
+        if len(topics) != 1 or self._registry is None:
+            raise ArgumentError("an empty batch names no topic whose schema could be asked for: pass a schema")
+        [topic] = topics
+        native = self._by_topic.get(topic)
         if native is None:
             with self._lock:
-                if self._native is None:
-                    self._native = self._make(self._latest(batch))
-                native = self._native
-        if native.needs_writers():
-            self._bring_writers(native, batch)
-        return native.decode(batch, mode, kept, corrupt_column)
+                native = self._by_topic.get(topic)
+                if native is None:
+                    native = self._make(self._registry.latest(f"{topic}-{self._column}"))
+                    self._by_topic[topic] = native
+        return native
 
-    def _latest(self, batch: Batch) -> RegisteredSchema:
-        """The registry's schema for the topic, under the subject that Confluent's serializers name by default."""
-        if not len(batch) or self._registry is None:
-            raise ArgumentError("an empty batch names no topic whose schema could be asked for: pass a schema")
-        return self._registry.latest(f"{batch[0].topic}-{self._column}")
-
-    def _bring_writers(self, native: TypedDecoder, batch: Batch) -> None:
+    def _bring_writers(self, native: TypedDecoder, batch: Batch) -> list[tuple[int | bytes, str]]:
+        """What the batch needs and the decoder has not; returns the ids that the registry has not, and what it says."""
+        missing: list[tuple[int | bytes, str]] = []
         registry = self._registry
         if registry is None:
-            return
+            return missing
         for schema_id in native.unknown_ids(batch):
             try:
                 schema = registry.schema(schema_id)
             except NotFoundError as error:
-                # Any record can name any id; what it lacks is no reason to stop for the others.
-                native.refuse_writer(schema_id, str(error))
+                # Any record can name any id; what it lacks is no reason to stop for the others. It may come later.
+                missing.append((schema_id, str(error)))
                 continue
             if _TYPES.get(schema.type) != self._format:
                 native.refuse_writer(schema_id, f"its type is {schema.type}, and the format is {self._format!r}")
@@ -180,6 +213,7 @@ class Decoder:
                 native.add_writer(schema_id, schema.text, list(schema.references))
             else:
                 native.add_descriptors(schema_id, schema.descriptors())
+        return missing
 
     def _make(self, schema: DecodeSchema) -> TypedDecoder:
         options: dict[str, Any] = {"framed": self._framed}
@@ -224,7 +258,11 @@ def decode(
     corrupt_column: str,
 ) -> Decoded:
     """What `Batch.decode` does; the compiled half calls it."""
-    decoder = schema if isinstance(schema, Decoder) else _remake(schema, format, options)
+    if isinstance(schema, Decoder):
+        decoder = schema
+        decoder._refuse_others(format, options)  # noqa: SLF001 - its own module
+    else:
+        decoder = _remake(schema, format, options)
     return decoder.decode(batch, mode=mode, keep=keep, corrupt_column=corrupt_column)
 
 

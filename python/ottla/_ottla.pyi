@@ -249,6 +249,7 @@ class Batch:
             schema: What to decode to. A `pyarrow.Schema`, or another object with `__arrow_c_schema__`, for json, avro
                 and csv; the text of an Avro schema or a JSON Schema; Protobuf descriptors as bytes, or a generated
                 message class; a `RegisteredSchema`. None takes the latest schema that the registry has for the topic.
+                A `Decoder` brings its own format and options: others beside it are refused.
             format: "json", "avro", "protobuf", "csv", "string" or "raw".
             column: What of the records: "value" or "key".
             mode: What becomes of records that do not decode. "fail" raises for the first; "permissive" makes their
@@ -265,7 +266,8 @@ class Batch:
             corrupt_column: A name for the bytes of bad records.
 
         Returns:
-            The typed columns and the bad records. A record without a value is null in all columns.
+            The typed columns and the bad records. A record without a value is null in all columns. If one of them
+            is not nullable, it is bad, but with "permissive".
 
         Raises:
             DecodeError: A record does not decode, and the mode is "fail". It names the record, the column and the
@@ -313,12 +315,16 @@ class TypedDecoder:
         delimiter: str = ",",
         framed: bool = False,
     ) -> Self: ...
+    @staticmethod
+    def topics(batch: Batch) -> list[str]: ...
     def needs_writers(self) -> bool: ...
     def unknown_ids(self, batch: Batch) -> list[int | bytes]: ...
     def add_writer(self, schema_id: int | bytes, text: str, references: list[str]) -> None: ...
     def add_descriptors(self, schema_id: int | bytes, descriptors: list[bytes]) -> None: ...
     def refuse_writer(self, schema_id: int | bytes, reason: str) -> None: ...
-    def decode(self, batch: Batch, mode: str, keep: list[str], corrupt: str) -> Decoded: ...
+    def decode(
+        self, batch: Batch, mode: str, keep: list[str], corrupt: str, missing: list[tuple[int | bytes, str]]
+    ) -> Decoded: ...
 
 @final
 class Watched:

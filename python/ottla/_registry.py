@@ -92,7 +92,8 @@ class SchemaRegistry:
         """Say where the registry is; nothing is sent yet.
 
         Args:
-            url: Of the registry, or of several of its servers, which are tried in turn; as a list or with commas.
+            url: Of the registry, or of several of its servers, which are tried in turn; as a list or with commas. It
+                has no user and password: those are `auth`.
             auth: User and password for HTTP basic authentication.
             token: A bearer token, or a callable that returns the current one.
             ca: Certificates that the server's is checked against, as a path or PEM; without it, those of the system.
@@ -104,24 +105,24 @@ class SchemaRegistry:
             retries: Attempts after the first.
 
         Raises:
-            ConfigError: A URL or a certificate cannot be used.
+            ConfigError: A URL, a header or a certificate cannot be used.
         """
         given = url.split(",") if isinstance(url, str) else list(url)
         self._urls = [one.strip().rstrip("/") for one in given if one.strip()]
-        for one in self._urls:
-            if urlsplit(one).scheme not in {"http", "https"} or not urlsplit(one).hostname:
-                raise ConfigError(
-                    f"a schema registry's URL begins with http:// or https:// and has a host, not {one!r}"
-                )
+        _check_urls(self._urls)
         if not self._urls:
             raise ConfigError("a schema registry needs a URL")
         if auth is not None and token is not None:
             raise ConfigError("auth and token exclude each other: pass the one that the registry asks for")
         if timeout <= 0 or retries < 0:
             raise ConfigError(f"timeout is above 0 seconds and retries from 0 up; they were {timeout} and {retries}")
+        if token is not None and not callable(token):
+            _check_header("Authorization", token)
         self._auth, self._token = auth, token
         self._tls = (ca, certificate, key, key_password)
         self._headers = dict(headers or {})
+        for name, value in self._headers.items():
+            _check_header(name, value)
         self._timeout, self._retries = timeout, retries
         self._start()
         if any(one.startswith("https:") for one in self._urls):
@@ -155,6 +156,7 @@ class SchemaRegistry:
             UnreachableError: The registry cannot be reached, or answers that it is not able to.
             AuthenticationError: It does not accept the credentials.
             AuthorizationError: It does not allow this.
+            ConfigError: The token that the callable returns is no header.
             KafkaTimeoutError: The time was up.
             ProtocolError: What answers is no schema registry.
         """
@@ -298,6 +300,7 @@ class SchemaRegistry:
             headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
         elif self._token is not None:
             token = self._token() if callable(self._token) else self._token
+            _check_header("Authorization", token)
             headers["Authorization"] = f"Bearer {token}"
         return headers
 
@@ -327,6 +330,36 @@ class _Path:
         if (subject, version) in self.steps or len(self.steps) >= _DEEPEST:
             raise ProtocolError(f"version {version} of subject {subject!r} refers to itself by way of its references")
         return _Path((*self.steps, (subject, version)))
+
+
+def _check_urls(urls: list[str]) -> None:
+    """Refuse what is no URL of a registry. Errors and `repr` show URLs, so that none may have a password."""
+    if any("@" in url for url in urls):
+        raise ConfigError("a schema registry's URL names no user and no password: pass auth=(user, password)")
+    for url in urls:
+        try:
+            parts = urlsplit(url)
+            # To read the port checks that it is one.
+            is_address = parts.scheme in {"http", "https"} and parts.hostname is not None and parts.port != 0
+        except ValueError:
+            is_address = False
+        if not is_address:
+            raise ConfigError(f"a schema registry's URL begins with http:// or https:// and has a host, not {url!r}")
+        if parts.query or parts.fragment:
+            raise ConfigError("a schema registry's URL ends with its path: leave out what stands behind ? or #")
+
+
+def _check_header(name: object, value: object) -> None:
+    """Refuse what would end a line of the request. The value may be a secret: no error shows it."""
+    if not isinstance(name, str) or not name.isascii() or not name.isprintable() or set(name) & set(": ") or not name:
+        raise ConfigError(f"a header's name is ASCII without spaces and colons, not {name!r}")
+    if not isinstance(value, str):
+        raise ConfigError(f"the header {name!r} for the schema registry is a str, not {type(value).__name__}")
+    if any(char in "\r\n\0" or ord(char) > 0xFF for char in value):
+        raise ConfigError(
+            f"the header {name!r} for the schema registry has a line end, or a character beyond Latin-1: strip "
+            "what was read from a file"
+        )
 
 
 def _answer(url: str, path: str, status: int, body: bytes) -> dict[str, Any]:

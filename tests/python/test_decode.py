@@ -173,6 +173,23 @@ def test_a_decoder_is_made_once_and_asyncio_decodes_on_another_thread(batch_of):
     assert decoder.decode(batch[:0]).to_arrow().num_rows == 0
 
 
+def test_options_beside_a_decoder_are_refused(batch_of):
+    decoder = ottla.Decoder(pa.schema([("n", pa.int64()), ("s", pa.string())]), "csv", delimiter=";")
+    batch = batch_of([b"1;x"])
+    for options in [
+        {"format": "avro"},
+        {"column": "key"},
+        {"registry": ottla.SchemaRegistry("http://localhost")},
+        {"writer_schema": '"int"'},
+        {"message": "M"},
+        {"framed": True},
+        {"delimiter": "|"},
+    ]:
+        with pytest.raises(errors.ArgumentError, match=f"its own {next(iter(options))}: pass it to ottla.Decoder"):
+            batch.decode(decoder, **options)
+    batch.decode(decoder, "csv", delimiter=";", framed=False, mode="drop", keep="offset")
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import uuid
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
+from pathlib import Path
 
 import fastavro
 import pytest
@@ -19,6 +22,7 @@ from hypothesis import strategies as st
 import ottla
 from ottla import errors
 
+ROOT = Path(__file__).parents[2]
 NESTED = {
     "type": "record",
     "name": "Order",
@@ -178,6 +182,92 @@ def test_the_subject_of_the_topic_is_the_default(batch_of, registry):
     assert batch.decode(format="avro", registry=ottla.SchemaRegistry(registry.url)).to_arrow().to_pylist() == [{"a": 7}]
     with pytest.raises(errors.NotFoundError, match="-key"):
         batch.decode(format="avro", column="key", registry=ottla.SchemaRegistry(registry.url))
+
+
+def test_each_topic_has_the_schema_of_its_subject(batch_of, registry):
+    def record(name):
+        return json.dumps({"type": "record", "name": "R", "fields": [{"name": name, "type": "int"}]})
+
+    batches = [batch_of([b"\0\0\0\0" + bytes([number, 2 * number])]) for number in (1, 2)]
+    topics = [batch[0].topic for batch in batches]
+    for topic, name in zip(topics, "ab", strict=True):
+        registry.add(f"{topic}-value", record(name))
+    decoder = ottla.Decoder(format="avro", registry=ottla.SchemaRegistry(registry.url))
+    with pytest.raises(errors.ArgumentError, match="names no topic"):
+        decoder.decode(batches[0][:0])
+    assert decoder.decode(batches[0]).to_arrow().to_pylist() == [{"a": 1}]
+    assert decoder.decode(batches[0][:0]).to_arrow().column_names == ["a"]
+    assert decoder.decode(batches[1]).to_arrow().to_pylist() == [{"b": 2}]
+    assert decoder.decode(batches[0]).to_arrow().to_pylist() == [{"a": 1}]
+    assert sum(path.endswith("/latest") for path in registry.requests) == 2
+    with ottla.Consumer(batch_of.address) as consumer:
+        consumer.assign([ottla.TopicPartition(topic, 0, 0) for topic in topics])
+        for _ in range(20):
+            both = consumer.poll(20)
+            if len(both) == 2:
+                break
+            consumer.assign([ottla.TopicPartition(topic, 0, 0) for topic in topics])
+    assert {record.topic for record in both} == set(topics)
+    with pytest.raises(errors.ArgumentError, match=f"{topics[0]}.* has no one schema: pass a schema"):
+        decoder.decode(both)
+
+
+def test_a_schema_that_comes_later_is_found(batch_of, registry):
+    schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
+    decoder = ottla.Decoder(schema, "avro", registry=ottla.SchemaRegistry(registry.url))
+    batch = batch_of([b"\0\0\0\0\x01\x0e"])
+    assert "Schema not found" in batch.decode(decoder, mode="drop").bad[0].reason
+    assert registry.add("t", schema) == 1
+    assert batch.decode(decoder).to_arrow().to_pylist() == [{"a": 7}]
+
+
+SHARED = """
+import json
+import threading
+
+import ottla
+from ottla.testing import Broker
+from tests.python.decoding import Sender
+
+LIST = {"type": "array", "items": "long"}
+SCHEMA = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": LIST}]})
+
+
+class Registry:
+    def schema(self, id):
+        return ottla.RegisteredSchema("AVRO", SCHEMA)
+
+
+def values(ids, length):
+    count = bytes([2 * length & 127 | 128, 2 * length >> 7])
+    return [b"\\0" + id.to_bytes(4, "big") + count + b"\\2" * length + b"\\0" for id in ids]
+
+
+def read_long_ones():
+    while not done.is_set():
+        assert len(decoder.decode(long)) == 100
+
+
+with Broker() as broker:
+    sender = Sender(broker.bootstrap_servers)
+    long, new = sender(values([1] * 100, 4_000)), sender(values(range(2, 302), 100))
+    sender.producer.close(20)
+decoder, done = ottla.Decoder(SCHEMA, "avro", registry=Registry()), threading.Event()
+reader = threading.Thread(target=read_long_ones)
+reader.start()
+found = sum(len(decoder.decode(new[row : row + 1])) for row in range(300))
+done.set()
+reader.join()
+print(found)
+"""
+
+
+def test_schemas_come_while_another_thread_decodes():
+    """A lock that is waited for with the GIL would stop this process too: another one tries it."""
+    ended = subprocess.run(
+        [sys.executable, "-c", SHARED], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
+    )
+    assert (ended.stdout, ended.stderr) == ("300\n", "")
 
 
 def test_spans_of_time_are_bytes(batch_of):

@@ -113,10 +113,50 @@ def test_options_that_can_never_work():
         ({"url": ""}, "needs a URL"),
         ({"url": "http://h", "auth": ("a", "b"), "token": "t"}, "exclude each other"),
         ({"url": "http://h", "timeout": 0}, "above 0"),
+        ({"url": "http://h", "headers": {"a: b": "c"}}, "header's name"),
         ({"url": "https://h", "ca": "/nowhere.pem"}, "certificates"),
     ]:
         with pytest.raises(errors.ConfigError, match=text):
             ottla.SchemaRegistry(**arguments)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:secret@host",
+        "https://secret@host:8081/path",
+        "user:secret@host",
+        "http://user:se,cret@host",
+        "http://user:8081/secret@host",
+        ["http://host", "http://user:secret@[::1"],
+    ],
+)
+def test_a_password_in_a_url_is_refused_and_not_shown(url):
+    with pytest.raises(errors.ConfigError, match="pass auth=") as raised:
+        ottla.SchemaRegistry(url)
+    assert "cret" not in "".join(map(repr, [raised.value, raised.value.__cause__, raised.value.__context__]))
+    for wrong in ["http://host:port", "http://host:99999", "http://[::1", "http://"]:
+        with pytest.raises(errors.ConfigError, match="begins with http"):
+            ottla.SchemaRegistry(wrong)
+    with pytest.raises(errors.ConfigError, match="ends with its path") as raised:
+        ottla.SchemaRegistry("http://host/?token=secret")
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("value", ["secret\n", "secret\r\nHost: other", "secret\0", "secr€t", b"secret"])
+def test_a_header_that_ends_its_line_is_refused_and_not_shown(registry, value):
+    registry.add("s", INT)
+    later = ottla.SchemaRegistry(registry.url, token=lambda: value)
+    for refused in [
+        lambda: ottla.SchemaRegistry(registry.url, token=value),
+        lambda: ottla.SchemaRegistry(registry.url, headers={"X-Key": value}),
+        lambda: later.latest("s"),
+    ]:
+        with pytest.raises(errors.ConfigError, match="the header '(Authorization|X-Key)'") as raised:
+            refused()
+        chain = [raised.value, raised.value.__cause__, raised.value.__context__]
+        assert "secr" not in "".join(map(repr, chain))
+    assert registry.requests == []
 
 
 def test_https_with_an_authority_of_its_own(registry, tmp_path):

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Fields, Schema, SchemaRef};
 use ottla_columnar::Columns;
-use ottla_typed::{BadRow, DecodeError, Decoder, Framing, Mode, Row, SchemaError, SchemaId};
+use ottla_typed::{
+    BadRow, DecodeError, Decoder, Framing, Missing, Mode, Row, SchemaError, SchemaId,
+};
 use parking_lot::RwLock;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -19,7 +21,10 @@ use crate::{arrow, errors};
 /// A decoder of keys or values for one schema. Threads may share it.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct TypedDecoder {
-    decoder: RwLock<Decoder>,
+    /// A decode takes the decoder as it is, and a schema that comes meanwhile makes another one. The lock is taken without the GIL,
+    /// and let go before that is wanted again: who held both could wait for ever.
+    decoder: RwLock<Arc<Decoder>>,
+    needs_writers: bool,
     side: Side,
 }
 
@@ -113,18 +118,33 @@ impl TypedDecoder {
                 "format {kind:?} does not take this schema"
             ))),
         };
+        let decoder = decoder.map_err(invalid)?;
         Ok(Self {
-            decoder: RwLock::new(decoder.map_err(invalid)?),
+            needs_writers: decoder.needs_writers(),
+            decoder: RwLock::new(Arc::new(decoder)),
             side,
         })
     }
 
-    /// Whether `unknown_ids` may find any.
-    fn needs_writers(&self) -> bool {
-        self.decoder.read().needs_writers()
+    /// The topics of a batch's records, each once.
+    #[staticmethod]
+    fn topics(batch: &Bound<'_, Batch>) -> Vec<String> {
+        let mut found: Vec<&str> = Vec::new();
+        for chunk in batch.get().chunks() {
+            let columns = chunk.columns();
+            if !columns.is_empty() && !found.contains(&&**columns.topic()) {
+                found.push(columns.topic());
+            }
+        }
+        found.into_iter().map(str::to_owned).collect()
     }
 
-    /// Ids of schemas in a batch that were not brought yet: numbers, and GUIDs as 16 bytes.
+    /// Whether `unknown_ids` may find any.
+    fn needs_writers(&self) -> bool {
+        self.needs_writers
+    }
+
+    /// Ids of schemas in a batch that were not brought yet, as many as one batch asks for: numbers, and GUIDs as 16 bytes.
     fn unknown_ids<'py>(
         &self,
         py: Python<'py>,
@@ -132,7 +152,7 @@ impl TypedDecoder {
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let chunks = batch.get().chunks();
         let found = py.detach(|| {
-            let decoder = self.decoder.read();
+            let decoder = self.known();
             let rows = chunks
                 .iter()
                 .flat_map(|chunk| self.side.rows(chunk.columns(), true));
@@ -146,25 +166,25 @@ impl TypedDecoder {
     }
 
     /// Brings an Avro schema.
-    fn add_writer(&self, schema_id: Id, text: &str, references: Vec<String>) {
-        self.decoder
-            .write()
-            .add_writer(schema_id.0, text, &references);
+    fn add_writer(&self, py: Python<'_>, schema_id: Id, text: &str, references: Vec<String>) {
+        self.learn(py, |decoder| {
+            decoder.add_writer(schema_id.0, text, &references);
+        });
     }
 
     /// Brings Protobuf descriptors.
-    fn add_descriptors(&self, schema_id: Id, descriptors: Vec<Vec<u8>>) {
-        self.decoder
-            .write()
-            .add_descriptors(schema_id.0, &descriptors);
+    fn add_descriptors(&self, py: Python<'_>, schema_id: Id, descriptors: Vec<Vec<u8>>) {
+        self.learn(py, |decoder| {
+            decoder.add_descriptors(schema_id.0, &descriptors);
+        });
     }
 
-    /// Says why there is no schema: rows with this id are bad.
-    fn refuse_writer(&self, schema_id: Id, reason: &str) {
-        self.decoder.write().refuse_writer(schema_id.0, reason);
+    /// Says why a schema can never be used: rows with this id are bad.
+    fn refuse_writer(&self, py: Python<'_>, schema_id: Id, reason: &str) {
+        self.learn(py, |decoder| decoder.refuse_writer(schema_id.0, reason));
     }
 
-    /// Decodes a batch, on this thread and without the interpreter.
+    /// Decodes a batch, on this thread and without the interpreter. `missing` are ids that have no schema now, and why.
     fn decode(
         &self,
         py: Python<'_>,
@@ -172,6 +192,7 @@ impl TypedDecoder {
         mode: &str,
         keep: Vec<String>,
         corrupt: &str,
+        missing: Vec<(Id, String)>,
     ) -> PyResult<Decoded> {
         let mode = match mode {
             "fail" => Mode::Fail,
@@ -183,12 +204,24 @@ impl TypedDecoder {
                 )));
             }
         };
-        let decoder = self.decoder.read();
+        let missing: Missing = missing.into_iter().map(|(id, why)| (id.0, why)).collect();
+        let decoder = py.detach(|| self.known());
         let typed = decoder.schema(mode, corrupt).map_err(invalid)?;
         let plan = Plan::new(typed, &keep)?;
         let chunks = batch.get().chunks();
-        let decoded = py.detach(|| plan.decode(&decoder, self.side, chunks, mode));
+        let decoded = py.detach(|| plan.decode(&decoder, self.side, chunks, mode, &missing));
         decoded.map_err(|failure| failure.raise())
+    }
+}
+
+impl TypedDecoder {
+    /// What is known now. To be called without the GIL.
+    fn known(&self) -> Arc<Decoder> {
+        Arc::clone(&self.decoder.read())
+    }
+
+    fn learn(&self, py: Python<'_>, change: impl FnOnce(&mut Decoder) + Send) {
+        py.detach(|| change(Arc::make_mut(&mut self.decoder.write())));
     }
 }
 
@@ -253,6 +286,7 @@ impl Plan {
         side: Side,
         chunks: &[Arc<Chunk>],
         mode: Mode,
+        missing: &Missing,
     ) -> Result<Decoded, Failure> {
         let framed = decoder.is_framed();
         let mut batches = Vec::with_capacity(chunks.len());
@@ -262,7 +296,7 @@ impl Plan {
             let columns = chunk.columns();
             let fail = |error| Failure::new(columns, error);
             let decoded = decoder
-                .decode(side.rows(columns, framed), &self.typed, mode)
+                .decode(side.rows(columns, framed), &self.typed, mode, missing)
                 .map_err(fail)?;
             let left_out: &[BadRow] = match mode {
                 Mode::Drop => &decoded.bad,

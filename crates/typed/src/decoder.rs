@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::avro::{self, Avro};
 use crate::column::{Struct, Values};
@@ -14,6 +14,12 @@ use crate::error::{Bad, BadRow, DecodeError, Filled, SchemaError};
 use crate::frame::{Framed, Framing, SchemaId};
 use crate::protobuf::{self, Protobuf};
 use crate::{csv, json};
+
+/// How many schemas one batch makes a decoder ask for: any record can name any id, and each costs a question.
+const MOST_NEW_IDS: usize = 1_000;
+
+/// Ids that have no schema now, and why: their rows are bad. A later batch may find that they have one.
+pub type Missing = FxHashMap<SchemaId, String>;
 
 /// What becomes of a row that does not decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,14 +50,14 @@ pub struct Decoded {
     pub bad: Vec<BadRow>,
 }
 
-/// Decodes bytes to the columns of one schema.
-#[derive(Debug)]
+/// Decodes bytes to the columns of one schema. Clones share what they know.
+#[derive(Debug, Clone)]
 pub struct Decoder {
     fields: Fields,
     framing: Framing,
-    format: Format,
-    /// What a registry has, or why it has nothing.
-    writers: FxHashMap<SchemaId, Result<Writer, String>>,
+    format: Arc<Format>,
+    /// What a registry has, or why that cannot be used.
+    writers: FxHashMap<SchemaId, Result<Arc<Writer>, Arc<str>>>,
 }
 
 #[derive(Debug)]
@@ -191,7 +197,7 @@ impl Decoder {
         Ok(Self {
             fields,
             framing,
-            format,
+            format: Arc::new(format),
             writers: FxHashMap::default(),
         })
     }
@@ -206,15 +212,16 @@ impl Decoder {
     #[must_use]
     pub fn needs_writers(&self) -> bool {
         self.framing == Framing::Confluent
-            && matches!(self.format, Format::Avro { .. } | Format::Protobuf(_))
+            && matches!(*self.format, Format::Avro { .. } | Format::Protobuf(_))
     }
 
-    /// The schema ids in these rows that are not known yet, each once.
+    /// The schema ids in these rows that are not known yet, each once; at most 1,000, and rows with others are bad.
     pub fn unknown_ids<'a>(&self, rows: impl Iterator<Item = Row<'a>>) -> Vec<SchemaId> {
         if !self.needs_writers() {
             return Vec::new();
         }
         let mut found: Vec<SchemaId> = Vec::new();
+        let mut seen = FxHashSet::default();
         for row in rows {
             let framed = row
                 .value
@@ -222,9 +229,12 @@ impl Decoder {
             if let Some(framed) = framed {
                 if found.last() != Some(&framed.id)
                     && !self.writers.contains_key(&framed.id)
-                    && !found.contains(&framed.id)
+                    && seen.insert(framed.id)
                 {
                     found.push(framed.id);
+                    if found.len() == MOST_NEW_IDS {
+                        break;
+                    }
                 }
             }
         }
@@ -233,25 +243,28 @@ impl Decoder {
 
     /// Brings the schema of an id: Avro's JSON, and the schemas that it names. If it does not fit, rows with it are bad.
     pub fn add_writer(&mut self, id: SchemaId, schema: &str, references: &[String]) {
-        let Format::Avro { reader, .. } = &self.format else {
+        let Format::Avro { reader, .. } = &*self.format else {
             return self.refuse_writer(id, "it is a schema of another format");
         };
         let writer = avro::Schema::parse(schema, references)
             .and_then(|schema| avro::Writer::new(schema, reader));
-        let writer = writer.map(Writer::Avro).map_err(|error| error.to_string());
-        self.writers.insert(id, writer);
+        self.bring(id, writer.map(Writer::Avro));
     }
 
     /// Brings the descriptors of an id, those that a file needs before it.
     pub fn add_descriptors(&mut self, id: SchemaId, descriptors: &[Vec<u8>]) {
-        let file = protobuf::File::parse(descriptors).map(Writer::Protobuf);
-        self.writers
-            .insert(id, file.map_err(|error| error.to_string()));
+        self.bring(id, protobuf::File::parse(descriptors).map(Writer::Protobuf));
     }
 
-    /// Rows of this id are bad, for this reason.
+    fn bring(&mut self, id: SchemaId, writer: Result<Writer, SchemaError>) {
+        let writer = writer.map(Arc::new);
+        self.writers
+            .insert(id, writer.map_err(|error| error.to_string().into()));
+    }
+
+    /// Rows of this id are bad from now on, for this reason: its schema can never be used.
     pub fn refuse_writer(&mut self, id: SchemaId, reason: &str) {
-        self.writers.insert(id, Err(reason.to_owned()));
+        self.writers.insert(id, Err(reason.into()));
     }
 
     /// The columns of what is decoded. `corrupt` names the last one with [`Mode::Permissive`], where all columns are nullable.
@@ -273,7 +286,8 @@ impl Decoder {
         Ok(Arc::new(Schema::new(fields)))
     }
 
-    /// Decodes rows to the columns of `schema`, which [`Self::schema`] made for this mode.
+    /// Decodes rows to the columns of `schema`, which [`Self::schema`] made for this mode. `missing` are ids of
+    /// [`Self::unknown_ids`] that have no schema.
     ///
     /// # Errors
     /// [`DecodeError::Row`] with [`Mode::Fail`]; [`DecodeError::TooLarge`] in every mode.
@@ -282,6 +296,7 @@ impl Decoder {
         rows: impl Iterator<Item = Row<'a>>,
         schema: &SchemaRef,
         mode: Mode,
+        missing: &Missing,
     ) -> Result<Decoded, DecodeError> {
         let invalid = |error: SchemaError| DecodeError::Arrow(error.to_string());
         let mut columns = Struct::new(&self.fields, 0).map_err(invalid)?;
@@ -290,7 +305,7 @@ impl Decoder {
         let mut length = 0;
         for (index, row) in rows.enumerate() {
             let filled = match row.value {
-                Some(value) => self.fill(&mut columns, length, value, row.schema_id),
+                Some(value) => self.fill(&mut columns, length, value, row.schema_id, missing),
                 None if mode == Mode::Permissive => {
                     columns.push_nulls();
                     Ok(())
@@ -334,12 +349,13 @@ impl Decoder {
         row: usize,
         value: &[u8],
         header: Option<&[u8]>,
+        missing: &Missing,
     ) -> Filled {
         let framed = match self.framing {
             Framing::Plain => None,
             Framing::Confluent => Some(Framed::new(value, header)?),
         };
-        match (&self.format, framed) {
+        match (&*self.format, framed) {
             (Format::Json, None) => json::object(columns, row, value),
             (Format::Json, Some(framed)) => json::object(columns, row, framed.payload()),
             (Format::Csv { delimiter }, _) => csv::line(columns, value, *delimiter),
@@ -352,25 +368,29 @@ impl Decoder {
                 None,
             ) => writer.fill(columns, row, value),
             (Format::Avro { .. }, None) => Err(Bad::new("there is no writer's schema")),
-            (Format::Avro { .. }, Some(framed)) => match self.writer(framed.id)? {
+            (Format::Avro { .. }, Some(framed)) => match self.writer(framed.id, missing)? {
                 Writer::Avro(writer) => writer.fill(columns, row, framed.payload()),
                 Writer::Protobuf(_) => Err(other_format(framed.id)),
             },
             (Format::Protobuf(protobuf), None) => protobuf.fill(columns, row, value),
-            (Format::Protobuf(protobuf), Some(framed)) => match self.writer(framed.id)? {
+            (Format::Protobuf(protobuf), Some(framed)) => match self.writer(framed.id, missing)? {
                 Writer::Protobuf(file) => protobuf.fill_framed(columns, row, file, &framed),
                 Writer::Avro(_) => Err(other_format(framed.id)),
             },
         }
     }
 
-    fn writer(&self, id: SchemaId) -> Filled<&Writer> {
+    fn writer(&self, id: SchemaId, missing: &Missing) -> Filled<&Writer> {
+        let refused = |reason: &str| Bad::new(format!("its schema {id} cannot be used: {reason}"));
         match self.writers.get(&id) {
             Some(Ok(writer)) => Ok(writer),
-            Some(Err(reason)) => Err(Bad::new(format!(
-                "its schema {id} cannot be used: {reason}"
-            ))),
-            None => Err(Bad::new(format!("its schema {id} is not known"))),
+            Some(Err(reason)) => Err(refused(reason)),
+            None => Err(match missing.get(&id) {
+                Some(reason) => refused(reason),
+                None => Bad::new(format!(
+                    "its schema {id} is not known; of one batch, at most {MOST_NEW_IDS} new ids are asked for"
+                )),
+            }),
         }
     }
 }

@@ -15,7 +15,7 @@ mod number;
 mod protobuf;
 mod time;
 
-pub use decoder::{Decoded, Decoder, Mode, Row, rows_of};
+pub use decoder::{Decoded, Decoder, Missing, Mode, Row, rows_of};
 pub use error::{BadRow, DecodeError, SchemaError};
 pub use frame::{Framing, SchemaId};
 

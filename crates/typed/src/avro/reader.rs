@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Fields, TimeUnit};
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields, TimeUnit};
 use serde_json::Value;
 
 use super::schema::{FieldOf, Kind, Logical, Place, Schema};
 use crate::column::{self, Budget, Column, Values};
 use crate::error::{Bad, Filled, SchemaError};
+
+/// How deep a schema nests: types that are named, one by the next, take no depth in its text.
+const DEEPEST: usize = 100;
 
 /// The column of a value that is not a record.
 const VALUE: &str = "value";
@@ -24,8 +27,10 @@ pub(super) struct Target {
     pub(super) data_type: DataType,
     pub(super) is_nullable: bool,
     pub(super) shape: Shape,
-    /// Of a named Avro type.
+    /// The full one of a named Avro type.
     pub(super) name: Option<String>,
+    /// Of the reader's schema, if that is Avro's.
+    pub(super) logical: Option<Logical>,
 }
 
 #[derive(Debug, Clone)]
@@ -71,7 +76,7 @@ impl Avro {
             schema,
             budget: Budget::default(),
         };
-        let root = targets.of(schema.root, &mut Vec::new())?;
+        let root = targets.of(schema.root, &mut Vec::new(), 0)?;
         let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
         match (&root.data_type, &root.shape) {
             (DataType::Struct(fields), Shape::Record(_)) => {
@@ -138,6 +143,7 @@ impl Target {
             is_nullable,
             shape,
             name: None,
+            logical: None,
         }
     }
 
@@ -151,6 +157,7 @@ impl Target {
             data_type,
             shape: Shape::Plain,
             name: None,
+            logical: None,
         }
     }
 
@@ -165,12 +172,30 @@ struct Targets<'a> {
 }
 
 impl Targets<'_> {
-    /// `above` are the records around it.
-    fn of(&self, place: Place, above: &mut Vec<Place>) -> Result<Target, SchemaError> {
+    /// `above` are the records around it, `depth` is that of its column.
+    fn of(
+        &self,
+        place: Place,
+        above: &mut Vec<Place>,
+        depth: usize,
+    ) -> Result<Target, SchemaError> {
         self.budget.spend()?;
+        if depth > DEEPEST {
+            return Err(SchemaError(format!(
+                "the Avro schema nests more than {DEEPEST} levels"
+            )));
+        }
         let node = self.schema.node(place);
         if let Some(logical) = node.logical {
-            return Ok(Target::plain(logical_type(logical)));
+            let name = match &node.kind {
+                Kind::Fixed { name, .. } => Some(name.clone()),
+                _ => None,
+            };
+            return Ok(Target {
+                name,
+                logical: Some(logical),
+                ..Target::plain(logical_type(logical))
+            });
         }
         Ok(match &node.kind {
             Kind::Null => Target::null(),
@@ -198,14 +223,14 @@ impl Targets<'_> {
                 ..Target::plain(DataType::Utf8)
             },
             Kind::Array(items) => {
-                let items = self.of(*items, above)?;
+                let items = self.of(*items, above, depth + 1)?;
                 Target {
                     shape: Shape::List(Box::new(items.clone())),
                     ..Target::plain(DataType::List(Arc::new(items.field("element"))))
                 }
             }
             Kind::Map(values) => {
-                let values = self.of(*values, above)?;
+                let values = self.of(*values, above, depth + 1)?;
                 let data_type =
                     column::map(DataType::Utf8, values.data_type.clone(), values.is_nullable);
                 Target {
@@ -223,7 +248,7 @@ impl Targets<'_> {
                 above.push(place);
                 let fields = fields
                     .iter()
-                    .map(|field| self.field(field, above))
+                    .map(|field| self.field(field, above, depth + 1))
                     .collect::<Result<Vec<_>, _>>()?;
                 above.pop();
                 let columns: Fields = fields
@@ -236,12 +261,17 @@ impl Targets<'_> {
                     ..Target::plain(DataType::Struct(columns))
                 }
             }
-            Kind::Union(branches) => self.union(branches, above)?,
+            Kind::Union(branches) => self.union(branches, above, depth)?,
         })
     }
 
-    fn field(&self, field: &FieldOf, above: &mut Vec<Place>) -> Result<TargetField, SchemaError> {
-        let target = self.of(field.place, above)?;
+    fn field(
+        &self,
+        field: &FieldOf,
+        above: &mut Vec<Place>,
+        depth: usize,
+    ) -> Result<TargetField, SchemaError> {
+        let target = self.of(field.place, above, depth)?;
         let default = field.default.as_ref().map(|value| {
             literal(value, &target).ok_or_else(|| {
                 SchemaError(format!(
@@ -258,13 +288,20 @@ impl Targets<'_> {
         })
     }
 
-    fn union(&self, branches: &[Place], above: &mut Vec<Place>) -> Result<Target, SchemaError> {
-        let is_null = |place: &&Place| matches!(self.schema.node(**place).kind, Kind::Null);
-        let is_nullable = branches.iter().any(|place| is_null(&place));
+    fn union(
+        &self,
+        branches: &[Place],
+        above: &mut Vec<Place>,
+        depth: usize,
+    ) -> Result<Target, SchemaError> {
+        // The null of a type that may be null makes no level of its own; several types make a struct.
+        let types = branches.iter().filter(|place| !self.is_null(**place));
+        let depth = depth + usize::from(types.count() != 1);
+        let is_nullable = branches.iter().any(|place| self.is_null(*place));
         let mut members = branches
             .iter()
-            .filter(|place| !is_null(place))
-            .map(|place| self.of(*place, above))
+            .filter(|place| !self.is_null(**place))
+            .map(|place| self.of(*place, above, depth))
             .collect::<Result<Vec<_>, _>>()?;
         let both = |one, other| matches!(members.as_slice(), [a, b] if (&a.data_type, &b.data_type) == (&one, &other) || (&a.data_type, &b.data_type) == (&other, &one));
         // As Spark has it: the wider of two numbers holds both.
@@ -292,17 +329,30 @@ impl Targets<'_> {
                     shape: Shape::Union(members),
                     is_nullable,
                     name: None,
+                    logical: None,
                 }
             }
         };
         target.is_nullable |= is_nullable;
         Ok(target)
     }
+
+    fn is_null(&self, place: Place) -> bool {
+        matches!(self.schema.node(place).kind, Kind::Null)
+    }
 }
 
-pub(super) fn logical_type(logical: Logical) -> DataType {
+fn logical_type(logical: Logical) -> DataType {
     match logical {
-        Logical::Decimal { precision, scale } => DataType::Decimal128(precision, scale),
+        Logical::Decimal { precision, scale } => {
+            match (u8::try_from(precision), i8::try_from(scale)) {
+                (Ok(precision @ ..=DECIMAL128_MAX_PRECISION), Ok(scale)) => {
+                    DataType::Decimal128(precision, scale)
+                }
+                // No column holds so many digits; the bytes are what was written.
+                _ => DataType::Binary,
+            }
+        }
         Logical::Date => DataType::Date32,
         Logical::Time(TimeUnit::Millisecond) => DataType::Time32(TimeUnit::Millisecond),
         Logical::Time(unit) => DataType::Time64(unit),

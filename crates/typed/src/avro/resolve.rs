@@ -3,7 +3,7 @@
 use arrow_schema::{DataType, TimeUnit};
 
 use super::reader::{Literal, Shape, Target, TargetField};
-use super::schema::{FieldOf, Kind, Logical, Node, Place, Schema};
+use super::schema::{FieldOf, Kind, Logical, Node, Place, Schema, last_part};
 use crate::error::SchemaError;
 
 /// What to read, in the order of the writer's schema.
@@ -68,33 +68,43 @@ pub(super) fn resolve(schema: &Schema, place: Place, target: &Target) -> Result<
         ));
     }
     if let Shape::Union(members) = &target.shape {
-        let exact = members.iter().position(|member| is_same(node, member));
-        let chosen = exact
+        let full = |name: &str, other: &str| name == other;
+        let unqualified = |name: &str, other: &str| last_part(name) == last_part(other);
+        let place_of = |is_named: fn(&str, &str) -> bool| {
+            members
+                .iter()
+                .position(|member| is_same(node, member, is_named))
+        };
+        let chosen = place_of(full)
             .into_iter()
+            .chain(place_of(unqualified))
             .chain(0..members.len())
             .find_map(|index| Some((index, resolve(schema, place, members.get(index)?).ok()?)));
         let (index, plan) = chosen.ok_or_else(|| mismatch(node, target))?;
         return Ok(Plan::Member(index, Box::new(plan)));
     }
-    match logical(node, &target.data_type)? {
+    match logical(node, target)? {
         Some(plan) => Ok(plan),
         None => plain(schema, node, target),
     }
 }
 
-/// A plan for a logical type whose meaning the column keeps; `None` if the column takes what it stands on.
-fn logical(node: &Node, column: &DataType) -> Result<Option<Plan>, SchemaError> {
+/// A plan for a logical type whose meaning the column keeps; `None` if the column takes what it stands on. A column of another
+/// meaning would show wrong values: it is refused.
+fn logical(node: &Node, target: &Target) -> Result<Option<Plan>, SchemaError> {
+    use DataType as Column;
+    let Some(written) = node.logical else {
+        return Ok(None);
+    };
     let is_long = matches!(node.kind, Kind::Long);
-    Ok(match (node.logical, column) {
-        (Some(Logical::Decimal { precision, scale }), DataType::Decimal128(wanted, to)) => {
-            let factor = to
-                .checked_sub(scale)
-                .and_then(|more| u32::try_from(more).ok())
+    Ok(match (written, &target.data_type) {
+        (Logical::Decimal { scale, .. }, Column::Decimal128(_, to)) => {
+            let factor = u32::try_from(*to)
+                .ok()
+                .and_then(|to| to.checked_sub(scale))
                 .and_then(|more| 10_i128.checked_pow(more));
             let Some(factor) = factor else {
-                return Err(SchemaError(format!(
-                    "the writer's decimal({precision}, {scale}) does not fit decimal({wanted}, {to})"
-                )));
+                return Err(mismatch(node, target));
             };
             let size = match node.kind {
                 Kind::Fixed { size, .. } => Some(size),
@@ -102,12 +112,30 @@ fn logical(node: &Node, column: &DataType) -> Result<Option<Plan>, SchemaError> 
             };
             Some(Plan::Decimal { size, factor })
         }
-        (Some(Logical::Time(unit)), DataType::Time32(_) | DataType::Time64(_))
-        | (Some(Logical::Timestamp { unit, .. }), DataType::Timestamp(..)) => {
+        // Bytes of a decimal whose scale is not the writer's would be another number.
+        (Logical::Decimal { scale, .. }, _) => match target.logical {
+            Some(Logical::Decimal { scale: wanted, .. }) if wanted != scale => {
+                return Err(mismatch(node, target));
+            }
+            _ if is_text(target) => return Err(mismatch(node, target)),
+            _ => None,
+        },
+        (Logical::Time(unit), Column::Time32(_) | Column::Time64(_))
+        | (Logical::Timestamp { unit, .. }, Column::Timestamp(..)) => {
             Some(Plan::Time { is_long, unit })
         }
-        _ => None,
+        (Logical::Date, Column::Date32) => None,
+        (
+            Logical::Date | Logical::Time(_) | Logical::Timestamp { .. },
+            Column::Date32 | Column::Time32(_) | Column::Time64(_) | Column::Timestamp(..),
+        ) => return Err(mismatch(node, target)),
+        // A number is the count since 1970 or midnight in the writer's unit, as Avro promotes it.
+        (Logical::Date | Logical::Time(_) | Logical::Timestamp { .. }, _) => None,
     })
+}
+
+fn is_text(target: &Target) -> bool {
+    matches!(target.data_type, DataType::Utf8 | DataType::LargeUtf8)
 }
 
 fn plain(schema: &Schema, node: &Node, target: &Target) -> Result<Plan, SchemaError> {
@@ -125,7 +153,7 @@ fn plain(schema: &Schema, node: &Node, target: &Target) -> Result<Plan, SchemaEr
             | Column::UInt64
     );
     let is_float = matches!(column, Column::Float32 | Column::Float64);
-    let is_text = matches!(column, Column::Utf8 | Column::LargeUtf8);
+    let is_text = is_text(target);
     let is_binary = matches!(column, Column::Binary | Column::LargeBinary);
     // From Avro's int to a wider type; a narrower one can come from a schema of columns alone, and is checked value by value.
     Ok(match &node.kind {
@@ -195,14 +223,18 @@ fn record(
     fields: &[FieldOf],
     wanted: &[TargetField],
 ) -> Result<Plan, SchemaError> {
-    let source = |target: &TargetField| {
-        let by_name = fields.iter().position(|field| field.name == target.name);
-        by_name.or_else(|| {
-            let is_alias = |field: &FieldOf| target.aliases.contains(&field.name);
-            fields.iter().position(is_alias)
-        })
-    };
-    let sources: Vec<Option<usize>> = wanted.iter().map(source).collect();
+    let named = |name: &String| fields.iter().position(|field| field.name == *name);
+    let mut sources: Vec<Option<usize>> = wanted.iter().map(|field| named(&field.name)).collect();
+    // An alias finds a field that no other one has: each is read once.
+    for (index, target) in wanted.iter().enumerate() {
+        if matches!(sources.get(index), Some(None)) {
+            let mut aliased = target.aliases.iter().filter_map(named);
+            let free = aliased.find(|place| !sources.contains(&Some(*place)));
+            if let Some(source) = sources.get_mut(index) {
+                *source = free;
+            }
+        }
+    }
     let mut steps = Vec::with_capacity(fields.len());
     for (place, field) in fields.iter().enumerate() {
         let read_as = sources.iter().position(|source| *source == Some(place));
@@ -250,14 +282,18 @@ fn read_symbols(symbols: &[String], target: &Target) -> Vec<Result<String, Strin
 }
 
 /// Whether a member of a union is the writer's type itself, and not one it is promoted to.
-fn is_same(node: &Node, member: &Target) -> bool {
-    let name = match &node.kind {
-        Kind::Fixed { name, .. } | Kind::Enum { name, .. } | Kind::Record { name, .. } => {
-            return member.name.as_deref() == Some(name);
+fn is_same(node: &Node, member: &Target, is_named: fn(&str, &str) -> bool) -> bool {
+    match (&node.kind, &member.name) {
+        (
+            Kind::Fixed { name, .. } | Kind::Enum { name, .. } | Kind::Record { name, .. },
+            Some(wanted),
+        ) => return is_named(name, wanted),
+        (Kind::Fixed { .. } | Kind::Enum { .. } | Kind::Record { .. }, None) | (_, Some(_)) => {
+            return false;
         }
-        _ => &member.name,
-    };
-    name.is_none()
+        _ => {}
+    }
+    node.logical == member.logical
         && match (&node.kind, &member.data_type) {
             (Kind::Boolean, DataType::Boolean)
             | (Kind::Int, DataType::Int32)
@@ -265,12 +301,11 @@ fn is_same(node: &Node, member: &Target) -> bool {
             | (Kind::Float, DataType::Float32)
             | (Kind::Double, DataType::Float64)
             | (Kind::Bytes, DataType::Binary)
-            | (Kind::String, DataType::Utf8) => node.logical.is_none(),
+            | (Kind::String, DataType::Utf8) => true,
             (Kind::Array(_), _) => matches!(member.shape, Shape::List(_)),
             (Kind::Map(_), _) => matches!(member.shape, Shape::Map(_)),
-            (_, column) => node
-                .logical
-                .is_some_and(|logical| super::reader::logical_type(logical) == *column),
+            // The same logical type stands on the same type, but for decimals of bytes and of fixed, which has a name.
+            _ => node.logical.is_some(),
         }
 }
 
@@ -291,8 +326,13 @@ fn mismatch(node: &Node, target: &Target) -> SchemaError {
         Kind::Map(_) => "map",
         Kind::Union(_) => "union",
     };
+    let logical = |logical: Option<Logical>| {
+        logical.map_or_else(String::new, |logical| format!(" ({})", logical.name()))
+    };
     SchemaError(format!(
-        "the writer's {written} does not become {}",
-        target.data_type
+        "the writer's {written}{} does not become {}{}",
+        logical(node.logical),
+        target.data_type,
+        logical(target.logical)
     ))
 }

@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Double,
     Bytes,
     String,
-    /// The names are the last parts of full ones: what resolution compares.
+    /// Names are full ones.
     Fixed {
         name: String,
         size: usize,
@@ -64,9 +64,10 @@ pub(crate) struct FieldOf {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Logical {
+    /// Of any precision: Connect writes 64 where it knows none.
     Decimal {
-        precision: u8,
-        scale: i8,
+        precision: u32,
+        scale: u32,
     },
     Date,
     Time(TimeUnit),
@@ -75,6 +76,29 @@ pub(crate) enum Logical {
         unit: TimeUnit,
         is_local: bool,
     },
+}
+
+impl Logical {
+    /// As the specification writes it.
+    pub(crate) fn name(self) -> String {
+        let name = match self {
+            Self::Decimal { precision, scale } => return format!("decimal({precision}, {scale})"),
+            Self::Date => "date",
+            Self::Time(TimeUnit::Millisecond) => "time-millis",
+            Self::Time(_) => "time-micros",
+            Self::Timestamp { unit, is_local } => {
+                let unit = match unit {
+                    TimeUnit::Second => "seconds",
+                    TimeUnit::Millisecond => "millis",
+                    TimeUnit::Microsecond => "micros",
+                    TimeUnit::Nanosecond => "nanos",
+                };
+                let local = if is_local { "local-" } else { "" };
+                return format!("{local}timestamp-{unit}");
+            }
+        };
+        name.to_owned()
+    }
 }
 
 impl Schema {
@@ -145,6 +169,12 @@ impl Parser {
                     .iter()
                     .map(|branch| self.schema(branch, namespace, depth + 1))
                     .collect::<Result<Vec<_>, _>>()?;
+                // Else the schema could be deeper than its records, arrays and maps are.
+                if branches.iter().any(|branch| self.is_union(*branch)) {
+                    return Err(SchemaError::new(
+                        "a union of the Avro schema has a union among its types",
+                    ));
+                }
                 Ok(self.add(Kind::Union(branches), None))
             }
             Value::Object(object) => self.object(object, namespace, depth),
@@ -196,7 +226,7 @@ impl Parser {
                         "the Avro schema defines {full:?} twice"
                     )));
                 }
-                let name = last_part(&full);
+                let name = full.clone();
                 let kind = match kind {
                     "enum" => Kind::Enum {
                         name,
@@ -269,6 +299,11 @@ impl Parser {
         })
     }
 
+    fn is_union(&self, place: Place) -> bool {
+        let node = self.nodes.get(place.0).and_then(Option::as_ref);
+        node.is_some_and(|node| matches!(node.kind, Kind::Union(_)))
+    }
+
     fn known(&self, name: &str, namespace: &str) -> Result<Place, SchemaError> {
         let found = self
             .names
@@ -307,12 +342,10 @@ fn logical(object: &Map<String, Value>, kind: &Kind) -> Option<Logical> {
     let timestamp = |unit, is_local| Some(Logical::Timestamp { unit, is_local });
     match (name, kind) {
         ("decimal", Kind::Bytes | Kind::Fixed { .. }) => {
-            let number = |key| object.get(key).and_then(Value::as_u64);
-            let precision = u8::try_from(number("precision")?)
-                .ok()
-                .filter(|precision| (1..=38).contains(precision))?;
-            let scale = i8::try_from(number("scale").unwrap_or(0)).ok()?;
-            (scale.unsigned_abs() <= precision).then_some(Logical::Decimal { precision, scale })
+            let number = |value: &Value| value.as_u64().and_then(|value| u32::try_from(value).ok());
+            let precision = number(object.get("precision")?)?;
+            let scale = object.get("scale").map_or(Some(0), number)?;
+            (precision > 0 && scale <= precision).then_some(Logical::Decimal { precision, scale })
         }
         ("date", Kind::Int) => Some(Logical::Date),
         ("time-millis", Kind::Int) => Some(Logical::Time(TimeUnit::Millisecond)),
@@ -335,10 +368,9 @@ fn full_name(name: &str, namespace: &str) -> String {
     }
 }
 
-fn last_part(name: &str) -> String {
-    name.rsplit_once('.')
-        .map_or(name, |(_, last)| last)
-        .to_owned()
+/// A name without its namespace.
+pub(super) fn last_part(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, last)| last)
 }
 
 fn strings(list: Option<&Value>) -> Vec<String> {

@@ -13,6 +13,8 @@ use crate::error::{Bad, Filled, SchemaError};
 use crate::frame::Framed;
 
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
+/// How deep messages nest.
+const DEEPEST: usize = 100;
 /// Indexes of a nested message, as deep as types nest.
 const MOST_INDEXES: u64 = 100;
 
@@ -167,6 +169,11 @@ impl Builder<'_> {
         if above.iter().any(|outer| outer == name) {
             return Err(SchemaError(format!(
                 "the Protobuf message {name} contains itself, which no column holds"
+            )));
+        }
+        if above.len() >= DEEPEST {
+            return Err(SchemaError(format!(
+                "the Protobuf message nests more than {DEEPEST} levels"
             )));
         }
         above.push(name.to_owned());

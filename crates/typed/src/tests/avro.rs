@@ -6,7 +6,7 @@ use arrow_array::types::{Decimal128Type, Float64Type, Int32Type, TimestampMicros
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 
 use super::{decode, field, numbers, row, texts};
-use crate::{DecodeError, Decoder, Framing, Mode, Row, SchemaId};
+use crate::{DecodeError, Decoder, Framing, Missing, Mode, Row, SchemaId};
 
 fn record(fields: &str) -> String {
     format!(r#"{{"type":"record","name":"R","namespace":"n","fields":[{fields}]}}"#)
@@ -41,7 +41,12 @@ fn the_record_of_the_specification() {
     };
     let schema = decoder.schema(Mode::Fail, "").unwrap();
     let decoded = decoder
-        .decode([tombstone].into_iter(), &schema, Mode::Fail)
+        .decode(
+            [tombstone].into_iter(),
+            &schema,
+            Mode::Fail,
+            &Missing::default(),
+        )
         .unwrap();
     assert_eq!(numbers(&decoded.batch, 0), [None]);
 }
@@ -262,7 +267,7 @@ fn each_schema_id_has_its_own_writer() {
         reasons,
         [
             "its schema 3 cannot be used: it is gone",
-            "its schema 4 is not known"
+            "its schema 4 is not known; of one batch, at most 1000 new ids are asked for"
         ]
     );
     assert!(
@@ -277,7 +282,12 @@ fn each_schema_id_has_its_own_writer() {
     };
     let schema = decoder.schema(Mode::Fail, "").unwrap();
     let decoded = decoder
-        .decode([header].into_iter(), &schema, Mode::Fail)
+        .decode(
+            [header].into_iter(),
+            &schema,
+            Mode::Fail,
+            &Missing::default(),
+        )
         .unwrap();
     assert_eq!(numbers(&decoded.batch, 0), [Some(3)]);
 }
@@ -350,4 +360,235 @@ fn small_schemas_do_not_make_many_columns() {
         Some(&writer),
     );
     assert!(reason(&skipping, b"").contains("take no bytes"));
+}
+
+fn bytes_of(logical: &str) -> String {
+    record(&format!(
+        r#"{{"name":"x","type":{{"type":"bytes",{logical}}}}}"#
+    ))
+}
+
+/// Connect writes precision 64 for a decimal of which it knows the scale alone.
+#[test]
+fn a_decimal_of_more_digits_than_a_column_keeps_its_scale() {
+    let writer = bytes_of(r#""logicalType":"decimal","precision":64,"scale":2"#);
+    let to = |data_type| {
+        let fields = Fields::from(vec![field("x", data_type)]);
+        Decoder::avro_to(fields, Some(&writer), Framing::Plain)
+    };
+    // 12.34, and 17 bytes that are more than 38 digits.
+    let large = [&[34_u8][..], &[1; 17]].concat();
+    let decoder = to(DataType::Decimal128(38, 4)).unwrap();
+    let decoded = decode(&decoder, &[b"\x04\x04\xd2", &large], Mode::Drop).unwrap();
+    let column = decoded.batch.column(0).as_primitive::<Decimal128Type>();
+    assert_eq!(column.values(), &[123_400]);
+    assert_eq!(decoded.bad[0].reason, "it does not fit decimal(38, 4)");
+    let refused = to(DataType::Decimal128(38, 1)).unwrap_err().to_string();
+    assert!(
+        refused.contains("bytes (decimal(64, 2)) does not become Decimal128(38, 1)"),
+        "{refused}"
+    );
+    // Without a column to go into, it stays the bytes that it is; but not those of a decimal with another scale.
+    let decoder = plain(&writer, None);
+    let batch = decode(&decoder, &[b"\x04\x04\xd2"], Mode::Fail)
+        .unwrap()
+        .batch;
+    assert_eq!(batch.column(0).as_binary::<i32>().value(0), b"\x04\xd2");
+    let scale = bytes_of(r#""logicalType":"decimal","precision":64,"scale":3"#);
+    assert!(Decoder::avro(&scale, &[], Some(&writer), Framing::Plain).is_err());
+}
+
+#[test]
+fn a_column_of_another_meaning_than_the_logical_type_is_refused() {
+    let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
+    let decimal = r#"decimal","precision":5,"scale":2,"x":""#;
+    let refused = [
+        ("int", "date", micros.clone()),
+        ("int", "date", DataType::Time32(TimeUnit::Second)),
+        ("int", "date", DataType::Time64(TimeUnit::Microsecond)),
+        ("int", "time-millis", DataType::Date32),
+        ("int", "time-millis", micros.clone()),
+        ("long", "time-micros", micros.clone()),
+        (
+            "long",
+            "timestamp-millis",
+            DataType::Time64(TimeUnit::Microsecond),
+        ),
+        (
+            "long",
+            "local-timestamp-nanos",
+            DataType::Time64(TimeUnit::Nanosecond),
+        ),
+        ("bytes", decimal, DataType::Utf8),
+        ("bytes", decimal, DataType::LargeUtf8),
+    ];
+    let to = |kind: &str, logical: &str, column: &DataType| {
+        let writer = record(&format!(
+            r#"{{"name":"x","type":{{"type":"{kind}","logicalType":"{logical}"}}}}"#
+        ));
+        let fields = Fields::from(vec![field("x", column.clone())]);
+        Decoder::avro_to(fields, Some(&writer), Framing::Plain)
+    };
+    for (kind, logical, column) in refused {
+        let error = to(kind, logical, &column).unwrap_err().to_string();
+        let name = logical.split('"').next().unwrap();
+        assert!(
+            error.contains(&format!("the writer's {kind} ({name}")),
+            "{error}"
+        );
+        assert!(error.contains(&column.to_string()), "{error}");
+    }
+    let kept = [
+        ("int", "date", DataType::Date32, b"\x02"),
+        ("int", "date", DataType::Int32, b"\x02"),
+        (
+            "int",
+            "time-millis",
+            DataType::Time64(TimeUnit::Microsecond),
+            b"\x02",
+        ),
+        ("long", "timestamp-millis", micros, b"\x02"),
+        ("long", "timestamp-millis", DataType::Int64, b"\x02"),
+    ];
+    for (kind, logical, column, value) in kept {
+        let decoder = to(kind, logical, &column).unwrap();
+        decode(&decoder, &[value], Mode::Fail).unwrap();
+    }
+}
+
+/// Which member of the reader's union a writer's value goes to, and what it is there.
+fn members(reader: &str, writer: &str, value: &[u8]) -> Vec<Option<i64>> {
+    let decoder = plain(reader, Some(writer));
+    let batch = decode(&decoder, &[value], Mode::Fail).unwrap().batch;
+    let union = batch.column(0).as_struct().clone();
+    let columns = union.columns().iter().map(|member| {
+        let inner = member.as_struct();
+        let value = inner
+            .column(0)
+            .as_primitive::<arrow_array::types::Int64Type>();
+        inner.is_valid(0).then(|| value.value(0))
+    });
+    columns.collect()
+}
+
+#[test]
+fn a_member_of_a_union_is_found_by_its_full_name_first() {
+    let of = |namespace: &str| {
+        format!(
+            r#"{{"type":"record","name":"P","namespace":"{namespace}","fields":[{{"name":"x","type":"long"}}]}}"#
+        )
+    };
+    let reader = record(&format!(
+        r#"{{"name":"u","type":[{},{}]}}"#,
+        of("a"),
+        of("b")
+    ));
+    let writer = |namespace: &str| record(&format!(r#"{{"name":"u","type":{}}}"#, of(namespace)));
+    assert_eq!(members(&reader, &writer("a"), b"\x06"), [Some(3), None]);
+    assert_eq!(members(&reader, &writer("b"), b"\x06"), [None, Some(3)]);
+    // A name that only its last part tells.
+    let other = r#"{"type":"record","name":"Q","fields":[{"name":"x","type":"long"}]}"#;
+    let reader = record(&format!(r#"{{"name":"u","type":[{other},{}]}}"#, of("a")));
+    assert_eq!(members(&reader, &writer("z"), b"\x06"), [None, Some(3)]);
+}
+
+#[test]
+fn a_fixed_that_is_a_decimal_has_its_name() {
+    let fixed = |name: &str| {
+        format!(
+            r#"{{"type":"fixed","name":"{name}","size":2,"logicalType":"decimal","precision":4,"scale":1}}"#
+        )
+    };
+    let reader = record(&format!(
+        r#"{{"name":"u","type":[{},{}]}}"#,
+        fixed("A"),
+        fixed("B")
+    ));
+    let writer = record(&format!(r#"{{"name":"u","type":{}}}"#, fixed("B")));
+    let decoder = plain(&reader, Some(&writer));
+    let batch = decode(&decoder, &[b"\0\x07"], Mode::Fail).unwrap().batch;
+    let union = batch.column(0).as_struct();
+    assert!(union.column(0).is_null(0));
+    assert_eq!(union.column(1).as_primitive::<Decimal128Type>().value(0), 7);
+}
+
+#[test]
+fn an_alias_takes_no_field_of_another() {
+    let writer = record(r#"{"name":"a","type":"long"},{"name":"c","type":"long"}"#);
+    let of = |first: &str| {
+        record(&format!(
+            r#"{first},{{"name":"a","type":"long"}},{{"name":"d","aliases":["a","c"],"type":"long","default":-1}},
+               {{"name":"e","aliases":["c"],"type":"long","default":-2}}"#
+        ))
+    };
+    let decoder = plain(
+        &of(r#"{"name":"b","aliases":["a"],"type":"long","default":-3}"#),
+        Some(&writer),
+    );
+    let batch = decode(&decoder, &[b"\x02\x04", b"\x06\x08"], Mode::Fail)
+        .unwrap()
+        .batch;
+    let columns: Vec<_> = (0..4).map(|column| numbers(&batch, column)).collect();
+    assert_eq!(
+        columns,
+        [
+            [Some(-3), Some(-3)],
+            [Some(1), Some(3)],
+            [Some(2), Some(4)],
+            [Some(-2), Some(-2)]
+        ]
+    );
+    let lacking = of(r#"{"name":"b","aliases":["a"],"type":"long"}"#);
+    assert!(Decoder::avro(&lacking, &[], Some(&writer), Framing::Plain).is_err());
+}
+
+/// Types that name each other are deep in a text that is not.
+#[test]
+fn a_schema_may_not_be_deeper_than_the_stack() {
+    let mut types = vec![r#"{"type":"record","name":"R0","fields":[]}"#.to_owned()];
+    for level in 1..19_000 {
+        let below = level - 1;
+        types.push(format!(
+            r#"{{"type":"record","name":"R{level}","fields":[{{"name":"a","type":["null","R{below}"]}}]}}"#
+        ));
+    }
+    types.reverse();
+    let (root, references) = types.split_first().unwrap();
+    let mut references = references.to_vec();
+    references.reverse();
+    let refused = Decoder::avro(root, &references, None, Framing::Plain).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the Avro schema nests more than 100 levels"
+    );
+    let (root, references) = (r#""R90""#, references.get(..91).unwrap());
+    assert!(Decoder::avro(root, references, None, Framing::Plain).is_ok());
+    let nested = r#"["null",["int","string"]]"#;
+    assert!(Decoder::avro(nested, &[], None, Framing::Plain).is_err());
+}
+
+#[test]
+fn a_batch_asks_for_so_many_schemas_and_what_has_none_is_bad_in_it_alone() {
+    let reader = record(r#"{"name":"a","type":"long"}"#);
+    let mut decoder = Decoder::avro(&reader, &[], None, Framing::Confluent).unwrap();
+    let values: Vec<Vec<u8>> = (0..5_000_u32)
+        .map(|id| [&[0][..], &id.to_be_bytes(), &[6]].concat())
+        .collect();
+    let rows = || values.iter().map(|value| row(value));
+    let ids = decoder.unknown_ids(rows().chain(rows()));
+    assert_eq!(ids, (0..1_000).map(SchemaId::Number).collect::<Vec<_>>());
+    decoder.add_writer(ids[0], &reader, &[]);
+    let missing = Missing::from_iter([(ids[1], "it is not there yet".to_owned())]);
+    let schema = decoder.schema(Mode::Drop, "").unwrap();
+    let decoded = decoder
+        .decode(rows(), &schema, Mode::Drop, &missing)
+        .unwrap();
+    assert_eq!(numbers(&decoded.batch, 0), [Some(3)]);
+    let reason = |row: usize| decoded.bad[row].reason.as_str();
+    assert_eq!(
+        reason(0),
+        "its schema 1 cannot be used: it is not there yet"
+    );
+    assert!(reason(4_000).contains("at most 1000 new ids"));
+    assert!(decoder.unknown_ids(rows()).contains(&ids[1]));
 }

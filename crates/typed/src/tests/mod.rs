@@ -9,7 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::{DataType, Field, Fields};
 
-use crate::{DecodeError, Decoded, Decoder, Mode, Row};
+use crate::{DecodeError, Decoded, Decoder, Missing, Mode, Row};
 
 fn field(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, true)
@@ -24,7 +24,12 @@ fn row(value: &[u8]) -> Row<'_> {
 
 fn decode(decoder: &Decoder, values: &[&[u8]], mode: Mode) -> Result<Decoded, DecodeError> {
     let schema = decoder.schema(mode, "_corrupt").unwrap();
-    decoder.decode(values.iter().map(|value| row(value)), &schema, mode)
+    decoder.decode(
+        values.iter().map(|value| row(value)),
+        &schema,
+        mode,
+        &Missing::default(),
+    )
 }
 
 /// Decodes one JSON document to one column `x`; `Err` is why the row is bad.

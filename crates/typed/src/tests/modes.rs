@@ -2,7 +2,7 @@ use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, Fields};
 
 use super::{decode, field, numbers, texts};
-use crate::{DecodeError, Decoder, Framing, Mode, Row, rows_of};
+use crate::{DecodeError, Decoder, Framing, Missing, Mode, Row, rows_of};
 
 /// The second and the fourth are bad, the fourth only in its last byte.
 const VALUES: [&[u8]; 5] = [
@@ -57,7 +57,9 @@ fn permissive_keeps_the_bytes_of_bad_rows() {
         .iter()
         .map(|value| super::row(value))
         .chain([tombstone]);
-    let decoded = decoder.decode(rows, &schema, Mode::Permissive).unwrap();
+    let decoded = decoder
+        .decode(rows, &schema, Mode::Permissive, &Missing::default())
+        .unwrap();
     assert_eq!(
         numbers(&decoded.batch, 0),
         [Some(1), None, Some(3), None, Some(5), None]
@@ -86,7 +88,12 @@ fn schema_ids_before_json_are_passed_over() {
     };
     let schema = decoder.schema(Mode::Fail, "").unwrap();
     let decoded = decoder
-        .decode([header].into_iter(), &schema, Mode::Fail)
+        .decode(
+            [header].into_iter(),
+            &schema,
+            Mode::Fail,
+            &Missing::default(),
+        )
         .unwrap();
     assert_eq!(numbers(&decoded.batch, 0), [Some(4)]);
 }

@@ -122,3 +122,26 @@ fn a_message_that_contains_itself_is_refused() {
         .to_string();
     assert!(refused.contains("contains itself"), "{refused}");
 }
+
+/// Each message is in the next one; a length takes one byte, since each type stands beside the others.
+#[test]
+fn a_message_may_not_be_deeper_than_the_stack() {
+    let name = |level: usize| format!("m{level}");
+    let message = |level: usize| {
+        let mut message = part(1, name(level).as_bytes());
+        if level > 0 {
+            message.extend(member("a", 1, 1, 11, &format!(".{}", name(level - 1))));
+        }
+        part(4, &message)
+    };
+    let file = |levels: usize| {
+        let messages: Vec<_> = (0..levels).flat_map(message).collect();
+        [part(1, b"l.proto"), messages, part(12, b"proto3")].concat()
+    };
+    let top = name(18_999);
+    let refused = Decoder::protobuf(&[file(19_000)], Some(&top), Framing::Plain)
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("more than 100 levels"), "{refused}");
+    assert!(Decoder::protobuf(&[file(90)], Some("m89"), Framing::Plain).is_ok());
+}
