@@ -330,12 +330,6 @@ impl Engine<Consumer> {
         self.client.fetcher.is_current(topic, partition, generation)
     }
 
-    /// Whether the caller still wants records of this generation that [`Engine::advance`] counted: no seek and no other
-    /// assignment came since. A reset, a pause, or a broken batch behind them does not matter.
-    pub fn is_wanted(&self, topic: &str, partition: i32, generation: Generation) -> bool {
-        self.client.fetcher.is_wanted(topic, partition, generation)
-    }
-
     /// Notes that the caller gets everything before `next_offset`. False if a seek came in between: then the caller
     /// must not get it.
     pub fn advance(

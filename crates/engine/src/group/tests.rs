@@ -1,5 +1,7 @@
 //! A member stepped through scripts.
 
+mod generations;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
