@@ -47,8 +47,8 @@ impl<D: Decode> Consumer<D> {
         Ok(polled)
     }
 
-    /// The first half of a close: commits what callers were given, where polls commit, and leaves the group, at most within `timeout` (`None`:
-    /// `default.api.timeout.ms`). Does nothing without a group. Call it again after [`Polled::Rebalance`].
+    /// The first half of a close: commits what callers were given, where polls commit, and leaves the group, at most within
+    /// `timeout` (`None`: `default.api.timeout.ms`). Does nothing without a group. Call it again after [`Polled::Rebalance`].
     ///
     /// # Errors
     /// `Kind::Closed`.
