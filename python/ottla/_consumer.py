@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ottla._metrics import Metrics
-    from ottla._ottla import Offsets, Partition
+    from ottla._ottla import Offsets, Operation, Partition
     from ottla._types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 
@@ -117,7 +117,8 @@ class Consumer(_ottla.SyncConsumer):
     def unsubscribe(self, timeout: float | None = None) -> None:
         """Leaves the group, after a last commit with `enable.auto.commit`; or gives up what was assigned by hand.
 
-        Listeners are called, as by a poll.
+        Listeners are called, as by a poll; what they raise is raised at the end. Without an answer in time the group
+        goes on when it misses the consumer.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -125,8 +126,8 @@ class Consumer(_ottla.SyncConsumer):
         Raises:
             ClosedError: The consumer is closed.
         """
-        while self._core.unsubscribe(timeout).wait():
-            self._tell()
+        deadline = time.monotonic() + (self._core.api_timeout() if timeout is None else timeout)
+        self._leave(self._core.unsubscribe, deadline)
 
     def commit(self, offsets: Offsets | None = None, *, wait: bool = True, timeout: float | None = None) -> None:
         """Commits that the group goes on at these offsets.
@@ -173,7 +174,10 @@ class Consumer(_ottla.SyncConsumer):
         return found
 
     def group_metadata(self) -> GroupMetadata | None:
-        """Tells who the consumer is in its group at this moment; None if it has no `group.id`.
+        """Tells who the consumer is in its group, by its last assignment; None if it has no `group.id`.
+
+        It stays when the group goes on without the consumer, until the next assignment: offsets that `send_offsets`
+        adds to a transaction as this member are then refused.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -395,21 +399,21 @@ class Consumer(_ottla.SyncConsumer):
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             try:
-                self._leave(deadline)
+                with contextlib.suppress(ClosedError):
+                    self._leave(self._core.leave, deadline)
             finally:
                 self._core.close(max(deadline - time.monotonic(), 0)).wait()
         finally:
             _reporting.finish(self._core)
 
-    def _leave(self, deadline: float) -> None:
-        """Leave the group, if the consumer is not closed yet. All listeners are called, whatever they raise."""
+    def _leave(self, leave: Callable[[float], Operation], deadline: float) -> None:
+        """Leave the group by repeating `leave`. All listeners are called, whatever they raise."""
         failure: BaseException | None = None
-        with contextlib.suppress(ClosedError):
-            while self._core.leave(max(deadline - time.monotonic(), 0)).wait():
-                try:
-                    self._tell()
-                except Exception as error:  # noqa: BLE001, PERF203 raised below
-                    failure = failure or error
+        while leave(max(deadline - time.monotonic(), 0)).wait():
+            try:
+                self._tell()
+            except Exception as error:  # noqa: BLE001, PERF203 raised below
+                failure = failure or error
         if failure is not None:
             raise failure
 

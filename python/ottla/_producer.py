@@ -210,7 +210,7 @@ class Producer(_ottla.SyncProducer):
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `max.block.ms`.
 
         Raises:
-            ArgumentError: No transaction is open, or an offset is negative.
+            ArgumentError: No transaction is open, an offset is negative, or the consumer is not in its group yet.
             TransactionAbortableError: The transaction can only be aborted.
             FencedError: Another producer with the same `transactional.id` took over.
         """

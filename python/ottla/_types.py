@@ -132,8 +132,8 @@ class GroupMetadata(NamedTuple):
 
     Attributes:
         group_id: The group.
-        generation: The group's generation that the consumer is a member of; -1 if it is not a member.
-        member_id: The id that the group's coordinator gave it; empty if it is not a member.
+        generation: The group's generation of the consumer's last assignment; -1 before the first.
+        member_id: The id that the group's coordinator gave it; empty before the first assignment.
         group_instance_id: Its `group.instance.id` if it is a static member (KIP-345).
     """
 

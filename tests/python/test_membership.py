@@ -269,6 +269,12 @@ def test_who_does_not_poll_leaves_and_joins_again(api: Api, address: str, topic:
                 time.sleep(0.02)
         with pytest.raises(errors.CommitFailedError, match="not a member"):
             api(consumer.commit())
+        with api.producer(address, transactional_id=topic) as producer:
+            # The group has replaced it, and so it is fenced.
+            api(producer.begin_transaction())
+            with pytest.raises(errors.TransactionAbortableError, match="UNKNOWN_MEMBER_ID|ILLEGAL_GENERATION"):
+                api(producer.send_offsets({(topic, 0): 9}, consumer.group_metadata()))
+            api(producer.abort_transaction())
         found = poll_until(api, consumer, lambda: len(heard.events) == 3)
         assert heard.events == [("assign", [0, 1]), ("lost", [0, 1]), ("assign", [0, 1])]
         # Nothing was committed: all of it comes again.
@@ -309,8 +315,10 @@ def test_a_static_member_does_not_leave(api: Api, address: str, topic: str) -> N
 
 def test_of_two_with_one_name_the_earlier_is_fenced(address: str, topic: str) -> None:
     api = Api()
+    heard = Heard()
     options = {**QUICK, "group_instance_id": "one"}
-    with api.consumer(address, topics=topic, group_id=topic, **options) as earlier:
+    with api.consumer(address, group_id=topic, **options) as earlier:
+        earlier.subscribe(topic, **heard.options())
         poll_until(api, earlier, lambda: len(earlier.assignment()) == 2)
         with api.consumer(address, topics=topic, group_id=topic, **options) as later:
             poll_until(api, later, lambda: len(later.assignment()) == 2)
@@ -318,6 +326,8 @@ def test_of_two_with_one_name_the_earlier_is_fenced(address: str, topic: str) ->
                 poll_until(api, earlier, lambda: False)
             with pytest.raises(errors.FencedError):
                 earlier.poll(0)
+            assert heard.events == [("assign", [0, 1]), ("lost", [0, 1])]
+            assert earlier.assignment() == []
 
 
 def test_assigned_partitions_begin_where_the_group_committed(api: Api, address: str, topic: str) -> None:
@@ -368,6 +378,59 @@ def test_a_close_does_not_wait_for_a_broker_that_is_gone(api: Api, topic: str) -
     assert time.monotonic() - begun < PATIENCE / 4
 
 
+def test_an_unsubscribe_ends_in_time(api: Api, topic: str) -> None:
+    with Broker(topics={topic: 1}, config={"group.initial.rebalance.delay.ms": 0}) as broker:
+        fill(broker.bootstrap_servers, topic, partitions=1)
+        consumer = api.module.Consumer(broker.bootstrap_servers, topics=topic, group_id=topic, **QUICK)
+        api.poll(consumer, 10)
+    begun = time.monotonic()
+    api(consumer.unsubscribe(1))
+    assert time.monotonic() - begun < PATIENCE / 4
+    assert consumer.assignment() == []
+    consumer.assign([(topic, 0)])
+    api(consumer.close(0))
+
+
+def test_a_poll_that_waits_is_told_of_a_close(address: str, topic: str) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        consumer = ottla.Consumer(address, topics=topic, group_id=topic, **QUICK)
+        poll_until(Api(), consumer, lambda: len(consumer.assignment()) == 2)
+        poll = pool.submit(consumer.poll, PATIENCE)
+        time.sleep(0.1)
+        consumer.close()
+        with pytest.raises(errors.ClosedError):
+            poll.result(PATIENCE)
+
+    async def run() -> None:
+        consumer = aio.Consumer(address, topics=topic, group_id=topic, **QUICK)
+        while len(consumer.assignment()) < 2:
+            await consumer.poll(0.05)
+        poll = asyncio.create_task(consumer.poll(PATIENCE))
+        await asyncio.sleep(0.1)
+        await consumer.close()
+        with pytest.raises(errors.ClosedError):
+            await poll
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE))
+
+
+@pytest.mark.parametrize("verb", ["close", "unsubscribe"])
+def test_a_listener_has_no_longer_than_the_call(address: str, topic: str, verb: str) -> None:
+    async def wait(_: list[TopicPartition]) -> None:
+        await asyncio.sleep(PATIENCE * 10)
+
+    async def run() -> None:
+        async with aio.Consumer(address, group_id=topic, **QUICK) as consumer:
+            consumer.subscribe(topic, on_revoke=wait)
+            while len(consumer.assignment()) < 2:
+                await consumer.poll(0.05)
+            with pytest.raises(asyncio.TimeoutError):
+                await getattr(consumer, verb)(0.3)
+            assert verb == "close" or consumer.assignment() == []
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE))
+
+
 def test_a_member_that_was_replaced_commits_nothing_by_a_transaction(api: Api, address: str, topic: str) -> None:
     fill(address, topic)
     options = {**QUICK, "enable_auto_commit": False}
@@ -387,6 +450,8 @@ def test_a_member_that_was_replaced_commits_nothing_by_a_transaction(api: Api, a
         with pytest.raises(errors.TransactionAbortableError, match="UNKNOWN_MEMBER_ID|ILLEGAL_GENERATION"):
             api(producer.send_offsets({partition: 9}, stale))
         api(producer.abort_transaction())
+        with pytest.raises(errors.ArgumentError, match="not a member"):
+            api(producer.send_offsets({partition: 9}, consumer.group_metadata()))
         with pytest.raises(TypeError, match="group_metadata"):
             api(producer.send_offsets({partition: 9}, 5))
         assert api(consumer.committed([partition]))[partition].offset == 4

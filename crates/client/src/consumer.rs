@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ottla_engine::call::{EARLIEST, FoundOffset, LATEST};
@@ -61,6 +62,8 @@ pub(crate) struct Inner<D: Decode> {
     pulse: Arc<Pulse>,
     /// Which rebalances callers want to be told.
     pub(crate) listeners: Mutex<Listeners>,
+    /// A close has begun: who has nothing to read any more is told that.
+    pub(crate) closing: AtomicBool,
 }
 
 /// Topics of which all partitions are read.
@@ -78,12 +81,12 @@ struct Decoded<C> {
     what: Outcome<C>,
 }
 
-/// Decoded records that the engine counts as given out.
-struct Run<C> {
-    topic: Arc<str>,
-    partition: i32,
-    generation: Generation,
-    chunk: C,
+/// Who gets the records of a poll.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Receiver {
+    Caller,
+    /// What it does not hand out at once is unread.
+    Iteration,
 }
 
 impl<D: Decode> Consumer<D> {
@@ -105,6 +108,7 @@ impl<D: Decode> Consumer<D> {
                 driver,
                 pulse,
                 listeners: Mutex::default(),
+                closing: AtomicBool::new(false),
                 decoding: Decoding::new(decoder),
                 decoded: tokio::sync::Mutex::default(),
                 unread: Mutex::default(),
@@ -187,7 +191,7 @@ impl<D: Decode> Consumer<D> {
             return Ok(offset);
         }
         let look = |engine: &mut Engine<Work>, _: Instant| {
-            if let Some(error) = refusal(engine) {
+            if let Some(error) = self.inner.refusal(engine) {
                 return Some(Err(error));
             }
             engine.position(topic, partition).transpose()
@@ -291,15 +295,15 @@ impl<D: Decode> Consumer<D> {
             return Ok(Polled::Done(Vec::new()));
         };
         let most = max_records.unwrap_or(self.config().max_poll_records);
-        let Polled::Done(runs) = self.runs(&mut decoded, deadline, max_records).await? else {
+        let receiver = Receiver::Caller;
+        let chunks = self.chunks(&mut decoded, deadline, max_records, receiver);
+        let Polled::Done(chunks) = chunks.await? else {
             return Ok(Polled::Rebalance);
         };
-        if runs.is_empty() && !self.inner.driver.with(|engine, _| engine.is_held()) {
+        if chunks.is_empty() && !self.inner.driver.with(|engine, _| engine.is_held()) {
             return Ok(Polled::Done(self.inner.unread.lock().take(most)));
         }
-        Ok(Polled::Done(
-            runs.into_iter().map(|run| run.chunk).collect(),
-        ))
+        Ok(Polled::Done(chunks))
     }
 
     /// Polls for an iteration over records, at most `timeout`, unless [`Consumer::next_record`] has one.
@@ -311,21 +315,11 @@ impl<D: Decode> Consumer<D> {
         let Ok(mut decoded) = timeout_at(deadline, self.inner.decoded.lock()).await else {
             return Ok(Polled::Done(()));
         };
-        let Polled::Done(runs) = self.runs(&mut decoded, deadline, None).await? else {
-            return Ok(Polled::Rebalance);
-        };
-        let mut unread = self.inner.unread.lock();
-        self.inner.driver.with(|engine, _| {
-            // A seek or another assignment in between has made the others out of date. The position is past them already:
-            // nothing else may drop them.
-            for run in runs {
-                if engine.is_wanted(&run.topic, run.partition, run.generation) {
-                    let is_held = engine.is_paused(&run.topic, run.partition);
-                    unread.push(run.topic, run.partition, run.chunk, is_held);
-                }
-            }
-        });
-        Ok(Polled::Done(()))
+        let chunks = self.chunks(&mut decoded, deadline, None, Receiver::Iteration);
+        Ok(match chunks.await? {
+            Polled::Done(_) => Polled::Done(()),
+            Polled::Rebalance => Polled::Rebalance,
+        })
     }
 
     /// The next record of [`Consumer::poll_to_iterate`] that was not handed out: its chunk, and its row there. None also if a
@@ -339,13 +333,14 @@ impl<D: Decode> Consumer<D> {
         next
     }
 
-    /// What a poll gives out; nothing if an iteration left something that comes first.
-    async fn runs(
+    /// What a poll gives out; nothing if an iteration left something that comes first, or gets it all.
+    async fn chunks(
         &self,
         decoded: &mut VecDeque<Decoded<D::Chunk>>,
         deadline: Instant,
         max_records: Option<usize>,
-    ) -> Result<Polled<Vec<Run<D::Chunk>>>, Error> {
+        receiver: Receiver,
+    ) -> Result<Polled<Vec<D::Chunk>>, Error> {
         self.begin_following()?;
         let _poll = Polling::new(&self.inner.driver);
         // Before looking, so that nothing that happens afterwards is missed.
@@ -360,9 +355,13 @@ impl<D: Decode> Consumer<D> {
                     return Ok(Polled::Done(Vec::new()));
                 }
                 Turn::Go => {
-                    let runs = self.inner.gather(decoded, max_records)?;
-                    if !runs.is_empty() {
-                        return Ok(Polled::Done(runs));
+                    let chunks = self.inner.gather(decoded, max_records, receiver)?;
+                    let is_any = match receiver {
+                        Receiver::Caller => !chunks.is_empty(),
+                        Receiver::Iteration => !self.inner.unread.lock().is_empty(),
+                    };
+                    if is_any {
+                        return Ok(Polled::Done(chunks));
                     }
                 }
             }
@@ -402,7 +401,7 @@ impl<D: Decode> Consumer<D> {
         self.begin_following()?;
         let topics = self.inner.following.lock().topics.clone();
         let look = |engine: &mut Engine<Work>, _: Instant| {
-            if let Some(error) = refusal(engine) {
+            if let Some(error) = self.inner.refusal(engine) {
                 return Some(Err(error));
             }
             for topic in &topics {
@@ -598,7 +597,8 @@ impl<D: Decode> Inner<D> {
         &self,
         decoded: &mut VecDeque<Decoded<D::Chunk>>,
         max_records: Option<usize>,
-    ) -> Result<Vec<Run<D::Chunk>>, Error> {
+        receiver: Receiver,
+    ) -> Result<Vec<D::Chunk>, Error> {
         // The error comes first: an endless stream of records of other partitions must not hide it.
         if let Some(error) = self.obstacle() {
             return Err(error);
@@ -609,7 +609,8 @@ impl<D: Decode> Inner<D> {
         let mut records = max_records.unwrap_or(config.max_poll_records);
         // As many bytes as one partition may bring are enough for one poll; more would only be held longer.
         let mut bytes = usize::try_from(config.max_partition_fetch_bytes).unwrap_or(usize::MAX);
-        let mut runs = Vec::new();
+        let mut chunks = Vec::new();
+        let mut is_any = false;
         while records > 0 && bytes > 0 {
             let Some(next) = decoded.pop_front() else {
                 if !self.decode_next(decoded) {
@@ -631,16 +632,18 @@ impl<D: Decode> Inner<D> {
                     });
                     let next_offset = chunk.next_offset();
                     let (records_of_it, bytes_of_it) = (chunk.len(), chunk.bytes());
+                    // Until the records are unread, the position says that they were handed out: nobody may commit it.
+                    let unread = (receiver == Receiver::Iteration).then(|| self.unread.lock());
                     let current = self.driver.with(|engine, now| {
                         let current = engine.advance(&topic, partition, generation, next_offset);
                         if current {
                             engine.handed_out(now, &topic, partition, records_of_it, bytes_of_it);
                         }
-                        current
+                        current.then(|| engine.is_paused(&topic, partition))
                     });
-                    if !current {
+                    let Some(is_held) = current else {
                         continue;
-                    }
+                    };
                     bytes = bytes.saturating_sub(bytes_of_it);
                     if let Some(rest) = rest {
                         decoded.push_front(Decoded {
@@ -651,13 +654,12 @@ impl<D: Decode> Inner<D> {
                         });
                     }
                     if !chunk.is_empty() {
+                        is_any = true;
                         records -= chunk.len().min(records);
-                        runs.push(Run {
-                            topic,
-                            partition,
-                            generation,
-                            chunk,
-                        });
+                        match unread {
+                            Some(mut unread) => unread.push(topic, partition, chunk, is_held),
+                            None => chunks.push(chunk),
+                        }
                     }
                 }
                 Outcome::Broken(offset, error) => {
@@ -668,15 +670,32 @@ impl<D: Decode> Inner<D> {
             }
         }
         match self.obstacle() {
-            Some(error) if runs.is_empty() => Err(error),
-            _ => Ok(runs),
+            Some(error) if !is_any => Err(error),
+            _ => Ok(chunks),
         }
+    }
+
+    /// Why no call can succeed: the client is closed, no address is a Kafka broker's, or there is nothing to read.
+    fn refusal(&self, engine: &Engine<Work>) -> Option<Error> {
+        if engine.closed().is_some() {
+            return Some(closed_error());
+        }
+        if !engine.has_topics() {
+            if self.closing.load(Ordering::Relaxed) {
+                return Some(closed_error());
+            }
+            return Some(Error::new(
+                Kind::Argument,
+                "nothing is assigned: assign partitions, or subscribe to topics, first",
+            ));
+        }
+        engine.hopeless()
     }
 
     /// The error that a poll must report before it gives out more.
     fn obstacle(&self) -> Option<Error> {
         self.driver
-            .with(|engine, _| refusal(engine).or_else(|| engine.stuck().cloned()))
+            .with(|engine, _| self.refusal(engine).or_else(|| engine.stuck().cloned()))
     }
 
     /// Takes from the engine what is to be decoded soon.
@@ -716,20 +735,6 @@ impl<D: Decode> Inner<D> {
         }));
         true
     }
-}
-
-/// Why no call can succeed: the client is closed, no address is a Kafka broker's, or there is nothing to read.
-pub(crate) fn refusal(engine: &Engine<Work>) -> Option<Error> {
-    if engine.closed().is_some() {
-        return Some(closed_error());
-    }
-    if !engine.has_topics() {
-        return Some(Error::new(
-            Kind::Argument,
-            "nothing is assigned: assign partitions, or subscribe to topics, first",
-        ));
-    }
-    engine.hopeless()
 }
 
 pub(crate) fn late(timeout: Duration) -> Error {

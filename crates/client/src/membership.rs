@@ -1,6 +1,7 @@
 //! A consumer's membership in its group: subscriptions, rebalances, commits, and the way out.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ottla_engine::call::{GroupMetadata, GroupOffset, OffsetFetch};
@@ -33,21 +34,30 @@ impl<D: Decode> Consumer<D> {
     /// # Errors
     /// `Kind::Closed`.
     pub async fn unsubscribe(&self, timeout: Option<Duration>) -> Result<Polled<()>, Error> {
-        let polled = self.leave(timeout).await?;
+        let polled = self.leave_group(timeout).await?;
         if matches!(polled, Polled::Done(())) {
             let mut following = self.inner.following.lock();
-            self.inner.assign(Vec::new())?;
-            *following = Following::default();
+            let is_subscribed = |engine: &mut Engine<Work>, _| engine.is_subscribed();
+            // Another thread may have subscribed since.
+            if !self.inner.driver.with(is_subscribed) {
+                self.inner.assign(Vec::new())?;
+                *following = Following::default();
+            }
         }
         Ok(polled)
     }
 
-    /// Commits what callers were given, where polls commit, and leaves the group, at most within `timeout` (`None`:
-    /// `default.api.timeout.ms`). Does nothing without a group. Call it again after [`Polled::Rebalance`].
+    /// The first half of a close: commits what callers were given, where polls commit, and leaves the group, at most within
+    /// `timeout` (`None`: `default.api.timeout.ms`). Does nothing without a group. Call it again after [`Polled::Rebalance`].
     ///
     /// # Errors
     /// `Kind::Closed`.
     pub async fn leave(&self, timeout: Option<Duration>) -> Result<Polled<()>, Error> {
+        self.inner.closing.store(true, Ordering::Relaxed);
+        self.leave_group(timeout).await
+    }
+
+    async fn leave_group(&self, timeout: Option<Duration>) -> Result<Polled<()>, Error> {
         let wait = self.wait(timeout);
         let driver = &self.inner.driver;
         let begins = driver.with(|engine, now| {
@@ -67,7 +77,7 @@ impl<D: Decode> Consumer<D> {
             if let Turn::Tell = self.inner.rebalance() {
                 return Ok(Polled::Rebalance);
             }
-            if is_late || !driver.with(|engine, _| engine.is_leaving_group()) {
+            if self.inner.has_left(is_late)? {
                 return Ok(Polled::Done(()));
             }
             is_late = waiter.changed(wait.deadline).await.is_err();
@@ -199,6 +209,24 @@ impl<D: Decode> Consumer<D> {
 }
 
 impl<D: Decode> Inner<D> {
+    /// Whether the consumer has left its group; if the time is over, it has.
+    ///
+    /// # Errors
+    /// `Kind::Closed`: another thread closed it.
+    fn has_left(&self, is_late: bool) -> Result<bool, Error> {
+        let mut unread = self.unread.lock();
+        self.driver.with(|engine, now| {
+            if engine.closed().is_some() {
+                return Err(closed_error());
+            }
+            if is_late && engine.is_leaving_group() {
+                engine.abandon_group(now);
+                unread.clear();
+            }
+            Ok(!engine.is_leaving_group())
+        })
+    }
+
     /// Says how far callers have read, if a rebalance or a commit waits for that, and tells what nobody listens to.
     pub(crate) fn rebalance(&self) -> Turn {
         loop {

@@ -16,8 +16,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use ottla_client::{
-    Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Events, Fetched, Kind, Level,
-    NewTopic, NoHeaders, Observed, Producer, Role, Row, Start, Written,
+    Admin, Chunk, Config, Consumer, Decode, Error, ErrorCode, Events, Fetched, GroupOffset, Kind,
+    Level, Listeners, NewTopic, NoHeaders, Observed, Producer, Role, Row, Selection, Start,
+    Written,
 };
 use ottla_protocol::compression::Compression;
 use ottla_protocol::messages::api_versions_response::ApiVersion;
@@ -822,6 +823,50 @@ fn counting(bootstrap: &str, count: Count) -> Consumer<Count> {
         None,
     )
     .unwrap()
+}
+
+async fn member() -> Consumer<Count> {
+    let settings = settings(Role::Consumer, &nobody().await, &[("group.id", "g")]);
+    let (broken, paused) = (i64::MAX, Arc::default());
+    Consumer::new(settings, Count { broken, paused }, &Handle::current(), None).unwrap()
+}
+
+#[tokio::test]
+async fn a_close_ends_what_else_leaves_the_group() {
+    let consumer = member().await;
+    let offset = GroupOffset {
+        topic: "t".into(),
+        partition: 0,
+        offset: 3,
+        leader_epoch: -1,
+        metadata: "".into(),
+    };
+    // Who leaves waits for this commit, which never ends.
+    consumer.commit_later(Some(vec![offset])).unwrap();
+    let other = consumer.clone();
+    let leaving = tokio::spawn(async move { other.unsubscribe(Some(60 * SECOND)).await });
+    tokio::time::sleep(SECOND / 10).await;
+    assert!(!leaving.is_finished());
+    consumer.close(Some(SECOND / 5)).await.unwrap();
+    let ended = tokio::time::timeout(10 * SECOND, leaving).await;
+    let error = ended.unwrap().unwrap().unwrap_err();
+    assert_eq!(error.kind(), Kind::Closed);
+}
+
+#[tokio::test]
+async fn a_poll_that_waits_in_a_group_hears_of_a_close() {
+    let consumer = member().await;
+    let topics = Selection::Names(["t".into()].into());
+    consumer.subscribe(topics, Listeners::default()).unwrap();
+    let other = consumer.clone();
+    let polling = tokio::spawn(async move { other.poll(60 * SECOND, None).await });
+    tokio::time::sleep(SECOND / 10).await;
+    assert!(!polling.is_finished());
+    assert!(consumer.leave(SOON).await.unwrap().done().is_some());
+    let ended = tokio::time::timeout(10 * SECOND, polling).await;
+    let error = ended.unwrap().unwrap().unwrap_err();
+    assert_eq!(error.kind(), Kind::Closed);
+    consumer.close(SOON).await.unwrap();
 }
 
 #[tokio::test]

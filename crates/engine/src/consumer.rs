@@ -97,13 +97,23 @@ impl Engine<Consumer> {
         }
     }
 
+    /// Ends what [`Engine::leave_group`] began, whether the coordinator has heard of it or not: nothing is subscribed to or
+    /// assigned afterwards.
+    pub fn abandon_group(&mut self, now: Instant) {
+        if let Some(membership) = &mut self.client.membership {
+            membership.abandon(now, &mut self.core);
+            self.settle(now);
+        }
+    }
+
     /// Whether the consumer is still leaving.
     pub fn is_leaving_group(&self) -> bool {
         let membership = self.client.membership.as_ref();
         membership.is_some_and(Membership::is_leaving)
     }
 
-    /// Who the consumer is in its group; `None` without one.
+    /// Who the consumer is in its group by the last assignment, even if the group has gone on without it since; `None` without a
+    /// group.
     pub fn group_metadata(&self) -> Option<GroupMetadata> {
         self.client.membership.as_ref().map(Membership::metadata)
     }
@@ -154,7 +164,7 @@ impl Engine<Consumer> {
     pub fn note_given(&mut self, now: Instant, unread: impl Fn(&str, i32) -> Option<i64>) {
         let given = self.given(unread);
         if let Some(membership) = &mut self.client.membership {
-            membership.note_given(now, given);
+            membership.note_given(now, &mut self.core, given);
             self.settle(now);
         }
     }
@@ -318,12 +328,6 @@ impl Engine<Consumer> {
     /// Whether records of this generation may still be given to the caller.
     pub fn is_current(&self, topic: &str, partition: i32, generation: Generation) -> bool {
         self.client.fetcher.is_current(topic, partition, generation)
-    }
-
-    /// Whether the caller still wants records of this generation that [`Engine::advance`] counted: no seek and no other
-    /// assignment came since. A reset, a pause, or a broken batch behind them does not matter.
-    pub fn is_wanted(&self, topic: &str, partition: i32, generation: Generation) -> bool {
-        self.client.fetcher.is_wanted(topic, partition, generation)
     }
 
     /// Notes that the caller gets everything before `next_offset`. False if a seek came in between: then the caller

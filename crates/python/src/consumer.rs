@@ -193,6 +193,12 @@ impl ConsumerCore {
             .transpose()
     }
 
+    /// Seconds that a call may take without a timeout of its own.
+    fn api_timeout(&self) -> PyResult<f64> {
+        let client = self.client.even_closed()?;
+        Ok(client.config().default_api_timeout.as_secs_f64())
+    }
+
     /// Seconds that a listener may take.
     fn listener_timeout(&self) -> PyResult<f64> {
         let client = self.client.even_closed()?;

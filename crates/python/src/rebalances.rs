@@ -141,6 +141,10 @@ pub(crate) fn metadata(py: Python<'_>, found: &GroupMetadata) -> PyResult<Py<PyA
 }
 
 /// A group's name, or a `GroupMetadata`.
+///
+/// # Errors
+/// `ArgumentError` if the `GroupMetadata` names nobody: brokers would take offsets from whoever names nobody, also from a member that
+/// was replaced.
 pub(crate) fn member(given: &Bound<'_, PyAny>) -> PyResult<GroupMetadata> {
     if let Ok(group) = given.extract::<String>() {
         return Ok(GroupMetadata::outside(group.into()));
@@ -151,6 +155,12 @@ pub(crate) fn member(given: &Bound<'_, PyAny>) -> PyResult<GroupMetadata> {
             "group must be a group's name, or what consumer.group_metadata() returns",
         )
     })?;
+    if generation < 0 && member_id.is_empty() {
+        return Err(errors::argument(&format!(
+            "the consumer is not a member of group {group} yet: call group_metadata() after a poll has brought an assignment. Where \
+             partitions are assigned by hand, pass the group's name"
+        )));
+    }
     Ok(GroupMetadata {
         group: group.into(),
         generation,

@@ -18,7 +18,7 @@ from ottla.errors import ClosedError
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
     from uuid import UUID
@@ -135,7 +135,8 @@ class Consumer:
     async def unsubscribe(self, timeout: float | None = None) -> None:
         """Leaves the group, after a last commit with `enable.auto.commit`; or gives up what was assigned by hand.
 
-        Listeners are called, as by a poll.
+        Listeners are called, as by a poll, but have no longer than is left of the call's time; what they raise is
+        raised at the end. Without an answer in time the group goes on when it misses the consumer.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
@@ -143,8 +144,8 @@ class Consumer:
         Raises:
             ClosedError: The consumer is closed.
         """
-        while await self._core.unsubscribe(timeout):
-            await self._tell()
+        deadline = time.monotonic() + (self._core.api_timeout() if timeout is None else timeout)
+        await self._leave(self._core.unsubscribe, deadline)
 
     async def commit(self, offsets: Offsets | None = None, *, wait: bool = True, timeout: float | None = None) -> None:
         """Commits that the group goes on at these offsets.
@@ -191,7 +192,10 @@ class Consumer:
         return found
 
     def group_metadata(self) -> GroupMetadata | None:
-        """Tells who the consumer is in its group at this moment; None if it has no `group.id`.
+        """Tells who the consumer is in its group, by its last assignment; None if it has no `group.id`.
+
+        It stays when the group goes on without the consumer, until the next assignment: offsets that `send_offsets`
+        adds to a transaction as this member are then refused.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -297,8 +301,11 @@ class Consumer:
             batch = await self._core.poll(left, max_records)
         return batch
 
-    async def _tell(self) -> None:
-        """Call the listener that a rebalance waits for. What it raises is raised here, and the rebalance goes on."""
+    async def _tell(self, left: float | None = None) -> None:
+        """Call the listener that a rebalance waits for, for at most `left` seconds.
+
+        What it raises is raised here, and the rebalance goes on.
+        """
         taken = self._core.take_rebalance()
         if taken is None:
             return
@@ -306,7 +313,8 @@ class Consumer:
         try:
             result = listener(partitions)
             if inspect.isawaitable(result):
-                await asyncio.wait_for(result, self._core.listener_timeout())
+                limit = self._core.listener_timeout()
+                await asyncio.wait_for(result, limit if left is None else min(limit, left))
         finally:
             self._core.told_rebalance()
 
@@ -460,9 +468,9 @@ class Consumer:
     async def close(self, timeout: float | None = None) -> None:
         """Leaves the group, if there is one, after a last commit with `enable.auto.commit`, and disconnects.
 
-        Listeners are called, as by a poll; what they raise is raised when the consumer is closed. A static member
-        (`group.instance.id`) does not leave: it keeps its partitions if it is back within `session.timeout.ms`. Closing
-        twice does no harm.
+        Listeners are called, as by a poll, but have no longer than is left of the call's time; what they raise is
+        raised when the consumer is closed. A static member (`group.instance.id`) does not leave: it keeps its
+        partitions if it is back within `session.timeout.ms`. Closing twice does no harm.
 
         Args:
             timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
@@ -473,21 +481,21 @@ class Consumer:
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
             try:
-                await self._leave(deadline)
+                with contextlib.suppress(ClosedError):
+                    await self._leave(self._core.leave, deadline)
             finally:
                 await self._core.close(max(deadline - time.monotonic(), 0))
         finally:
             await self._reports.finish()
 
-    async def _leave(self, deadline: float) -> None:
-        """Leave the group, if the consumer is not closed yet. All listeners are called, whatever they raise."""
+    async def _leave(self, leave: Callable[[float], Awaitable[bool]], deadline: float) -> None:
+        """Leave the group by repeating `leave`. All listeners are called, whatever they raise."""
         failure: BaseException | None = None
-        with contextlib.suppress(ClosedError):
-            while await self._core.leave(max(deadline - time.monotonic(), 0)):
-                try:
-                    await self._tell()
-                except Exception as error:  # noqa: BLE001, PERF203 raised below
-                    failure = failure or error
+        while await leave(max(deadline - time.monotonic(), 0)):
+            try:
+                await self._tell(max(deadline - time.monotonic(), 0))
+            except Exception as error:  # noqa: BLE001, PERF203 raised below
+                failure = failure or error
         if failure is not None:
             raise failure
 

@@ -263,12 +263,6 @@ impl Fetcher {
             .is_ok_and(|position| position.generation == generation)
     }
 
-    pub(crate) fn is_wanted(&self, topic: &str, partition: i32, generation: Generation) -> bool {
-        self.assignment
-            .get(topic, partition)
-            .is_ok_and(|position| generation >= position.since)
-    }
-
     pub(crate) fn advance(
         &mut self,
         topic: &str,

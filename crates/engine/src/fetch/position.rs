@@ -53,8 +53,6 @@ impl Generation {
 #[derive(Debug)]
 pub(super) struct Position {
     pub(super) generation: Generation,
-    /// The generation of the last seek or assignment: later ones came by themselves.
-    pub(super) since: Generation,
     pub(super) start: Start,
     /// The next offset to fetch; `None` until it was looked up.
     pub(super) fetch_at: Option<i64>,
@@ -120,7 +118,6 @@ impl Position {
         };
         Position {
             generation,
-            since: generation,
             start,
             fetch_at: offset,
             next: offset,
@@ -158,9 +155,8 @@ impl Position {
     pub(super) fn reset(&mut self, generation: Generation, start: Start, reason: &'static str) {
         let before = self.reset.map(|reset| reset.from);
         let from = self.next.or(before).unwrap_or(-1);
-        let (topic_id, since) = (self.topic_id, self.since);
+        let topic_id = self.topic_id;
         self.seek(generation, start);
-        self.since = since;
         self.topic_id = topic_id;
         self.reset = Some(Reset { from, reason });
     }

@@ -22,8 +22,16 @@ pub(super) struct Commits {
     next: u64,
     /// What waits for the one under way.
     waiting: Option<Commit>,
-    running: Option<(CallId, Commit)>,
+    running: Option<Running>,
     ended: FxHashMap<CommitId, Result<(), Error>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    id: CallId,
+    commit: Commit,
+    /// Who commits.
+    member: GroupMetadata,
 }
 
 /// Offsets that are committed by one request.
@@ -79,7 +87,11 @@ impl Commits {
             offsets: commit.offsets.values().cloned().collect(),
         };
         let id = core.start(now, call, commit.deadline);
-        self.running = Some((id, commit));
+        self.running = Some(Running {
+            id,
+            commit,
+            member: member.clone(),
+        });
     }
 
     /// Gives up what waits: its partitions are no longer the member's.
@@ -89,17 +101,17 @@ impl Commits {
         }
     }
 
-    /// Takes in the end of a call; the error of a commit that failed.
-    pub(super) fn handle_ended(&mut self, core: &mut Core, ended: Ended) -> Result<(), Error> {
+    /// Takes in the end of a call; of a commit that failed, who made it and the error.
+    pub(super) fn handle_ended(
+        &mut self,
+        core: &mut Core,
+        ended: Ended,
+    ) -> Option<(GroupMetadata, Error)> {
         let id = ended.id;
-        let Some((_, commit)) = self.running.take_if(|(running, _)| *running == id) else {
-            return Ok(());
-        };
-        let Some(result) = ended.answer::<OffsetCommit>() else {
-            return Ok(());
-        };
+        let Running { commit, member, .. } = self.running.take_if(|it| it.id == id)?;
+        let result = ended.answer::<OffsetCommit>()?;
         self.finish(core, commit, &result);
-        result
+        result.err().map(|error| (member, error))
     }
 
     fn finish(&mut self, core: &mut Core, commit: Commit, result: &Result<(), Error>) {
@@ -124,9 +136,7 @@ impl Commits {
 
     /// Whether this is the commit under way.
     pub(super) fn is_running(&self, id: CallId) -> bool {
-        self.running
-            .as_ref()
-            .is_some_and(|(running, _)| *running == id)
+        self.running.as_ref().is_some_and(|it| it.id == id)
     }
 
     /// How a commit ended, once.
@@ -137,7 +147,7 @@ impl Commits {
     /// Nobody waits for the end of a commit any more. It goes on.
     pub(super) fn give_up(&mut self, id: CommitId) {
         self.ended.remove(&id);
-        let running = self.running.as_mut().map(|(_, commit)| commit);
+        let running = self.running.as_mut().map(|it| &mut it.commit);
         for commit in running.into_iter().chain(self.waiting.as_mut()) {
             if commit.awaited.contains(&id) {
                 commit.awaited.retain(|awaited| *awaited != id);
@@ -148,7 +158,7 @@ impl Commits {
 
     /// The client closes.
     pub(super) fn abort(&mut self, core: &mut Core, cause: &Error) {
-        let running = self.running.take().map(|(_, commit)| commit);
+        let running = self.running.take().map(|it| it.commit);
         for commit in running.into_iter().chain(self.waiting.take()) {
             self.finish(core, commit, &Err(cause.clone()));
         }

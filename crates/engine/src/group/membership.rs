@@ -1,10 +1,11 @@
 //! When a member joins, gives up partitions, commits and leaves.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use ottla_protocol::ErrorCode;
 
 use crate::call::{
     Admission, CallId, Ended, GroupMetadata, GroupOffset, Heartbeat, JoinGroup, Joined, LeaveGroup,
@@ -20,6 +21,8 @@ use crate::group::assignor::{
 use crate::group::commits::{CommitId, Commits};
 use crate::group::errors::{Consequence, consequence, explained, not_a_member, rebalancing};
 use crate::group::heartbeats::Heartbeats;
+use crate::group::holding::{Holding, Rebalance};
+use crate::group::identity::Identity;
 use crate::group::lead::Lead;
 use crate::group::polls::Polls;
 use crate::group::pulse::Pulse;
@@ -34,16 +37,7 @@ const LEAD_AT_MOST: Duration = Duration::from_secs(30);
 /// With none at all, a loop over records would commit before each of them, and never come to it.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A change of what a caller owns, which its listeners are told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rebalance {
-    /// These partitions were added; none if the assignment has no new ones.
-    Assigned(Vec<TopicPartition>),
-    /// These are about to go to other members: their offsets can still be committed.
-    Revoked(Vec<TopicPartition>),
-    /// These are other members' already: the group went on without this one.
-    Lost(Vec<TopicPartition>),
-}
+const LEAVES: &str = "the consumer unsubscribed or is being closed";
 
 #[derive(Debug)]
 enum State {
@@ -81,29 +75,22 @@ enum After {
 pub(crate) struct Membership {
     config: Arc<Config>,
     group: Arc<str>,
-    instance_id: Option<Arc<str>>,
+    identity: Identity,
     assignors: Vec<&'static dyn Assignor>,
     protocol: RebalanceProtocol,
     /// The assignor of this generation.
     assignor: usize,
     wanted: Option<Wanted>,
     state: State,
-    member_id: Arc<str>,
-    generation: i32,
     /// The topics that this generation's assignment is about.
     joined: BTreeSet<Arc<str>>,
-    /// What callers own. It changes only while one polls.
-    owned: BTreeSet<TopicPartition>,
+    holding: Holding,
     /// The last assignment and its generation, for assignors that keep to it.
     last: (Option<Vec<TopicPartition>>, i32),
     /// The group went on without this member, and the owned partitions are not its own any more.
     is_lost: bool,
     /// Why the member has to join again.
     rejoin: Option<&'static str>,
-    /// What listeners are still to be told.
-    untold: VecDeque<Rebalance>,
-    /// What a listener is being told.
-    telling: Option<Rebalance>,
     lead: Option<Lead>,
     /// The topics wanted have changed.
     must_compare: bool,
@@ -112,16 +99,14 @@ pub(crate) struct Membership {
     commits: Commits,
     searches: Searches,
     polls: Polls,
-    /// How far callers have read: said at the beginning of a poll, and good until the poll gives something out.
-    given: Option<Vec<GroupOffset>>,
     next_auto_commit: Option<Instant>,
+    /// Partitions that are given up wait no longer for commits.
+    commit_until: Option<Instant>,
     trouble: Option<Error>,
     failures: u32,
     retry_at: Option<Instant>,
     /// The member is to leave, and to be done by then.
     leaving: Option<Instant>,
-    /// The fetcher does not know yet what is owned now.
-    is_news: bool,
     was_waiting: bool,
 }
 
@@ -129,6 +114,7 @@ impl Membership {
     /// The membership of a consumer with these settings; `None` if it has no group.
     pub(crate) fn new(config: &Arc<Config>) -> Option<Membership> {
         let group: Arc<str> = config.group_id.as_deref()?.into();
+        let instance_id = config.group_instance_id.as_deref().map(Arc::from);
         let names = config.partition_assignment_strategy.iter();
         let assignors: Vec<_> = names.filter_map(|name| by_name(name)).collect();
         let cooperates = |it: &&dyn Assignor| {
@@ -142,21 +128,17 @@ impl Membership {
             RebalanceProtocol::Eager
         };
         Some(Membership {
-            instance_id: config.group_instance_id.as_deref().map(Arc::from),
+            identity: Identity::new(Arc::clone(&group), instance_id),
             assignors,
             protocol,
             assignor: 0,
             wanted: None,
             state: State::Unjoined,
-            member_id: Arc::default(),
-            generation: -1,
             joined: BTreeSet::new(),
-            owned: BTreeSet::new(),
+            holding: Holding::default(),
             last: (None, -1),
             is_lost: false,
             rejoin: None,
-            untold: VecDeque::new(),
-            telling: None,
             lead: None,
             must_compare: false,
             seen_view: 0,
@@ -164,13 +146,12 @@ impl Membership {
             commits: Commits::default(),
             searches: Searches::default(),
             polls: Polls::new(config.max_poll_interval),
-            given: None,
             next_auto_commit: None,
+            commit_until: None,
             trouble: None,
             failures: 0,
             retry_at: None,
             leaving: None,
-            is_news: false,
             was_waiting: false,
             config: Arc::clone(config),
             group,
@@ -206,8 +187,21 @@ impl Membership {
             _ => {}
         }
         self.release_lead(&mut core.cluster);
-        self.untold
-            .retain(|told| !matches!(told, Rebalance::Assigned(_)));
+        self.holding.drop_added();
+    }
+
+    /// The time to leave is over: the rest of it is left out, and callers own nothing any more.
+    pub(crate) fn abandon(&mut self, now: Instant, core: &mut Core) {
+        if self.leaving.is_none() {
+            return;
+        }
+        if let State::Leaving(call) = self.state {
+            core.calls.cancel(&mut core.cluster, call);
+        } else if self.wanted.is_some() {
+            self.say_goodbye(now, core, LEAVES);
+        }
+        self.holding.clear();
+        self.left(core);
     }
 
     /// Whether the member is still leaving.
@@ -215,15 +209,18 @@ impl Membership {
         self.leaving.is_some()
     }
 
-    /// Who it is in the group.
+    /// Who callers are in the group: the member of the last assignment, also after the group went on without it.
     pub(crate) fn metadata(&self) -> GroupMetadata {
         match self.wanted {
-            Some(_) => GroupMetadata {
-                group: Arc::clone(&self.group),
-                generation: self.generation,
-                member_id: Arc::clone(&self.member_id),
-                instance_id: self.instance_id.clone(),
-            },
+            Some(_) => self.identity.as_assigned(),
+            None => GroupMetadata::outside(Arc::clone(&self.group)),
+        }
+    }
+
+    /// Who requests to the coordinator name.
+    fn present(&self) -> GroupMetadata {
+        match self.wanted {
+            Some(_) => self.identity.present(),
             None => GroupMetadata::outside(Arc::clone(&self.group)),
         }
     }
@@ -246,7 +243,7 @@ impl Membership {
             if self.protocol == RebalanceProtocol::Eager && self.is_between_generations() {
                 return Err(rebalancing(&self.group));
             }
-            if self.generation < 0 {
+            if !self.identity.is_member() {
                 return Err(not_a_member(&self.group));
             }
         }
@@ -269,7 +266,6 @@ impl Membership {
 
     pub(crate) fn poll_ended(&mut self, now: Instant) {
         self.polls.end(now);
-        self.given = None;
     }
 
     /// When the next poll has to begin at the latest.
@@ -282,53 +278,41 @@ impl Membership {
         self.may_prepare(now) || self.is_auto_commit_due(now)
     }
 
-    /// Takes in how far callers have read, at the beginning of a poll: all that was given out before.
-    pub(crate) fn note_given(&mut self, now: Instant, offsets: Vec<GroupOffset>) {
-        if self.is_auto_commit_due(now) {
+    /// Takes in how far callers have read, in a poll: all that was given out before. It is used at once or not at all, as
+    /// positions move on.
+    pub(crate) fn note_given(&mut self, now: Instant, core: &mut Core, offsets: Vec<GroupOffset>) {
+        if self.may_prepare(now) {
+            self.prepare(now, core, offsets);
+        } else if self.is_auto_commit_due(now) {
             self.next_auto_commit = self.auto_commit_after(now);
-            self.auto_commit(now, offsets.clone());
+            self.auto_commit(now, offsets);
         }
-        self.given = Some(offsets);
     }
 
     /// Whether nothing may be given out until a listener was told, or offsets were committed.
     pub(crate) fn is_held(&self) -> bool {
         let prepares = matches!(self.state, State::Committing(_) | State::Revoking);
-        prepares || self.telling.is_some() || !self.untold.is_empty()
+        prepares || !self.holding.is_told()
     }
 
     /// What [`Membership::take_rebalance`] would give.
     pub(crate) fn next_rebalance(&self) -> Option<&Rebalance> {
-        self.untold.front().filter(|_| self.telling.is_none())
+        self.holding.next()
     }
 
     /// The next change that listeners have to be told, after which [`Membership::told`] is called.
     pub(crate) fn take_rebalance(&mut self) -> Option<Rebalance> {
-        if self.telling.is_some() {
-            return None;
-        }
-        let change = self.untold.pop_front()?;
-        if let Rebalance::Assigned(added) = &change {
-            self.owned.extend(added.iter().cloned());
-            self.is_news = true;
-        }
-        self.telling = Some(change.clone());
-        Some(change)
+        self.holding.take()
     }
 
     /// Listeners were told what [`Membership::take_rebalance`] gave.
     pub(crate) fn told(&mut self) {
-        if let Some(Rebalance::Revoked(gone) | Rebalance::Lost(gone)) = self.telling.take() {
-            for partition in &gone {
-                self.owned.remove(partition);
-            }
-            self.is_news = true;
-        }
+        self.holding.told();
     }
 
     /// What is owned, if that changed since the last call.
     pub(crate) fn take_news(&mut self) -> Option<Vec<TopicPartition>> {
-        std::mem::take(&mut self.is_news).then(|| self.owned.iter().cloned().collect())
+        self.holding.take_news()
     }
 
     /// The error that polls raise.
@@ -362,11 +346,11 @@ impl Membership {
         self.watch(&mut core.cluster);
         self.advance(now, core);
         if self.beats() {
-            let member = self.metadata();
+            let member = self.present();
             self.heartbeats.pump(now, core, &member);
         }
         if !self.is_between_generations() {
-            let member = self.metadata();
+            let member = self.present();
             self.commits.pump(now, core, &member);
         }
         self.searches.pump(now, core, &self.group);
@@ -376,8 +360,8 @@ impl Membership {
     pub(super) fn ended(&mut self, now: Instant, core: &mut Core, ended: Ended) {
         let id = ended.id;
         if self.commits.is_running(id) {
-            if let Err(error) = self.commits.handle_ended(core, ended) {
-                self.commit_refused(core, &error);
+            if let Some((member, error)) = self.commits.handle_ended(core, ended) {
+                self.commit_refused(core, &member, &error);
             }
         } else if self.searches.is_running(id) {
             self.searches.handle_ended(ended);
@@ -416,7 +400,7 @@ impl Membership {
 
     /// Whether the coordinator takes it for a member, or soon will.
     fn is_member(&self) -> bool {
-        self.generation >= 0 || matches!(self.state, State::Joining(_))
+        self.identity.is_member() || matches!(self.state, State::Joining(_))
     }
 
     fn is_between_generations(&self) -> bool {
@@ -428,11 +412,11 @@ impl Membership {
 
     /// Whether the coordinator has to hear of the member. One that joins is waited for.
     fn beats(&self) -> bool {
-        self.generation >= 0 && !matches!(self.state, State::Joining(_) | State::Leaving(_))
+        self.identity.is_member() && !matches!(self.state, State::Joining(_) | State::Leaving(_))
     }
 
     fn may_prepare(&self, now: Instant) -> bool {
-        if !self.untold.is_empty() || self.telling.is_some() {
+        if !self.holding.is_told() {
             return false;
         }
         if matches!(self.state, State::Dropping { .. }) {
@@ -449,9 +433,15 @@ impl Membership {
             State::Stable => self.rejoin.is_some(),
             _ => false,
         };
-        let has_ended = self.trouble.as_ref().map(Error::kind) == Some(Kind::Fenced);
+        // Nothing follows, but for callers to hear of what is lost.
+        let has_ended = self.has_ended() && !self.is_lost;
         let waits = self.retry_at.is_some_and(|at| at > now);
         is_wished && !has_ended && !waits && wanted.is_known()
+    }
+
+    /// Whether the member will never join again.
+    fn has_ended(&self) -> bool {
+        self.trouble.as_ref().map(Error::kind) == Some(Kind::Fenced)
     }
 
     fn is_auto_commit_due(&self, now: Instant) -> bool {
@@ -470,16 +460,14 @@ impl Membership {
     /// Commits what of these offsets is still this consumer's.
     fn auto_commit(&mut self, now: Instant, mut offsets: Vec<GroupOffset>) {
         if self.wanted.is_some() {
-            let owned = &self.owned;
+            let owned = self.holding.owned();
             offsets.retain(|it| owned.contains(&(Arc::clone(&it.topic), it.partition)));
         }
         if offsets.is_empty() || !self.config.enable_auto_commit {
             return;
         }
-        let usual = now + self.config.default_api_timeout;
-        let deadline = self.leaving.map_or(usual, |leaving| leaving.min(usual));
-        // Waiting for it must not use up the time in which the group waits for this member.
-        let deadline = deadline.min(now + self.config.max_poll_interval / 2);
+        let deadline = self.commits_at_most(now);
+        let deadline = deadline.min(now + self.config.default_api_timeout);
         self.commits.add(offsets, deadline, false);
     }
 
@@ -487,12 +475,8 @@ impl Membership {
         if self.next_auto_commit.is_none() {
             self.next_auto_commit = self.auto_commit_after(now);
         }
-        if self.may_prepare(now) {
-            if let Some(given) = self.given.take() {
-                self.prepare(now, core, given);
-            }
-        }
-        if matches!(self.state, State::Committing(_)) && self.commits.is_idle() {
+        let is_committing = matches!(self.state, State::Committing(_));
+        if is_committing && self.has_committed(now, core) {
             let state = std::mem::replace(&mut self.state, State::Revoking);
             match state {
                 State::Committing(After::Drop { dropped, added }) => {
@@ -504,11 +488,19 @@ impl Membership {
                 _ => self.give_up(core),
             }
         }
-        let is_told = self.untold.is_empty() && self.telling.is_none();
-        if matches!(self.state, State::Revoking) && is_told {
+        if matches!(self.state, State::Revoking)
+            && self.holding.is_told()
+            && (!self.identity.is_member() || self.has_committed(now, core))
+        {
+            core.cluster.context.changes.tell(Change::Group);
             if self.leaving.is_some() {
                 self.depart(now, core);
+            } else if self.has_ended() {
+                self.state = State::Unjoined;
             } else {
+                // What listeners committed is of the generation that ends here.
+                let error = rebalancing(&self.group);
+                self.commits.refuse_waiting(core, &error);
                 self.join(now, core);
             }
         }
@@ -517,7 +509,25 @@ impl Membership {
         }
     }
 
+    /// Whether no commit is under way, or the group can wait for it no longer.
+    fn has_committed(&self, now: Instant, core: &mut Core) -> bool {
+        let latest = self.commit_until.filter(|latest| *latest > now);
+        if let Some(latest) = latest.filter(|_| !self.commits.is_idle()) {
+            core.cluster.set_alarm(latest);
+            return false;
+        }
+        true
+    }
+
+    /// Until when commits may take before partitions are given up: waiting for them must not use up the time in which the group
+    /// waits for this member.
+    fn commits_at_most(&self, now: Instant) -> Instant {
+        let latest = now + self.config.max_poll_interval / 2;
+        self.leaving.map_or(latest, |leaving| leaving.min(latest))
+    }
+
     fn prepare(&mut self, now: Instant, core: &mut Core, given: Vec<GroupOffset>) {
+        self.commit_until = Some(self.commits_at_most(now));
         if let State::Dropping { dropped, added } =
             std::mem::replace(&mut self.state, State::Unjoined)
         {
@@ -527,13 +537,13 @@ impl Membership {
         }
         if std::mem::take(&mut self.is_lost) {
             self.state = State::Revoking;
-            let owned: Vec<_> = self.owned.iter().cloned().collect();
+            let owned: Vec<_> = self.holding.owned().iter().cloned().collect();
             if !owned.is_empty() {
                 self.tell(core, Rebalance::Lost(owned));
             }
             return;
         }
-        if self.wanted.is_none() || self.generation >= 0 {
+        if self.wanted.is_none() || self.identity.is_member() {
             self.auto_commit(now, given);
         }
         if let Some(reason) = self.rejoin {
@@ -553,7 +563,7 @@ impl Membership {
             let wanted = self.wanted.as_ref();
             !wanted.is_some_and(|wanted| wanted.contains(topic))
         };
-        let gone = self.owned.iter();
+        let gone = self.holding.owned().iter();
         let gone = gone.filter(|(topic, _)| all || is_unwanted(topic));
         let gone: Vec<_> = gone.cloned().collect();
         if !gone.is_empty() {
@@ -562,7 +572,7 @@ impl Membership {
     }
 
     fn tell(&mut self, core: &mut Core, change: Rebalance) {
-        self.untold.push_back(change);
+        self.holding.tell(change);
         core.cluster.context.changes.tell(Change::Group);
     }
 
@@ -582,8 +592,8 @@ impl Membership {
             let subscription = Subscription {
                 topics: self.joined.iter().cloned().collect(),
                 user_data: assignor.user_data(&last),
-                owned: self.owned.iter().cloned().collect(),
-                generation: self.generation,
+                owned: self.holding.owned().iter().cloned().collect(),
+                generation: self.identity.generation(),
                 rack: self.config.client_rack.as_deref().map(Arc::from),
             };
             match subscription.encode() {
@@ -592,7 +602,7 @@ impl Membership {
             }
         }
         let call = JoinGroup {
-            member: self.metadata(),
+            member: self.present(),
             session_timeout: self.config.session_timeout,
             rebalance_timeout: self.config.max_poll_interval,
             protocols,
@@ -606,8 +616,13 @@ impl Membership {
         self.release_lead(&mut core.cluster);
         let joined = match result {
             Ok(Admission::Named(id)) => {
-                self.member_id = id;
-                return self.join(now, core);
+                let is_first = !self.identity.is_named();
+                self.identity.name(id);
+                if is_first {
+                    return self.join(now, core);
+                }
+                let error = Error::from_code(ErrorCode::MEMBER_ID_REQUIRED, None);
+                return self.pause(now, core, error.group_is(&self.group));
             }
             Ok(Admission::Joined(joined)) => joined,
             Err(error) => return self.failed(now, core, error),
@@ -631,8 +646,7 @@ impl Membership {
             return self.refuse(now, core, error);
         };
         self.assignor = assignor;
-        self.generation = generation;
-        self.member_id = member_id;
+        self.identity.admit(generation, member_id);
         self.heartbeats.restart(now);
         if !is_leader {
             return self.sync(now, core, Vec::new());
@@ -669,7 +683,7 @@ impl Membership {
             return;
         };
         let call = SyncGroup {
-            member: self.metadata(),
+            member: self.present(),
             rebalance_timeout: self.config.max_poll_interval,
             protocol: assignor.name(),
             assignments,
@@ -691,15 +705,24 @@ impl Membership {
         let is_wanted = |topic: &str| wanted.is_some_and(|wanted| wanted.contains(topic));
         let partitions = assignment.partitions.into_iter();
         let assigned: BTreeSet<_> = partitions.filter(|(topic, _)| is_wanted(topic)).collect();
-        let dropped: Vec<_> = self.owned.difference(&assigned).cloned().collect();
-        let added: Vec<_> = assigned.difference(&self.owned).cloned().collect();
+        self.identity.assign();
+        let dropped: Vec<_> = self
+            .holding
+            .owned()
+            .difference(&assigned)
+            .cloned()
+            .collect();
+        let added: Vec<_> = assigned.difference(self.holding.owned()).cloned().collect();
         core.cluster.context.observer.tell(Observed::GroupJoined {
             group: Arc::clone(&self.group),
-            member_id: Arc::clone(&self.member_id),
-            generation: self.generation,
+            member_id: Arc::clone(self.identity.member_id()),
+            generation: self.identity.generation(),
             partitions: assigned.len(),
         });
-        self.last = (Some(assigned.into_iter().collect()), self.generation);
+        self.last = (
+            Some(assigned.into_iter().collect()),
+            self.identity.generation(),
+        );
         self.failures = 0;
         self.retry_at = None;
         self.trouble = None;
@@ -767,7 +790,7 @@ impl Membership {
 
     /// The group goes on without this member.
     fn lose(&mut self, core: &mut Core, id: bool, reason: &str) {
-        if self.generation >= 0 {
+        if self.identity.is_member() {
             core.cluster
                 .context
                 .observer
@@ -776,10 +799,7 @@ impl Membership {
                     reason: reason.to_owned(),
                 });
         }
-        self.generation = -1;
-        if id {
-            self.member_id = Arc::default();
-        }
+        self.identity.lose(!id);
         if let State::Joining(call) | State::Syncing(call) = self.state {
             core.calls.cancel(&mut core.cluster, call);
         }
@@ -788,7 +808,7 @@ impl Membership {
         self.is_lost = true;
         self.rejoin = Some("the member is to join anew");
         // What was to be given up is given up with all the rest, and what was to be added is not its own any more.
-        self.untold.clear();
+        self.holding.drop_untold();
         let error = not_a_member(&self.group);
         self.commits.refuse_waiting(core, &error);
         core.cluster.context.changes.tell(Change::Group);
@@ -796,13 +816,11 @@ impl Membership {
 
     /// The application does not poll: its partitions go to members that do.
     fn stop(&mut self, now: Instant, core: &mut Core) {
-        if self.instance_id.is_none() && !self.member_id.is_empty() {
-            let call = LeaveGroup {
-                member: self.metadata(),
-                reason: "the application did not poll for max.poll.interval.ms",
-            };
-            core.start_once(now, call, now + self.config.session_timeout);
-        }
+        self.say_goodbye(
+            now,
+            core,
+            "the application did not poll for max.poll.interval.ms",
+        );
         let text = format!(
             "no poll came for {} ms (max.poll.interval.ms): raise it, or lower max.poll.records so that polls come sooner",
             self.config.max_poll_interval.as_millis()
@@ -810,30 +828,45 @@ impl Membership {
         self.lose(core, true, &text);
     }
 
+    /// Leaves the group without waiting for the answer.
+    fn say_goodbye(&mut self, now: Instant, core: &mut Core, reason: &'static str) {
+        if !self.identity.is_static() && self.identity.is_named() {
+            let call = LeaveGroup {
+                member: self.present(),
+                reason,
+            };
+            core.start_once(now, call, now + self.config.session_timeout);
+        }
+    }
+
     fn depart(&mut self, now: Instant, core: &mut Core) {
-        let is_static = self.instance_id.is_some();
         let deadline = self.leaving.unwrap_or(now);
-        if is_static || self.member_id.is_empty() || self.wanted.is_none() {
+        if self.identity.is_static() || !self.identity.is_named() || self.wanted.is_none() {
             return self.left(core);
         }
         let call = LeaveGroup {
-            member: self.metadata(),
-            reason: "the consumer unsubscribed or is being closed",
+            member: self.present(),
+            reason: LEAVES,
         };
         self.state = State::Leaving(core.start_once(now, call, deadline));
     }
 
     fn left(&mut self, core: &mut Core) {
         self.state = State::Unjoined;
-        self.leaving = None;
-        self.generation = -1;
-        self.member_id = Arc::default();
+        self.identity.forget();
         self.is_lost = false;
         self.rejoin = None;
         self.trouble = None;
         self.last = (None, -1);
-        if let Some(wanted) = self.wanted.take() {
-            wanted.release(&mut core.cluster);
+        if self.wanted.is_some() {
+            let error = not_a_member(&self.group);
+            self.commits.refuse_waiting(core, &error);
+        }
+        // Unless something was subscribed to since.
+        if self.leaving.take().is_some() {
+            if let Some(wanted) = self.wanted.take() {
+                wanted.release(&mut core.cluster);
+            }
         }
         self.release_lead(&mut core.cluster);
         core.cluster.context.changes.tell(Change::Group);
@@ -846,7 +879,7 @@ impl Membership {
     }
 
     fn heard(&mut self, now: Instant, core: &mut Core, of: i32, result: Result<(), Error>) {
-        if of != self.generation {
+        if of != self.identity.generation() {
             return;
         }
         let Err(error) = result else {
@@ -855,6 +888,8 @@ impl Membership {
             return;
         };
         match consequence(&error) {
+            // JoinGroup makes a generation out of date.
+            Consequence::LoseGeneration if matches!(self.state, State::Joining(_)) => {}
             Consequence::Rejoin => {
                 // While the leader assigns, the others are told this, too.
                 if matches!(self.state, State::Stable) {
@@ -881,9 +916,10 @@ impl Membership {
         core.cluster.context.changes.tell(Change::Records);
     }
 
-    /// A commit tells as much about the membership as a heartbeat does.
-    fn commit_refused(&mut self, core: &mut Core, error: &Error) {
-        if self.wanted.is_none() || self.is_between_generations() {
+    /// A commit tells as much about the membership as a heartbeat does, unless it was one of an earlier generation.
+    fn commit_refused(&mut self, core: &mut Core, member: &GroupMetadata, error: &Error) {
+        let is_present = self.wanted.is_some() && *member == self.identity.present();
+        if !is_present || self.is_between_generations() {
             return;
         }
         match consequence(error) {

@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Whatever changes what a caller owns happens while a caller polls, so that no partition goes to another member while its
-//! records are being worked on. Everything else needs no caller: heartbeats, the end of a rebalance that was begun, retries.
+//! records are being worked on. Heartbeats, commits and the rest of a rebalance that was begun need no caller; an attempt to join
+//! that failed is repeated while one polls.
 //! Preparing commits what callers were given, tells listeners of what is given up, and gives it up: everything in the eager
 //! protocol, and in the cooperative one (KIP-429) only topics that are wanted no more; there a new assignment names the rest.
 //!
@@ -32,6 +33,8 @@
 //! | `wanted` | which topics the member wants |
 //! | `commits` | commits of offsets, one after the other |
 //! | `searches` | where partitions begin that were committed before |
+//! | `holding` | what callers own, and what listeners are still to be told of it |
+//! | `identity` | who the member is, and who callers are told that it is |
 //! | `lead` | what only the leader does |
 //! | `heartbeats` | when the coordinator hears of the member |
 //! | `errors` | what an error of the coordinator means, and what to do about it |
@@ -42,6 +45,8 @@ pub mod assignor;
 mod commits;
 mod errors;
 mod heartbeats;
+mod holding;
+mod identity;
 mod lead;
 mod membership;
 mod part;
@@ -54,8 +59,8 @@ mod wanted;
 
 pub use commits::CommitId;
 pub(crate) use errors::no_group;
+pub use holding::Rebalance;
 pub(crate) use membership::Membership;
-pub use membership::Rebalance;
 pub use pulse::Pulse;
 pub(crate) use searches::Sought;
 pub use wanted::{Pattern, Selection};

@@ -1,5 +1,7 @@
 //! A member stepped through scripts.
 
+mod generations;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -660,7 +662,7 @@ fn a_retry_never_overtakes_a_later_commit() {
         assert_eq!(error.kind(), Kind::CommitFailed);
         assert!(error.to_string().contains("Poll to join again"), "{error}");
     }
-    assert_eq!(script.engine.group_metadata().unwrap().generation, -1);
+    assert!(told(&mut script).contains("goes on without"));
 }
 
 #[test]
@@ -845,7 +847,7 @@ fn a_listener_that_takes_too_long_costs_the_membership() {
             }
         }
     }
-    assert_eq!(script.engine.group_metadata().unwrap().generation, -1);
+    assert!(told(&mut script).contains("goes on without"));
     script.engine.told_rebalance(script.now);
     poll(&mut script);
     assert_eq!(tell(&mut script), [Rebalance::Lost(partitions(&[0]))]);

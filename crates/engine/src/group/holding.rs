@@ -1,0 +1,95 @@
+//! What callers own, and what listeners are still to be told of it.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::group::assignor::TopicPartition;
+
+/// A change of what a caller owns, which its listeners are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rebalance {
+    /// These partitions were added; none if the assignment has no new ones.
+    Assigned(Vec<TopicPartition>),
+    /// These are about to go to other members: their offsets can still be committed.
+    Revoked(Vec<TopicPartition>),
+    /// These are other members' already: the group went on without this one.
+    Lost(Vec<TopicPartition>),
+}
+
+/// It changes only while a caller polls.
+#[derive(Debug, Default)]
+pub(super) struct Holding {
+    owned: BTreeSet<TopicPartition>,
+    untold: VecDeque<Rebalance>,
+    /// What a listener is being told.
+    telling: Option<Rebalance>,
+    /// The fetcher does not know yet what is owned now.
+    is_news: bool,
+}
+
+impl Holding {
+    pub(super) fn owned(&self) -> &BTreeSet<TopicPartition> {
+        &self.owned
+    }
+
+    /// Whether listeners know everything.
+    pub(super) fn is_told(&self) -> bool {
+        self.untold.is_empty() && self.telling.is_none()
+    }
+
+    pub(super) fn tell(&mut self, change: Rebalance) {
+        self.untold.push_back(change);
+    }
+
+    /// What [`Holding::take`] would give.
+    pub(super) fn next(&self) -> Option<&Rebalance> {
+        self.untold.front().filter(|_| self.telling.is_none())
+    }
+
+    /// What listeners are told next; [`Holding::told`] follows.
+    pub(super) fn take(&mut self) -> Option<Rebalance> {
+        if self.telling.is_some() {
+            return None;
+        }
+        let change = self.untold.pop_front()?;
+        if let Rebalance::Assigned(added) = &change {
+            self.owned.extend(added.iter().cloned());
+            self.is_news = true;
+        }
+        self.telling = Some(change.clone());
+        Some(change)
+    }
+
+    /// Listeners were told what [`Holding::take`] gave.
+    pub(super) fn told(&mut self) {
+        if let Some(Rebalance::Revoked(gone) | Rebalance::Lost(gone)) = self.telling.take() {
+            for partition in &gone {
+                self.owned.remove(partition);
+            }
+            self.is_news = true;
+        }
+    }
+
+    /// What is owned, if that changed since the last call.
+    pub(super) fn take_news(&mut self) -> Option<Vec<TopicPartition>> {
+        std::mem::take(&mut self.is_news).then(|| self.owned.iter().cloned().collect())
+    }
+
+    /// Nothing is added any more.
+    pub(super) fn drop_added(&mut self) {
+        self.untold
+            .retain(|told| !matches!(told, Rebalance::Assigned(_)));
+    }
+
+    /// What was to be told is not so any more.
+    pub(super) fn drop_untold(&mut self) {
+        self.untold.clear();
+    }
+
+    /// Callers own nothing any more, and nobody is told.
+    pub(super) fn clear(&mut self) {
+        *self = Holding {
+            is_news: true,
+            ..Holding::default()
+        };
+    }
+}
