@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import random
-import ssl
 import threading
 import time
 import uuid
@@ -27,6 +25,7 @@ from ottla.errors import (
 )
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterable, Mapping
 
 _MOST_BYTES = 16 << 20
@@ -232,6 +231,10 @@ class SchemaRegistry:
 
     def _get(self, path: str) -> dict[str, Any]:
         """The answer to one question, from whichever server gives it within the time and the attempts."""
+        # Only who asks a registry needs what speaks HTTP and TLS: to import ottla is quick.
+        import http.client
+        import ssl
+
         end = time.monotonic() + self._timeout
         problem: Exception | None = None
         for attempt in range(self._retries + 1):
@@ -266,6 +269,8 @@ class SchemaRegistry:
     def _request(self, url: str, path: str, seconds: float) -> tuple[int, bytes]:
         if seconds <= 0:
             raise TimeoutError("the time is up")
+        import http.client
+
         parts = urlsplit(url)
         host = parts.hostname or ""
         connection = (
@@ -305,6 +310,8 @@ class SchemaRegistry:
         return headers
 
     def _context(self) -> ssl.SSLContext:
+        import ssl
+
         ca, certificate, key, password = self._tls
         try:
             pem = ca if ca is not None and "-----BEGIN" in ca else None

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
-use ottla_client::{Deliveries, Error, Producer, Row};
+use ottla_client::{Deliveries, Error, Producer, Row, Written};
 use ottla_columnar::Rows;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -378,6 +378,7 @@ impl Sending {
             async move {
                 let mut sending = self;
                 if let Err(error) = portion.ready(&sending.client).await {
+                    let error = error.written_is(Written::No);
                     if sending.sent.peek().is_empty() {
                         return Err(error);
                     }
