@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,10 @@ class Verbs:
     def __init__(self, **failures: BaseException) -> None:
         self.asked: list[str] = []
         self.failures = failures
+        self.settled = False
+
+    def is_settled(self) -> bool:
+        return self.settled
 
     def ask(self, name: str) -> None:
         self.asked.append(name)
@@ -57,14 +62,14 @@ class AsyncVerbs:
 
 
 def run_sync(verbs: Verbs, block: Callable[[], None]) -> None:
-    with Transaction(verbs) as transaction:
+    with Transaction(verbs, verbs.is_settled) as transaction:
         transaction.send_offsets({("t", 0): 1}, "g")
         block()
 
 
 def run_asyncio(verbs: Verbs, block: Callable[[], None]) -> None:
     async def main() -> None:
-        async with AsyncTransaction(AsyncVerbs(verbs)) as transaction:
+        async with AsyncTransaction(AsyncVerbs(verbs), verbs.is_settled) as transaction:
             await transaction.send_offsets({("t", 0): 1}, "g")
             block()
 
@@ -84,6 +89,21 @@ def test_a_block_that_goes_well_is_committed(run: Callable[..., None]) -> None:
     verbs = Verbs()
     run(verbs, nothing)
     assert verbs.asked == ["begin", OFFSETS, "commit"]
+
+
+@RUNS
+@pytest.mark.parametrize("raises", [False, True])
+def test_what_is_ended_or_prepared_in_a_block_is_left_so(run: Callable[..., None], raises: bool) -> None:
+    verbs = Verbs()
+
+    def block() -> None:
+        verbs.settled = True
+        if raises:
+            raise LookupError
+
+    with pytest.raises(LookupError) if raises else contextlib.nullcontext():
+        run(verbs, block)
+    assert verbs.asked == ["begin", OFFSETS]
 
 
 @RUNS
