@@ -26,7 +26,10 @@ PUBLIC = [
 FACADES = ["Admin", "Consumer", "Producer"]
 # What differs between a call and its twin: `send` returns another kind of delivery, `flush` waits for callbacks that only
 # threads have, and a transaction is for another kind of `with`.
-DIFFERENT = {("Producer", "send"), ("Producer", "flush"), ("Producer", "transaction"), ("Consumer", "subscribe")}
+DIFFERENT = {
+    *(("Producer", each) for each in ("send", "flush", "transaction")),
+    *(("Consumer", each) for each in ("subscribe", "unsubscribe", "close")),
+}
 
 
 def said(text: str | None) -> str:
