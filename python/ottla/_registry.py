@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import threading
 import time
-import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla._ottla import __version__
 from ottla.errors import (
@@ -26,6 +22,7 @@ from ottla.errors import (
 
 if TYPE_CHECKING:
     import ssl
+    import uuid
     from collections.abc import Callable, Iterable, Mapping
 
 _MOST_BYTES = 16 << 20
@@ -34,8 +31,7 @@ _DEEPEST = 50
 """References of references."""
 
 
-@dataclass(frozen=True)
-class RegisteredSchema:
+class RegisteredSchema(NamedTuple):
     """A schema as a registry has it.
 
     Attributes:
@@ -161,6 +157,8 @@ class SchemaRegistry:
         """
         if isinstance(id, int):
             return self._once(("id", id), f"/schemas/ids/{id}")
+        import uuid
+
         guid = id if isinstance(id, uuid.UUID) else uuid.UUID(bytes=bytes(id))
         return self._once(("guid", guid), f"/schemas/guids/{guid}")
 
@@ -174,7 +172,7 @@ class SchemaRegistry:
         Returns:
             The schema, with the texts of those that it names.
         """
-        return self._once(("version", subject, version), f"/subjects/{quote(subject, safe='')}/versions/{version}")
+        return self._once(("version", subject, version), f"/subjects/{_quoted(subject)}/versions/{version}")
 
     def latest(self, subject: str) -> RegisteredSchema:
         """The newest version of a subject, asked for each time; raises as `schema` does.
@@ -185,7 +183,7 @@ class SchemaRegistry:
         Returns:
             The schema, with the texts of those that it names.
         """
-        return self._ask(f"/subjects/{quote(subject, safe='')}/versions/latest", _Path())
+        return self._ask(f"/subjects/{_quoted(subject)}/versions/latest", _Path())
 
     def _once(self, key: tuple[Any, ...], path: str, above: _Path | None = None) -> RegisteredSchema:
         with self._lock:
@@ -226,13 +224,14 @@ class SchemaRegistry:
             subject, version = str(reference["subject"]), int(reference["version"])
         except (TypeError, KeyError, ValueError) as error:
             raise ProtocolError(f"the schema registry names a reference without a version: {reference}") from error
-        path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
+        path = f"/subjects/{_quoted(subject)}/versions/{version}"
         return self._once(("version", subject, version), path, above.below(subject, version))
 
     def _get(self, path: str) -> dict[str, Any]:
         """The answer to one question, from whichever server gives it within the time and the attempts."""
         # Only who asks a registry needs what speaks HTTP and TLS: to import ottla is quick.
         import http.client
+        import random
         import ssl
 
         end = time.monotonic() + self._timeout
@@ -270,6 +269,7 @@ class SchemaRegistry:
         if seconds <= 0:
             raise TimeoutError("the time is up")
         import http.client
+        from urllib.parse import urlsplit
 
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -327,8 +327,7 @@ class _RefusalError(Exception):
     """A server is there, and says that it cannot answer now."""
 
 
-@dataclass(frozen=True)
-class _Path:
+class _Path(NamedTuple):
     """The references that led to a schema: one that leads back to itself would never end."""
 
     steps: tuple[tuple[str, int], ...] = ()
@@ -339,10 +338,19 @@ class _Path:
         return _Path((*self.steps, (subject, version)))
 
 
+def _quoted(subject: str) -> str:
+    """A subject as a part of a path."""
+    from urllib.parse import quote
+
+    return quote(subject, safe="")
+
+
 def _check_urls(urls: list[str]) -> None:
     """Refuse what is no URL of a registry. Errors and `repr` show URLs, so that none may have a password."""
     if any("@" in url for url in urls):
         raise ConfigError("a schema registry's URL names no user and no password: pass auth=(user, password)")
+    from urllib.parse import urlsplit
+
     for url in urls:
         try:
             parts = urlsplit(url)
