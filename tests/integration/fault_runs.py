@@ -208,8 +208,10 @@ def produce(cluster: Cluster, records: int, fault: str) -> str:
 class Worker:
     """Copies some partitions of a topic to another, each batch and its offsets in one transaction."""
 
-    def __init__(self, bootstrap: str, source: str, sink: str, number: int, ends: dict[int, int]) -> None:
-        self.bootstrap, self.source, self.sink = bootstrap, source, sink
+    def __init__(
+        self, bootstrap: str, source: str, sink: str, number: int, ends: dict[int, int], progress: tqdm
+    ) -> None:
+        self.bootstrap, self.source, self.sink, self.progress = bootstrap, source, sink, progress
         self.name = f"{source}-worker-{number}"
         self.partitions = list(range(number, PARTITIONS, WORKERS))
         self.ends = {p: ends[p] for p in self.partitions}
@@ -278,6 +280,7 @@ class Worker:
                         producer.send_offsets({(self.source, p): offset for p, offset in after.items()}, GROUP)
                     at = after
                     self.outcomes["committed"] += 1
+                    self.progress.update(len(batch))
                 except errors.TransactionAbortableError:
                     self.outcomes["aborted"] += 1
                     for p, offset in at.items():
@@ -321,10 +324,13 @@ def transform(cluster: Cluster, records: int, fault: str) -> str:
         for p in range(PARTITIONS):
             producer.send_many(source, [stamp(fault, sink, p, n) for n in range(each)], partitions=[p] * each)
     ends = dict.fromkeys(range(PARTITIONS), each)
-    workers = [Worker(through, source, sink, n, ends) for n in range(WORKERS)]
-    with tqdm(desc=f"transform, {fault}", disable=None) as progress, Trouble(cluster, fault) as trouble:
+    total = each * PARTITIONS
+    with (
+        tqdm(total=total, desc=f"transform, {fault}", unit="rec", disable=None) as progress,
+        Trouble(cluster, fault) as trouble,
+    ):
+        workers = [Worker(through, source, sink, n, ends, progress) for n in range(WORKERS)]
         in_parallel([worker.run for worker in workers])
-        progress.update()
     controls.wait_for_replicas(sink, PARTITIONS)
     assert committed(controls.bootstrap, source, list(range(PARTITIONS))) == ends, "the offsets of the group (R12)"
     wanted = {p: list(range(each)) for p in range(PARTITIONS)}
@@ -332,10 +338,10 @@ def transform(cluster: Cluster, records: int, fault: str) -> str:
     assert sequences(by_confluent, fault, sink) == wanted, (
         "confluent-kafka reads each record once and in order (R11, R12)"
     )
-    by_java = Java().consume_committed(controls.bootstrap, sink, each * PARTITIONS)
+    by_java = Java().consume_committed(controls.bootstrap, sink, total)
     assert sequences(by_java, fault, sink) == wanted, "Java reads each record once and in order (R11, R12)"
     outcomes = sum((worker.outcomes for worker in workers), Counter())
-    return f"{each * PARTITIONS:,} once each and in order, by confluent-kafka and Java; {dict(outcomes)}; {trouble.struck} faults"
+    return f"{total:,} once each and in order, by confluent-kafka and Java; {dict(outcomes)}; {trouble.struck} faults"
 
 
 def sequences(messages: list[Message], run: str, topic: str) -> dict[int, list[int]]:

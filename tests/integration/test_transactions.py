@@ -17,10 +17,10 @@ from kafka import TopicPartition as ForeignPartition
 
 import ottla
 from ottla import aio, errors
-from tests.brokers.brokers import java_tool
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.peers.base import DEADLINE, until
-from tests.integration.peers.java import VERSION
+from tests.integration.peers.confluent import Confluent
+from tests.integration.peers.java import Java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,45 +59,14 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield Place(request.param, cluster.st["bootstrap"]["PLAINTEXT"])
 
 
-def committed(bootstrap: str, topic: str, partitions: int = 2) -> list[bytes]:
+def committed(bootstrap: str, topic: str, partitions: int = 2) -> list[bytes | None]:
     """All that confluent-kafka reads of committed transactions, sorted."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "unused",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
-    )
-    values, ended = [], set()
-    try:
-        consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
-        for _ in until(DEADLINE, f"the end of {topic}"):
-            message = consumer.poll(0.2)
-            if message is None:
-                continue
-            if message.error():
-                ended.add(message.partition())
-            else:
-                values.append(message.value())
-            if len(ended) == partitions:
-                return sorted(values)
-    finally:
-        consumer.close()
-    raise AssertionError("not reached")
+    return sorted(message.value for message in Confluent().consume_committed(bootstrap, topic, partitions))
 
 
-def read_by_java(bootstrap: str, topic: str, count: int) -> list[bytes]:
+def read_by_java(bootstrap: str, topic: str, count: int) -> list[bytes | None]:
     """The first `count` values that Java's console consumer reads of committed transactions, sorted."""
-    out = java_tool(
-        VERSION,
-        "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        *("--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning", "--max-messages", str(count)),
-        *("--timeout-ms", str(int(DEADLINE * 500)), "--isolation-level", "read_committed"),
-        timeout=DEADLINE,
-    )
-    return sorted(out.splitlines())
+    return sorted(message.value for message in Java().consume_committed(bootstrap, topic, count))
 
 
 class BrokenError(Exception):
