@@ -1,5 +1,7 @@
 //! Reads Arrow tables as records to send.
 
+use std::ops::Range;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
@@ -359,13 +361,23 @@ impl HeaderLists {
         })
     }
 
-    /// Kafka has no header without a key.
+    /// Kafka has no header without a key. Only headers of these rows are looked at: they may be a slice of many more.
     fn without_nulls(self) -> Result<Self, ColumnarError> {
-        let mut keys = (0..self.headers.len()).map(|row| self.keys.get(row));
-        if self.headers.null_count() > 0 || keys.any(|key| key.is_none()) {
+        let mut shown = self.shown();
+        if shown.any(|row| self.headers.is_null(row) || self.keys.get(row).is_none()) {
             return Err(ColumnarError::NullHeader);
         }
         Ok(self)
+    }
+
+    /// The rows of `headers` that belong to these lists.
+    fn shown(&self) -> Range<usize> {
+        let (first, end) = match &self.lists {
+            Lists::List(lists) => ends(lists.value_offsets()),
+            Lists::LargeList(lists) => ends(lists.value_offsets()),
+            Lists::Map(maps) => ends(maps.value_offsets()),
+        };
+        first..end
     }
 
     #[inline]
@@ -384,6 +396,13 @@ impl HeaderLists {
     }
 }
 
+/// The first and the last of the offsets of lists.
+fn ends<O: Copy + TryInto<usize>>(offsets: &[O]) -> (usize, usize) {
+    let number = |offset: Option<&O>| offset.and_then(|at| (*at).try_into().ok()).unwrap_or(0);
+    (number(offsets.first()), number(offsets.last()))
+}
+
+/// Where the list of a row is.
 fn range<O: Copy + TryInto<usize>>(offsets: &[O], row: usize) -> (usize, usize) {
     let at = |row: usize| {
         offsets

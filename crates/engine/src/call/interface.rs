@@ -54,6 +54,12 @@ pub trait Call: fmt::Debug + Send + 'static {
         false
     }
 
+    /// Whether a broker that gives this error, after which the item is asked again, may have carried it out all the same.
+    #[allow(unused_variables, reason = "the name says what implementations get")]
+    fn proves_nothing(&self, error: &Error) -> bool {
+        false
+    }
+
     /// What an item did to a topic, if it was successful.
     #[allow(unused_variables, reason = "the name says what implementations get")]
     fn effect(&self, item: usize) -> Option<Effect<'_>> {

@@ -392,8 +392,10 @@ impl<C: Call> Run for Running<C> {
                 }
                 Err(error) if !self.is_once() && self.call.is_retried(&error, self.answers) => {
                     early = self.call.is_early(&error);
+                    let may_be_done = self.call.proves_nothing(&error);
                     if let Some(slot) = self.slots.get_mut(*slot) {
                         slot.state = State::Open;
+                        slot.repeated |= may_be_done;
                         if !early {
                             slot.target.look_up_again(now, cluster);
                         }

@@ -429,6 +429,16 @@ impl Call for EndTxn {
         self.commits
     }
 
+    /// A coordinator also says so when it wrote the commit to its log, and learns only then that it lost its place or the replicas
+    /// it needs: its successor may find the commit there, and carry it out.
+    fn proves_nothing(&self, error: &Error) -> bool {
+        let doubtful = [
+            ErrorCode::NOT_COORDINATOR,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE,
+        ];
+        error.code().is_some_and(|code| doubtful.contains(&code))
+    }
+
     fn take(&self, _: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
         let Response::EndTxn(answer) = response else {
             return Vec::new();

@@ -25,6 +25,8 @@ pub(super) struct Partitions {
     pub(super) queues: Vec<usize>,
     /// The partition whose turn it is.
     current: usize,
+    /// Whether any record had a turn to go to: the first turn is chosen by what is known when the first record comes.
+    begun: bool,
     /// Bytes of records that went there since its turn began.
     taken: usize,
 }
@@ -62,11 +64,12 @@ struct Fitness {
 }
 
 impl Partitions {
-    /// `current` is the partition whose turn is first.
+    /// `current` is the partition whose turn is first, unless racks decide.
     pub(super) fn new(queues: Vec<usize>, current: usize) -> Partitions {
         Partitions {
             queues,
             current,
+            begun: false,
             taken: 0,
         }
     }
@@ -136,12 +139,18 @@ impl Partitions {
         }
         if scene.config.partitioner == Partitioner::RoundRobin {
             self.advance_round(queues);
-        } else if self.is_over(queues, size, scene.config) {
+        } else if self.is_to_begin(scene.config) || self.is_over(queues, size, scene.config) {
             index = self.advance(queues, scene, clock());
             close(index, queues);
         }
+        self.begun = true;
         self.taken += size;
         Place { index, closed }
+    }
+
+    /// Whether the first turn is to be given to a partition that is near.
+    fn is_to_begin(&self, config: &Config) -> bool {
+        !self.begun && config.rack_aware
     }
 
     /// Whether the turn of the current partition is over before a record of `size` bytes. A batch that is still open is

@@ -741,6 +741,29 @@ fn a_commit_that_is_refused_may_be_done_if_an_attempt_before_got_no_answer() {
 }
 
 #[test]
+fn a_commit_that_is_refused_may_be_done_if_a_coordinator_lost_its_place_while_it_wrote() {
+    for (level, code, doubtful) in [
+        (1, ErrorCode::NOT_COORDINATOR, true),
+        (2, ErrorCode::NOT_COORDINATOR, true),
+        (2, ErrorCode::COORDINATOR_NOT_AVAILABLE, true),
+        (2, ErrorCode::COORDINATOR_LOAD_IN_PROGRESS, false),
+    ] {
+        let mut script = begun(level);
+        deliver(&mut script);
+        let id = start(&mut script, &Verb::Commit);
+        let asked = next(&mut script);
+        reply(&mut script, &asked, code, 0);
+        let asked = later(&mut script, Duration::from_secs(2)).remove(0);
+        assert_eq!(name(&asked), ("commit", 0));
+        reply(&mut script, &asked, ErrorCode::PRODUCER_FENCED, 0);
+        script.run();
+        let error = end(&mut script, id).unwrap_err();
+        assert_eq!(error.kind(), Kind::Fenced);
+        assert_eq!(error.may_have_been_done(), doubtful, "{code:?}: {error}");
+    }
+}
+
+#[test]
 fn a_leader_that_knows_of_the_fencing_ends_the_producer() {
     let mut script = begun(2);
     try_send(&mut script, 0).unwrap();
