@@ -42,9 +42,9 @@ enum Different {
     Threw,
     /// A member got partitions of a topic that it did not subscribe to.
     Unsubscribed,
-    /// Not equal, and a member tells of partitions of a topic that it no longer subscribes to: they may have been its own for a moment,
-    /// and moved on.
-    PassedThrough,
+    /// Not equal, and a member subscribed to nothing, or tells of partitions of a topic that it no longer subscribes to: some may have
+    /// been meant for it, and moved on or were withheld.
+    Meant,
 }
 
 #[test]
@@ -195,14 +195,18 @@ impl Case {
             let mut got = expected[&member.id].iter();
             got.any(|(topic, _)| !member.subscription.topics.contains(topic))
         };
-        let told_stray = |member: &Member| {
-            let mut told = self.told(member).into_iter();
-            told.any(|topic| !member.subscription.topics.contains(&topic))
+        let is_stranger = |member: &Member| {
+            let wanted = &member.subscription.topics;
+            wanted.is_empty()
+                || self
+                    .told(member)
+                    .iter()
+                    .any(|topic| !wanted.contains(topic))
         };
         if self.members.iter().any(is_stray) {
             Some(Different::Unsubscribed)
-        } else if expected != ours && self.members.iter().any(told_stray) {
-            Some(Different::PassedThrough)
+        } else if expected != ours && self.members.iter().any(is_stranger) {
+            Some(Different::Meant)
         } else {
             None
         }
