@@ -271,14 +271,14 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Composition for Producer<T> {
     }
 
     /// Carries the facts about the identity from one part to the other.
-    fn exchange(&mut self, _: Instant, core: &mut Core) -> bool {
+    fn exchange(&mut self, now: Instant, core: &mut Core) -> bool {
         let Producer {
             identification,
             accumulator,
             transaction,
         } = self;
         if let Some(transaction) = transaction {
-            exchange_transaction(transaction, accumulator, core);
+            exchange_transaction(now, transaction, accumulator, core);
             return false;
         }
         let before = identification.current();
@@ -301,6 +301,7 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Composition for Producer<T> {
 
 /// Carries the facts about the transaction from one part to the other. Both are pumped afterwards.
 fn exchange_transaction<T: Clone>(
+    now: Instant,
     transaction: &mut Transaction,
     accumulator: &mut Accumulator<T>,
     core: &mut Core,
@@ -320,7 +321,7 @@ fn exchange_transaction<T: Clone>(
         accumulator.set_joined(&partition);
     }
     accumulator.set_scope(transaction.scope());
-    accumulator.set_identity(transaction.identity());
+    accumulator.set_identity(transaction.identity(now));
     accumulator.set_identity_trouble(transaction.delay(core));
     if transaction.admits() {
         transaction.wish(accumulator.partitions_to_join());

@@ -16,8 +16,9 @@ use crate::error::{Error, Kind};
 use crate::observe::Observed;
 use crate::release;
 
-/// The pause before a broker is asked again that was not done with what it was asked before. Java's producer waits as long.
-const EARLY: Duration = Duration::from_millis(20);
+/// The pauses before a broker is asked again that was not done with what it was asked before: the first, and the longest after
+/// each was twice the one before. Java's producer always waits for the longest; most often the broker is done in the first.
+const EARLY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
 /// A running call, whatever its type.
 pub(super) trait Run: fmt::Debug + Send {
@@ -54,6 +55,8 @@ pub(super) struct Running<C: Call> {
     deadline: Instant,
     attempts: u32,
     answers: u32,
+    /// The next pause of those for a broker that is not done.
+    early: Duration,
     not_before: Instant,
     last_error: Option<Error>,
     slots: Vec<Slot<C::Found>>,
@@ -114,6 +117,7 @@ impl<C: Call> Running<C> {
             deadline,
             attempts: 0,
             answers: 0,
+            early: EARLY.0,
             not_before: now,
             last_error: None,
             undone: slots.len(),
@@ -407,7 +411,8 @@ impl<C: Call> Run for Running<C> {
         }
         match again {
             Some(error) if early => {
-                self.not_before = now + EARLY.min(cluster.config().retry_backoff);
+                self.not_before = now + self.early.min(cluster.config().retry_backoff);
+                self.early = EARLY.1.min(self.early * 2);
                 cluster.set_alarm(self.not_before);
                 self.last_error = Some(error);
             }

@@ -27,6 +27,7 @@
 //! want to join, and which have.
 
 mod errors;
+mod markers;
 mod prepared;
 #[cfg(test)]
 mod tests;
@@ -41,11 +42,13 @@ use rustc_hash::FxHashMap;
 
 pub(crate) use self::errors::no_id;
 use self::errors::{Severity, severity};
+use self::markers::Markers;
 use self::prepared::Prepared;
 pub use self::prepared::PreparedTransaction;
 use crate::call::{
-    AddOffsetsToTxn, AddPartitionsToTxn, CallId, EndTxn, Ended, GroupMetadata, GroupOffset,
-    InitTransactions, Initialized, Member, ProducerIdentity, TransactionProtocol, TxnOffsetCommit,
+    AddOffsetsToTxn, AddPartitionsToTxn, CallId, DescribeTransactions, EndTxn, Ended,
+    GroupMetadata, GroupOffset, InitTransactions, Initialized, Member, ProducerIdentity,
+    TransactionProtocol, TxnOffsetCommit,
 };
 use crate::change::Change;
 use crate::config::Config;
@@ -155,6 +158,7 @@ pub(crate) struct Transaction {
     wishes: Vec<(Arc<str>, i32)>,
     joining: Option<Joining>,
     joined: VecDeque<(Arc<str>, i32)>,
+    markers: Markers,
 }
 
 #[derive(Debug)]
@@ -239,6 +243,7 @@ impl Transaction {
             wishes: Vec::new(),
             joining: None,
             joined: VecDeque::new(),
+            markers: Markers::default(),
         })
     }
 
@@ -331,10 +336,10 @@ impl Transaction {
         (self.number, self.protocol)
     }
 
-    /// The identity of batches that are sent now.
-    pub(crate) fn identity(&self) -> Option<Identity> {
+    /// The identity of batches that are sent now; `None` while they wait.
+    pub(crate) fn identity(&self, now: Instant) -> Option<Identity> {
         match (&self.state, self.identity) {
-            (State::Open(_), Some(identity)) => Some(Identity {
+            (State::Open(_), Some(identity)) if !self.markers.are_missing(now) => Some(Identity {
                 id: identity.id,
                 epoch: identity.epoch,
             }),
@@ -788,10 +793,10 @@ impl Transaction {
     ) {
         let (deadline, verb) = running;
         if let State::Prepared(prepared) = self.state {
-            return self.handle_prepared_end(core, prepared, result);
+            return self.handle_prepared_end(now, core, prepared, result);
         }
         if verb == Verb::Commit {
-            return self.handle_commit(core, result);
+            return self.handle_commit(now, core, result);
         }
         let (unsettled, unsure) = match &self.state {
             State::Unsettled { commits } => (Some(*commits), true),
@@ -826,6 +831,7 @@ impl Transaction {
         if let Ok(Some(next)) = result {
             self.identity = Some(next);
             self.state = State::Ready;
+            self.markers.ended(now, core);
             return self.settled(core);
         }
         if self.facts.gap || unsure || !was_open {
@@ -837,9 +843,17 @@ impl Transaction {
         self.settled(core);
     }
 
-    fn handle_commit(&mut self, core: &mut Core, result: Result<Option<ProducerIdentity>, Error>) {
+    fn handle_commit(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        result: Result<Option<ProducerIdentity>, Error>,
+    ) {
         let error = match result {
             Ok(next) => {
+                if next.is_some() {
+                    self.markers.ended(now, core);
+                }
                 self.identity = next.or(self.identity);
                 self.state = State::Ready;
                 return self.finish(core, Ok(Finished::Done));
@@ -864,6 +878,8 @@ impl Transaction {
 
 impl Part for Transaction {
     fn pump(&mut self, now: Instant, core: &mut Core) {
+        let waits = matches!(self.state, State::Open(_)) && self.facts.undecided;
+        self.markers.pump(now, core, &self.id, waits);
         self.join(now, core);
         self.advance(now, core);
     }
@@ -872,6 +888,12 @@ impl Part for Transaction {
         if let Some(joining) = self.joining.take_if(|joining| joining.call == ended.id) {
             if let Some(result) = ended.answer::<AddPartitionsToTxn>() {
                 self.handle_joined(joining, result);
+            }
+            return;
+        }
+        if self.markers.asked(ended.id) {
+            if let Some(result) = ended.answer::<DescribeTransactions>() {
+                self.markers.answered(now, result);
             }
             return;
         }

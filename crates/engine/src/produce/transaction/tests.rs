@@ -1,5 +1,6 @@
 //! Transactions against a scripted cluster: every state, every answer, both protocols.
 
+mod markers;
 mod two_phase;
 
 use std::sync::Arc;
@@ -9,14 +10,16 @@ use ottla_protocol::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult, AddPartitionsToTxnTopicResult,
 };
 use ottla_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey};
+use ottla_protocol::messages::describe_transactions_response::TransactionState;
 use ottla_protocol::messages::find_coordinator_response::Coordinator;
 use ottla_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use ottla_protocol::messages::txn_offset_commit_response::{
     TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
 };
 use ottla_protocol::messages::{
-    AddOffsetsToTxnResponse, AddPartitionsToTxnResponse, ApiVersionsResponse, EndTxnResponse,
-    FindCoordinatorResponse, InitProducerIdResponse, ProduceResponse, TxnOffsetCommitResponse,
+    AddOffsetsToTxnResponse, AddPartitionsToTxnResponse, ApiVersionsResponse,
+    DescribeTransactionsResponse, EndTxnResponse, FindCoordinatorResponse, InitProducerIdResponse,
+    ProduceResponse, TxnOffsetCommitResponse,
 };
 use ottla_protocol::records::batches;
 use ottla_protocol::{ApiKey, ErrorCode};
@@ -98,18 +101,39 @@ fn next(script: &mut Sender) -> Asked {
 fn all(script: &mut Sender) -> Vec<Asked> {
     let mut rest = Vec::new();
     loop {
-        let (finds, others): (Vec<_>, Vec<_>) = script
-            .run()
-            .into_iter()
-            .partition(|asked| matches!(asked.request, Request::FindCoordinator(_)));
-        rest.extend(others);
-        if finds.is_empty() {
+        let asked = script.run();
+        let before = (asked.len(), rest.len());
+        answer_asides(script, asked, &mut rest);
+        if before.0 == rest.len() - before.1 {
             return rest;
         }
-        for asked in finds {
-            found(script, &asked, 1);
+    }
+}
+
+/// Answers what is asked beside the transaction, and keeps the rest: the coordinator is broker 1, and all markers are written.
+fn answer_asides(script: &mut Sender, asked: Vec<Asked>, rest: &mut Vec<Asked>) {
+    for asked in asked {
+        match asked.request {
+            Request::FindCoordinator(_) => found(script, &asked, 1),
+            Request::DescribeTransactions(_) => described(script, &asked, "CompleteCommit"),
+            _ => rest.push(asked),
         }
     }
+}
+
+fn described(script: &mut Sender, asked: &Asked, state: &str) {
+    let row = TransactionState {
+        transactional_id: "tx".into(),
+        transaction_state: state.into(),
+        ..Default::default()
+    };
+    script.answer(
+        asked,
+        Response::DescribeTransactions(DescribeTransactionsResponse {
+            transaction_states: vec![row],
+            ..Default::default()
+        }),
+    );
 }
 
 /// As [`all`], while time passes.
@@ -118,14 +142,8 @@ fn later(script: &mut Sender, time: Duration) -> Vec<Asked> {
     let step = Duration::from_millis(5);
     let end = script.now + time;
     while script.now < end {
-        let (finds, others): (Vec<_>, Vec<_>) = script
-            .pass(step)
-            .into_iter()
-            .partition(|asked| matches!(asked.request, Request::FindCoordinator(_)));
-        rest.extend(others);
-        for asked in finds {
-            found(script, &asked, 1);
-        }
+        let asked = script.pass(step);
+        answer_asides(script, asked, &mut rest);
         rest.extend(all(script));
     }
     rest
@@ -636,13 +654,18 @@ fn the_markers_of_the_transaction_before_are_waited_for_briefly() {
     try_send(&mut script, 0).unwrap();
     let asked = next(&mut script);
     reply(&mut script, &asked, ErrorCode::CONCURRENT_TRANSACTIONS, 0);
-    assert!(later(&mut script, Duration::from_millis(15)).is_empty());
-    let again = later(&mut script, Duration::from_millis(10));
-    assert_eq!(
-        names(&again),
-        [("add partitions", 0)],
-        "nobody looks for the coordinator"
-    );
+    for millis in [1, 2, 4, 8, 16, 20, 20] {
+        assert!(script.pass(Duration::from_millis(millis - 1)).is_empty());
+        let again = script.pass(Duration::from_millis(1));
+        // Nobody looks for the coordinator.
+        assert_eq!(names(&again), [("add partitions", 0)], "after {millis} ms");
+        reply(
+            &mut script,
+            &again[0],
+            ErrorCode::CONCURRENT_TRANSACTIONS,
+            0,
+        );
+    }
     let mut script = begun(2);
     try_send(&mut script, 0).unwrap();
     let asked = next(&mut script);

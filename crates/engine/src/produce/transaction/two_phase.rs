@@ -115,6 +115,7 @@ impl Transaction {
 
     pub(super) fn handle_prepared_end(
         &mut self,
+        now: Instant,
         core: &mut Core,
         prepared: Prepared,
         result: Result<Option<ProducerIdentity>, Error>,
@@ -122,6 +123,7 @@ impl Transaction {
         let commits = prepared.commits.unwrap_or(false);
         match result {
             Ok(next) => {
+                self.markers.ended(now, core);
                 self.identity = next.or(self.identity);
                 self.state = State::Ready;
                 self.finish(core, Ok(Finished::ended(commits)));
