@@ -1,4 +1,4 @@
-"""Writes from Spark to one real Kafka: format("ottla") beside Spark's own sink, with its defaults and tuned.
+"""Writes from Spark to one real Kafka: format("ottla"), also exactly once, and Spark's own sink, as it is and tuned.
 
     .venv/bin/python benches/python/spark_sink.py [--rows 2000000] [--repeats 5]
 
@@ -30,6 +30,7 @@ TUNED = {f"kafka.{name}": str(value) for name, value in JAVA_BATCH}
 # Name, format and options; ours is first, and the others are compared to it.
 WAYS: list[tuple[str, str, dict[str, str]]] = [
     ("ottla", "ottla", {}),
+    ("ottla, exactly once", "ottla", {"exactlyOnce": "true", "shards": "2", "version": "0"}),
     ("Spark's own", "kafka", {}),
     ("Spark's own, tuned", "kafka", TUNED),
 ]
@@ -78,6 +79,8 @@ def measure(frame: Any, broker: Broker, way: tuple[str, str, dict[str, str]], to
     broker.create(topic, PARTITIONS)
     broker.warm(topic, PARTITIONS)
     given = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic, **options}
+    if "exactlyOnce" in options:
+        given["appId"] = topic
     wall, cpu = time.perf_counter(), processor_time()
     frame.write.format(sink).options(**given).mode("append").save()
     wall, cpu = time.perf_counter() - wall, processor_time() - cpu

@@ -39,7 +39,10 @@ def test_names_in_any_case_as_spark_takes_them():
         ({"includeHeaders": "yes"}, "includeHeaders must be true or false, not 'yes'"),
         ({"kafka.key.serializer": "x"}, "kafka.key.serializer cannot be set"),
         ({"kafka.value.serializer": "x"}, "kafka.value.serializer cannot be set"),
-        ({"kafka.transactional.id": "x"}, "kafka.transactional.id cannot be set: a write is at least once"),
+        (
+            {"kafka.transactional.id": "x"},
+            "kafka.transactional.id cannot be set: with exactlyOnce=true each task has one",
+        ),
     ],
 )
 def test_errors_name_the_option(change, why):

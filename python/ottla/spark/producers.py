@@ -11,11 +11,15 @@ from contextlib import contextmanager, suppress
 
 from ottla import Producer
 from ottla.errors import ConfigError, KafkaError
+from ottla.spark.once import OPTION
 from ottla.spark.sink_options import WriteOptions
 
 CLIENT_ID = "ottla-spark"
 # Seconds without a task after which a producer is closed: that of `spark.kafka.producer.cache.timeout`.
 IDLE = 600.0
+# Milliseconds that a transaction, and so a task, may take: what brokers allow if they are not told otherwise
+# (`transaction.max.timeout.ms`).
+TRANSACTION_TIMEOUT = 900_000
 
 # What is about files and secrets, which may be there for the tasks and not for the driver.
 _CHECKED_IN_TASKS = ("security.", "ssl.", "sasl.", "https.")
@@ -35,9 +39,14 @@ def check(options: WriteOptions) -> None:
     """
     shown = tuple((name, value) for name, value in options.properties if not name.startswith(_CHECKED_IN_TASKS))
     try:
-        _make(options.bootstrap, shown).close(timeout=0)
+        if options.once is None:
+            _make(options.bootstrap, shown).close(timeout=0)
+        else:
+            transactional(options.bootstrap, shown, options.once.transactional_id(0)).close(timeout=0)
     except ConfigError as error:
-        raise ValueError(f"option kafka.{error} (`ottla config producer` lists all properties)") from None
+        # Of the transactional id, which is not an option, it says what other properties it needs.
+        option = f"kafka.{error}".replace("kafka.transactional.id:", OPTION)
+        raise ValueError(f"option {option} (`ottla config producer` lists all properties)") from None
 
 
 @contextmanager
@@ -59,6 +68,15 @@ def producer(options: WriteOptions) -> Iterator[Producer]:
 
 def _make(bootstrap: str, properties: tuple[tuple[str, str], ...]) -> Producer:
     return Producer(bootstrap, config={"client.id": CLIENT_ID, **dict(properties)})
+
+
+def transactional(bootstrap: str, properties: tuple[tuple[str, str], ...], transactional_id: str) -> Producer:
+    """A producer for one transaction, which the caller closes.
+
+    It is never kept: another task may have taken its id, and to be sure it would have to begin anew anyway.
+    """
+    given = {"client.id": CLIENT_ID, "transaction.timeout.ms": str(TRANSACTION_TIMEOUT), **dict(properties)}
+    return Producer(bootstrap, config={**given, "transactional.id": transactional_id})
 
 
 def _close_idle(before: float) -> None:

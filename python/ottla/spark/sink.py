@@ -2,6 +2,7 @@
 
 A task sends its rows, flushes, and fails with the first error before it reports to the driver, so that a write that
 succeeds is in Kafka as a whole. A task that Spark repeats writes its rows again: at least once, as Spark's own sink.
+With the option `exactlyOnce` the rows of a task are in a transaction (`ottla.spark.transactions`).
 """
 
 from collections import deque
@@ -15,11 +16,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 
 from ottla.spark.producers import producer
 from ottla.spark.sink_options import WriteOptions
+from ottla.spark.transactions import send_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-    from ottla import Deliveries
+    from ottla import Deliveries, Producer
 
 # The columns to send: each one's name and its place in the data.
 Columns = tuple[tuple[str, int], ...]
@@ -76,28 +78,41 @@ def _array(name: str, values: list[Any]) -> "pa.Array":
 def send(options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatch"]) -> WriterCommitMessage:
     """Send record batches, and wait until each row is in Kafka.
 
-    The producer's buffer bounds what waits (`buffer.memory`), and so the batches that are held for their keys too.
-
     Raises:
-        KafkaError: The first row that could not be delivered: its topic, partition and cause, and in a note its key.
+        KafkaError: The first row that could not be delivered: its topic, partition and cause, and in a note its key. Or
+            what keeps the rows from being written exactly once.
         ValueError: A row has no topic.
     """
-    names, places = [name for name, _ in columns], [place for _, place in columns]
-    with producer(options) as client:
-        # With the keys, which tell rows from each other in an error.
-        undecided: deque[tuple[Deliveries, pa.Array | None]] = deque()
-        for batch in given:
-            rows = pa.RecordBatch.from_arrays([batch.column(place) for place in places], names=names)
-            if options.topic is None:
-                rows = by_topic(rows)
-            keys = rows.column("key") if "key" in names else None
-            undecided.append((client.send_arrow(options.topic, rows), keys))
-            while undecided and undecided[0][0].done():
-                _raise_failure(*undecided.popleft())
-        client.flush()
-        for sent in undecided:
-            _raise_failure(*sent)
+    if options.once is None:
+        with producer(options) as client:
+            deliver(client, options, columns, given)
+    else:
+        send_once(options, options.once, given, lambda client: deliver(client, options, columns, given))
     return WriterCommitMessage()
+
+
+def deliver(client: "Producer", options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatch"]) -> int:
+    """Send rows by a producer; they are delivered when this returns. Gives their number.
+
+    The producer's buffer bounds what waits (`buffer.memory`), and so the batches that are held for their keys too.
+    """
+    names, places = [name for name, _ in columns], [place for _, place in columns]
+    count = 0
+    # With the keys, which tell rows from each other in an error.
+    undecided: deque[tuple[Deliveries, pa.Array | None]] = deque()
+    for batch in given:
+        count += batch.num_rows
+        rows = pa.RecordBatch.from_arrays([batch.column(place) for place in places], names=names)
+        if options.topic is None:
+            rows = by_topic(rows)
+        keys = rows.column("key") if "key" in names else None
+        undecided.append((client.send_arrow(options.topic, rows), keys))
+        while undecided and undecided[0][0].done():
+            _raise_failure(*undecided.popleft())
+    client.flush()
+    for sent in undecided:
+        _raise_failure(*sent)
+    return count
 
 
 def by_topic(rows: "pa.RecordBatch") -> "pa.RecordBatch":

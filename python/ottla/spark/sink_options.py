@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
 from ottla.spark.given import boolean, kafka_properties, lowered
+from ottla.spark.once import NEEDS_IT, OPTION, Once
 
 # Every option but kafka.*, by its canonical name. includeHeaders is of reads: a write sends the column headers if it is
 # there.
-KNOWN = ("topic", "includeHeaders", "checkpointLocation")
+KNOWN = ("topic", "includeHeaders", "checkpointLocation", OPTION, *NEEDS_IT)
 
 # Set by the sink itself, refused as Spark's Kafka sink refuses them.
 REFUSED = {
     "key.serializer": "keys are bytes or text; cast or encode them with DataFrame operations",
     "value.serializer": "values are bytes or text; cast or encode them with DataFrame operations",
-    "transactional.id": "a write is at least once, and its tasks write side by side without transactions",
+    "transactional.id": f"with {OPTION}=true each task has one of its own, which begins with option appId; without it "
+    "there are no transactions",
 }
 
 # The columns that a write sends, and their types; others are left out.
@@ -41,11 +43,13 @@ class WriteOptions:
         topic: The topic of all rows; None where the column `topic` names each row's.
         properties: Kafka's own properties, from the options that begin with `kafka.`. A repr leaves them out,
             since some are secret.
+        once: How the write is exactly once; None where it is at least once.
     """
 
     bootstrap: str
     topic: str | None
     properties: tuple[tuple[str, str], ...] = field(repr=False)
+    once: Once | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "WriteOptions":
@@ -66,7 +70,8 @@ class WriteOptions:
                 "column topic"
             )
         boolean("includeHeaders", given, default=False)
-        return cls(bootstrap, topic and topic.strip(), tuple(sorted(properties.items())))
+        topic = topic and topic.strip()
+        return cls(bootstrap, topic, tuple(sorted(properties.items())), Once.parse(given, topic))
 
     def columns(self, schema: StructType) -> tuple[tuple[str, int], ...]:
         """Find what is sent of the rows.

@@ -106,6 +106,8 @@ class OttlaDataSource(DataSource):
         from ottla.spark.sink_options import WriteOptions
 
         options = WriteOptions.parse(self._given)
+        if options.once:
+            options.once.check_batch()
         check(options)
         return BatchWriter(options, options.columns(schema))
 
@@ -119,6 +121,8 @@ class OttlaDataSource(DataSource):
         from ottla.spark.sink_options import WriteOptions
 
         options = WriteOptions.parse(self._given)
+        if options.once:
+            options.once.check_stream()
         check(options)
         columns = options.columns(schema)
         if hasattr(datasource, "DataSourceStreamArrowWriter"):

@@ -1,0 +1,54 @@
+"""A driver for tests/spark/test_exactly_once.py: MASTER [CONFIG=VALUE...]. Each line that it reads is a query to run, as
+JSON, and so is each line that it answers."""
+
+import json
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from ottla.spark import ensure_java
+
+
+def run(spark: SparkSession, asked: dict) -> None:
+    """Copy what a topic holds to another one, as a stream, and go on where its checkpoint is."""
+    read = {"kafka.bootstrap.servers": asked["bootstrap"], "subscribe": asked["source"]}
+    read |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": asked["each"]}
+    rows = spark.readStream.format("ottla").options(**read).load().select("key", "value")
+    if asked.get("repartition"):
+        rows = rows.repartition(asked["repartition"])
+    write = {"kafka.bootstrap.servers": asked["bootstrap"], "topic": asked["target"], **asked["options"]}
+    query = rows.writeStream.format("ottla").options(**write, checkpointLocation=asked["checkpoint"])
+    running = query.trigger(availableNow=True).start()
+    try:
+        if not running.awaitTermination(150):
+            raise TimeoutError(f"the query has not caught up: {running.status}")
+    finally:
+        running.stop()
+
+
+def main(master: str, *config: str) -> None:
+    ensure_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
+    # It runs for seconds, and all that is compiled well is compiled in vain.
+    builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    builder = builder.config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    for setting in config:
+        builder = builder.config(*setting.split("=", 1))
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        try:
+            run(spark, json.loads(line))
+            answer = {"error": None}
+        except Exception as error:
+            answer = {"error": str(error)}
+        print(json.dumps(answer), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

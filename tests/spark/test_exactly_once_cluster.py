@@ -1,0 +1,110 @@
+"""Streams that write exactly once from a standalone cluster of two hosts: executors are killed, and tasks run twice at once.
+
+Spark starts no second attempt of a task beside the first in local mode, nor on the same host.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyspark
+import pytest
+from tests.brokers.running import running
+
+from ottla.spark import ensure_java
+
+from .once import RECORDS, Copy, Driver, fault, fill, happened
+
+pytestmark = [pytest.mark.needs("java", "mvn"), pytest.mark.timeout(380)]
+
+# A second attempt of the last tasks begins when they take a little longer than the others.
+SPECULATES = {"spark.speculation": "true", "spark.speculation.interval": "100ms"}
+SPECULATES |= {"spark.speculation.multiplier": "1.5", "spark.speculation.minTaskRuntime": "1s"}
+SMALL = {
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("kafka"), config={"auto.create.topics.enable": "false"}) as cluster:
+        yield cluster.st["bootstrap"]["PLAINTEXT"]
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """A driver with an executor on each of two hosts."""
+    ensure_java()
+    folder, faults = tmp_path_factory.mktemp("cluster"), tmp_path_factory.mktemp("faults")
+    home = Path(pyspark.__file__).parent
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    master = f"spark://127.0.0.1:{port}"
+    with contextlib.ExitStack() as started:
+
+        def start(name, host, *arguments):
+            log = started.enter_context((folder / f"{name}.log").open("w"))
+            environment = {"SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": host}
+            environment = {**os.environ, **environment, "PYSPARK_PYTHON": sys.executable}
+            command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{arguments[0]}", "--host", host]
+            command += ["--webui-port", "0", *arguments[1:]]
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+            started.callback(process.wait, 30)
+            # Its executors end with it.
+            started.callback(process.terminate)
+
+        start("master", "127.0.0.1", "master.Master", "--port", str(port))
+        for number in (1, 2):
+            size = ["--cores", "2", "--memory", "600m", "--work-dir", str(folder / f"work{number}")]
+            start(f"worker{number}", f"127.0.0.{number}", "worker.Worker", *size, master)
+        end = time.monotonic() + 120
+        while (folder / "master.log").read_text().count("Registering worker") < 2:
+            assert time.monotonic() < end, (folder / "master.log").read_text()
+            time.sleep(0.2)
+        config = [f"{name}={value}" for name, value in {**SPECULATES, **SMALL}.items()]
+        config += [f"spark.executorEnv.OTTLA_FAULTS={faults}"]
+        driver = Driver(master, faults, *config, SPARK_HOME=str(home))
+        yield driver
+        driver.kill()
+
+
+@pytest.fixture(scope="module")
+def source(bootstrap):
+    return fill(bootstrap)
+
+
+def test_the_first_of_two_attempts_at_once_is_fenced(driver, bootstrap, source, tmp_path):
+    """It tries to commit while the second one has taken over and has not committed yet."""
+    query = Copy(bootstrap, source, tmp_path)
+    error = query.run(
+        driver,
+        fault("task is overtaken"),
+        fault("another attempt is about to commit", attempt=1),
+    )
+    assert error is None
+    told = [what for what, batch, shard, _ in happened(driver) if (batch, shard) == (1, 1)]
+    assert told == [
+        "task is overtaken",
+        "another attempt is about to commit",
+        "commit refused: FencedError",
+        "committed",
+    ]
+    assert query.counts() == {1: RECORDS}
+
+
+def test_executors_are_killed(driver, bootstrap, source, tmp_path):
+    query = Copy(bootstrap, source, tmp_path)
+    what = "executor is killed"
+    assert query.run(driver, fault(what, "before", batch=0), fault(what, "after", batch=1)) is None
+    for batch, committed in ((0, 1), (1, 0)):
+        told = [(what, attempt) for what, *at, attempt in happened(driver) if at == [batch, 1]]
+        assert (what, 0) in told
+        assert [attempt for what, attempt in told if what == "committed"] == [committed]
+    assert query.counts() == {1: RECORDS}
