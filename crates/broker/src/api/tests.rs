@@ -72,6 +72,7 @@ impl Bench {
                 security: Arc::new(security.unwrap()),
                 faults: Arc::default(),
                 zookeeper: Arc::default(),
+                group_settings: Arc::default(),
                 cluster_id: None,
             },
             7,
