@@ -632,7 +632,7 @@ impl Core {
         let topics = self.topics.read();
         let mut catalogue = self.catalogue.lock();
         if catalogue.version != topics.version() {
-            let all = topics.iter().filter(|topic| !topic.is_internal());
+            let all = topics.iter();
             let all = all.map(|it| (it.name.clone(), it.id, it.partitions.len() as i32));
             *catalogue = Arc::new(Catalogue::new(topics.version(), all));
         }

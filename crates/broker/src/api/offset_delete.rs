@@ -29,6 +29,7 @@ impl Api for OffsetDeleteRequest {
                     Err(code) if code != ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC => return Err(code),
                     checked => cx
                         .check(Operation::Read, Resource::topic(&topic.name))
+                        .and_then(|()| cx.core.topic(&topic.name).map(drop))
                         .and(checked),
                 };
                 if checked.is_ok() {

@@ -364,14 +364,10 @@ impl<T> Groups<T> {
                 let id_of = |topic: &str| catalogue.topic(topic).map(|(id, _)| id);
                 let partitions = offsets.iter().map(|it| (id_of(&it.topic), it.partition));
                 let (id, epoch) = (&as_member.id, as_member.generation);
-                group
-                    .check_commit(id, epoch, partitions)
-                    .map_err(|code| match how {
-                        Committing::BeforeEpochs if code == ErrorCode::STALE_MEMBER_EPOCH => {
-                            ErrorCode::UNSUPPORTED_VERSION
-                        }
-                        _ => code,
-                    })
+                if how == Committing::BeforeEpochs && group.has_member(id) {
+                    return Err(ErrorCode::UNSUPPORTED_VERSION);
+                }
+                group.check_commit(id, epoch, partitions)
             }
         });
         match checked {

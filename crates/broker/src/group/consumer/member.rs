@@ -136,6 +136,17 @@ impl Member {
         has(&self.assigned, topic, partition) || has(&self.revoking, topic, partition)
     }
 
+    /// The partitions that it has, or may still have.
+    pub(super) fn all_held(&self) -> Owned {
+        let mut all: BTreeMap<Uuid, BTreeSet<i32>> = BTreeMap::new();
+        for (topic, partitions) in self.assigned.iter().chain(&self.revoking) {
+            all.entry(*topic).or_default().extend(partitions.keys());
+        }
+        all.into_iter()
+            .map(|(topic, it)| (topic, it.into_iter().collect()))
+            .collect()
+    }
+
     /// The epoch in which it got a partition that it has, or may still have.
     pub(super) fn got(&self, topic: Uuid, partition: i32) -> Option<i32> {
         let of = |held: &Held| held.get(&topic).and_then(|it| it.get(&partition)).copied();

@@ -130,7 +130,7 @@ pub(crate) struct ConsumerMember {
     pub(crate) target: Owned,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ConsumerGroup {
     epoch: i32,
     /// What the topics that anybody subscribes to were when the epoch last grew.
@@ -156,6 +156,22 @@ struct Seat {
     session_ends: Option<Instant>,
     /// When it must have given up what it was told to.
     revoked_by: Option<Instant>,
+}
+
+impl Default for ConsumerGroup {
+    fn default() -> Self {
+        Self {
+            // As in Kafka: what comes first has a target to be made for it, even if it subscribes to nothing.
+            epoch: 1,
+            topics_hash: 0,
+            compared: None,
+            assignment_epoch: 0,
+            assigned_at: None,
+            members: BTreeMap::new(),
+            resolved: BTreeMap::new(),
+            changed: BTreeSet::from([Key::Group]),
+        }
+    }
 }
 
 impl ConsumerGroup {
@@ -253,6 +269,10 @@ impl ConsumerGroup {
         }
     }
 
+    pub(super) fn has_member(&self, id: &str) -> bool {
+        self.members.contains_key(id)
+    }
+
     /// Whether a member in this epoch may fetch offsets.
     pub(super) fn check_fetch(&self, id: &str, epoch: i32) -> Result<(), ErrorCode> {
         let seat = self.members.get(id).ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
@@ -299,7 +319,7 @@ impl ConsumerGroup {
             client_host: seat.member.client_host.clone(),
             names: seat.member.names.iter().cloned().collect(),
             pattern: seat.member.pattern.clone(),
-            assigned: listed_held(&seat.member.assigned),
+            assigned: seat.member.all_held(),
             target: listed_target(&seat.target),
         };
         ConsumerDescription {

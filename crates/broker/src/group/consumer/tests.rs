@@ -169,9 +169,9 @@ fn settled() -> Bench {
     let mut bench = Bench::new(4);
     bench.send(&join("a")).unwrap();
     bench.send(&join("b")).unwrap();
-    bench.send(&beat("a", 1)).unwrap();
-    bench.send(&owning("a", 1, &[0, 1])).unwrap();
-    bench.send(&beat("b", 2)).unwrap();
+    bench.send(&beat("a", 2)).unwrap();
+    bench.send(&owning("a", 2, &[0, 1])).unwrap();
+    bench.send(&beat("b", 3)).unwrap();
     assert_eq!(bench.state(), "Stable");
     bench
 }
@@ -179,20 +179,20 @@ fn settled() -> Bench {
 #[test]
 fn partitions_go_to_a_newcomer_when_they_are_given_up() {
     let mut bench = Bench::new(4);
-    assert_eq!(bench.told(&join("a")), (1, Some(vec![0, 1, 2, 3])));
-    assert_eq!(bench.told(&beat("a", 1)), (1, None));
+    assert_eq!(bench.told(&join("a")), (2, Some(vec![0, 1, 2, 3])));
+    assert_eq!(bench.told(&beat("a", 2)), (2, None));
     assert_eq!(bench.state(), "Stable");
-    assert_eq!(bench.told(&join("b")), (2, Some(vec![])));
+    assert_eq!(bench.told(&join("b")), (3, Some(vec![])));
     assert_eq!(bench.state(), "Reconciling");
-    assert_eq!(bench.told(&beat("a", 1)), (1, Some(vec![0, 1])));
+    assert_eq!(bench.told(&beat("a", 2)), (2, Some(vec![0, 1])));
     assert_eq!(
-        bench.told(&owning("a", 1, &[0, 1, 2, 3])),
-        (1, None),
+        bench.told(&owning("a", 2, &[0, 1, 2, 3])),
+        (2, None),
         "it still has them"
     );
-    assert_eq!(bench.told(&beat("b", 2)), (2, None));
-    assert_eq!(bench.told(&owning("a", 1, &[0, 1])), (2, None));
-    assert_eq!(bench.told(&beat("b", 2)), (2, Some(vec![2, 3])));
+    assert_eq!(bench.told(&beat("b", 3)), (3, None));
+    assert_eq!(bench.told(&owning("a", 2, &[0, 1])), (3, None));
+    assert_eq!(bench.told(&beat("b", 3)), (3, Some(vec![2, 3])));
     assert_eq!(bench.state(), "Stable");
 }
 
@@ -205,15 +205,15 @@ fn who_leaves_or_is_silent_is_out_and_the_others_get_its_partitions() {
         (-1, None, None)
     );
     assert_eq!(bench.state(), "Assigning");
-    assert_eq!(bench.told(&beat("a", 2)), (3, Some(vec![0, 1, 2, 3])));
-    assert_eq!(bench.code(&beat("b", 2)), ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(bench.told(&beat("a", 3)), (4, Some(vec![0, 1, 2, 3])));
+    assert_eq!(bench.code(&beat("b", 3)), ErrorCode::UNKNOWN_MEMBER_ID);
     bench.pass(SESSION - Duration::from_millis(1));
     assert_eq!(bench.state(), "Stable");
     bench.pass(Duration::from_millis(1));
     assert_eq!(bench.state(), "Empty");
     assert_eq!(bench.groups.next_timeout(), None);
     // The epochs go on.
-    assert_eq!(bench.told(&join("c")), (5, Some(vec![0, 1, 2, 3])));
+    assert_eq!(bench.told(&join("c")), (6, Some(vec![0, 1, 2, 3])));
 }
 
 #[test]
@@ -221,33 +221,33 @@ fn who_does_not_give_up_in_time_is_out() {
     let mut bench = Bench::new(4);
     bench.send(&join("a")).unwrap();
     bench.send(&join("b")).unwrap();
-    bench.send(&beat("a", 1)).unwrap();
+    bench.send(&beat("a", 2)).unwrap();
     for _ in 0..REBALANCE.as_secs() / 30 {
         assert_eq!(bench.state(), "Reconciling");
         bench.pass(Duration::from_secs(30));
-        bench.send(&beat("b", 2)).unwrap();
-        let _ = bench.send(&beat("a", 1));
+        bench.send(&beat("b", 3)).unwrap();
+        let _ = bench.send(&beat("a", 2));
     }
-    assert_eq!(bench.code(&beat("a", 1)), ErrorCode::UNKNOWN_MEMBER_ID);
-    assert_eq!(bench.told(&beat("b", 3)), (3, None));
+    assert_eq!(bench.code(&beat("a", 2)), ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(bench.told(&beat("b", 4)), (4, None));
     assert_eq!(bench.state(), "Stable");
 }
 
 #[test]
 fn an_epoch_that_is_not_the_members_own_is_fenced() {
     let mut bench = settled();
-    assert_eq!(bench.code(&beat("a", 3)), ErrorCode::FENCED_MEMBER_EPOCH);
-    assert_eq!(bench.code(&beat("a", 1)), ErrorCode::FENCED_MEMBER_EPOCH);
+    assert_eq!(bench.code(&beat("a", 4)), ErrorCode::FENCED_MEMBER_EPOCH);
+    assert_eq!(bench.code(&beat("a", 2)), ErrorCode::FENCED_MEMBER_EPOCH);
     // The answer with the epoch was lost: what it has is what it was given.
-    assert_eq!(bench.told(&owning("a", 1, &[0])).0, 2);
+    assert_eq!(bench.told(&owning("a", 2, &[0])).0, 3);
     assert_eq!(
-        bench.code(&owning("a", 1, &[0, 2])),
+        bench.code(&owning("a", 2, &[0, 2])),
         ErrorCode::FENCED_MEMBER_EPOCH
     );
-    assert_eq!(bench.code(&beat("x", 1)), ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(bench.code(&beat("x", 2)), ErrorCode::UNKNOWN_MEMBER_ID);
     // It may always begin anew.
-    assert_eq!(bench.told(&join("a")), (2, Some(vec![0, 1])));
-    let mut elsewhere = beat("a", 2);
+    assert_eq!(bench.told(&join("a")), (3, Some(vec![0, 1])));
+    let mut elsewhere = beat("a", 3);
     elsewhere.group = "other".to_owned();
     assert_eq!(bench.code(&elsewhere), ErrorCode::GROUP_ID_NOT_FOUND);
 }
@@ -264,8 +264,8 @@ fn a_static_member_that_is_away_gets_its_partitions_back() {
     away.instance = Some("i".to_owned());
     assert_eq!(bench.send(&away).unwrap().epoch, -2);
     assert_eq!(bench.state(), "Reconciling");
-    assert_eq!(bench.told(&static_join("b")), (1, Some(vec![0, 1, 2, 3])));
-    let mut late = beat("a", 1);
+    assert_eq!(bench.told(&static_join("b")), (2, Some(vec![0, 1, 2, 3])));
+    let mut late = beat("a", 2);
     late.instance = Some("i".to_owned());
     assert_eq!(bench.code(&late), ErrorCode::FENCED_INSTANCE_ID);
     late.instance = Some("j".to_owned());
@@ -294,23 +294,23 @@ fn new_partitions_and_topics_are_noticed() {
     let mut bench = Bench::new(1);
     let mut both = join("a");
     both.names = Some(BTreeSet::from(["t".to_owned(), "u".to_owned()]));
-    assert_eq!(bench.told(&both), (1, Some(vec![0])));
+    assert_eq!(bench.told(&both), (2, Some(vec![0])));
     bench.topics(&[("t", T, 3), ("other", Uuid([9; 16]), 1)]);
-    assert_eq!(bench.told(&beat("a", 1)), (2, Some(vec![0, 1, 2])));
+    assert_eq!(bench.told(&beat("a", 2)), (3, Some(vec![0, 1, 2])));
     bench.topics(&[("t", T, 3), ("u", U, 2)]);
-    let beaten = bench.send(&beat("a", 2)).unwrap();
+    let beaten = bench.send(&beat("a", 3)).unwrap();
     assert_eq!(
         (beaten.epoch, of(&beaten.assignment.unwrap(), U)),
-        (3, vec![0, 1])
+        (4, vec![0, 1])
     );
     // A topic that is gone is given up.
     bench.topics(&[("t", T, 3)]);
-    assert_eq!(bench.told(&beat("a", 3)), (3, Some(vec![0, 1, 2])));
-    assert_eq!(bench.told(&owning("a", 3, &[0, 1, 2])), (4, None));
+    assert_eq!(bench.told(&beat("a", 4)), (4, Some(vec![0, 1, 2])));
+    assert_eq!(bench.told(&owning("a", 4, &[0, 1, 2])), (5, None));
     bench.topics(&[("t", T, 3), ("other", Uuid([9; 16]), 2)]);
     assert_eq!(
-        bench.told(&beat("a", 4)),
-        (4, None),
+        bench.told(&beat("a", 5)),
+        (5, None),
         "it subscribes to no other topic"
     );
 }
@@ -324,22 +324,22 @@ fn a_subscription_by_expression_follows_the_topics() {
     assert_eq!(bench.code(&wants), ErrorCode::INVALID_REGULAR_EXPRESSION);
     assert_eq!(bench.state(), "none", "no group came of it");
     wants.pattern = Some("t|s.*".to_owned());
-    assert_eq!(bench.told(&wants), (0, Some(vec![])));
-    assert_eq!(bench.told(&wants), (1, Some(vec![0, 1])));
+    assert_eq!(bench.told(&wants), (1, Some(vec![])));
+    assert_eq!(bench.told(&wants), (2, Some(vec![0, 1])));
     bench.topics(&[("t", T, 2), ("s1", U, 1), ("secret", Uuid([3; 16]), 1)]);
-    bench.send(&beat("a", 1)).unwrap();
-    let beaten = bench.send(&beat("a", 1)).unwrap();
+    bench.send(&beat("a", 2)).unwrap();
+    let beaten = bench.send(&beat("a", 2)).unwrap();
     let topics = beaten.assignment.unwrap();
     assert_eq!(
         (beaten.epoch, topics.len(), of(&topics, U)),
-        (2, 2, vec![0])
+        (3, 2, vec![0])
     );
     // Names in its place.
-    let mut other = beat("a", 2);
+    let mut other = beat("a", 3);
     other.pattern = Some(String::new());
     other.names = Some(BTreeSet::from(["s1".to_owned()]));
-    assert_eq!(bench.told(&other), (2, Some(vec![])));
-    assert_eq!(bench.told(&owning("a", 2, &[])).0, 3);
+    assert_eq!(bench.told(&other), (3, Some(vec![])));
+    assert_eq!(bench.told(&owning("a", 3, &[])).0, 4);
 }
 
 #[test]
@@ -359,20 +359,20 @@ fn the_assignor_that_most_ask_for_decides() {
     bench.send(&join("b")).unwrap();
     let assignor = |bench: &Bench| bench.groups.describe_consumer("g").unwrap().assignor;
     assert_eq!(assignor(&bench), "uniform");
-    let mut asks = beat("b", 2);
+    let mut asks = beat("b", 3);
     asks.assignor = Some("range".to_owned());
-    assert_eq!(bench.told(&asks).0, 3, "the group is assigned anew");
+    assert_eq!(bench.told(&asks).0, 4, "the group is assigned anew");
     assert_eq!(assignor(&bench), "range");
 }
 
 #[test]
 fn targets_wait_for_their_interval() {
     let mut bench = Bench::with_rules(2, |it| it.assignment_interval = Duration::from_secs(1));
-    assert_eq!(bench.told(&join("a")).0, 1);
-    assert_eq!(bench.told(&join("b")), (1, Some(vec![])));
+    assert_eq!(bench.told(&join("a")).0, 2);
+    assert_eq!(bench.told(&join("b")), (2, Some(vec![])));
     assert_eq!(bench.state(), "Assigning");
     bench.pass(Duration::from_secs(1));
-    assert_eq!(bench.told(&beat("b", 1)).0, 2);
+    assert_eq!(bench.told(&beat("b", 2)).0, 3);
 }
 
 #[test]
@@ -396,23 +396,23 @@ fn commits_count_by_the_epoch_in_which_partitions_came() {
     };
     let stale = Err(ErrorCode::STALE_MEMBER_EPOCH);
     let with = Committing::WithEpochs;
-    assert_eq!(check("a", 2, 0, with), Ok(()));
-    assert_eq!(check("a", 1, 0, with), Ok(()), "it has had it since then");
-    assert_eq!(check("a", 1, 2, with), stale, "it is another's now");
-    assert_eq!(check("b", 1, 2, with), stale);
-    assert_eq!(check("a", 3, 0, with), stale);
-    assert_eq!(check("x", 2, 0, with), Err(ErrorCode::UNKNOWN_MEMBER_ID));
+    assert_eq!(check("a", 3, 0, with), Ok(()));
+    assert_eq!(check("a", 2, 0, with), Ok(()), "it has had it since then");
+    assert_eq!(check("a", 2, 2, with), stale, "it is another's now");
+    assert_eq!(check("b", 2, 2, with), stale);
+    assert_eq!(check("a", 4, 0, with), stale);
+    assert_eq!(check("x", 3, 0, with), Err(ErrorCode::UNKNOWN_MEMBER_ID));
     assert_eq!(check("", -1, 0, with), Err(ErrorCode::UNKNOWN_MEMBER_ID));
     assert_eq!(check("", -1, 0, Committing::InTransaction), Ok(()));
     assert_eq!(
-        check("a", 1, 2, Committing::BeforeEpochs),
+        check("a", 2, 2, Committing::BeforeEpochs),
         Err(ErrorCode::UNSUPPORTED_VERSION)
     );
     let fetch = |id, epoch| bench.groups.check_fetch("g", id, epoch);
-    assert_eq!(fetch(Some("a"), 2), Ok(()));
+    assert_eq!(fetch(Some("a"), 3), Ok(()));
     assert_eq!(fetch(None, -1), Ok(()));
-    assert_eq!(fetch(Some("a"), 1), stale);
-    assert_eq!(fetch(Some("x"), 2), Err(ErrorCode::UNKNOWN_MEMBER_ID));
+    assert_eq!(fetch(Some("a"), 2), stale);
+    assert_eq!(fetch(Some("x"), 3), Err(ErrorCode::UNKNOWN_MEMBER_ID));
 }
 
 #[test]
@@ -424,20 +424,20 @@ fn members_go_on_with_the_coordinator_that_takes_over() {
     other.rack = Some("r".to_owned());
     other.pattern = Some("x.*".to_owned());
     bench.send(&other).unwrap();
-    let mut revokes = beat("a", 1);
+    let mut revokes = beat("a", 2);
     revokes.instance = Some("i".to_owned());
-    assert_eq!(bench.told(&revokes), (1, Some(vec![0, 1])));
+    assert_eq!(bench.told(&revokes), (2, Some(vec![0, 1])));
     let mut new = bench.successor();
     let described = bench.groups.describe_consumer("g");
     assert_eq!(new.groups.describe_consumer("g"), described);
     assert_eq!(
-        new.told(&beat("b", 2)),
-        (2, None),
+        new.told(&beat("b", 3)),
+        (3, None),
         "the epoch does not grow"
     );
     revokes.owned = Some(vec![(T, vec![0, 1])]);
-    assert_eq!(new.told(&revokes), (2, None));
-    assert_eq!(new.told(&beat("b", 2)), (2, Some(vec![2, 3])));
+    assert_eq!(new.told(&revokes), (3, None));
+    assert_eq!(new.told(&beat("b", 3)), (3, Some(vec![2, 3])));
     // Who does not find it is out.
     new.pass(SESSION);
     assert_eq!(new.state(), "Empty");
@@ -450,10 +450,10 @@ fn a_member_that_was_giving_up_is_timed_anew() {
     quick.rebalance_timeout_ms = Some(10_000);
     bench.send(&quick).unwrap();
     bench.send(&join("b")).unwrap();
-    bench.send(&beat("a", 1)).unwrap();
+    bench.send(&beat("a", 2)).unwrap();
     let mut new = bench.successor();
     new.pass(Duration::from_secs(10));
-    assert_eq!(new.code(&beat("a", 1)), ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(new.code(&beat("a", 2)), ErrorCode::UNKNOWN_MEMBER_ID);
 }
 
 #[test]
@@ -515,7 +515,7 @@ fn a_deleted_group_is_not_read_back() {
         bench.send(&beat(member, -1)).unwrap();
     }
     bench.groups.delete("g").unwrap();
-    bench.send(&beat("a", 1)).unwrap_err();
+    bench.send(&beat("a", 2)).unwrap_err();
     assert_eq!(bench.state(), "none");
     assert_eq!(bench.successor().state(), "none");
 }
