@@ -74,11 +74,9 @@ fn respond(topic: &OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteRes
         .map(|partition| OffsetDeleteResponsePartition {
             partition_index: partition.partition_index,
             error_code: code.0,
-            ..Default::default()
         });
     OffsetDeleteResponseTopic {
         name: topic.name.clone(),
         partitions: partitions.collect(),
-        ..Default::default()
     }
 }
