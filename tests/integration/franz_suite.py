@@ -88,7 +88,11 @@ def _go(*args: str, folder: Path) -> str:
 def embedded(nodes: int) -> Broker:
     """A broker with all that the suite can use: it has tests for SCRAM on a listener of its own."""
     return Broker(
-        nodes, listeners=["PLAINTEXT", "SASL_PLAINTEXT name=SCRAM mechanisms=SCRAM-SHA-256"], users={USER: PASSWORD}
+        nodes,
+        listeners=["PLAINTEXT", "SASL_PLAINTEXT name=SCRAM mechanisms=SCRAM-SHA-256"],
+        users={USER: PASSWORD},
+        # A rebalance takes a few of them, and there are many rebalances.
+        config={"group.consumer.min.heartbeat.interval.ms": 100, "group.consumer.heartbeat.interval.ms": 200},
     )
 
 

@@ -5,7 +5,7 @@
 //! 1. `transactions`, one for all transactional ids, then `groups`, one for all groups; or `fetch_sessions`;
 //! 2. `topics`, read for lookups, written when topics come and go;
 //! 3. one lock per partition's log, never two at once;
-//! 4. `ids`, `producer_ids`, `pushes` and `upkeep`, held for a draw, a push or a look at the time, and those inside `security`.
+//! 4. `catalogue`, `ids`, `producer_ids`, `pushes` and `upkeep`, held for a draw, a push or a look at the time, and those inside `security`.
 //!
 //! Checking a batch, reading from files and encoding happen outside all of them.
 
@@ -34,7 +34,9 @@ use crate::config::{BrokerConfig, EventSink, Settings, TOPIC_KEYS, Values};
 use crate::error::BrokerError;
 use crate::fault::Faults;
 use crate::fetch_session::FetchSessions;
-use crate::group::{GroupConfig, Groups, Reply, Stored, ZooKeeperOffsets};
+use crate::group::{
+    Catalogue, GroupConfig, GroupSettings, Groups, Reply, Stored, ZooKeeperOffsets,
+};
 use crate::ids::Ids;
 use crate::now::Now;
 use crate::release::Release;
@@ -74,6 +76,7 @@ pub(crate) struct Shared {
     pub(crate) security: Arc<Security>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) zookeeper: Arc<ZooKeeperOffsets>,
+    pub(crate) group_settings: Arc<GroupSettings>,
     /// `None`: the node draws one, or finds it in its folder.
     pub(crate) cluster_id: Option<String>,
 }
@@ -104,11 +107,14 @@ pub(crate) struct Core {
     /// Those that strike whichever node comes first.
     pub(crate) shared_faults: Arc<Faults>,
     pub(crate) zookeeper: Arc<ZooKeeperOffsets>,
+    pub(crate) group_settings: Arc<GroupSettings>,
     /// Whether it takes nobody's credentials, as a broker does whose own are out of date.
     refuses_logins: AtomicBool,
     pub(crate) pushes: Mutex<Pushes>,
     pub(crate) events: EventSink,
     groups: Mutex<Groups<Ticket>>,
+    /// The topics as groups see them, as of the last look.
+    catalogue: Mutex<Arc<Catalogue>>,
     pub(crate) fetch_sessions: Mutex<FetchSessions>,
     upkeep: Mutex<Upkeep>,
     transactions: Coordinator,
@@ -214,7 +220,13 @@ impl Core {
             initial_rebalance_delay: settings.initial_rebalance_delay,
             min_session_timeout: settings.min_session_timeout,
             max_session_timeout: settings.max_session_timeout,
+            consumer: settings.consumer_groups.clone(),
         };
+        let groups = Groups::new(
+            group_config,
+            Arc::clone(&shared.group_settings),
+            Ids::new(ids.next()),
+        );
         let fetch_sessions = settings.fetch_sessions;
         let mut core = Self {
             release: Mutex::new(settings.release),
@@ -227,10 +239,12 @@ impl Core {
             faults: Faults::default(),
             shared_faults: shared.faults,
             zookeeper: shared.zookeeper,
+            group_settings: shared.group_settings,
             refuses_logins: AtomicBool::new(false),
             pushes: Mutex::default(),
             events: config.events.clone(),
-            groups: Mutex::new(Groups::new(group_config, Ids::new(ids.next()))),
+            groups: Mutex::new(groups),
+            catalogue: Mutex::default(),
             fetch_sessions: Mutex::new(FetchSessions::new(fetch_sessions, Ids::new(ids.next()))),
             upkeep: Mutex::default(),
             transactions: Coordinator::new(settings.transactions, timer.clone()),
@@ -305,7 +319,7 @@ impl Core {
                     ))
                 })?;
             }
-            groups.take_changed();
+            groups.forget_changed();
         }
         self.recover_transactions()
     }
@@ -611,6 +625,18 @@ impl Core {
     pub(crate) fn handle_timeout(&self, now: Now) {
         self.with_groups(now, |groups| groups.handle_timeout(now.instant));
         self.handle_transactions(now);
+    }
+
+    /// The topics as groups see them, made anew if topics have changed.
+    fn catalogue(&self) -> Arc<Catalogue> {
+        let topics = self.topics.read();
+        let mut catalogue = self.catalogue.lock();
+        if catalogue.version != topics.version() {
+            let all = topics.iter();
+            let all = all.map(|it| (it.name.clone(), it.id, it.partitions.len() as i32));
+            *catalogue = Arc::new(Catalogue::new(topics.version(), all));
+        }
+        Arc::clone(&catalogue)
     }
 
     fn offsets_topic(&self) -> Result<Arc<Topic>, TopicError> {

@@ -99,6 +99,7 @@ impl Parts {
                 security: Arc::new(security),
                 faults: Arc::default(),
                 zookeeper: Arc::default(),
+                group_settings: Arc::default(),
                 cluster_id: None,
             },
         })

@@ -57,6 +57,10 @@ const SPOKEN: &[(ApiKey, [(i16, i16); NAMES.len()])] = &[
     (ApiKey::ExpireDelegationToken, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 2), (1, 2), (1, 2)]),
     (ApiKey::DescribeDelegationToken, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (1, 3)]),
     (ApiKey::DeleteGroups, [NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 2), (0, 2), (0, 2), (0, 3)]),
+    (ApiKey::IncrementalAlterConfigs, [NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 1), (0, 1), (0, 1), (0, 1)]),
+    (ApiKey::OffsetDelete, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 0)]),
+    (ApiKey::ConsumerGroupHeartbeat, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1)]),
+    (ApiKey::ConsumerGroupDescribe, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1)]),
     (ApiKey::DescribeClientQuotas, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1), (0, 1), (0, 1)]),
     (ApiKey::AlterClientQuotas, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1), (0, 1), (0, 1)]),
     (ApiKey::DescribeUserScramCredentials, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0), (0, 0)]),
@@ -142,6 +146,14 @@ impl Release {
     pub(crate) fn transaction_version(self) -> Option<i16> {
         match self.name() {
             "4.0" | "4.4" => Some(2),
+            _ => None,
+        }
+    }
+
+    /// The level of the feature `group.version` that its clusters begin with (KIP-848); `None` where it has no such feature.
+    pub(crate) fn group_version(self) -> Option<i16> {
+        match self.name() {
+            "4.0" | "4.4" => Some(1),
             _ => None,
         }
     }

@@ -102,6 +102,7 @@ impl Broker {
             security: Arc::new(security(&config, &settings, secret).await?),
             faults: Arc::clone(&faults),
             zookeeper: Arc::default(),
+            group_settings: Arc::default(),
             cluster_id: several.then(|| seeds.uuid().to_string()),
         };
         let alarm = Arc::<Alarm>::default();

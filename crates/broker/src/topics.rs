@@ -49,11 +49,13 @@ impl Topic {
 pub(crate) struct Topics {
     by_name: BTreeMap<Str, Arc<Topic>>,
     names: FxHashMap<Uuid, Str>,
+    version: u64,
 }
 
 impl Topics {
     pub(crate) fn insert(&mut self, topic: Topic) -> Arc<Topic> {
         let topic = Arc::new(topic);
+        self.version += 1;
         self.names.insert(topic.id, topic.name.clone());
         self.by_name.insert(topic.name.clone(), Arc::clone(&topic));
         topic
@@ -62,6 +64,7 @@ impl Topics {
     pub(crate) fn remove(&mut self, name: &str) -> Option<Arc<Topic>> {
         let topic = self.by_name.remove(name)?;
         self.names.remove(&topic.id);
+        self.version += 1;
         Some(topic)
     }
 
@@ -71,6 +74,11 @@ impl Topics {
 
     pub(crate) fn by_id(&self, id: Uuid) -> Option<&Arc<Topic>> {
         self.by_name.get(self.names.get(&id)?)
+    }
+
+    /// A number that grows whenever a topic comes, goes or changes.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     /// All topics, by name.

@@ -44,31 +44,39 @@ impl Api for ApiVersionsRequest {
     }
 }
 
-/// The features of the cluster that clients look at (KIP-584): which transactions it has (KIP-890).
+/// The features of the cluster that clients look at (KIP-584): which groups (KIP-848) and transactions (KIP-890) it has.
 fn features(release: Release, version: i16) -> ApiVersionsResponse {
-    const TRANSACTIONS: Str = Str::from_static("transaction.version");
-    let Some(level) = release.transaction_version() else {
+    let levels = [
+        ("group.version", release.group_version()),
+        ("transaction.version", release.transaction_version()),
+    ];
+    let levels = levels
+        .into_iter()
+        .filter_map(|(name, level)| Some((name, level?)));
+    let levels: Vec<(&'static str, i16)> = levels.collect();
+    if levels.is_empty() {
         return ApiVersionsResponse::default();
-    };
-    let supported = SupportedFeatureKey {
-        name: TRANSACTIONS,
+    }
+    let supported = levels.iter().map(|(name, level)| SupportedFeatureKey {
+        name: Str::from_static(name),
         min_version: 0,
-        max_version: level,
+        max_version: *level,
         ..Default::default()
-    };
+    });
+    let finalized = levels.iter().map(|(name, level)| FinalizedFeatureKey {
+        name: Str::from_static(name),
+        min_version_level: *level,
+        max_version_level: *level,
+        ..Default::default()
+    });
     ApiVersionsResponse {
         // Clients of the version before cannot read features that begin at 0 (KIP-1022).
-        supported_features: (version >= FIRST_WITH_ZERO)
-            .then_some(supported)
-            .into_iter()
-            .collect(),
+        supported_features: match version {
+            FIRST_WITH_ZERO.. => supported.collect(),
+            _ => Vec::new(),
+        },
         finalized_features_epoch: 0,
-        finalized_features: vec![FinalizedFeatureKey {
-            name: TRANSACTIONS,
-            min_version_level: level,
-            max_version_level: level,
-            ..Default::default()
-        }],
+        finalized_features: finalized.collect(),
         ..Default::default()
     }
 }

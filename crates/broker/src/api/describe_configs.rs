@@ -13,6 +13,7 @@ use crate::security::acl::{Operation, Resource};
 
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
+const GROUP: i8 = 32;
 
 impl Api for DescribeConfigsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 4 };
@@ -42,13 +43,14 @@ fn describe(
 ) -> Result<Vec<DescribeConfigsResourceResult>, (ErrorCode, String)> {
     let settings = &cx.core.settings;
     let name = &*resource.resource_name;
-    let row = |(key, value, source)| row(cx.version, request, key, value, source);
+    let shown = |(key, value, source)| row(cx.version, request, key, value, source);
     let wanted = |key: &Key| {
         let keys = resource.configuration_keys.as_ref();
         keys.is_none_or(|keys| keys.is_empty() || keys.iter().any(|wanted| **wanted == *key.name))
     };
     let allowed = match resource.resource_type {
         TOPIC => cx.check(Operation::DescribeConfigs, Resource::topic(name)),
+        GROUP => cx.check(Operation::DescribeConfigs, Resource::group(name)),
         _ => cx.check(Operation::DescribeConfigs, Resource::CLUSTER),
     };
     allowed.map_err(|code| (code, code.name().to_owned()))?;
@@ -59,15 +61,24 @@ fn describe(
             Ok(settings
                 .topic_rows(&topic.values)
                 .filter(|(key, ..)| wanted(key))
-                .map(row)
+                .map(shown)
                 .collect())
+        }
+        GROUP => {
+            let own = cx.core.group_settings.of(name);
+            let rows = settings.group_rows(&own).filter(|(key, ..)| wanted(key));
+            let rows = rows.map(|(key, value, source)| DescribeConfigsResourceResult {
+                read_only: false,
+                ..row(cx.version, request, key, &value, source)
+            });
+            Ok(rows.collect())
         }
         // No name: the defaults of all brokers, of which none were changed.
         BROKER if name.is_empty() => Ok(Vec::new()),
         BROKER if name == cx.core.node.to_string() => Ok(settings
             .broker_rows()
             .filter(|(key, ..)| wanted(key))
-            .map(row)
+            .map(shown)
             .collect()),
         BROKER => Err((
             ErrorCode::INVALID_REQUEST,

@@ -34,7 +34,7 @@ impl Api for JoinGroupRequest {
         from_coordinator(cx, ticket, move |reply| match reply {
             Reply::Join(Ok(joined)) => Some(respond(version, joined)),
             Reply::Join(Err(not_joined)) => Some(refused(version, not_joined)),
-            Reply::Sync(_) => None,
+            Reply::Sync(_) | Reply::Beat(_) => None,
         })
     }
 }

@@ -7,9 +7,6 @@ use ottla_protocol::{Str, Versions};
 use super::{Api, Cx, Outcome};
 use crate::security::acl::{Operation, Resource};
 
-/// The type of every group here.
-const TYPE: &str = "classic";
-
 impl Api for ListGroupsRequest {
     const HANDLED: Versions = Versions { min: 0, max: 5 };
 
@@ -25,7 +22,7 @@ impl Api for ListGroupsRequest {
         let groups = cx.core.with_groups(cx.now, |groups| {
             let listed = groups.list().filter(|group| {
                 wanted(&self.states_filter, group.state)
-                    && wanted(&self.types_filter, TYPE)
+                    && wanted(&self.types_filter, group.kind)
                     && sees(&group.group)
             });
             let listed = listed.map(|group| ListedGroup {
@@ -37,7 +34,7 @@ impl Api for ListGroupsRequest {
                     Str::default()
                 },
                 group_type: if cx.version >= 5 {
-                    Str::from_static(TYPE)
+                    Str::from_static(group.kind)
                 } else {
                     Str::default()
                 },

@@ -9,6 +9,8 @@ mod add_partitions_to_txn;
 mod alter_client_quotas;
 mod alter_user_scram_credentials;
 mod api_versions;
+mod consumer_group_describe;
+mod consumer_group_heartbeat;
 mod coordinated;
 mod create_acls;
 mod create_delegation_token;
@@ -33,6 +35,7 @@ mod fetch;
 mod find_coordinator;
 mod get_telemetry_subscriptions;
 mod heartbeat;
+mod incremental_alter_configs;
 mod init_producer_id;
 mod join_group;
 mod leave_group;
@@ -41,6 +44,7 @@ mod list_offsets;
 mod list_transactions;
 mod metadata;
 mod offset_commit;
+mod offset_delete;
 mod offset_fetch;
 mod offset_for_leader_epoch;
 mod offsets;
@@ -65,16 +69,17 @@ use bytes::Bytes;
 use ottla_protocol::header::{self, RequestHeader};
 use ottla_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AlterClientQuotasRequest,
-    AlterUserScramCredentialsRequest, ApiVersionsRequest, CreateAclsRequest,
-    CreateDelegationTokenRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest,
-    DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeAclsRequest,
-    DescribeClientQuotasRequest, DescribeClusterRequest, DescribeConfigsRequest,
-    DescribeDelegationTokenRequest, DescribeGroupsRequest, DescribeProducersRequest,
-    DescribeTransactionsRequest, DescribeUserScramCredentialsRequest, EndTxnRequest,
-    ExpireDelegationTokenRequest, FetchRequest, FindCoordinatorRequest,
-    GetTelemetrySubscriptionsRequest, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest,
-    LeaveGroupRequest, ListGroupsRequest, ListOffsetsRequest, ListTransactionsRequest,
-    MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
+    AlterUserScramCredentialsRequest, ApiVersionsRequest, ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest, CreateAclsRequest, CreateDelegationTokenRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest, DeleteGroupsRequest,
+    DeleteRecordsRequest, DeleteTopicsRequest, DescribeAclsRequest, DescribeClientQuotasRequest,
+    DescribeClusterRequest, DescribeConfigsRequest, DescribeDelegationTokenRequest,
+    DescribeGroupsRequest, DescribeProducersRequest, DescribeTransactionsRequest,
+    DescribeUserScramCredentialsRequest, EndTxnRequest, ExpireDelegationTokenRequest, FetchRequest,
+    FindCoordinatorRequest, GetTelemetrySubscriptionsRequest, HeartbeatRequest,
+    IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest,
+    ListGroupsRequest, ListOffsetsRequest, ListTransactionsRequest, MetadataRequest,
+    OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
     ProduceRequest, PushTelemetryRequest, RenewDelegationTokenRequest, SaslAuthenticateRequest,
     SaslHandshakeRequest, SyncGroupRequest, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
@@ -486,6 +491,8 @@ apis! {
     ExpireDelegationToken => ExpireDelegationTokenRequest,
     DescribeDelegationToken => DescribeDelegationTokenRequest,
     DeleteGroups => DeleteGroupsRequest,
+    IncrementalAlterConfigs => IncrementalAlterConfigsRequest,
+    OffsetDelete => OffsetDeleteRequest,
     DescribeClientQuotas => DescribeClientQuotasRequest,
     AlterClientQuotas => AlterClientQuotasRequest,
     DescribeUserScramCredentials => DescribeUserScramCredentialsRequest,
@@ -494,6 +501,8 @@ apis! {
     DescribeProducers => DescribeProducersRequest,
     DescribeTransactions => DescribeTransactionsRequest,
     ListTransactions => ListTransactionsRequest,
+    ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest,
+    ConsumerGroupDescribe => ConsumerGroupDescribeRequest,
     GetTelemetrySubscriptions => GetTelemetrySubscriptionsRequest,
     PushTelemetry => PushTelemetryRequest,
 }

@@ -10,11 +10,13 @@ use ottla_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
 use super::coordinated::once_replicated;
-use super::offsets::{Committing, to_store};
+use super::offsets::{Asked, to_store};
 use super::{Api, Cx, Outcome};
-use crate::group::{AsMember, Stored};
+use crate::group::{AsMember, Committing, Stored};
 use crate::security::acl::{Operation, Resource};
 
+/// From here on members of the consumer protocol commit, and a group that is not there has a code of its own (KIP-848).
+const FIRST_WITH_EPOCHS: i16 = 9;
 const FIRST_BY_ID: i16 = 10;
 
 impl Api for OffsetCommitRequest {
@@ -40,8 +42,12 @@ impl Api for OffsetCommitRequest {
             }
             Err(code) => code,
         });
+        let how = match cx.version {
+            ..FIRST_WITH_EPOCHS => Committing::BeforeEpochs,
+            _ => Committing::WithEpochs,
+        };
         let committed = cx.core.with_groups(cx.now, |groups| {
-            groups.check_commit(&self.group_id, &as_member, false, cx.now.instant)?;
+            groups.check_commit(&self.group_id, &as_member, how, &stored, cx.now.instant)?;
             cx.core.store(groups, stored, None, cx.now)
         });
         let version = cx.version;
@@ -87,7 +93,7 @@ fn check(
 ) -> Result<Stored, ErrorCode> {
     to_store(
         cx,
-        Committing {
+        Asked {
             group: &request.group_id,
             topic: &topic.name,
             topic_id: (cx.version >= FIRST_BY_ID).then_some(topic.topic_id),

@@ -74,6 +74,17 @@ impl Api for OffsetFetchRequest {
                     });
                     asked.collect()
                 });
+                let member = group.member_id.as_deref();
+                let checked = cx.core.with_groups(cx.now, |groups| {
+                    groups.check_fetch(&group.group_id, member, group.member_epoch)
+                });
+                if let Err(code) = checked {
+                    return OffsetFetchResponseGroup {
+                        group_id: group.group_id.clone(),
+                        error_code: code.0,
+                        ..Default::default()
+                    };
+                }
                 let found = fetch(cx, &group.group_id, asked, self.require_stable, by_id);
                 OffsetFetchResponseGroup {
                     group_id: group.group_id.clone(),

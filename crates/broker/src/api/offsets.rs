@@ -7,7 +7,7 @@ use crate::group::{Committed, Stored};
 use crate::security::acl::{Operation, Resource};
 
 /// One offset of a request.
-pub(super) struct Committing<'a> {
+pub(super) struct Asked<'a> {
     pub(super) group: &'a str,
     pub(super) topic: &'a str,
     /// In versions where topics go by id.
@@ -19,7 +19,7 @@ pub(super) struct Committing<'a> {
 }
 
 /// What is to be stored of it, if the client may read the topic and the partition is there.
-pub(super) fn to_store(cx: &Cx<'_>, asked: Committing<'_>) -> Result<Stored, ErrorCode> {
+pub(super) fn to_store(cx: &Cx<'_>, asked: Asked<'_>) -> Result<Stored, ErrorCode> {
     let found = match asked.topic_id {
         None => {
             cx.check(Operation::Read, Resource::topic(asked.topic))?;

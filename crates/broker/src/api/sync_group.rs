@@ -48,7 +48,7 @@ impl Api for SyncGroupRequest {
         from_coordinator(cx, ticket, |reply| match reply {
             Reply::Sync(Ok(synced)) => Some(respond(synced)),
             Reply::Sync(Err(code)) => Some(refused(code)),
-            Reply::Join(_) => None,
+            Reply::Join(_) | Reply::Beat(_) => None,
         })
     }
 }

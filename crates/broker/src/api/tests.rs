@@ -72,6 +72,7 @@ impl Bench {
                 security: Arc::new(security.unwrap()),
                 faults: Arc::default(),
                 zookeeper: Arc::default(),
+                group_settings: Arc::default(),
                 cluster_id: None,
             },
             7,
@@ -365,7 +366,11 @@ fn every_release_answers_every_version_it_tells_and_no_other() {
     at_every_version::<WriteTxnMarkersRequest>(&bench);
     at_every_version::<ListTransactionsRequest>(&bench);
     at_every_version::<TxnOffsetCommitRequest>(&bench);
-    assert_eq!(HANDLED.len(), 46, "an API is missing above");
+    at_every_version::<ConsumerGroupDescribeRequest>(&bench);
+    at_every_version::<ConsumerGroupHeartbeatRequest>(&bench);
+    at_every_version::<IncrementalAlterConfigsRequest>(&bench);
+    at_every_version::<OffsetDeleteRequest>(&bench);
+    assert_eq!(HANDLED.len(), 50, "an API is missing above");
 }
 
 #[test]

@@ -13,10 +13,10 @@ use ottla_protocol::messages::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
 use ottla_protocol::{ErrorCode, Versions};
 
 use super::coordinated::{joined, once_replicated, once_told};
-use super::offsets::{Committing, to_store};
+use super::offsets::{Asked, to_store};
 use super::{Api, Cx, Outcome};
 use crate::core::{Core, Within};
-use crate::group::{AsMember, Stored};
+use crate::group::{AsMember, Committing, Stored};
 use crate::now::Now;
 use crate::replicas::Unreplicated;
 use crate::security::acl::{Operation, Resource};
@@ -116,7 +116,8 @@ fn commit(
     };
     let group = &request.group_id;
     core.with_groups(now, |groups| {
-        groups.check_commit(group, &as_member, true, now.instant)?;
+        let how = Committing::InTransaction;
+        groups.check_commit(group, &as_member, how, &stored, now.instant)?;
         core.store(groups, stored, Some(within), now)
     })
 }
@@ -129,7 +130,7 @@ fn check(
 ) -> Result<Stored, ErrorCode> {
     to_store(
         cx,
-        Committing {
+        Asked {
             group: &request.group_id,
             topic: &topic.name,
             topic_id: (cx.version >= FIRST_BY_ID).then_some(topic.topic_id),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::group::{CONSUMER_ASSIGNMENT_INTERVAL, CONSUMER_HEARTBEAT, CONSUMER_SESSION};
+
 /// The type and the valid values of a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueType {
@@ -100,6 +102,60 @@ pub const BROKER_KEYS: &[Key] = &[
         ValueType::Int(1024, INT),
         "57671680",
         "Maximum bytes of records in one Fetch response.",
+    ),
+    key(
+        ALL_CONSUMER_ASSIGNMENT_INTERVAL,
+        ValueType::Int(0, INT),
+        "0",
+        "Milliseconds between two assignments of a consumer group (KIP-848) at least; Kafka's default is 1000.",
+    ),
+    key(
+        CONSUMER_ASSIGNORS,
+        ValueType::ListOf(&["uniform", "range"]),
+        "uniform,range",
+        "The assignors of consumer groups (KIP-848); the first is for members that ask for none.",
+    ),
+    key(
+        ALL_CONSUMER_HEARTBEAT,
+        ValueType::Int(1, INT),
+        "5000",
+        "Milliseconds between two heartbeats of a member of a consumer group (KIP-848).",
+    ),
+    key(
+        MAX_CONSUMER_HEARTBEAT,
+        ValueType::Int(1, INT),
+        "15000",
+        "Maximum of consumer.heartbeat.interval.ms of a group.",
+    ),
+    key(
+        MAX_CONSUMER_SESSION,
+        ValueType::Int(1, INT),
+        "60000",
+        "Maximum of consumer.session.timeout.ms of a group.",
+    ),
+    key(
+        MAX_CONSUMER_GROUP,
+        ValueType::Int(1, INT),
+        "2147483647",
+        "Maximum number of members of a consumer group (KIP-848).",
+    ),
+    key(
+        MIN_CONSUMER_HEARTBEAT,
+        ValueType::Int(1, INT),
+        "5000",
+        "Minimum of consumer.heartbeat.interval.ms of a group.",
+    ),
+    key(
+        MIN_CONSUMER_SESSION,
+        ValueType::Int(1, INT),
+        "45000",
+        "Minimum of consumer.session.timeout.ms of a group.",
+    ),
+    key(
+        ALL_CONSUMER_SESSION,
+        ValueType::Int(1, INT),
+        "45000",
+        "Milliseconds without a heartbeat after which a member of a consumer group (KIP-848) is out.",
     ),
     key(
         INITIAL_REBALANCE_DELAY,
@@ -232,6 +288,18 @@ pub const BROKER_KEYS: &[Key] = &[
         ValueType::Int(0, INT),
         "4096",
         "Maximum bytes of the metadata of a committed offset.",
+    ),
+    key(
+        OFFSETS_RETENTION_CHECK,
+        ValueType::Int(1, LONG),
+        "600000",
+        "Milliseconds between two looks for committed offsets that are too old.",
+    ),
+    key(
+        OFFSETS_RETENTION,
+        ValueType::Int(1, INT),
+        "10080",
+        "Minutes that a committed offset is kept which no member of its group needs.",
     ),
     key(
         PRODUCER_EXPIRATION_CHECK,
@@ -406,6 +474,50 @@ pub(super) const TRANSACTIONAL_ID_EXPIRATION_CHECK: &str =
     "transaction.remove.expired.transaction.cleanup.interval.ms";
 pub(super) const TWO_PHASE_COMMIT: &str = "transaction.two.phase.commit.enable";
 pub(super) const UNSTABLE_VERSIONS: &str = "unstable.api.versions.enable";
+
+pub(super) const ALL_CONSUMER_ASSIGNMENT_INTERVAL: &str = "group.consumer.assignment.interval.ms";
+pub(super) const ALL_CONSUMER_HEARTBEAT: &str = "group.consumer.heartbeat.interval.ms";
+pub(super) const ALL_CONSUMER_SESSION: &str = "group.consumer.session.timeout.ms";
+pub(super) const CONSUMER_ASSIGNORS: &str = "group.consumer.assignors";
+pub(super) const MAX_CONSUMER_GROUP: &str = "group.consumer.max.size";
+pub(super) const MAX_CONSUMER_HEARTBEAT: &str = "group.consumer.max.heartbeat.interval.ms";
+pub(super) const MAX_CONSUMER_SESSION: &str = "group.consumer.max.session.timeout.ms";
+pub(super) const MIN_CONSUMER_HEARTBEAT: &str = "group.consumer.min.heartbeat.interval.ms";
+pub(super) const MIN_CONSUMER_SESSION: &str = "group.consumer.min.session.timeout.ms";
+pub(super) const OFFSETS_RETENTION: &str = "offsets.retention.minutes";
+pub(super) const OFFSETS_RETENTION_CHECK: &str = "offsets.retention.check.interval.ms";
+
+/// The settings of a group of consumers, in Kafka's names. Their defaults are the broker's ([`GROUP_INHERITED`]).
+pub(crate) const GROUP_KEYS: &[Key] = &[
+    key(
+        CONSUMER_ASSIGNMENT_INTERVAL,
+        ValueType::Int(0, INT),
+        "0",
+        "Milliseconds between two assignments at least.",
+    ),
+    key(
+        CONSUMER_HEARTBEAT,
+        ValueType::Int(1, INT),
+        "5000",
+        "Milliseconds between two heartbeats of a member.",
+    ),
+    key(
+        CONSUMER_SESSION,
+        ValueType::Int(1, INT),
+        "45000",
+        "Milliseconds without a heartbeat after which a member is out.",
+    ),
+];
+
+/// The broker's setting that holds for groups without their own.
+pub(super) const GROUP_INHERITED: &[(&str, &str)] = &[
+    (
+        CONSUMER_ASSIGNMENT_INTERVAL,
+        ALL_CONSUMER_ASSIGNMENT_INTERVAL,
+    ),
+    (CONSUMER_HEARTBEAT, ALL_CONSUMER_HEARTBEAT),
+    (CONSUMER_SESSION, ALL_CONSUMER_SESSION),
+];
 
 /// A topic's settings, in Kafka's names. Rows that say "without effect" are stored and described, but change nothing.
 pub const TOPIC_KEYS: &[Key] = &[
@@ -628,6 +740,21 @@ impl Values {
     }
 }
 
+/// The row of a setting of groups, and `value` as its number.
+///
+/// # Errors
+/// As [`Values::set`].
+pub(crate) fn group_value(name: &str, value: &str) -> Result<(&'static Key, u64), String> {
+    let mut checked = Values::default();
+    checked.set(GROUP_KEYS, name, value)?;
+    let key = GROUP_KEYS.iter().find(|key| key.name == name);
+    let number = value
+        .parse()
+        .map_err(|_| format!("{name}={value}: no number"))?;
+    key.map(|key| (key, number))
+        .ok_or_else(|| format!("unknown setting \"{name}\""))
+}
+
 impl ValueType {
     fn check(self, value: &str) -> Result<(), String> {
         match self {
@@ -674,7 +801,7 @@ mod tests {
 
     #[test]
     fn every_default_passes_its_own_check() {
-        for key in BROKER_KEYS.iter().chain(TOPIC_KEYS) {
+        for key in BROKER_KEYS.iter().chain(TOPIC_KEYS).chain(GROUP_KEYS) {
             assert_eq!(key.kind.check(key.default), Ok(()), "{}", key.name);
         }
     }

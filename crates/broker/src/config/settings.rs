@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::BrokerConfig;
 use super::keys::*;
 use crate::error::BrokerError;
+use crate::group::{Assignor, CONSUMER_HEARTBEAT, CONSUMER_SESSION, ConsumerRules, OwnSettings};
 use crate::release::Release;
 use crate::security::quota::Windows;
 use crate::security::sasl::oauth::Rules;
@@ -88,6 +89,10 @@ pub(crate) struct Settings {
     pub(crate) initial_rebalance_delay: Duration,
     pub(crate) min_session_timeout: Duration,
     pub(crate) max_session_timeout: Duration,
+    /// What holds for groups of the consumer protocol that have no settings of their own.
+    pub(crate) consumer_groups: ConsumerRules,
+    pub(crate) offsets_retention_ms: i64,
+    pub(crate) offsets_retention_check: Duration,
     pub(crate) sasl_max_bytes: usize,
     pub(crate) max_idle: Duration,
     pub(crate) failed_authentication_delay: Duration,
@@ -156,6 +161,27 @@ impl Settings {
                 &values,
                 MAX_SESSION_TIMEOUT,
             ))),
+            consumer_groups: ConsumerRules {
+                session: Duration::from_millis(number(broker_value(&values, ALL_CONSUMER_SESSION))),
+                heartbeat: Duration::from_millis(number(broker_value(
+                    &values,
+                    ALL_CONSUMER_HEARTBEAT,
+                ))),
+                assignment_interval: Duration::from_millis(number(broker_value(
+                    &values,
+                    ALL_CONSUMER_ASSIGNMENT_INTERVAL,
+                ))),
+                most_members: number(broker_value(&values, MAX_CONSUMER_GROUP)),
+                assignors: words(broker_value(&values, CONSUMER_ASSIGNORS), ',')
+                    .iter()
+                    .filter_map(|name| Assignor::named(name))
+                    .collect(),
+            },
+            offsets_retention_ms: number::<i64>(broker_value(&values, OFFSETS_RETENTION)) * 60_000,
+            offsets_retention_check: Duration::from_millis(number(broker_value(
+                &values,
+                OFFSETS_RETENTION_CHECK,
+            ))),
             sasl_max_bytes: number(broker_value(&values, SASL_MAX_BYTES)),
             max_idle: Duration::from_millis(number(broker_value(&values, MAX_IDLE))),
             failed_authentication_delay: Duration::from_millis(number(broker_value(
@@ -191,7 +217,64 @@ impl Settings {
                 settings.max_session_timeout.as_millis()
             )));
         }
+        let own = settings.check_group(&OwnSettings::new());
+        own.map_err(|what| BrokerError::Config(format!("group.{what}")))?;
         Ok(settings)
+    }
+
+    /// Checks what is set for a group against what the broker allows.
+    ///
+    /// # Errors
+    /// Which setting is wrong, and what it may be.
+    pub(crate) fn check_group(&self, own: &OwnSettings) -> Result<(), String> {
+        let value = |name| number::<u64>(&self.group_value(own, name).0);
+        let bounds = [
+            (
+                CONSUMER_HEARTBEAT,
+                MIN_CONSUMER_HEARTBEAT,
+                MAX_CONSUMER_HEARTBEAT,
+            ),
+            (CONSUMER_SESSION, MIN_CONSUMER_SESSION, MAX_CONSUMER_SESSION),
+        ];
+        for (name, least, most) in bounds {
+            let least = number(broker_value(&self.values, least));
+            let most = number(broker_value(&self.values, most));
+            if !(least..=most).contains(&value(name)) {
+                let value = value(name);
+                return Err(format!("{name}={value}: must be from {least} to {most}"));
+            }
+        }
+        let (session, heartbeat) = (value(CONSUMER_SESSION), value(CONSUMER_HEARTBEAT));
+        if session <= heartbeat {
+            return Err(format!(
+                "{CONSUMER_SESSION}={session}: must be above {CONSUMER_HEARTBEAT}={heartbeat}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The settings of a group: row, effective value, and its source.
+    pub(crate) fn group_rows<'a>(
+        &'a self,
+        own: &'a OwnSettings,
+    ) -> impl Iterator<Item = (&'static Key, String, ConfigSource)> + 'a {
+        GROUP_KEYS.iter().map(|key| {
+            let (value, source) = self.group_value(own, key.name);
+            (key, value, source)
+        })
+    }
+
+    fn group_value(&self, own: &OwnSettings, name: &str) -> (String, ConfigSource) {
+        if let Some(value) = own.get(name) {
+            return (value.to_string(), ConfigSource::Group);
+        }
+        let inherited = GROUP_INHERITED.iter().find(|(own, _)| *own == name);
+        let of_broker = inherited.map_or(name, |(_, of_broker)| *of_broker);
+        let source = match self.values.set_value(of_broker) {
+            Some(_) => ConfigSource::Broker,
+            None => ConfigSource::Default,
+        };
+        (broker_value(&self.values, of_broker).to_owned(), source)
     }
 
     /// What a bearer token must say.
@@ -311,6 +394,7 @@ pub(crate) enum ConfigSource {
     Topic = 1,
     Broker = 4,
     Default = 5,
+    Group = 8,
 }
 
 fn broker_value<'a>(values: &'a Values, name: &str) -> &'a str {

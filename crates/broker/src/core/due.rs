@@ -8,6 +8,7 @@ pub(super) struct Upkeep {
     pub(super) retention: Option<Instant>,
     pub(super) compaction: Option<Instant>,
     pub(super) producers: Option<Instant>,
+    pub(super) offsets: Option<Instant>,
 }
 
 /// Whether something is due; if so, it is due again after `pause`.

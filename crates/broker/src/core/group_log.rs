@@ -10,7 +10,7 @@ use ottla_protocol::{EncodeError, ErrorCode};
 use parking_lot::MutexGuard;
 
 use super::{Core, Replied, Ticket, Within, partition_of};
-use crate::group::{Groups, Stored, StoredMembers};
+use crate::group::{Groups, Kept, Stored, StoredConsumer, StoredMembers};
 use crate::now::Now;
 use crate::replicas::{Unreplicated, for_clients};
 use crate::storage::batch::{self, Piece};
@@ -25,9 +25,10 @@ impl Core {
     pub(crate) fn with_groups<R>(&self, now: Now, act: impl FnOnce(&mut Groups<Ticket>) -> R) -> R {
         let mut groups = self.groups.lock();
         let before = groups.next_timeout();
+        groups.see(self.catalogue());
         groups.begin_sessions(now.instant);
         let result = act(&mut groups);
-        let changed = groups.take_changed();
+        let changed = groups.take_changed(now.unix_ms);
         let kept = self.keep(&changed, now);
         self.hand_out(groups, before, &kept);
         result
@@ -38,7 +39,7 @@ impl Core {
         let mut groups = self.groups.lock();
         let before = groups.next_timeout();
         let result = act(&mut groups);
-        groups.take_changed();
+        groups.forget_changed();
         self.hand_out(groups, before, &Ok(Vec::new()));
         // The sessions of members that were read back begin when the timer is looked at.
         self.timer.wake_by_ref();
@@ -71,9 +72,8 @@ impl Core {
         }
     }
 
-    fn keep(&self, changed: &[StoredMembers], now: Now) -> Result<Vec<Unreplicated>, ErrorCode> {
-        let encode =
-            |stored: &StoredMembers| Ok((stored.group.clone(), stored.encode(now.unix_ms)?));
+    fn keep(&self, changed: &[Kept], now: Now) -> Result<Vec<Unreplicated>, ErrorCode> {
+        let encode = |kept: &Kept| Ok((kept.group().to_owned(), kept.encode(now.unix_ms)?));
         self.write(changed.iter().map(encode), None, now)
     }
 
@@ -182,6 +182,8 @@ impl Core {
                 take(groups, stored, producer);
             } else if let Some(stored) = StoredMembers::decode(key, record.value) {
                 groups.restore(&stored.group, stored.kept.as_ref());
+            } else if let Some(record) = StoredConsumer::decode(key, record.value) {
+                groups.restore_consumer(record);
             }
         })
     }

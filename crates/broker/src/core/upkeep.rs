@@ -1,5 +1,5 @@
-//! What is done to logs from time to time: segments that are too old or too many are deleted, others compacted, and
-//! producers forgotten.
+//! What is done from time to time: segments that are too old or too many are deleted, others compacted, and producers and
+//! committed offsets forgotten.
 
 use std::io;
 use std::time::Instant;
@@ -20,20 +20,26 @@ impl Core {
             upkeep.retention = after(self.settings.retention_check);
             upkeep.compaction = after(self.settings.cleaner_backoff);
             upkeep.producers = after(self.settings.producer_expiration_check);
+            upkeep.offsets = after(self.settings.offsets_retention_check);
         }
     }
 
     /// When [`Core::upkeep`] has something to do. Nobody is woken when that changes, and only [`Core::upkeep`] changes it.
     pub(crate) fn next_upkeep(&self) -> Option<Instant> {
         let upkeep = self.upkeep.lock();
-        let dues = [upkeep.retention, upkeep.compaction, upkeep.producers];
+        let dues = [
+            upkeep.retention,
+            upkeep.compaction,
+            upkeep.producers,
+            upkeep.offsets,
+        ];
         dues.into_iter().flatten().min()
     }
 
     /// Looks at all logs, if that is due. It reads and writes files.
     pub(crate) fn upkeep(&self, now: Now) {
         let settings = &self.settings;
-        let (retains, compacts, forgets) = {
+        let (retains, compacts, forgets, expires) = {
             let mut upkeep = self.upkeep.lock();
             let now = now.instant;
             (
@@ -44,6 +50,7 @@ impl Core {
                     settings.producer_expiration_check,
                     now,
                 ),
+                take(&mut upkeep.offsets, settings.offsets_retention_check, now),
             )
         };
         if retains {
@@ -56,8 +63,26 @@ impl Core {
                 Ok(())
             });
         }
+        if expires {
+            self.expire_offsets(now);
+        }
         if compacts {
             self.each_log(|replica| compact(replica, now.unix_ms));
+        }
+    }
+
+    /// Forgets committed offsets that nobody has needed for long.
+    fn expire_offsets(&self, now: Now) {
+        let until = now
+            .unix_ms
+            .saturating_sub(self.settings.offsets_retention_ms);
+        let forgotten = self.with_groups(now, |groups| {
+            let expired = groups.expired(until);
+            self.store(groups, expired, None, now)
+        });
+        if let Err(code) = forgotten {
+            self.events
+                .say(format_args!("old offsets are still there: {code}"));
         }
     }
 

@@ -4,22 +4,40 @@
 //! answers come out as [`Groups::take_replies`]. Whoever drives it calls [`Groups::handle_timeout`] at
 //! [`Groups::next_timeout`].
 
+mod catalogue;
+mod consumer;
+mod kept;
+mod kind;
 mod members;
 mod offsets;
 mod record;
+mod settings;
 mod state;
 #[cfg(test)]
 mod tests;
 mod zookeeper;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::GroupMetadataValue;
 
+pub(crate) use self::catalogue::Catalogue;
+pub(crate) use self::consumer::assignor::Assignor;
+pub(crate) use self::consumer::kept::StoredConsumer;
+pub(crate) use self::consumer::{
+    Beat, Beaten, ConsumerDescription, ConsumerMember, ConsumerRules, Owned, Refused,
+};
+use self::consumer::{ConsumerGroup, Seen};
+pub(crate) use self::kept::Kept;
+use self::kind::Kind;
 pub(crate) use self::members::StoredMembers;
 pub(crate) use self::offsets::{Committed, Offsets, Stored};
+pub(crate) use self::settings::{
+    CONSUMER_ASSIGNMENT_INTERVAL, CONSUMER_HEARTBEAT, CONSUMER_SESSION, GroupSettings, OwnSettings,
+};
 pub(crate) use self::state::{
     AsMember, Description, Join, Joined, NotJoined, Protocol, Reply, Sync, Synced,
 };
@@ -30,12 +48,17 @@ use crate::ids::Ids;
 #[derive(Debug)]
 pub(crate) struct Groups<T> {
     config: GroupConfig,
+    own: Arc<GroupSettings>,
+    /// The topics as they were when it was last told.
+    catalogue: Arc<Catalogue>,
     groups: BTreeMap<String, Entry<T>>,
     /// Each group's next deadline, soonest first.
     deadlines: BTreeSet<(Instant, String)>,
     replies: Replies<T>,
     /// Groups whose members are to be kept anew, or whose members nobody needs any more.
     changed: BTreeSet<String>,
+    /// What is to be kept of groups of the consumer protocol.
+    records: Vec<StoredConsumer>,
     /// Groups that were read back, and whose members' sessions do not run yet.
     restored: BTreeSet<String>,
     ids: Ids,
@@ -43,23 +66,36 @@ pub(crate) struct Groups<T> {
 
 #[derive(Debug)]
 struct Entry<T> {
-    group: Group<T>,
+    kind: Kind<T>,
     offsets: Offsets,
     deadline: Option<Instant>,
+    /// When its members last changed, in milliseconds since 1970.
+    changed_at: i64,
 }
 
 impl<T> Entry<T> {
     /// Whether nothing is left to be known.
     fn is_over(&self) -> bool {
-        self.offsets.is_empty() && self.group.is_empty() && self.deadline.is_none()
+        self.offsets.is_empty() && self.kind.is_empty() && self.deadline.is_none()
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct GroupConfig {
     pub(crate) initial_rebalance_delay: Duration,
     pub(crate) min_session_timeout: Duration,
     pub(crate) max_session_timeout: Duration,
+    pub(crate) consumer: ConsumerRules,
+}
+
+/// How offsets are committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Committing {
+    /// By a version of OffsetCommit that does not know of members' epochs.
+    BeforeEpochs,
+    /// By one that does (KIP-848).
+    WithEpochs,
+    InTransaction,
 }
 
 /// One line of ListGroups.
@@ -68,19 +104,33 @@ pub(crate) struct Listed {
     pub(crate) group: String,
     pub(crate) protocol_type: String,
     pub(crate) state: &'static str,
+    /// Its protocol, by Kafka's name.
+    pub(crate) kind: &'static str,
 }
 
 impl<T> Groups<T> {
-    pub(crate) fn new(config: GroupConfig, ids: Ids) -> Self {
+    pub(crate) fn new(config: GroupConfig, own: Arc<GroupSettings>, ids: Ids) -> Self {
         Self {
             config,
+            own,
+            catalogue: Arc::default(),
             groups: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             replies: Vec::new(),
             changed: BTreeSet::new(),
+            records: Vec::new(),
             restored: BTreeSet::new(),
             ids,
         }
+    }
+
+    /// Takes note of the topics as they are now.
+    pub(crate) fn see(&mut self, catalogue: Arc<Catalogue>) {
+        self.catalogue = catalogue;
+    }
+
+    pub(crate) fn catalogue(&self) -> &Arc<Catalogue> {
+        &self.catalogue
     }
 
     /// JoinGroup; the answer comes out under `ticket`, now or later.
@@ -110,8 +160,16 @@ impl<T> Groups<T> {
         let new_id = format!("{prefix}-{}", self.ids.uuid_text());
         let name = join.group.clone();
         self.make(&name);
-        self.with(&name, |entry, replies| {
-            entry.group.join(join, ticket, new_id, now, replies)
+        self.become_classic(&name);
+        self.with(&name, |entry, replies| match &mut entry.kind {
+            Kind::Classic(group) => group.join(join, ticket, new_id, now, replies),
+            Kind::Consumer(_) => replies.push((
+                ticket,
+                Reply::Join(Err(NotJoined {
+                    code: ErrorCode::INCONSISTENT_GROUP_PROTOCOL,
+                    member: join.member,
+                })),
+            )),
         });
     }
 
@@ -122,8 +180,11 @@ impl<T> Groups<T> {
             return;
         }
         let name = sync.group.clone();
-        self.with(&name, |entry, replies| {
-            entry.group.sync(sync, ticket, now, replies)
+        self.with(&name, |entry, replies| match &mut entry.kind {
+            Kind::Classic(group) => group.sync(sync, ticket, now, replies),
+            Kind::Consumer(_) => {
+                replies.push((ticket, Reply::Sync(Err(ErrorCode::UNKNOWN_MEMBER_ID))));
+            }
         });
     }
 
@@ -134,8 +195,11 @@ impl<T> Groups<T> {
         now: Instant,
     ) -> Result<(), ErrorCode> {
         self.check_known(group)?;
-        self.with(group, |entry, _| entry.group.heartbeat(as_member, now))
-            .unwrap_or(Err(ErrorCode::UNKNOWN_MEMBER_ID))
+        let beaten = self.with(group, |entry, _| match &mut entry.kind {
+            Kind::Classic(group) => group.heartbeat(as_member, now),
+            Kind::Consumer(_) => Err(ErrorCode::UNKNOWN_MEMBER_ID),
+        });
+        beaten.unwrap_or(Err(ErrorCode::UNKNOWN_MEMBER_ID))
     }
 
     /// LeaveGroup of one member.
@@ -147,10 +211,135 @@ impl<T> Groups<T> {
         now: Instant,
     ) -> Result<(), ErrorCode> {
         self.check_known(group)?;
-        self.with(group, |entry, replies| {
-            entry.group.leave(id, instance, now, replies)
+        let catalogue = Arc::clone(&self.catalogue);
+        let left = self.with(group, |entry, replies| match (&mut entry.kind, instance) {
+            (Kind::Classic(group), _) => group.leave(id, instance, now, replies),
+            // Admin clients remove static members of both protocols like this.
+            (Kind::Consumer(group), Some(instance)) if id.is_empty() => {
+                group.remove_instance(instance, &catalogue)
+            }
+            (Kind::Consumer(_), _) => Err(ErrorCode::UNKNOWN_MEMBER_ID),
+        });
+        left.unwrap_or(Err(ErrorCode::UNKNOWN_MEMBER_ID))
+    }
+
+    /// ConsumerGroupHeartbeat; the answer comes out under `ticket`. `may_describe` says of topics whether the client may
+    /// know that they are there.
+    pub(crate) fn beat(
+        &mut self,
+        beat: &Beat,
+        may_describe: &dyn Fn(&str) -> bool,
+        ticket: T,
+        now: Instant,
+    ) {
+        let beaten = self.beaten(beat, may_describe, now);
+        self.replies.push((ticket, Reply::Beat(beaten)));
+    }
+
+    fn beaten(
+        &mut self,
+        beat: &Beat,
+        may_describe: &dyn Fn(&str) -> bool,
+        now: Instant,
+    ) -> Result<Beaten, Refused> {
+        let name = &beat.group;
+        let is_new = !self.groups.contains_key(name);
+        if beat.epoch == 0 {
+            self.make(name);
+            self.become_consumer(name);
+        }
+        let catalogue = Arc::clone(&self.catalogue);
+        let rules = self.own.rules(name, &self.config.consumer);
+        let seen = Seen {
+            catalogue: &catalogue,
+            may_describe,
+        };
+        let beaten = self.with(name, |entry, _| {
+            Some(match &mut entry.kind {
+                Kind::Classic(_) => return None,
+                Kind::Consumer(group) if beat.epoch < 0 => group.leave(beat, &catalogue),
+                Kind::Consumer(group) => group.heartbeat(beat, &rules, &seen, now),
+            })
+        });
+        if is_new
+            && beaten
+                .as_ref()
+                .is_some_and(|it| it.as_ref().is_some_and(Result::is_err))
+        {
+            self.groups.remove(name);
+        }
+        beaten.flatten().unwrap_or_else(|| {
+            let message = format!("there is no consumer group \"{name}\"");
+            Err(Refused::new(ErrorCode::GROUP_ID_NOT_FOUND, message))
         })
-        .unwrap_or(Err(ErrorCode::UNKNOWN_MEMBER_ID))
+    }
+
+    /// An empty group of the classic protocol becomes one of the consumer protocol; its offsets stay.
+    fn become_consumer(&mut self, name: &str) {
+        let Some(entry) = self.groups.get_mut(name) else {
+            return;
+        };
+        if let Kind::Classic(group) = &entry.kind {
+            if group.is_empty() {
+                let was_kept = group.was_kept();
+                entry.kind = Kind::Consumer(ConsumerGroup::default());
+                if was_kept {
+                    self.changed.insert(name.to_owned());
+                }
+            }
+        }
+    }
+
+    /// The reverse of [`Groups::become_consumer`].
+    fn become_classic(&mut self, name: &str) {
+        let Some(entry) = self.groups.get_mut(name) else {
+            return;
+        };
+        if let Kind::Consumer(group) = &entry.kind {
+            if group.is_empty() {
+                self.records.extend(group.tombstones(name));
+                let delay = self.config.initial_rebalance_delay;
+                entry.kind = Kind::Classic(Group::new(delay));
+            }
+        }
+    }
+
+    /// ConsumerGroupDescribe; `None` if there is no group of the consumer protocol.
+    pub(crate) fn describe_consumer(&self, group: &str) -> Option<ConsumerDescription> {
+        let entry = self.groups.get(group)?;
+        let rules = self.own.rules(group, &self.config.consumer);
+        match &entry.kind {
+            Kind::Consumer(group) => Some(group.describe(&rules)),
+            Kind::Classic(_) => None,
+        }
+    }
+
+    /// Whether this member may fetch offsets of `group`. Nobody's may always be fetched.
+    pub(crate) fn check_fetch(
+        &self,
+        group: &str,
+        id: Option<&str>,
+        epoch: i32,
+    ) -> Result<(), ErrorCode> {
+        match self.groups.get(group).map(|entry| &entry.kind) {
+            Some(Kind::Consumer(group)) if id.is_some() || epoch >= 0 => {
+                group.check_fetch(id.unwrap_or_default(), epoch)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether committed offsets of a topic may be deleted.
+    pub(crate) fn check_forget(&self, group: &str, topic: &str) -> Result<(), ErrorCode> {
+        let entry = self
+            .groups
+            .get(group)
+            .ok_or(ErrorCode::GROUP_ID_NOT_FOUND)?;
+        match entry.kind.subscribes_to(topic) {
+            Some(false) => Ok(()),
+            Some(true) => Err(ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC),
+            None => Err(ErrorCode::NON_EMPTY_GROUP),
+        }
     }
 
     /// Whether `as_member` may commit offsets of `group` now, or in a transaction.
@@ -158,18 +347,33 @@ impl<T> Groups<T> {
         &mut self,
         group: &str,
         as_member: &AsMember,
-        in_transaction: bool,
+        how: Committing,
+        offsets: &[Stored],
         now: Instant,
     ) -> Result<(), ErrorCode> {
         if group.is_empty() {
             return Err(ErrorCode::INVALID_GROUP_ID);
         }
-        let checked = self.with(group, |entry, _| {
-            entry.group.check_commit(as_member, in_transaction, now)
+        let catalogue = Arc::clone(&self.catalogue);
+        let is_transactional = how == Committing::InTransaction;
+        let checked = self.with(group, |entry, _| match &mut entry.kind {
+            Kind::Classic(group) => group.check_commit(as_member, is_transactional, now),
+            // Old producers do not say whose offsets they commit.
+            Kind::Consumer(_) if is_transactional && as_member.is_nobody() => Ok(()),
+            Kind::Consumer(group) => {
+                let id_of = |topic: &str| catalogue.topic(topic).map(|(id, _)| id);
+                let partitions = offsets.iter().map(|it| (id_of(&it.topic), it.partition));
+                let (id, epoch) = (&as_member.id, as_member.generation);
+                if how == Committing::BeforeEpochs && group.has_member(id) {
+                    return Err(ErrorCode::UNSUPPORTED_VERSION);
+                }
+                group.check_commit(id, epoch, partitions)
+            }
         });
         match checked {
             Some(checked) => checked,
             None if as_member.generation < 0 => Ok(()),
+            None if how == Committing::WithEpochs => Err(ErrorCode::GROUP_ID_NOT_FOUND),
             None => Err(ErrorCode::ILLEGAL_GENERATION),
         }
     }
@@ -193,8 +397,13 @@ impl<T> Groups<T> {
         if let Some(entry) = self.groups.get_mut(group) {
             entry.offsets.remove(topic, partition);
             if entry.is_over() {
+                match &entry.kind {
+                    Kind::Classic(_) => {
+                        self.changed.insert(group.to_owned());
+                    }
+                    Kind::Consumer(consumer) => self.records.extend(consumer.tombstones(group)),
+                }
                 self.groups.remove(group);
-                self.changed.insert(group.to_owned());
             }
         }
     }
@@ -253,14 +462,18 @@ impl<T> Groups<T> {
     }
 
     pub(crate) fn describe(&self, group: &str) -> Option<Description> {
-        self.groups.get(group).map(|entry| entry.group.describe())
+        match &self.groups.get(group)?.kind {
+            Kind::Classic(group) => Some(group.describe()),
+            Kind::Consumer(_) => None,
+        }
     }
 
     pub(crate) fn list(&self) -> impl Iterator<Item = Listed> + '_ {
         self.groups.iter().map(|(name, entry)| Listed {
             group: name.clone(),
-            protocol_type: entry.group.protocol_type().to_owned(),
-            state: entry.group.state_name(),
+            protocol_type: entry.kind.protocol_type().to_owned(),
+            state: entry.kind.state_name(),
+            kind: entry.kind.name(),
         })
     }
 
@@ -273,7 +486,7 @@ impl<T> Groups<T> {
             .groups
             .get(group)
             .ok_or(ErrorCode::GROUP_ID_NOT_FOUND)?;
-        if !entry.group.is_empty() {
+        if !entry.kind.is_empty() {
             return Err(ErrorCode::NON_EMPTY_GROUP);
         }
         let entry = self
@@ -283,7 +496,12 @@ impl<T> Groups<T> {
         if let Some(deadline) = entry.deadline {
             self.deadlines.remove(&(deadline, group.to_owned()));
         }
-        self.changed.insert(group.to_owned());
+        match &entry.kind {
+            Kind::Classic(_) => {
+                self.changed.insert(group.to_owned());
+            }
+            Kind::Consumer(consumer) => self.records.extend(consumer.tombstones(group)),
+        }
         Ok(entry.offsets)
     }
 
@@ -296,30 +514,108 @@ impl<T> Groups<T> {
         };
         let delay = self.config.initial_rebalance_delay;
         match kept {
-            Some(kept) => entry.group = Group::restored(delay, kept),
+            Some(kept) => {
+                entry.kind = Kind::Classic(Group::restored(delay, kept));
+                entry.changed_at = kept.current_state_timestamp;
+            }
+            // It went when the group changed its protocol.
+            None if matches!(entry.kind, Kind::Consumer(_)) => {}
             None if entry.offsets.is_empty() => {
                 self.groups.remove(group);
             }
-            None => entry.group = Group::new(delay),
+            None => entry.kind = Kind::Classic(Group::new(delay)),
         }
         self.restored.insert(group.to_owned());
+    }
+
+    /// As [`Groups::restore`], of one record of a group of the consumer protocol.
+    pub(crate) fn restore_consumer(&mut self, record: StoredConsumer) {
+        let name = record.group.clone();
+        if record.is_there() {
+            self.make(&name);
+        }
+        let Some(entry) = self.groups.get_mut(&name) else {
+            return;
+        };
+        if let (Kind::Classic(_), true) = (&entry.kind, record.is_there()) {
+            entry.kind = Kind::Consumer(ConsumerGroup::default());
+        }
+        if let Kind::Consumer(group) = &mut entry.kind {
+            let is_end = record.is_end();
+            group.restore(record);
+            if is_end {
+                entry.kind = Kind::Classic(Group::new(self.config.initial_rebalance_delay));
+                if entry.offsets.is_empty() {
+                    self.groups.remove(&name);
+                }
+            }
+        }
+        self.restored.insert(name);
     }
 
     /// Has the sessions run of members that were read back.
     pub(crate) fn begin_sessions(&mut self, now: Instant) {
         for name in std::mem::take(&mut self.restored) {
-            self.with(&name, |entry, _| entry.group.begin_sessions(now));
+            let rules = self.own.rules(&name, &self.config.consumer);
+            self.with(&name, |entry, _| match &mut entry.kind {
+                Kind::Classic(group) => group.begin_sessions(now),
+                Kind::Consumer(group) => group.begin_sessions(&rules, now),
+            });
         }
     }
 
-    /// What is to be kept of groups that changed since the last call.
-    pub(crate) fn take_changed(&mut self) -> Vec<StoredMembers> {
-        let changed = std::mem::take(&mut self.changed);
-        let stored = changed.into_iter().map(|group| StoredMembers {
-            kept: self.groups.get(&group).map(|entry| entry.group.kept()),
-            group,
-        });
-        stored.collect()
+    /// What is to be kept of groups that changed since the last call, at this time in milliseconds since 1970.
+    pub(crate) fn take_changed(&mut self, now: i64) -> Vec<Kept> {
+        let mut kept = Vec::new();
+        for group in std::mem::take(&mut self.changed) {
+            let entry = self.groups.get_mut(&group);
+            let members = entry.and_then(|entry| match &entry.kind {
+                Kind::Classic(members) => {
+                    entry.changed_at = now;
+                    Some(members.kept())
+                }
+                Kind::Consumer(_) => None,
+            });
+            kept.push(Kept::Classic(StoredMembers {
+                kept: members,
+                group,
+            }));
+        }
+        let records = std::mem::take(&mut self.records);
+        kept.extend(records.into_iter().map(Kept::Consumer));
+        kept
+    }
+
+    /// Forgets what [`Groups::take_changed`] would say: it was read back, or is another node's.
+    pub(crate) fn forget_changed(&mut self) {
+        self.changed.clear();
+        self.records.clear();
+    }
+
+    /// The offsets that are too old to be kept: those of topics that no member subscribes to, in groups that have not changed
+    /// since `until` either, in milliseconds since 1970.
+    pub(crate) fn expired(&self, until: i64) -> Vec<Stored> {
+        let mut expired = Vec::new();
+        for (name, entry) in &self.groups {
+            if entry.kind.is_empty() && entry.changed_at > until {
+                continue;
+            }
+            for (topic, partitions) in entry.offsets.topics() {
+                if entry.kind.subscribes_to(topic) != Some(false) {
+                    continue;
+                }
+                let old = partitions
+                    .iter()
+                    .filter(|(_, committed)| committed.at <= until);
+                expired.extend(old.map(|(partition, _)| Stored {
+                    group: name.clone(),
+                    topic: topic.to_owned(),
+                    partition: *partition,
+                    committed: None,
+                }));
+            }
+        }
+        expired
     }
 
     /// Forgets groups that another node coordinates from here on; who waits in them is told.
@@ -330,7 +626,9 @@ impl<T> Groups<T> {
                 continue;
             };
             self.changed.remove(&name);
-            entry.group.abandon(&mut self.replies);
+            if let Kind::Classic(group) = &mut entry.kind {
+                group.abandon(&mut self.replies);
+            }
             if let Some(deadline) = entry.deadline {
                 self.deadlines.remove(&(deadline, name));
             }
@@ -350,7 +648,11 @@ impl<T> Groups<T> {
             .filter(|(deadline, _)| *deadline <= now)
             .cloned()
         {
-            self.with(&name, |entry, replies| entry.group.advance(now, replies));
+            let catalogue = Arc::clone(&self.catalogue);
+            self.with(&name, |entry, replies| match &mut entry.kind {
+                Kind::Classic(group) => group.advance(now, replies),
+                Kind::Consumer(group) => group.advance(&catalogue, now),
+            });
         }
     }
 
@@ -373,9 +675,10 @@ impl<T> Groups<T> {
         if !self.groups.contains_key(group) {
             let delay = self.config.initial_rebalance_delay;
             let entry = Entry {
-                group: Group::new(delay),
+                kind: Kind::Classic(Group::new(delay)),
                 offsets: Offsets::default(),
                 deadline: None,
+                changed_at: 0,
             };
             self.groups.insert(group.to_owned(), entry);
         }
@@ -389,10 +692,15 @@ impl<T> Groups<T> {
     ) -> Option<R> {
         let entry = self.groups.get_mut(group)?;
         let result = act(entry, &mut self.replies);
-        if entry.group.take_changed() {
-            self.changed.insert(group.to_owned());
+        match &mut entry.kind {
+            Kind::Classic(members) => {
+                if members.take_changed() {
+                    self.changed.insert(group.to_owned());
+                }
+            }
+            Kind::Consumer(members) => self.records.extend(members.take_changed(group)),
         }
-        let deadline = entry.group.deadline();
+        let deadline = entry.kind.deadline();
         if deadline != entry.deadline {
             if let Some(old) = std::mem::replace(&mut entry.deadline, deadline) {
                 self.deadlines.remove(&(old, group.to_owned()));

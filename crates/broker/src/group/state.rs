@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use ottla_protocol::ErrorCode;
 
+use super::consumer::{Beaten, Refused};
+
 /// Nobody offers more protocols than this, and comparing everybody's takes time.
 const MOST_PROTOCOLS: usize = 256;
 /// How long a new member is held in JoinGroup: it cannot send heartbeats, so nothing else tells that it is gone.
@@ -162,6 +164,13 @@ pub(crate) struct AsMember {
     pub(crate) generation: i32,
 }
 
+impl AsMember {
+    /// Whether it says nothing of a member.
+    pub(super) fn is_nobody(&self) -> bool {
+        self.generation < 0 && self.id.is_empty() && self.instance.is_none()
+    }
+}
+
 /// The answer to a [`Sync`] that went through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Synced {
@@ -175,6 +184,7 @@ pub(crate) struct Synced {
 pub(crate) enum Reply {
     Join(Result<Joined, NotJoined>),
     Sync(Result<Synced, ErrorCode>),
+    Beat(Result<Beaten, Refused>),
 }
 
 /// What DescribeGroups says of a group.
@@ -205,6 +215,7 @@ impl Reply {
                 member: joined.member,
             })),
             Reply::Sync(Ok(_)) => Reply::Sync(Err(code)),
+            Reply::Beat(Ok(_)) => Reply::Beat(Err(Refused::new(code, code.name()))),
             refused => refused,
         }
     }
@@ -244,6 +255,17 @@ impl<T> Group<T> {
 
     pub(super) fn is_empty(&self) -> bool {
         self.state == State::Empty
+    }
+
+    /// Whether it ever had members, and so is kept.
+    pub(super) fn was_kept(&self) -> bool {
+        self.generation > 0
+    }
+
+    /// What its members offer of the protocol in use, if they have one.
+    pub(super) fn metadata(&self) -> impl Iterator<Item = Bytes> + '_ {
+        let protocol = self.protocol.as_deref().unwrap_or_default();
+        self.members.iter().map(|member| member.metadata(protocol))
     }
 
     /// Answers all who wait: another coordinates the group from here on.
@@ -620,8 +642,7 @@ impl<T> Group<T> {
         in_transaction: bool,
         now: Instant,
     ) -> Result<(), ErrorCode> {
-        let is_anonymous =
-            as_member.generation < 0 && as_member.id.is_empty() && as_member.instance.is_none();
+        let is_anonymous = as_member.is_nobody();
         match self.state {
             State::Empty if as_member.generation < 0 => return Ok(()),
             // Old producers do not say whose offsets they commit.

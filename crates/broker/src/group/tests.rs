@@ -24,9 +24,16 @@ impl Bench {
             initial_rebalance_delay,
             min_session_timeout: Duration::from_secs(1),
             max_session_timeout: Duration::from_secs(100),
+            consumer: ConsumerRules {
+                session: SESSION,
+                heartbeat: Duration::from_secs(3),
+                assignment_interval: Duration::ZERO,
+                most_members: 3,
+                assignors: vec![Assignor::Uniform, Assignor::Range],
+            },
         };
         Self {
-            groups: Groups::new(config, Ids::new(1)),
+            groups: Groups::new(config, Arc::default(), Ids::new(1)),
             now: Instant::now(),
             next_ticket: 0,
             answered: Vec::new(),
@@ -543,47 +550,69 @@ fn commits_are_checked_against_member_and_generation() {
     let now = bench.now;
     let nobody = as_member("", -1);
     assert_eq!(
-        bench
-            .groups
-            .check_commit("g", &as_member(&member, 1), false, now),
+        bench.groups.check_commit(
+            "g",
+            &as_member(&member, 1),
+            Committing::BeforeEpochs,
+            &[],
+            now
+        ),
         Ok(())
     );
     assert_eq!(
-        bench
-            .groups
-            .check_commit("g", &as_member(&member, 0), false, now),
+        bench.groups.check_commit(
+            "g",
+            &as_member(&member, 0),
+            Committing::BeforeEpochs,
+            &[],
+            now
+        ),
         Err(ErrorCode::ILLEGAL_GENERATION)
     );
     assert_eq!(
         bench
             .groups
-            .check_commit("g", &as_member("x", 1), false, now),
+            .check_commit("g", &as_member("x", 1), Committing::BeforeEpochs, &[], now),
         Err(ErrorCode::UNKNOWN_MEMBER_ID)
     );
     assert_eq!(
-        bench.groups.check_commit("g", &nobody, false, now),
+        bench
+            .groups
+            .check_commit("g", &nobody, Committing::BeforeEpochs, &[], now),
         Err(ErrorCode::UNKNOWN_MEMBER_ID),
         "the group is in use"
     );
     assert_eq!(
-        bench.groups.check_commit("new", &nobody, false, now),
+        bench
+            .groups
+            .check_commit("new", &nobody, Committing::BeforeEpochs, &[], now),
         Ok(())
+    );
+    assert_eq!(
+        bench.groups.check_commit(
+            "new",
+            &as_member("x", 1),
+            Committing::BeforeEpochs,
+            &[],
+            now
+        ),
+        Err(ErrorCode::ILLEGAL_GENERATION)
     );
     assert_eq!(
         bench
             .groups
-            .check_commit("new", &as_member("x", 1), false, now),
-        Err(ErrorCode::ILLEGAL_GENERATION)
-    );
-    assert_eq!(
-        bench.groups.check_commit("", &nobody, false, now),
+            .check_commit("", &nobody, Committing::BeforeEpochs, &[], now),
         Err(ErrorCode::INVALID_GROUP_ID)
     );
     let ticket = bench.send_join(rejoin(&member));
     let generation = bench.joined(ticket).generation;
-    let commit = bench
-        .groups
-        .check_commit("g", &as_member(&member, generation), false, now);
+    let commit = bench.groups.check_commit(
+        "g",
+        &as_member(&member, generation),
+        Committing::BeforeEpochs,
+        &[],
+        now,
+    );
     assert_eq!(commit, Err(ErrorCode::REBALANCE_IN_PROGRESS));
 }
 
@@ -661,16 +690,26 @@ impl Bench {
         let mut other = Bench::new(Duration::ZERO);
         other.now = self.now;
         other.groups.ids = Ids::new(2);
-        for stored in self.groups.take_changed() {
+        for stored in self.changed() {
             other.groups.restore(&stored.group, stored.kept.as_ref());
         }
         other.groups.begin_sessions(other.now);
         other
     }
 
+    /// What is to be kept now.
+    fn changed(&mut self) -> Vec<StoredMembers> {
+        let changed = self.groups.take_changed(0).into_iter();
+        let classic = |kept| match kept {
+            Kept::Classic(stored) => stored,
+            Kept::Consumer(stored) => panic!("{stored:?}"),
+        };
+        changed.map(classic).collect()
+    }
+
     /// The generation that is to be kept now, and how many members.
     fn kept(&mut self) -> Option<(i32, usize)> {
-        let mut changed = self.groups.take_changed();
+        let mut changed = self.changed();
         assert!(changed.len() <= 1, "{changed:?}");
         let kept = changed.pop()?.kept.expect("the group is there");
         Some((kept.generation, kept.members.len()))
@@ -691,7 +730,7 @@ fn a_group_is_kept_when_it_is_assigned_and_when_nobody_is_left() {
     bench.groups.leave("g", &member, None, bench.now).unwrap();
     assert_eq!(bench.kept(), Some((2, 0)));
     bench.groups.delete("g").unwrap();
-    let changed = bench.groups.take_changed();
+    let changed = bench.changed();
     assert_eq!((changed.len(), &changed[0].kept), (1, &None));
 }
 
@@ -706,8 +745,13 @@ fn members_go_on_with_the_coordinator_that_takes_over() {
     assert_eq!(new.groups.describe("g"), described);
     assert_eq!(new.heartbeat(&member, 1), Ok(()));
     assert_eq!(
-        new.groups
-            .check_commit("g", &as_member(&member, 1), false, new.now),
+        new.groups.check_commit(
+            "g",
+            &as_member(&member, 1),
+            Committing::BeforeEpochs,
+            &[],
+            new.now
+        ),
         Ok(())
     );
     let again = new.send_sync(&member, 1, &[]);
@@ -735,7 +779,7 @@ fn a_member_that_was_read_back_has_a_session_from_then_on() {
 #[test]
 fn a_rebalance_that_was_under_way_begins_anew_elsewhere() {
     let (mut old, a) = Bench::alone();
-    let kept = old.groups.take_changed();
+    let kept = old.changed();
     let waits = old.send_join(join());
     old.groups.unload(|_| true);
     old.answered.extend(old.groups.take_replies());

@@ -1,0 +1,361 @@
+//! What a consumer group keeps in the offsets topic, record by record as Kafka's coordinator does (KIP-848), and a group that
+//! is read back from there.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use ottla_protocol::messages::{
+    ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue, ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue, ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue, ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue, consumer_group_current_member_assignment_value,
+    consumer_group_target_assignment_member_value,
+};
+use ottla_protocol::{EncodeError, Message, Reader, Str};
+
+use super::key::Key;
+use super::member::{Held, Member, Stage};
+use super::pattern::Resolved;
+use super::{ConsumerGroup, Target};
+use crate::group::record::versioned;
+
+/// The version of all keys and values here.
+const VERSION: i16 = 0;
+
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Group(ConsumerGroupMetadataValue),
+    Member(ConsumerGroupMemberMetadataValue),
+    TargetGroup(ConsumerGroupTargetAssignmentMetadataValue),
+    Target(ConsumerGroupTargetAssignmentMemberValue),
+    Current(ConsumerGroupCurrentMemberAssignmentValue),
+    Pattern(ConsumerGroupRegularExpressionValue),
+}
+
+/// A record of a consumer group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StoredConsumer {
+    pub(crate) group: String,
+    key: Key,
+    /// `None`: it is gone.
+    value: Option<Value>,
+}
+
+impl StoredConsumer {
+    /// The record's key and value, at this time in milliseconds since 1970.
+    pub(crate) fn encode(&self, now: i64) -> Result<(Bytes, Option<Bytes>), EncodeError> {
+        let group_id: Str = self.group.as_str().into();
+        let number = self.key.number();
+        let key = match &self.key {
+            Key::Group => versioned(number, &ConsumerGroupMetadataKey { group_id }, VERSION),
+            Key::Member(id) => {
+                let member_id = id.as_str().into();
+                let key = ConsumerGroupMemberMetadataKey {
+                    group_id,
+                    member_id,
+                };
+                versioned(number, &key, VERSION)
+            }
+            Key::TargetGroup => {
+                let key = ConsumerGroupTargetAssignmentMetadataKey { group_id };
+                versioned(number, &key, VERSION)
+            }
+            Key::Target(id) => {
+                let member_id = id.as_str().into();
+                let key = ConsumerGroupTargetAssignmentMemberKey {
+                    group_id,
+                    member_id,
+                };
+                versioned(number, &key, VERSION)
+            }
+            Key::Current(id) => {
+                let member_id = id.as_str().into();
+                let key = ConsumerGroupCurrentMemberAssignmentKey {
+                    group_id,
+                    member_id,
+                };
+                versioned(number, &key, VERSION)
+            }
+            Key::Pattern(expression) => {
+                let regular_expression = expression.as_str().into();
+                let key = ConsumerGroupRegularExpressionKey {
+                    group_id,
+                    regular_expression,
+                };
+                versioned(number, &key, VERSION)
+            }
+        };
+        let value = self.value.as_ref().map(|value| match value {
+            Value::Group(value) => versioned(VERSION, value, VERSION),
+            Value::Member(value) => versioned(VERSION, value, VERSION),
+            Value::TargetGroup(value) => {
+                let mut value = value.clone();
+                value.assignment_timestamp = now;
+                versioned(VERSION, &value, VERSION)
+            }
+            Value::Target(value) => versioned(VERSION, value, VERSION),
+            Value::Current(value) => versioned(VERSION, value, VERSION),
+            Value::Pattern(value) => {
+                let mut value = value.clone();
+                value.timestamp = now;
+                versioned(VERSION, &value, VERSION)
+            }
+        });
+        Ok((key?, value.transpose()?))
+    }
+
+    /// Reads a record back; `None` if it is of another kind.
+    pub(crate) fn decode(key: &[u8], value: Option<&[u8]>) -> Option<Self> {
+        let mut key = Reader::new(Bytes::copy_from_slice(key));
+        let number = key.i16().ok()?;
+        let (group, key) = match number {
+            3 => (
+                read::<ConsumerGroupMetadataKey>(&mut key)?.group_id,
+                Key::Group,
+            ),
+            5 => {
+                let key = read::<ConsumerGroupMemberMetadataKey>(&mut key)?;
+                (key.group_id, Key::Member(key.member_id.to_string()))
+            }
+            6 => {
+                let key = read::<ConsumerGroupTargetAssignmentMetadataKey>(&mut key)?;
+                (key.group_id, Key::TargetGroup)
+            }
+            7 => {
+                let key = read::<ConsumerGroupTargetAssignmentMemberKey>(&mut key)?;
+                (key.group_id, Key::Target(key.member_id.to_string()))
+            }
+            8 => {
+                let key = read::<ConsumerGroupCurrentMemberAssignmentKey>(&mut key)?;
+                (key.group_id, Key::Current(key.member_id.to_string()))
+            }
+            16 => {
+                let key = read::<ConsumerGroupRegularExpressionKey>(&mut key)?;
+                (
+                    key.group_id,
+                    Key::Pattern(key.regular_expression.to_string()),
+                )
+            }
+            _ => return None,
+        };
+        let value = match value {
+            None => None,
+            Some(value) => {
+                let mut value = Reader::new(Bytes::copy_from_slice(value));
+                (value.i16().ok()? == VERSION).then_some(())?;
+                Some(match &key {
+                    Key::Group => Value::Group(read(&mut value)?),
+                    Key::Member(_) => Value::Member(read(&mut value)?),
+                    Key::TargetGroup => Value::TargetGroup(read(&mut value)?),
+                    Key::Target(_) => Value::Target(read(&mut value)?),
+                    Key::Current(_) => Value::Current(read(&mut value)?),
+                    Key::Pattern(_) => Value::Pattern(read(&mut value)?),
+                })
+            }
+        };
+        Some(Self {
+            group: group.to_string(),
+            key,
+            value,
+        })
+    }
+
+    /// Does it say that something is there?
+    pub(in crate::group) fn is_there(&self) -> bool {
+        self.value.is_some()
+    }
+
+    /// Does it say that the group is there no more?
+    pub(in crate::group) fn is_end(&self) -> bool {
+        self.key == Key::Group && self.value.is_none()
+    }
+}
+
+fn read<M: Message>(from: &mut Reader) -> Option<M> {
+    M::decode(VERSION, from).ok()
+}
+
+impl ConsumerGroup {
+    /// The records of what changed since the last call.
+    pub(in crate::group) fn take_changed(&mut self, group: &str) -> Vec<StoredConsumer> {
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        let record = |key| StoredConsumer {
+            group: group.to_owned(),
+            value: self.value(&key),
+            key,
+        };
+        changed.map(record).collect()
+    }
+
+    /// The records that make all of it be forgotten.
+    pub(in crate::group) fn tombstones(&self, group: &str) -> Vec<StoredConsumer> {
+        let members = self.members.keys().flat_map(|id| {
+            let id = || id.clone();
+            [Key::Current(id()), Key::Target(id()), Key::Member(id())]
+        });
+        let patterns = self.resolved.keys().cloned().map(Key::Pattern);
+        let keys = members
+            .chain(patterns)
+            .chain([Key::TargetGroup, Key::Group]);
+        let record = |key| StoredConsumer {
+            group: group.to_owned(),
+            key,
+            value: None,
+        };
+        keys.map(record).collect()
+    }
+
+    fn value(&self, key: &Key) -> Option<Value> {
+        Some(match key {
+            Key::Group => Value::Group(ConsumerGroupMetadataValue {
+                epoch: self.epoch,
+                metadata_hash: self.topics_hash as i64,
+                ..Default::default()
+            }),
+            Key::Member(id) => Value::Member(subscription(&self.members.get(id)?.member)),
+            Key::TargetGroup => Value::TargetGroup(ConsumerGroupTargetAssignmentMetadataValue {
+                assignment_epoch: self.assignment_epoch,
+                ..Default::default()
+            }),
+            Key::Target(id) => Value::Target(shares(&self.members.get(id)?.target)),
+            Key::Current(id) => Value::Current(current(&self.members.get(id)?.member)),
+            Key::Pattern(expression) => {
+                let resolved = self.resolved.get(expression)?;
+                Value::Pattern(ConsumerGroupRegularExpressionValue {
+                    topics: resolved
+                        .topics
+                        .iter()
+                        .map(|it| it.as_str().into())
+                        .collect(),
+                    version: resolved.version as i64,
+                    ..Default::default()
+                })
+            }
+        })
+    }
+
+    /// Takes a record over. The sessions of members begin with [`ConsumerGroup::begin_sessions`].
+    pub(in crate::group) fn restore(&mut self, record: StoredConsumer) {
+        match (record.key, record.value) {
+            (_, Some(Value::Group(value))) => {
+                self.epoch = value.epoch;
+                self.topics_hash = value.metadata_hash as u64;
+            }
+            (_, Some(Value::TargetGroup(value))) => self.assignment_epoch = value.assignment_epoch,
+            (Key::Member(id), Some(Value::Member(value))) => {
+                subscribed(&mut self.members.entry(id).or_default().member, &value);
+            }
+            (Key::Target(id), Some(Value::Target(value))) => {
+                let shares = value.topic_partitions.iter();
+                let target =
+                    shares.map(|it| (it.topic_id, it.partitions.iter().copied().collect()));
+                self.members.entry(id).or_default().target = target.collect();
+            }
+            (Key::Current(id), Some(Value::Current(value))) => {
+                assigned(&mut self.members.entry(id).or_default().member, &value);
+            }
+            (Key::Pattern(expression), Some(Value::Pattern(value))) => {
+                let topics = value.topics.iter().map(ToString::to_string).collect();
+                self.resolved
+                    .insert(expression, Resolved { topics, version: 0 });
+            }
+            (Key::Member(id), _) => {
+                self.members.remove(&id);
+            }
+            (Key::Pattern(expression), _) => {
+                self.resolved.remove(&expression);
+            }
+            // A member that goes has its other records removed beside this one.
+            (Key::Group | Key::TargetGroup | Key::Target(_) | Key::Current(_), _) => {}
+        }
+    }
+}
+
+fn subscription(member: &Member) -> ConsumerGroupMemberMetadataValue {
+    ConsumerGroupMemberMetadataValue {
+        instance_id: member.instance.as_deref().map(Into::into),
+        rack_id: member.rack.as_deref().map(Into::into),
+        client_id: member.client_id.as_str().into(),
+        client_host: member.client_host.as_str().into(),
+        subscribed_topic_names: member.names.iter().map(|it| it.as_str().into()).collect(),
+        subscribed_topic_regex: member.pattern.as_deref().map(Into::into),
+        rebalance_timeout_ms: member.rebalance_timeout_ms,
+        server_assignor: member.assignor.as_deref().map(Into::into),
+        ..Default::default()
+    }
+}
+
+fn subscribed(member: &mut Member, value: &ConsumerGroupMemberMetadataValue) {
+    let owned = |text: &Option<Str>| text.as_ref().map(ToString::to_string);
+    member.instance = owned(&value.instance_id);
+    member.rack = owned(&value.rack_id);
+    member.client_id = value.client_id.to_string();
+    member.client_host = value.client_host.to_string();
+    member.names = value
+        .subscribed_topic_names
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    member.pattern = owned(&value.subscribed_topic_regex).filter(|it| !it.is_empty());
+    member.rebalance_timeout_ms = value.rebalance_timeout_ms;
+    member.assignor = owned(&value.server_assignor);
+}
+
+fn shares(target: &Target) -> ConsumerGroupTargetAssignmentMemberValue {
+    use consumer_group_target_assignment_member_value::TopicPartition;
+    let topics = target.iter().map(|(topic_id, partitions)| TopicPartition {
+        topic_id: *topic_id,
+        partitions: partitions.iter().copied().collect(),
+        ..Default::default()
+    });
+    ConsumerGroupTargetAssignmentMemberValue {
+        topic_partitions: topics.collect(),
+        ..Default::default()
+    }
+}
+
+fn current(member: &Member) -> ConsumerGroupCurrentMemberAssignmentValue {
+    use consumer_group_current_member_assignment_value::TopicPartitions;
+    let listed = |held: &Held| {
+        let topics = held.iter().filter(|(_, it)| !it.is_empty());
+        let topics = topics.map(|(topic_id, partitions)| TopicPartitions {
+            topic_id: *topic_id,
+            partitions: partitions.keys().copied().collect(),
+            assignment_epochs: Some(partitions.values().copied().collect()),
+            ..Default::default()
+        });
+        topics.collect()
+    };
+    ConsumerGroupCurrentMemberAssignmentValue {
+        member_epoch: member.epoch,
+        previous_member_epoch: member.previous_epoch,
+        state: member.stage as i8,
+        assigned_partitions: listed(&member.assigned),
+        partitions_pending_revocation: listed(&member.revoking),
+        ..Default::default()
+    }
+}
+
+fn assigned(member: &mut Member, value: &ConsumerGroupCurrentMemberAssignmentValue) {
+    use consumer_group_current_member_assignment_value::TopicPartitions;
+    let held = |topics: &[TopicPartitions]| -> Held {
+        let topics = topics.iter().map(|topic| {
+            // Before Kafka 4.3 they were not written: then the member's own counts, as there.
+            let epochs = topic.assignment_epochs.as_deref().unwrap_or_default();
+            let epochs = epochs
+                .iter()
+                .copied()
+                .chain(std::iter::repeat(value.member_epoch));
+            let partitions = topic.partitions.iter().copied().zip(epochs);
+            (topic.topic_id, partitions.collect::<BTreeMap<_, _>>())
+        });
+        topics.collect()
+    };
+    member.epoch = value.member_epoch;
+    member.previous_epoch = value.previous_member_epoch;
+    member.stage = Stage::of(value.state);
+    member.assigned = held(&value.assigned_partitions);
+    member.revoking = held(&value.partitions_pending_revocation);
+}

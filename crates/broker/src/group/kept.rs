@@ -1,0 +1,31 @@
+//! What a group of either protocol keeps in the offsets topic.
+
+use bytes::Bytes;
+use ottla_protocol::EncodeError;
+
+use super::consumer::kept::StoredConsumer;
+use super::members::StoredMembers;
+
+/// A record of the offsets topic about a group's members.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Kept {
+    Classic(StoredMembers),
+    Consumer(StoredConsumer),
+}
+
+impl Kept {
+    pub(crate) fn group(&self) -> &str {
+        match self {
+            Self::Classic(stored) => &stored.group,
+            Self::Consumer(stored) => &stored.group,
+        }
+    }
+
+    /// The record's key and value, at this time in milliseconds since 1970.
+    pub(crate) fn encode(&self, now: i64) -> Result<(Bytes, Option<Bytes>), EncodeError> {
+        match self {
+            Self::Classic(stored) => stored.encode(now),
+            Self::Consumer(stored) => stored.encode(now),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! A group of either protocol, as far as they are alike.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use ottla_protocol::messages::ConsumerProtocolSubscription;
+use ottla_protocol::{Message, Reader};
+
+use super::consumer::ConsumerGroup;
+use super::state::Group;
+
+/// The embedded protocol of consumers.
+const CONSUMER: &str = "consumer";
+
+#[derive(Debug)]
+pub(super) enum Kind<T> {
+    Classic(Group<T>),
+    Consumer(ConsumerGroup),
+}
+
+impl<T> Kind<T> {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Classic(_) => "classic",
+            Self::Consumer(_) => "consumer",
+        }
+    }
+
+    pub(super) fn protocol_type(&self) -> &str {
+        match self {
+            Self::Classic(group) => group.protocol_type(),
+            Self::Consumer(_) => CONSUMER,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Classic(group) => group.is_empty(),
+            Self::Consumer(group) => group.is_empty(),
+        }
+    }
+
+    pub(super) fn state_name(&self) -> &'static str {
+        match self {
+            Self::Classic(group) => group.state_name(),
+            Self::Consumer(group) => group.state_name(),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Classic(group) => group.deadline(),
+            Self::Consumer(group) => group.deadline(),
+        }
+    }
+
+    /// Whether a member subscribes to the topic; `None` if its members are no consumers, so that nobody knows.
+    pub(super) fn subscribes_to(&self, topic: &str) -> Option<bool> {
+        match self {
+            Self::Consumer(group) => Some(group.subscribes_to(topic)),
+            Self::Classic(group) if group.is_empty() => Some(false),
+            Self::Classic(group) if group.protocol_type() != CONSUMER => None,
+            Self::Classic(group) => {
+                // Who is about to join may subscribe to it.
+                let subscribes = |metadata| {
+                    subscribed(metadata).is_none_or(|it| it.iter().any(|name| name == topic))
+                };
+                Some(group.metadata().any(subscribes))
+            }
+        }
+    }
+}
+
+/// The topics of a classic member's subscription; `None` if it cannot be read.
+fn subscribed(metadata: Bytes) -> Option<Vec<String>> {
+    let mut reader = Reader::new(metadata);
+    // What follows in a newer version is none of ours.
+    let version = reader.i16().ok()?.clamp(0, 3);
+    let subscription = ConsumerProtocolSubscription::decode(version, &mut reader).ok()?;
+    Some(
+        subscription
+            .topics
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    )
+}
