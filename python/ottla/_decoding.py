@@ -122,7 +122,9 @@ class Decoder:
             ArgumentError: The decoder asks a registry for the schema of each topic.
         """
         if self._native is None:
-            raise ArgumentError("a decoder without a schema has that of each topic: pass one, as registry.latest(subject)")
+            raise ArgumentError(
+                "a decoder without a schema has that of each topic: pass one, as registry.latest(subject)"
+            )
         return self._native.__arrow_c_schema__()
 
     def _options(self) -> _Options:

@@ -146,8 +146,9 @@ impl TypedDecoder {
 
     /// The columns of what is decoded, as an `arrow_schema` capsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = py.detach(|| self.known()).schema(Mode::Fail, "");
-        arrow::export_schema(py, &schema.map_err(invalid)?)
+        let decoder = py.detach(|| self.known());
+        let schema = decoder.schema(Mode::Fail, "").map_err(invalid)?;
+        arrow::export_schema(py, &schema)
     }
 
     /// Whether `unknown_ids` may find any.
