@@ -75,6 +75,14 @@ def producer(options: ReadOptions) -> Iterator[Producer]:
         yield client
 
 
+def close_idle(options: ReadOptions) -> None:
+    """Close what is kept for these brokers, where nobody may come back for it."""
+    for key in [key for key in _idle if key[1] == options.bootstrap]:
+        for client in _idle.pop(key):
+            with suppress(KafkaError):
+                client.close(timeout=0)
+
+
 @contextmanager
 def _lent(kind: type, options: ReadOptions, make: Callable[[ReadOptions], C], tidy: Callable[[C], None]) -> Iterator[C]:
     kept = _idle.setdefault((kind, options.bootstrap, options.properties), [])

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from ottla.errors import KafkaError
+from ottla.spark.clients import close_idle
 from ottla.spark.groups import commit
 from ottla.spark.offsets import Offsets, from_json
 from ottla.spark.options import ReadOptions
@@ -50,8 +51,9 @@ class CommitListener(StreamingQueryListener):
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """The last batch was committed."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """The last batch was committed."""
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002
+        """The last batch was committed. A connection stays open only from batch to batch."""
+        close_idle(self._options)
 
     def _reads(self, offsets: Offsets) -> bool:
         """Whether the offsets can be those of the source that the options describe."""
