@@ -177,9 +177,16 @@ def test_bad_records_go_to_a_topic_with_the_reason(topic, broker):
         "__ottla.errors.column": b"price",
         "__ottla.errors.message": b"decimal(8, 2) is wanted, not much",
     }
-    with pytest.raises(PySparkException) as raised:
-        made.read(**{**given, "deadLetterTopic": "no-such-topic", "kafka.default.api.timeout.ms": "3000"}).collect()
-    assert "no-such-topic" in str(raised.value)
+    broker.fail("Produce", "TOPIC_AUTHORIZATION_FAILED", count=1_000)
+    try:
+        with pytest.raises(PySparkException) as raised:
+            made.read(**given).collect()
+    finally:
+        broker.clear_faults()
+    assert f"(topic {dead}" in str(raised.value)
+    assert f"the dead letter of the value of the record at offset 0 of partition 0 of topic {made.name}" in str(
+        raised.value
+    )
 
 
 def test_a_stream_of_typed_values(topic, tmp_path, broker):

@@ -67,6 +67,21 @@ def read_all(bootstrap, topic, count):
     return found
 
 
+def commit(bootstrap, group, topic, offset):
+    """Commit as another client does, when the broker has found itself as the group's coordinator."""
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            consumer.commit(offsets=[confluent_kafka.TopicPartition(topic, 0, offset)], asynchronous=False)
+            break
+        except confluent_kafka.KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+    consumer.close()
+
+
 def committed(bootstrap, group, topic):
     consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     (at,) = consumer.committed([confluent_kafka.TopicPartition(topic, 0)], 20)
@@ -77,9 +92,7 @@ def committed(bootstrap, group, topic):
 def test_a_stream_from_a_group_to_typed_rows_and_dead_letters(spark, bootstrap, topic, tmp_path):
     values = [b'{"n":%d}' % n if n % 10 else b'{"n":"%d"}' % n for n in range(100)]
     name, dead = topic(values), topic()
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": name})
-    consumer.commit(offsets=[confluent_kafka.TopicPartition(name, 0, 35)], asynchronous=False)
-    consumer.close()
+    commit(bootstrap, name, name, 35)
     options = {
         "kafka.bootstrap.servers": bootstrap,
         "subscribe": name,

@@ -49,9 +49,9 @@ KNOWN = (
 # Set by the source itself, refused as Spark's Kafka source refuses them.
 REFUSED = {
     "auto.offset.reset": "say where to begin with startingOffsets; beside startingOffsets=group:ID it can be",
-    "key.deserializer": "keys are bytes; cast or decode them with DataFrame operations",
-    "value.deserializer": "values are bytes; cast or decode them with DataFrame operations",
-    "enable.auto.commit": "Spark's checkpoint keeps the offsets; nothing is committed to Kafka",
+    "key.deserializer": "keys are bytes unless option key.format says how to decode them",
+    "value.deserializer": "values are bytes unless option value.format says how to decode them",
+    "enable.auto.commit": "Spark's checkpoint keeps the offsets; option commitOffsetsToGroup tells a group",
     "interceptor.classes": "there is no Java consumer to intercept",
 }
 
