@@ -35,6 +35,7 @@ class _Options(TypedDict):
     message: NotRequired[str | None]
     framed: NotRequired[bool | None]
     delimiter: NotRequired[str]
+    select: NotRequired[Iterable[str] | None]
 
 
 _DEFAULTS: dict[str, object] = {
@@ -45,6 +46,7 @@ _DEFAULTS: dict[str, object] = {
     "message": None,
     "framed": None,
     "delimiter": ",",
+    "select": None,
 }
 
 
@@ -72,6 +74,7 @@ class Decoder:
         message: str | None = None,
         framed: bool | None = None,
         delimiter: str = ",",
+        select: Iterable[str] | None = None,
     ) -> None:
         """Take a schema.
 
@@ -84,6 +87,7 @@ class Decoder:
             message: As for `Batch.decode`.
             framed: As for `Batch.decode`.
             delimiter: As for `Batch.decode`.
+            select: As for `Batch.decode`.
 
         Raises:
             ArgumentError: The schema or an option can never work.
@@ -100,6 +104,7 @@ class Decoder:
         self._message = message
         self._framed = registry is not None if framed is None else framed
         self._delimiter = delimiter
+        self._select = None if select is None else [select] if isinstance(select, str) else list(select)
         self._lock = threading.Lock()
         self._native: TypedDecoder | None = None
         self._by_topic: dict[str, TypedDecoder] = {}
@@ -110,6 +115,18 @@ class Decoder:
     def __reduce__(self) -> tuple[Any, ...]:
         return (_remake, (self._schema, self._format, self._options()))
 
+    def __arrow_c_schema__(self) -> Any:
+        """The columns, as a capsule that `pyarrow.schema(decoder)` and others take.
+
+        Raises:
+            ArgumentError: The decoder asks a registry for the schema of each topic.
+        """
+        if self._native is None:
+            raise ArgumentError(
+                "a decoder without a schema has that of each topic: pass one, as registry.latest(subject)"
+            )
+        return self._native.__arrow_c_schema__()
+
     def _options(self) -> _Options:
         return {
             "column": self._column,
@@ -118,6 +135,7 @@ class Decoder:
             "message": self._message,
             "framed": self._framed,
             "delimiter": self._delimiter,
+            "select": self._select,
         }
 
     def _refuse_others(self, format: DecodeFormat, options: _Options) -> None:  # noqa: A002
@@ -216,7 +234,7 @@ class Decoder:
         return missing
 
     def _make(self, schema: DecodeSchema) -> TypedDecoder:
-        options: dict[str, Any] = {"framed": self._framed}
+        options: dict[str, Any] = {"framed": self._framed, "select": self._select}
         if isinstance(schema, RegisteredSchema):
             if _TYPES.get(schema.type) != self._format:
                 raise ArgumentError(f"the schema is of type {schema.type}, and the format is {self._format!r}")

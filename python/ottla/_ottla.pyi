@@ -238,6 +238,7 @@ class Batch:
         message: str | None = None,
         framed: bool | None = None,
         delimiter: str = ",",
+        select: Iterable[str] | None = None,
         corrupt_column: str = "_corrupt",
     ) -> Decoded:
         """Decodes keys or values into typed Arrow columns.
@@ -263,6 +264,7 @@ class Batch:
             message: The Protobuf message's name; without it, the first of the descriptors' last file.
             framed: Whether there are schema ids, if not as `registry` says: to pass over them in JSON.
             delimiter: What stands between the fields of CSV.
+            select: Names of the columns that are wanted, in this order; the others are passed over.
             corrupt_column: A name for the bytes of bad records.
 
         Returns:
@@ -314,7 +316,9 @@ class TypedDecoder:
         message: str | None = None,
         delimiter: str = ",",
         framed: bool = False,
+        select: list[str] | None = None,
     ) -> Self: ...
+    def __arrow_c_schema__(self) -> Any: ...
     @staticmethod
     def topics(batch: Batch) -> list[str]: ...
     def needs_writers(self) -> bool: ...

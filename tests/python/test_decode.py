@@ -224,3 +224,26 @@ def test_bad_bytes_leave_memory_alone(batch_of):
     schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}]}
     decoded = batch_of([b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"]).decode(json.dumps(schema), "avro", mode="drop")
     assert "take no bytes" in decoded.bad[0].reason
+
+
+def test_selected_columns_alone_are_read(batch_of):
+    batch = batch_of([b'{"name":"a","id":1,"total":"no number"}'])
+    table = batch.decode(SCHEMA, select=["id", "name"]).to_arrow()
+    assert table.schema == pa.schema([SCHEMA.field("id"), SCHEMA.field("name")])
+    assert table.to_pylist() == [{"id": 1, "name": "a"}]
+    decoder = ottla.Decoder(SCHEMA, select=(name for name in ["id"]))
+    again = pickle.loads(pickle.dumps(decoder))
+    assert batch.decode(again).to_arrow().to_pylist() == [{"id": 1}]
+    with pytest.raises(errors.ArgumentError, match='column "ID" is selected, and the schema has name, id, total'):
+        ottla.Decoder(SCHEMA, select=["ID"])
+    with pytest.raises(errors.ArgumentError, match="the decoder has its own select"):
+        batch.decode(decoder, select=["name"])
+
+
+def test_a_decoder_tells_its_columns():
+    assert pa.schema(ottla.Decoder(SCHEMA)) == SCHEMA
+    assert pa.schema(ottla.Decoder(SCHEMA, "avro", registry=ottla.SchemaRegistry("http://h"), select=["id"])).names == [
+        "id"
+    ]
+    with pytest.raises(errors.ArgumentError, match="a decoder without a schema has that of each topic"):
+        pa.schema(ottla.Decoder(format="avro", registry=ottla.SchemaRegistry("http://h")))

@@ -158,3 +158,13 @@ def test_a_registry_has_descriptors_and_values_have_indexes(batch_of, registry):
     decoded = batch.decode(asked.latest("whole"), "protobuf", message="shop.Whole", registry=asked, mode="drop")
     assert [row["int32"] for row in decoded.to_arrow().to_pylist()] == [5]
     assert [bad.reason for bad in decoded.bad] == ["message shop.Whole is wanted, not shop.Line"]
+
+
+def test_the_last_of_a_oneof_counts_also_if_it_is_not_selected(batch_of):
+    first, second = Whole(a=5).SerializeToString(), Whole(b={"sku": "x"}).SerializeToString()
+    batch = batch_of([first, second, first + second, second + first])
+    whole = batch.decode(Whole, "protobuf").to_arrow()
+    for name in ("a", "b"):
+        some = batch.decode(Whole, "protobuf", select=[name]).to_arrow()
+        assert some.column(name).to_pylist() == whole.column(name).to_pylist()
+    assert whole.column("a").to_pylist() == [5, None, None, 5]

@@ -1,6 +1,7 @@
 """Reading a range through a scripted consumer: where it ends, what is lost, what happens to the consumer."""
 
 import multiprocessing
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -8,9 +9,13 @@ import pytest
 
 from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError, UnreachableError
 from ottla.spark import clients
+from ottla.spark.frame import layout, schema
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions
 from ottla.spark.planner import DataLossError, DataLossWarning
+
+READ = ReadOptions.parse({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
+LAYOUT = layout(READ, schema(READ, {}), {})
 
 
 class Columns:
@@ -22,11 +27,13 @@ class Columns:
     def __len__(self):
         return len(self._offsets)
 
+    def __getitem__(self, key):
+        found = self._offsets[key]
+        return Columns(found) if isinstance(key, slice) else SimpleNamespace(offset=found)
+
     def to_arrow(self):
-        columns = {
-            name: pa.nulls(len(self), clients.SCHEMA_WITH_HEADERS.field(name).type) for name in clients.SCHEMA.names
-        }
-        return pa.table({**columns, "offset": pa.array(self._offsets, pa.int64())}, schema=clients.SCHEMA)
+        columns = {field.name: pa.nulls(len(self), field.type) for field in LAYOUT.schema}
+        return pa.table({**columns, "offset": pa.array(self._offsets, pa.int64())}, schema=LAYOUT.schema)
 
 
 class Script:
@@ -84,8 +91,8 @@ def options(**given):
 
 
 def read(start, end, **given):
-    batches = list(clients.read(options(**given), Range("t", 0, start, end)))
-    assert all(batch.schema == clients.SCHEMA for batch in batches)
+    batches = list(clients.read(options(**given), Range("t", 0, start, end), LAYOUT))
+    assert all(batch.schema == LAYOUT.schema for batch in batches)
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
 
@@ -111,7 +118,7 @@ def test_consumer_is_kept_for_the_next_range(script):
 
 
 def test_reader_closed_in_the_middle_gives_its_consumer_back(script):
-    reader = clients.read(options(), Range("t", 0, 0, 100))
+    reader = clients.read(options(), Range("t", 0, 0, 100), LAYOUT)
     next(reader)
     reader.close()
     assert read(0, 10) == list(range(10))

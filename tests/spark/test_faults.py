@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 import ottla
 from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError
 from ottla.spark import clients
+from ottla.spark.frame import layout, schema
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions, Topics
 from ottla.spark.planner import DataLossError, DataLossWarning
@@ -34,8 +35,12 @@ def options(broker, **given):
     return ReadOptions.parse({"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": "t", **given})
 
 
+def rows(options, span):
+    return clients.read(options, span, layout(options, schema(options, {}), {}))
+
+
 def read(broker, start, end, **given):
-    batches = clients.read(options(broker, **given), Range("t", 0, start, end))
+    batches = rows(options(broker, **given), Range("t", 0, start, end))
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
 
@@ -70,9 +75,9 @@ def test_a_topic_that_is_deleted_while_it_is_read(kafka):
     with pytest.raises(
         DataLossError, match="t-0: the topic was deleted .* from offset 0 to 100 are gone. .* failOnDataLoss"
     ):
-        list(clients.read(options(kafka), *planned))
+        list(rows(options(kafka), *planned))
     with pytest.warns(DataLossWarning, match="t-0: the topic was deleted"):
-        assert list(clients.read(options(kafka, failOnDataLoss="false"), *planned)) == []
+        assert list(rows(options(kafka, failOnDataLoss="false"), *planned)) == []
 
 
 def test_the_bytes_of_records_are_sampled(kafka):

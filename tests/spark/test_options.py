@@ -72,6 +72,10 @@ def test_names_in_any_case_as_spark_takes_them():
         ({"startingOffsetsByTimestampStrategy": "earliest"}, "must be error or latest, not 'earliest'"),
         ({"startngOffsets": "earliest"}, "did you mean startingOffsets?"),
         ({"startingOffsets": "soon"}, "startingOffsets must be"),
+        ({"startingOffsets": "group: "}, "option startingOffsets names no group"),
+        ({"endingOffsets": "group:g"}, "option endingOffsets must be"),
+        ({"startingOffsets": "group:g", "kafka.auto.offset.reset": "none"}, "must be latest or earliest, not 'none'"),
+        ({"commitOffsetsToGroup": ""}, "option commitOffsetsToGroup names no group"),
         ({"endingOffsets": '{"t": {"0": -7}}'}, "endingOffsets must be"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be a whole number above 0, not '0'"),
         ({"maxOffsetsPerTrigger": "many"}, "not 'many'"),
@@ -129,6 +133,11 @@ def test_groups_are_taken_and_left_unused(caplog):
     options = ReadOptions.parse({**GOOD, **given})
     assert options.properties == (("client.id", "c"),)
     assert "leaves kafka.group.id, kafka.session.timeout.ms unused" in caplog.text
+
+
+def test_a_batch_commits_to_no_group():
+    with pytest.raises(ValueError, match="option commitOffsetsToGroup has no meaning in a batch"):
+        ReadOptions.parse({**GOOD, "commitOffsetsToGroup": "g"}).check_batch()
 
 
 def test_a_batch_says_that_it_has_no_triggers(caplog):

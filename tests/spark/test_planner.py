@@ -16,6 +16,7 @@ class DictLog:
     def __init__(self, held):
         self.held = held
         self.asked = 0
+        self.commits = {}
 
     def partitions(self, topics):
         return sorted(p for p in self.held if p[0] in topics.names)
@@ -34,6 +35,9 @@ class DictLog:
 
     def record_bytes(self, starts, ends):
         return dict.fromkeys(starts, 100.0)
+
+    def committed(self, group, partitions):
+        return {p: offset for p, offset in self.commits.get(group, {}).items() if p in partitions}
 
 
 @pytest.fixture
@@ -162,3 +166,31 @@ def test_filters_narrow_a_batch(log):
     assert planner(log).batch(Narrowing(since=45)) == [Range("t", 0, 10, 50)], "nothing of t-1 is as young"
     assert planner(log).batch(Narrowing(first=30, since=200)) == [Range("t", 0, 30, 50)]
     assert planner(log).batch(Narrowing(first=100)) == []
+
+
+def test_a_read_begins_where_a_group_stands(log):
+    log.commits["g"] = {("t", 0): 20, ("t", 1): 5, ("other", 0): 3}
+    assert planner(log, startingOffsets="group:g").batch() == [Range("t", 0, 20, 50)]
+    assert planner(log, startingOffsets=" Group: g ").initial() == {("t", 0): 20, ("t", 1): 5}
+
+
+def test_partitions_without_a_commit_begin_at_the_earliest_offset_unless_told(log):
+    log.commits["g"] = {("t", 1): 2}
+    assert planner(log, startingOffsets="group:g").initial() == {("t", 0): 10, ("t", 1): 2}
+    told = {"startingOffsets": "group:g", "kafka.auto.offset.reset": "latest"}
+    assert planner(log, **told).initial() == {("t", 0): 50, ("t", 1): 2}
+
+
+def test_a_group_that_has_committed_nothing_may_be_misspelt(log):
+    with pytest.raises(ValueError, match="group nobody has committed no offset of t-0, t-1. Correct its name, or set"):
+        planner(log, startingOffsets="group:nobody").initial()
+    told = {"startingOffsets": "group:nobody", "kafka.auto.offset.reset": "earliest"}
+    assert planner(log, **told).initial() == {("t", 0): 10, ("t", 1): 0}
+
+
+def test_a_commit_that_is_gone_is_data_loss(log):
+    log.commits["g"] = {("t", 0): 7, ("t", 1): 2}
+    with pytest.raises(DataLossError, match="option startingOffsets asks for offset 7 of t-0, which holds 10 to 50"):
+        planner(log, startingOffsets="group:g").initial()
+    with pytest.warns(DataLossWarning):
+        assert planner(log, startingOffsets="group:g", failOnDataLoss="false").initial() == {("t", 0): 10, ("t", 1): 2}

@@ -18,7 +18,7 @@ def reader(monkeypatch):
     log = DictLog({("t", 0): (0, 100)})
     monkeypatch.setattr(stream, "planner", lambda options: Planner(options, log))
     options = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", "maxOffsetsPerTrigger": "30"}
-    made = stream.UnlimitedStreamReader(ReadOptions.parse({**options, "startingOffsets": "earliest"}))
+    made = stream.UnlimitedStreamReader(ReadOptions.parse({**options, "startingOffsets": "earliest"}), None)
     made.log = log
     return made
 

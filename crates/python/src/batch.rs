@@ -266,6 +266,7 @@ impl Batch {
     ///     message: The Protobuf message's name; without it, the first of the descriptors' last file.
     ///     framed: Whether there are schema ids, if not as `registry` says: to pass over them in JSON.
     ///     delimiter: What stands between the fields of CSV.
+    ///     select: Names of the columns that are wanted, in this order; the others are passed over.
     ///     corrupt_column: A name for the bytes of bad records.
     ///
     /// Returns:
@@ -279,7 +280,7 @@ impl Batch {
     ///     UnreachableError: The registry cannot be reached.
     #[pyo3(signature = (
         schema = None, format = "json", *, column = "value", mode = "fail", keep = None, registry = None, writer_schema = None,
-        message = None, framed = None, delimiter = ",", corrupt_column = "_corrupt"
+        message = None, framed = None, delimiter = ",", select = None, corrupt_column = "_corrupt"
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -297,6 +298,7 @@ impl Batch {
         message: Option<&str>,
         framed: Option<bool>,
         delimiter: &str,
+        select: Option<&Bound<'py, PyAny>>,
         corrupt_column: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -308,6 +310,7 @@ impl Batch {
         options.set_item("message", message)?;
         options.set_item("framed", framed)?;
         options.set_item("delimiter", delimiter)?;
+        options.set_item("select", select)?;
         let decode = DECODE.import(py, "ottla._decoding", "decode")?;
         decode.call1((slf, schema, format, options, mode, keep, corrupt_column))
     }

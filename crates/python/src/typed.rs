@@ -70,7 +70,7 @@ impl TypedDecoder {
     #[new]
     #[pyo3(signature = (
         kind, column, *, schema = None, text = None, references = vec![], writer = None, descriptors = vec![], message = None,
-        delimiter = ",", framed = false
+        delimiter = ",", framed = false, select = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "each format takes some of them")]
     fn new(
@@ -84,6 +84,7 @@ impl TypedDecoder {
         message: Option<&str>,
         delimiter: &str,
         framed: bool,
+        select: Option<Vec<String>>,
     ) -> PyResult<Self> {
         let side = match column {
             "key" => Side::Key,
@@ -118,6 +119,10 @@ impl TypedDecoder {
                 "format {kind:?} does not take this schema"
             ))),
         };
+        let decoder = match select {
+            Some(names) => decoder.and_then(|decoder| decoder.select(&names)),
+            None => decoder,
+        };
         let decoder = decoder.map_err(invalid)?;
         Ok(Self {
             needs_writers: decoder.needs_writers(),
@@ -137,6 +142,13 @@ impl TypedDecoder {
             }
         }
         found.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The columns of what is decoded, as an `arrow_schema` capsule.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let decoder = py.detach(|| self.known());
+        let schema = decoder.schema(Mode::Fail, "").map_err(invalid)?;
+        arrow::export_schema(py, &schema)
     }
 
     /// Whether `unknown_ids` may find any.

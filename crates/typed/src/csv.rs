@@ -29,20 +29,30 @@ pub(crate) fn check(columns: &Struct) -> Result<(), SchemaError> {
     Ok(())
 }
 
-pub(crate) fn line(columns: &mut Struct, value: &[u8], delimiter: u8) -> Filled {
+/// `places` has the column of each field of the line, and `None` for one that is passed over.
+pub(crate) fn line(
+    columns: &mut Struct,
+    value: &[u8],
+    delimiter: u8,
+    places: &[Option<usize>],
+) -> Filled {
     let text = std::str::from_utf8(value)
         .map_err(|error| Bad::new(format!("byte {} is not UTF-8", error.valid_up_to())))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     let mut rest = Some(text.strip_suffix('\r').unwrap_or(text));
-    let wanted = columns.columns.len();
-    for (index, column) in columns.columns.iter_mut().enumerate() {
+    let wanted = places.len();
+    for (index, place) in places.iter().enumerate() {
         let Some(line) = rest else {
             return Err(Bad::new(format!(
                 "{wanted} fields are wanted, and there are {index}"
             )));
         };
-        let name = column.field.clone();
-        rest = field(column, line, delimiter).map_err(|bad| bad.within(name.name()))?;
+        let column = place.and_then(|place| columns.columns.get_mut(place));
+        let known = column.as_ref().map(|column| column.field.clone());
+        rest = field(column, line, delimiter).map_err(|bad| match &known {
+            Some(field) => bad.within(field.name()),
+            None => bad,
+        })?;
     }
     match rest {
         None => Ok(()),
@@ -53,7 +63,7 @@ pub(crate) fn line(columns: &mut Struct, value: &[u8], delimiter: u8) -> Filled 
 }
 
 /// Reads one field; what follows its delimiter is returned, and `None` at the end of the line.
-fn field<'a>(column: &mut Column, line: &'a str, delimiter: u8) -> Filled<Option<&'a str>> {
+fn field<'a>(column: Option<&mut Column>, line: &'a str, delimiter: u8) -> Filled<Option<&'a str>> {
     let delimiter = char::from(delimiter);
     if let Some(quoted) = line.strip_prefix('"') {
         let mut text = String::new();
@@ -69,7 +79,7 @@ fn field<'a>(column: &mut Column, line: &'a str, delimiter: u8) -> Filled<Option
                     rest = more;
                 }
                 None => {
-                    scalar(column, &text)?;
+                    column.map_or(Ok(()), |column| scalar(column, &text))?;
                     return match behind.strip_prefix(delimiter) {
                         Some(next) => Ok(Some(next)),
                         None if behind.is_empty() => Ok(None),
@@ -86,10 +96,10 @@ fn field<'a>(column: &mut Column, line: &'a str, delimiter: u8) -> Filled<Option
         Some((text, rest)) => (text, Some(rest)),
         None => (line, None),
     };
-    if text.is_empty() {
-        column.push_found_null()?;
-    } else {
-        scalar(column, text)?;
+    match column {
+        Some(column) if text.is_empty() => column.push_found_null()?,
+        Some(column) => scalar(column, text)?,
+        None => {}
     }
     Ok(rest)
 }

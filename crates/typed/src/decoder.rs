@@ -60,11 +60,13 @@ pub struct Decoder {
     writers: FxHashMap<SchemaId, Result<Arc<Writer>, Arc<str>>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Format {
     Json,
     Csv {
         delimiter: u8,
+        /// The column of each field of a line.
+        places: Vec<Option<usize>>,
     },
     Text,
     Raw,
@@ -110,7 +112,8 @@ impl Decoder {
             ));
         }
         csv::check(&Struct::new(&fields, 0)?)?;
-        Self::of(fields, Framing::Plain, Format::Csv { delimiter })
+        let places = (0..fields.len()).map(Some).collect();
+        Self::of(fields, Framing::Plain, Format::Csv { delimiter, places })
     }
 
     /// UTF-8 as it is, in one column of this name.
@@ -200,6 +203,58 @@ impl Decoder {
             format: Arc::new(format),
             writers: FxHashMap::default(),
         })
+    }
+
+    /// Only these columns, in this order. The others are passed over as cheaply as the format allows, and what is wrong with one of
+    /// them makes a row bad only if the rest cannot be found behind it. To be called before writers are brought.
+    ///
+    /// # Errors
+    /// [`SchemaError`] for a name that the schema does not have, or has twice here, and for no name at all.
+    pub fn select(self, names: &[String]) -> Result<Self, SchemaError> {
+        if names.is_empty() {
+            return Err(SchemaError::new("no column is selected"));
+        }
+        let mut places = Vec::with_capacity(names.len());
+        let mut fields = Vec::with_capacity(names.len());
+        for name in names {
+            let (place, field) = self.fields.find(name).ok_or_else(|| {
+                let known: Vec<&str> = self
+                    .fields
+                    .iter()
+                    .map(|field| field.name().as_str())
+                    .collect();
+                SchemaError(format!(
+                    "column {name:?} is selected, and the schema has {}",
+                    known.join(", ")
+                ))
+            })?;
+            places.push(place);
+            fields.push(Arc::clone(field));
+        }
+        let fields = Fields::from(fields);
+        let format = match Arc::unwrap_or_clone(self.format) {
+            Format::Csv {
+                delimiter,
+                places: all,
+            } => {
+                let selected = |old: usize| places.iter().position(|place| *place == old);
+                Format::Csv {
+                    delimiter,
+                    places: all.into_iter().map(|old| old.and_then(selected)).collect(),
+                }
+            }
+            Format::Avro { mut reader, writer } => {
+                reader.select(&places, &fields);
+                let writer = writer.map(|writer| writer.read_as(&reader)).transpose()?;
+                Format::Avro { reader, writer }
+            }
+            Format::Protobuf(mut protobuf) => {
+                protobuf.select(&places);
+                Format::Protobuf(protobuf)
+            }
+            other @ (Format::Json | Format::Text | Format::Raw) => other,
+        };
+        Self::of(fields, self.framing, format)
     }
 
     /// Whether values have schema ids.
@@ -358,7 +413,7 @@ impl Decoder {
         match (&*self.format, framed) {
             (Format::Json, None) => json::object(columns, row, value),
             (Format::Json, Some(framed)) => json::object(columns, row, framed.payload()),
-            (Format::Csv { delimiter }, _) => csv::line(columns, value, *delimiter),
+            (Format::Csv { delimiter, places }, _) => csv::line(columns, value, *delimiter, places),
             (Format::Text | Format::Raw, _) => single(columns, value),
             (
                 Format::Avro {

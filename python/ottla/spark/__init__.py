@@ -3,7 +3,8 @@
 `spark.read`, `spark.readStream`, `df.write` and `df.writeStream` take `.format("ottla")`.
 
 The package `pyspark_ottla`, which is installed along, registers the format by itself. `register` does it by hand, and
-`ensure_java` finds a Java runtime for Spark, which needs one. `offsets_behind_latest` tells how far a stream is behind.
+`ensure_java` finds a Java runtime for Spark, which needs one. `offsets_behind_latest` tells how far a stream is behind,
+and `commit_listener` commits what it has read to a consumer group.
 
 Columns, options and the JSON of offsets are those of Spark's own Kafka source and sink (the "Structured Streaming +
 Kafka Integration Guide"), so changing one word moves a query to ottla, and its checkpoint with it.
@@ -11,6 +12,7 @@ Kafka Integration Guide"), so changing one word moves a query to ottla, and its 
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ottla.spark.java import ensure_java
@@ -18,8 +20,33 @@ from ottla.spark.progress import offsets_behind_latest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryListener
 
-__all__ = ["ensure_java", "offsets_behind_latest", "register"]
+__all__ = ["commit_listener", "ensure_java", "offsets_behind_latest", "register"]
+
+
+def commit_listener(options: Mapping[str, str], query: str | None = None) -> "StreamingQueryListener":
+    """A listener that commits what a stream has read to a consumer group, at the end of each micro-batch.
+
+    Option `commitOffsetsToGroup` alone commits when the next batch begins, and so leaves out the last one.
+
+    ```python
+    spark.streams.addListener(commit_listener(options))
+    ```
+
+    Args:
+        options: Those of the source, `commitOffsetsToGroup` among them.
+        query: The name of the query (`queryName`); None for every query that reads these topics.
+
+    Returns:
+        The listener, for `spark.streams.addListener`.
+
+    Raises:
+        ValueError: An option is missing, unknown or has a bad value.
+    """
+    from ottla.spark.listener import CommitListener
+
+    return CommitListener(options, query)
 
 
 def register(spark: "SparkSession") -> None:

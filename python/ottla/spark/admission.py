@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ottla.spark.clients import planner
+from ottla.spark.layout import Layout
 from ottla.spark.offsets import Offsets, from_json, to_json
 from ottla.spark.options import ReadOptions
 from ottla.spark.stream import StreamReader, Told
@@ -18,8 +19,8 @@ from ottla.spark.stream import StreamReader, Told
 class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
     """A stream that keeps the limits of a trigger, and with `availableNow` stops at today's end."""
 
-    def __init__(self, options: ReadOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: ReadOptions, layout: Layout) -> None:
+        super().__init__(options, layout)
         self._target: Offsets | None = None
         self._latest: Offsets | None = None
 

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ottla.spark.filters import Narrowing
+    from ottla.spark.layout import Layout
 
 
 class BatchReader(DataSourceReader):
     """Reads a range of every partition, once."""
 
-    def __init__(self, options: ReadOptions) -> None:
-        self._options = options
+    def __init__(self, options: ReadOptions, layout: "Layout") -> None:
+        self._options, self._layout = options, layout
 
     def partitions(self) -> Sequence[InputPartition]:
         """One task per partition of the topics that has records, or more by option."""
@@ -35,4 +36,4 @@ class BatchReader(DataSourceReader):
 
         # Spark makes one partition without a value of an empty plan; before 4.2, that partition is None.
         span = getattr(partition, "value", None)
-        return iter(()) if span is None else read(self._options, span)
+        return iter(()) if span is None else read(self._options, span, self._layout)

@@ -17,33 +17,17 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla import Admin, Batch, Consumer, TopicDescription, TopicPartition
+from ottla import Admin, Batch, Consumer, Producer, TopicDescription, TopicPartition
 from ottla._properties import AdminProperties
 from ottla.errors import KafkaError, KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError
+from ottla.spark.bad_records import failure, send_dead_letters
+from ottla.spark.formats import FAILFAST, Typed
+from ottla.spark.layout import Bad, Layout
 from ottla.spark.offsets import Offsets, Partition, Range, names
 from ottla.spark.options import ReadOptions, Topics
 from ottla.spark.planner import Planner
 
 LOG = logging.getLogger("ottla.spark")
-
-# Spark's Arrow form of its Kafka source's columns; a batch of any other form is refused.
-SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("timestampType", pa.int32()),
-    ]
-)
-SCHEMA_WITH_HEADERS = SCHEMA.append(
-    pa.field(
-        "headers",
-        pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-    )
-)
 
 # Rows of one record batch handed to Spark: more gains nothing, fewer cost the JVM time per batch.
 BATCH_ROWS = 32_768
@@ -62,7 +46,7 @@ SAMPLING = {
 # A query's properties are mostly the consumer's; the admin client has these too.
 ADMIN_PROPERTIES = frozenset(AdminProperties.__annotations__)
 
-C = TypeVar("C", Admin, Consumer)
+C = TypeVar("C", Admin, Consumer, Producer)
 
 # Connections are shared by all reads that name the same brokers and properties.
 _Key = tuple[type, str, tuple[tuple[str, str], ...]]
@@ -82,6 +66,21 @@ def admin(options: ReadOptions) -> Iterator[Admin]:
     """An admin client for one use, in the same way."""
     with _lent(Admin, options, _admin, lambda _: None) as client:
         yield client
+
+
+@contextmanager
+def producer(options: ReadOptions) -> Iterator[Producer]:
+    """A producer of dead letters for one use, in the same way."""
+    with _lent(Producer, options, _producer, lambda _: None) as client:
+        yield client
+
+
+def close_idle(options: ReadOptions) -> None:
+    """Close what is kept for these brokers, where nobody may come back for it."""
+    for key in [key for key in _idle if key[1] == options.bootstrap]:
+        for client in _idle.pop(key):
+            with suppress(KafkaError):
+                client.close(timeout=0)
 
 
 @contextmanager
@@ -118,9 +117,17 @@ def _consumer(options: ReadOptions) -> Consumer:
 
 
 def _admin(options: ReadOptions) -> Admin:
-    # The consumer reports errors in the others.
-    shared = {name: value for name, value in options.properties if name.replace(".", "_") in ADMIN_PROPERTIES}
-    return Admin(options.bootstrap, config={"client.id": CLIENT_ID, **shared})
+    return Admin(options.bootstrap, config={"client.id": CLIENT_ID, **_shared(options)})
+
+
+def _producer(options: ReadOptions) -> Producer:
+    # A producer has the properties of an admin client, too.
+    return Producer(options.bootstrap, config={"client.id": CLIENT_ID, **_shared(options)})
+
+
+def _shared(options: ReadOptions) -> dict[str, str]:
+    """The properties that all clients have. The consumer reports errors in the others."""
+    return {name: value for name, value in options.properties if name.replace(".", "_") in ADMIN_PROPERTIES}
 
 
 class KafkaLog:
@@ -172,6 +179,17 @@ class KafkaLog:
             found = client.offsets_for_times(times)
         return {(at.topic, at.partition): None if record is None else record.offset for at, record in found.items()}
 
+    def committed(self, group: str, partitions: list[Partition]) -> Offsets:
+        """The offsets at which a consumer group goes on; partitions without a commit are left out."""
+        with consumer(_in_group(self._options, group)) as client:
+            found = client.committed(_topic_partitions(partitions))
+        return {(at.topic, at.partition): commit.offset for at, commit in found.items() if commit is not None}
+
+    def commit(self, group: str, offsets: Offsets) -> None:
+        """Commit that a consumer group goes on at these offsets. It must have no members."""
+        with consumer(_in_group(self._options, group)) as client:
+            client.commit({TopicPartition(*partition): offset for partition, offset in offsets.items()})
+
     def record_bytes(self, starts: Offsets, ends: Offsets) -> dict[Partition, float]:
         """The bytes of keys and values, on average for an offset, of the first records between start and end.
 
@@ -201,6 +219,11 @@ class KafkaLog:
                         "for maxBytesPerTrigger. Option kafkaConsumer.pollTimeoutMs sets how long to wait"
                     )
         return found
+
+
+def _in_group(options: ReadOptions, group: str) -> ReadOptions:
+    given = {**dict(options.properties), "group.id": group, "enable.auto.commit": "false"}
+    return replace(options, properties=tuple(sorted(given.items())))
 
 
 def _present(client: Admin, topics: list[str]) -> list[Partition]:
@@ -258,8 +281,8 @@ def planner(options: ReadOptions) -> Planner:
     return Planner(options, KafkaLog(options))
 
 
-def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
-    """The records of a range, in Spark's columns.
+def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.RecordBatch]:
+    """The records of a range, in the columns of a frame.
 
     The range ends where the position passes its end, not after a count of records: compaction, aborted transactions and
     control records leave offsets without a record.
@@ -267,8 +290,8 @@ def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
     Raises:
         DataLossError: Records of the range are gone, under `failOnDataLoss`.
         KafkaTimeoutError: Nothing came for `kafkaConsumer.pollTimeoutMs`.
+        DecodeError: A record does not decode, and the mode is FAILFAST.
     """
-    schema = SCHEMA_WITH_HEADERS if options.include_headers else SCHEMA
     at = TopicPartition(span.topic, span.partition)
     with consumer(options) as client:
         position = span.start
@@ -286,7 +309,7 @@ def read(options: ReadOptions, span: Range) -> Iterator[pa.RecordBatch]:
                     client.assign([TopicPartition(span.topic, span.partition, position)])
                 continue
             if len(batch):
-                yield from _columns(batch, schema, span.end)
+                yield from _rows(options, _before(batch, span.end), layout)
             if reached > position:
                 position = reached
                 deadline = time.monotonic() + options.poll_timeout
@@ -349,9 +372,26 @@ def _after_refusal(options: ReadOptions, span: Range, position: int) -> int:
     return position
 
 
-def _columns(batch: Batch, schema: pa.Schema, end: int) -> Iterator[pa.RecordBatch]:
-    table = batch.to_arrow()
-    if table.column("offset")[-1].as_py() >= end:
-        # Offsets ascend within a partition.
-        table = table.slice(0, pc.sum(pc.less(table.column("offset"), end)).as_py() or 0)
-    yield from table.select(schema.names).cast(schema).to_batches()
+def _before(batch: Batch, end: int) -> Batch:
+    """The records before an offset; offsets ascend within a partition."""
+    if batch[-1].offset < end:
+        return batch
+    offsets = batch.to_arrow().column("offset")
+    return batch[: pc.sum(pc.less(offsets, end)).as_py()]
+
+
+def _rows(options: ReadOptions, batch: Batch, layout: Layout) -> list[pa.RecordBatch]:
+    """The rows of records; what does not decode is settled before they are used."""
+    rows, bad = layout.decode(batch)
+    if bad and options.typed is not None:
+        _settle(options, options.typed, batch, bad)
+    return rows
+
+
+def _settle(options: ReadOptions, typed: Typed, batch: Batch, bad: list[Bad]) -> None:
+    if typed.mode == FAILFAST:
+        raise failure(bad[0])
+    if typed.dead_letters is not None:
+        # A task that Spark repeats sends them again.
+        with producer(options) as client:
+            send_dead_letters(client, typed.dead_letters, batch, bad)

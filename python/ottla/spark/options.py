@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ottla.spark import formats
+from ottla.spark.formats import Typed
 from ottla.spark.given import boolean, choice, kafka_properties, lowered, positive, seconds, whole
 from ottla.spark.offsets import Partition, names
 from ottla.spark.positions import EARLIEST, LATEST, Position, check_order, parse_assigned, parse_end, parse_start
@@ -40,14 +42,16 @@ KNOWN = (
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
+    "commitOffsetsToGroup",
+    *formats.KNOWN,
 )
 
 # Set by the source itself, refused as Spark's Kafka source refuses them.
 REFUSED = {
-    "auto.offset.reset": "say where to begin with startingOffsets",
-    "key.deserializer": "keys are bytes; cast or decode them with DataFrame operations",
-    "value.deserializer": "values are bytes; cast or decode them with DataFrame operations",
-    "enable.auto.commit": "Spark's checkpoint keeps the offsets; nothing is committed to Kafka",
+    "auto.offset.reset": "say where to begin with startingOffsets; beside startingOffsets=group:ID it can be",
+    "key.deserializer": "keys are bytes unless option key.format says how to decode them",
+    "value.deserializer": "values are bytes unless option value.format says how to decode them",
+    "enable.auto.commit": "Spark's checkpoint keeps the offsets; option commitOffsetsToGroup tells a group",
     "interceptor.classes": "there is no Java consumer to intercept",
 }
 
@@ -112,6 +116,8 @@ class ReadOptions:
         poll_timeout: Seconds without progress after which a range fails.
         fetch_attempts: How often the driver asks for offsets before it fails.
         fetch_interval: Seconds between these attempts.
+        typed: What is decoded, and which columns are wanted; None for the columns of Spark's Kafka source.
+        commit_group: The consumer group to which a stream commits what it has read.
         properties: Kafka's own properties, from the options that begin with `kafka.`. A repr leaves them out,
             since some are secret.
     """
@@ -132,6 +138,8 @@ class ReadOptions:
     poll_timeout: float = 120.0
     fetch_attempts: int = 3
     fetch_interval: float = 1.0
+    typed: Typed | None = None
+    commit_group: str | None = None
     properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
@@ -145,11 +153,15 @@ class ReadOptions:
             ValueError: One is missing, unknown or has a bad value; the message names it.
         """
         given = lowered(options, KNOWN, "consumer")
+        start = parse_start(given)
+        if start is not None and start.group is not None:
+            # It says where partitions without a commit begin, as it does for the consumers of a group.
+            given.pop("kafka.auto.offset.reset", None)
         bootstrap, properties = kafka_properties(given, REFUSED)
         parsed = cls(
             bootstrap=bootstrap,
             topics=_topics(given),
-            start=parse_start(given),
+            start=start,
             end=parse_end(given),
             latest_if_none=choice("startingOffsetsByTimestampStrategy", given, ("error", "latest")) == "latest",
             min_partitions=positive("minPartitions", given),
@@ -163,6 +175,8 @@ class ReadOptions:
             poll_timeout=(positive("kafkaConsumer.pollTimeoutMs", given) or cls.poll_timeout * 1000) / 1000,
             fetch_attempts=positive("fetchOffset.numRetries", given) or cls.fetch_attempts,
             fetch_interval=whole("fetchOffset.retryIntervalMs", given, cls.fetch_interval * 1000) / 1000,
+            typed=formats.parse(given),
+            commit_group=_group(given),
             properties=tuple(sorted(_without_groups(properties).items())),
         )
         if parsed.min_offsets and parsed.max_offsets and parsed.min_offsets > parsed.max_offsets:
@@ -196,6 +210,11 @@ class ReadOptions:
         }
         if unused := [name for name, value in limits.items() if value is not None]:
             LOG.warning("A batch has no triggers and ignores %s", ", ".join(unused))
+        if self.commit_group is not None:
+            raise ValueError(
+                "option commitOffsetsToGroup has no meaning in a batch, which does not know whether its rows were "
+                "used: leave it out"
+            )
 
     def check_stream(self) -> None:
         """Refuse options that have no meaning for a stream."""
@@ -204,6 +223,13 @@ class ReadOptions:
                 f"option {self.end.option} has no meaning in a stream: "
                 "use the trigger availableNow to stop at today's end"
             )
+
+
+def _group(given: Mapping[str, str]) -> str | None:
+    group = given.get("commitoffsetstogroup")
+    if group is not None and not group.strip():
+        raise ValueError("option commitOffsetsToGroup names no group: give the id of a consumer group")
+    return group and group.strip()
 
 
 def _without_groups(properties: Mapping[str, str]) -> dict[str, str]:

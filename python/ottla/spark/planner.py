@@ -11,7 +11,7 @@ from ottla.spark.filters import Narrowing
 from ottla.spark.limits import limit, records_of, waiting
 from ottla.spark.offsets import Offsets, Partition, Range, names, ranges
 from ottla.spark.options import ReadOptions, Topics
-from ottla.spark.positions import EARLIEST, LATEST, Position
+from ottla.spark.positions import EARLIEST, LATEST, Group, Position
 from ottla.spark.splitting import split
 
 LOG = logging.getLogger("ottla.spark")
@@ -46,6 +46,9 @@ class Log(Protocol):
 
     def record_bytes(self, starts: Offsets, ends: Offsets) -> dict[Partition, float]:
         """The bytes of keys and values, on average for an offset, of the first records between start and end."""
+
+    def committed(self, group: str, partitions: list[Partition]) -> Offsets:
+        """The offsets at which a consumer group goes on; partitions without a commit are left out."""
 
 
 class Planner:
@@ -153,7 +156,9 @@ class Planner:
 
     def _resolve(self, position: Position, partitions: list[Partition], *, ending: bool = False) -> Offsets:
         at = position.at
-        if isinstance(at, dict):
+        if position.group is not None:
+            at = self._committed(position.group, partitions)
+        elif isinstance(at, dict):
             _require_all(position, at, partitions)
         if position.timed:
             return self._resolve_times(position, partitions, ending=ending)
@@ -171,6 +176,16 @@ class Planner:
                 )
                 resolved[partition] = min(max(offset, first), last)
         return resolved
+
+    def _committed(self, group: Group, partitions: list[Partition]) -> Offsets:
+        found = self._log.committed(group.id, partitions)
+        if not found and partitions and group.default is None:
+            raise ValueError(
+                f"option startingOffsets: group {group.id} has committed no offset of {names(partitions[:3])}. Correct "
+                "its name, or set option kafka.auto.offset.reset to earliest or latest to begin there"
+            )
+        default = EARLIEST if group.default is None else group.default
+        return {partition: found.get(partition, default) for partition in partitions}
 
     def _resolve_times(self, position: Position, partitions: list[Partition], *, ending: bool) -> Offsets:
         times = position.at if isinstance(position.at, dict) else dict.fromkeys(partitions, position.at)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ottla.spark.given import choice
 from ottla.spark.offsets import Offsets, Partition, names
 
 # In the JSON of startingOffsets and endingOffsets; ListOffsets uses the same two numbers the other way round.
@@ -13,6 +14,23 @@ EARLIEST = -2
 WORDS = {"latest": LATEST, "earliest": EARLIEST}
 
 
+# Before the id of a consumer group in startingOffsets.
+GROUP = "group:"
+
+
+class Group(NamedTuple):
+    """A consumer group whose committed offsets are a beginning.
+
+    Attributes:
+        id: Its id.
+        default: `EARLIEST` or `LATEST`, where partitions without a commit begin; None if the user did not say. Then it
+            is the earliest offset, so that nothing is missed, if the group has committed any of the others.
+    """
+
+    id: str
+    default: int | None = None
+
+
 class Position(NamedTuple):
     """A beginning or an end.
 
@@ -20,11 +38,13 @@ class Position(NamedTuple):
         option: The option that says so, for errors.
         at: `LATEST`, `EARLIEST` or a time for all partitions, or an offset or a time for each.
         timed: Whether `at` holds times, in milliseconds since 1970 UTC.
+        group: Whose committed offsets it is in place of `at`; None if it is of no group.
     """
 
     option: str
     at: int | Offsets
     timed: bool = False
+    group: Group | None = None
 
 
 def parse_start(given: Mapping[str, str]) -> Position | None:
@@ -38,7 +58,16 @@ def parse_start(given: Mapping[str, str]) -> Position | None:
     Raises:
         ValueError: The option that wins has a bad value.
     """
-    return _parse("starting", given)
+    option = "startingOffsets"
+    start = _parse("starting", given)
+    text = given.get(option.lower(), "").strip()
+    if start is not None or not text.lower().startswith(GROUP):
+        return start
+    group = text[len(GROUP) :].strip()
+    if not group:
+        raise ValueError(f"option {option} names no group: write {GROUP} and the id of a consumer group")
+    reset = choice("kafka.auto.offset.reset", given, tuple(WORDS))
+    return Position(option, EARLIEST, group=Group(group, None if reset is None else WORDS[reset]))
 
 
 def parse_end(given: Mapping[str, str]) -> Position | None:
@@ -56,7 +85,8 @@ def _parse(side: str, given: Mapping[str, str]) -> Position | None:
         shape = f"option {option} must be JSON with a time for each partition, in milliseconds since 1970: {example}"
         return Position(option, _by_partition(shape, text, 0, "not a time"), timed=True)
     option = f"{side}Offsets"
-    if (text := given.get(option.lower())) is not None:
+    text = given.get(option.lower())
+    if text is not None and not (side == "starting" and text.strip().lower().startswith(GROUP)):
         word = WORDS.get(text.strip().lower())
         return Position(option, _offsets(option, text) if word is None else word)
     return None
@@ -114,7 +144,8 @@ def _time(option: str, text: str) -> int:
 
 
 def _offsets(option: str, text: str) -> Offsets:
-    shape = f'option {option} must be "earliest", "latest" or JSON such as {{"topic": {{"0": 23, "1": -1}}}}'
+    of_group = f', "{GROUP}ID" of a consumer group' if option == "startingOffsets" else ""
+    shape = f'option {option} must be "earliest", "latest"{of_group} or JSON such as {{"topic": {{"0": 23, "1": -1}}}}'
     what = f"neither an offset nor {LATEST} (latest) nor {EARLIEST} (earliest)"
     return _by_partition(shape, text, EARLIEST, what)
 

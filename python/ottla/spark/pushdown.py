@@ -6,14 +6,15 @@ from pyspark.sql import datasource
 
 from ottla.spark.batch import BatchReader
 from ottla.spark.filters import Filter, Narrowing
+from ottla.spark.layout import Layout
 from ottla.spark.options import ReadOptions
 
 
 class FilteredReader(BatchReader):
     """A batch that leaves out what filters on topic, partition, offset and timestamp rule out."""
 
-    def __init__(self, options: ReadOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: ReadOptions, layout: Layout) -> None:
+        super().__init__(options, layout)
         self._left = Narrowing()
 
     def pushFilters(self, filters: list[datasource.Filter]) -> Iterable[datasource.Filter]:
@@ -25,7 +26,8 @@ class FilteredReader(BatchReader):
         for given in filters:
             plain = _plain(given)
             done = False
-            if plain is not None:
+            # A field of a flattened value may have the name of a column that the frame leaves out.
+            if plain is not None and plain.column in self._layout.of_records:
                 self._left, done = self._left.after(plain)
             if not done:
                 yield given

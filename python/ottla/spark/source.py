@@ -12,39 +12,23 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceReader
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
+from ottla.errors import KafkaError
 from ottla.spark.batch import BatchReader
+from ottla.spark.columns import COLUMNS, HEADERS
 from ottla.spark.options import ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
 
+    from ottla import RegisteredSchema
+    from ottla.spark.formats import SideName
+    from ottla.spark.layout import Layout
+
 # What a worker of Spark 4.1 or newer runs to push filters down. It is loaded there only if
 # `spark.sql.python.filterPushdown.enabled` is true; elsewhere a reader with `pushFilters` would fail the query.
 PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
-
-COLUMNS = [
-    StructField("key", BinaryType()),
-    StructField("value", BinaryType()),
-    StructField("topic", StringType()),
-    StructField("partition", IntegerType()),
-    StructField("offset", LongType()),
-    StructField("timestamp", TimestampType()),
-    StructField("timestampType", IntegerType()),
-]
-HEADERS = StructField(
-    "headers", ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
-)
 
 
 class OttlaDataSource(DataSource):
@@ -58,41 +42,52 @@ class OttlaDataSource(DataSource):
     def _options(self) -> ReadOptions:
         return ReadOptions.parse(self._given)
 
+    @cached_property
+    def _registered(self) -> "dict[SideName, RegisteredSchema]":
+        """What registries have. They are asked once, before Spark sends this object around."""
+        from ottla.spark.frame import look_up
+
+        return look_up(self._options)
+
     @classmethod
     def name(cls) -> str:
         """The name that `format` takes."""
         return "ottla"
 
-    def schema(self) -> StructType:
-        """The columns of Spark's Kafka source; `headers` by option."""
-        return StructType(COLUMNS + [HEADERS] * self._options.include_headers)
+    def schema(self) -> StructType | str:
+        """The columns of Spark's Kafka source, `headers` by option, with keys and values in their types."""
+        if self._options.typed is None:
+            return StructType(COLUMNS + [HEADERS] * self._options.include_headers)
+        from ottla.spark import frame
+
+        return frame.schema(self._options, self._registered)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What `spark.read` uses."""
-        self._check_schema(schema)
+        layout = self._layout(schema)
         self._options.check_batch()
         if PUSHDOWN in sys.modules:
             from ottla.spark.pushdown import FilteredReader
 
-            return FilteredReader(self._options)
-        return BatchReader(self._options)
+            return FilteredReader(self._options, layout)
+        return BatchReader(self._options, layout)
 
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
         """What `spark.readStream` uses; Spark 4.0 and 4.1 know no limits and no availableNow."""
         try:
-            self._check_schema(schema)
+            layout = self._layout(schema)
             self._options.check_stream()
-        except ValueError as error:
+        except (ValueError, KafkaError) as error:
             from ottla.spark.stream import RefusedStream
 
             return RefusedStream(error)
         if find_spec("pyspark.sql.streaming.datasource") is None:
             from ottla.spark.stream import UnlimitedStreamReader
 
-            return UnlimitedStreamReader(self._options)
+            return UnlimitedStreamReader(self._options, layout)
         from ottla.spark.admission import LimitedStreamReader
 
-        return LimitedStreamReader(self._options)
+        return LimitedStreamReader(self._options, layout)
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         """What `df.write` uses."""
@@ -133,9 +128,19 @@ class OttlaDataSource(DataSource):
 
         return RowStreamWriter(options, columns)
 
-    def _check_schema(self, schema: StructType) -> None:
-        if schema != self.schema():
-            raise ValueError(
-                f"format ottla has a schema of its own, {self.schema().simpleString()}: "
-                "leave out .schema(...) and select or decode columns afterwards"
-            )
+    def _layout(self, schema: StructType) -> "Layout":
+        from ottla.spark.frame import layout
+
+        typed = self._options.typed
+        if typed is None:
+            own = StructType(COLUMNS + [HEADERS] * self._options.include_headers)
+            if schema != own:
+                raise ValueError(
+                    f"format ottla has a schema of its own, {own.simpleString()}: leave out .schema(...) and select "
+                    "or decode columns afterwards, or set option value.format to have values decoded"
+                )
+            return layout(self._options, schema, {})
+        # Descriptors tell a message's fields even where the user names some.
+        needed = any(side.name == "protobuf" for side in typed.sides)
+        registered = self._registered if needed or "_registered" in vars(self) else {}
+        return layout(self._options, schema, registered)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ottla.spark.clients import planner, read
+from ottla.spark.groups import commit
+from ottla.spark.layout import Layout
 from ottla.spark.limits import Patience
 from ottla.spark.offsets import Offsets, from_json, to_json
 from ottla.spark.options import ReadOptions
@@ -21,8 +23,8 @@ Told = dict[str, dict[str, int]]
 class StreamReader(DataSourceStreamReader):
     """What all Spark versions ask of a stream. One object serves a query's driver side; tasks get pickled copies."""
 
-    def __init__(self, options: ReadOptions) -> None:
-        self._options = options
+    def __init__(self, options: ReadOptions, layout: Layout) -> None:
+        self._options, self._layout = options, layout
         self._patience = Patience(options.min_offsets, options.max_delay)
 
     def initialOffset(self) -> Told:
@@ -42,9 +44,14 @@ class StreamReader(DataSourceStreamReader):
             return start
         return plan.limited(start, latest)
 
+    def commit(self, end: Told) -> None:
+        """Tell a consumer group what was read, if the user wants it. Spark calls this when the next batch begins."""
+        if self._options.commit_group is not None:
+            commit(self._options, self._options.commit_group, from_json(end))
+
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """The rows of one range, in columns."""
-        return read(self._options, partition.value)
+        return read(self._options, partition.value, self._layout)
 
 
 class UnlimitedStreamReader(StreamReader):
@@ -54,8 +61,8 @@ class UnlimitedStreamReader(StreamReader):
     batch again before it requests a new one. A new query requests the latest offset first.
     """
 
-    def __init__(self, options: ReadOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: ReadOptions, layout: Layout) -> None:
+        super().__init__(options, layout)
         self._initial: Offsets | None = None
         self._at: Offsets | None = None
 
@@ -82,7 +89,7 @@ class RefusedStream(DataSourceStreamReader):
     Spark's process for streams hides an error of `streamReader` behind one of its own (a reader that it lacks).
     """
 
-    def __init__(self, why: ValueError) -> None:
+    def __init__(self, why: Exception) -> None:
         self._why = why
 
     def initialOffset(self) -> Told:

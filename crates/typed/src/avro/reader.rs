@@ -15,7 +15,7 @@ const DEEPEST: usize = 100;
 /// The column of a value that is not a record.
 const VALUE: &str = "value";
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Avro {
     pub(super) root: Target,
     /// The root is the only column, and not the struct of all columns.
@@ -108,6 +108,15 @@ impl Avro {
         Self {
             root,
             is_one_column: false,
+        }
+    }
+
+    /// Only the columns at these places, in this order; `fields` are what is left of them.
+    pub(crate) fn select(&mut self, places: &[usize], fields: &Fields) {
+        if let Shape::Record(all) = &self.root.shape {
+            let left = places.iter().filter_map(|place| all.get(*place).cloned());
+            self.root.shape = Shape::Record(left.collect());
+            self.root.data_type = DataType::Struct(fields.clone());
         }
     }
 }

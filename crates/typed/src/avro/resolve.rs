@@ -7,7 +7,7 @@ use super::schema::{FieldOf, Kind, Logical, Node, Place, Schema, last_part};
 use crate::error::SchemaError;
 
 /// What to read, in the order of the writer's schema.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Plan {
     Null,
     Boolean,
@@ -44,7 +44,7 @@ pub(super) enum Plan {
     Never(String),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Step {
     Fill(usize, Plan),
     Skip(Place),

@@ -9,7 +9,7 @@ use crate::error::SchemaError;
 /// How deep the JSON of a schema may nest.
 const DEEPEST: usize = 100;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Schema {
     nodes: Vec<Node>,
     pub(crate) root: Place,

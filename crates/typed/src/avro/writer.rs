@@ -11,7 +11,7 @@ use crate::{number, time};
 /// How deep a value nests that the reader passes over: its schema may contain itself.
 const DEEPEST: usize = 200;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Writer {
     schema: Schema,
     plan: Plan,
@@ -25,6 +25,11 @@ impl Writer {
             is_one_column: reader.is_one_column,
             schema,
         })
+    }
+
+    /// The same writer for another reader.
+    pub(crate) fn read_as(self, reader: &Avro) -> Result<Self, SchemaError> {
+        Self::new(self.schema, reader)
     }
 
     /// Decodes one value into a row.

@@ -18,19 +18,21 @@ const DEEPEST: usize = 100;
 /// Indexes of a nested message, as deep as types nest.
 const MOST_INDEXES: u64 = 100;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Protobuf {
     name: String,
     root: Message,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Message {
     fields: Vec<Member>,
     by_number: FxHashMap<u32, usize>,
+    /// By its number, the oneof of a field that is not read.
+    passed_over: FxHashMap<u32, u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Member {
     kind: Kind,
     cardinality: Cardinality,
@@ -45,7 +47,7 @@ enum Cardinality {
     Map,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Kind {
     Scalar(Scalar),
     /// Names by number.
@@ -85,6 +87,26 @@ impl Protobuf {
         }
         .message(&name, &mut Vec::new())?;
         Ok((fields, Self { name, root }))
+    }
+
+    /// Only the fields at these places, in this order.
+    pub(crate) fn select(&mut self, places: &[usize]) {
+        let all = std::mem::take(&mut self.root.fields);
+        for (number, place) in std::mem::take(&mut self.root.by_number) {
+            match places.iter().position(|wanted| *wanted == place) {
+                Some(index) => {
+                    self.root.by_number.insert(number, index);
+                }
+                None => {
+                    let oneof = all.get(place).and_then(|member| member.oneof);
+                    self.root
+                        .passed_over
+                        .extend(oneof.map(|oneof| (number, oneof)));
+                }
+            }
+        }
+        let left = places.iter().filter_map(|place| all.get(*place).cloned());
+        self.root.fields = left.collect();
     }
 
     pub(crate) fn fill(&self, columns: &mut Struct, row: usize, value: &[u8]) -> Filled {
@@ -193,6 +215,7 @@ impl Builder<'_> {
         let message = Message {
             fields: members,
             by_number,
+            passed_over: FxHashMap::default(),
         };
         Ok((fields.into(), message))
     }
@@ -297,6 +320,9 @@ impl Message {
         let mut wire = Wire(bytes);
         while let Some((number, value)) = wire.field()? {
             let Some(&index) = self.by_number.get(&number) else {
+                if let Some(oneof) = self.passed_over.get(&number) {
+                    self.keep_last(*oneof, None, columns, row, &mut inner);
+                }
                 continue;
             };
             let (Some(member), Some(column)) =
@@ -323,14 +349,8 @@ impl Message {
                         .map_err(|bad| bad.within(column.field.name()))?;
                 }
             }
-            if member.oneof.is_some() {
-                // The last member of a oneof is the one that counts.
-                inner.retain(|(place, _)| *place == index || !self.is_beside(*place, member));
-                for (place, column) in columns.columns.iter_mut().enumerate() {
-                    if place != index && column.len() > row && self.is_beside(place, member) {
-                        column.truncate(row);
-                    }
-                }
+            if let Some(oneof) = member.oneof {
+                self.keep_last(oneof, Some(index), columns, row, &mut inner);
             }
         }
         for (index, bytes) in inner {
@@ -356,10 +376,28 @@ impl Message {
         Ok(())
     }
 
-    fn is_beside(&self, index: usize, member: &Member) -> bool {
-        self.fields
-            .get(index)
-            .is_some_and(|other| other.oneof == member.oneof)
+    /// Takes back the members of a oneof that came before its last one, which is the one that counts.
+    fn keep_last(
+        &self,
+        oneof: u64,
+        last: Option<usize>,
+        columns: &mut Struct,
+        row: usize,
+        inner: &mut Vec<(usize, Cow<'_, [u8]>)>,
+    ) {
+        let is_other = |place: usize| {
+            Some(place) != last
+                && self
+                    .fields
+                    .get(place)
+                    .is_some_and(|member| member.oneof == Some(oneof))
+        };
+        inner.retain(|(place, _)| !is_other(*place));
+        for (place, column) in columns.columns.iter_mut().enumerate() {
+            if column.len() > row && is_other(place) {
+                column.truncate(row);
+            }
+        }
     }
 }
 

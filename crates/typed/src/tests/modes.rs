@@ -140,3 +140,80 @@ fn text_is_checked_and_bytes_are_not() {
         2
     );
 }
+
+#[test]
+fn selected_columns_are_those_of_the_whole_in_the_order_asked_for() {
+    let whole = Fields::from(vec![
+        field("a", DataType::Int64),
+        field("b", DataType::Utf8),
+        field("c", DataType::Int64),
+    ]);
+    let avro = r#"{"type": "record", "name": "R", "fields": [
+        {"name": "a", "type": "long"}, {"name": "b", "type": "string"}, {"name": "c", "type": "long"}]}"#;
+    // 1, "x", 3
+    let framed: &[u8] = b"\x02\x02x\x06";
+    let decoders: [(Decoder, &[u8]); 4] = [
+        (
+            Decoder::json(whole.clone(), Framing::Plain).unwrap(),
+            b"{\"a\":1,\"b\":\"x\",\"c\":3}",
+        ),
+        (Decoder::csv(whole.clone(), b',').unwrap(), b"1,\"x\",3"),
+        (
+            Decoder::avro(avro, &[], None, Framing::Plain).unwrap(),
+            framed,
+        ),
+        (
+            Decoder::avro_to(whole, Some(avro), Framing::Plain).unwrap(),
+            framed,
+        ),
+    ];
+    for (decoder, value) in decoders {
+        let decoder = decoder.select(&["c".into(), "a".into()]).unwrap();
+        let batch = decode(&decoder, &[value], Mode::Fail).unwrap().batch;
+        let names: Vec<_> = batch
+            .schema()
+            .fields()
+            .iter()
+            .map(|f| f.name().clone())
+            .collect();
+        assert_eq!(names, ["c", "a"]);
+        assert_eq!(numbers(&batch, 0), [Some(3)]);
+        assert_eq!(numbers(&batch, 1), [Some(1)]);
+        let again = decoder.select(&["a".into()]).unwrap();
+        let batch = decode(&again, &[value], Mode::Fail).unwrap().batch;
+        assert_eq!(numbers(&batch, 0), [Some(1)]);
+        for (wrong, why) in [
+            (
+                vec!["b".to_owned()],
+                "column \"b\" is selected, and the schema has a",
+            ),
+            (
+                vec!["a".to_owned(), "a".to_owned()],
+                "two fields named \"a\"",
+            ),
+            (vec![], "no column is selected"),
+        ] {
+            let error = again.clone().select(&wrong).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}
+
+#[test]
+fn fields_of_csv_that_are_not_selected_are_counted_and_not_read() {
+    let fields = Fields::from(vec![
+        field("a", DataType::Int64),
+        field("b", DataType::Int64),
+    ]);
+    let decoder = Decoder::csv(fields, b',').unwrap();
+    let decoder = decoder.select(&["b".into()]).unwrap();
+    let decoded = decode(
+        &decoder,
+        &[b"x,2", b"2", b"1,2,3", b"\"a,b\",4"],
+        Mode::Drop,
+    )
+    .unwrap();
+    assert_eq!(numbers(&decoded.batch, 0), [Some(2), Some(4)]);
+    let rows: Vec<_> = decoded.bad.iter().map(|bad| bad.row).collect();
+    assert_eq!(rows, [1, 2]);
+}

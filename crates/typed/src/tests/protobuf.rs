@@ -145,3 +145,16 @@ fn a_message_may_not_be_deeper_than_the_stack() {
     assert!(refused.contains("more than 100 levels"), "{refused}");
     assert!(Decoder::protobuf(&[file(90)], Some("m89"), Framing::Plain).is_ok());
 }
+
+#[test]
+fn selected_fields_are_those_of_the_whole_message() {
+    let decoder = Decoder::protobuf(&[part(1, &file())], Some("M"), Framing::Plain).unwrap();
+    let decoder = decoder.select(&["b".into(), "a".into()]).unwrap();
+    let values: [&[u8]; 2] = [
+        b"\x08\x96\x01\x12\x01x\x1a\x02\x01\x02\x22\x02\x08\x02",
+        b"",
+    ];
+    let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
+    assert_eq!(texts(&batch, 0), [Some("x"), Some("")]);
+    assert_eq!(numbers(&batch, 1), [Some(150), Some(0)]);
+}

@@ -1,0 +1,140 @@
+"""From records to the columns that a read has: what tasks do with each batch.
+
+A layout is made on the driver (`ottla.spark.frame`) and travels to executors by pickle. Decoders, and the schemas that
+they got from a registry, stay in a worker's process for later tasks.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ottla import BadRecord, Batch, Decoder
+from ottla.spark.formats import FormatName, Registry, SideName
+
+# Decoders that a process keeps: as many as queries are likely to share a worker.
+DECODERS = 32
+
+
+@dataclass(frozen=True)
+class Side:
+    """How keys or values are decoded. Equal ones share a decoder.
+
+    Attributes:
+        name: Which of the two.
+        format: The format.
+        schema: As `ottla.Decoder` takes it.
+        options: More arguments of `ottla.Decoder`, by name.
+        registry: Where the schemas are that records name.
+        corrupt: A name for the bytes of bad ones, which no field has.
+    """
+
+    name: SideName
+    format: FormatName
+    schema: Any
+    options: tuple[tuple[str, Any], ...]
+    registry: Registry | None
+    corrupt: str
+
+    def decoder(self) -> Decoder:
+        """The decoder of this process.
+
+        Raises:
+            ValueError: The schema or an option can never work.
+        """
+        return _decoder(self)
+
+
+@lru_cache(maxsize=DECODERS)
+def _decoder(side: Side) -> Decoder:
+    registry = None if side.registry is None else side.registry.client()
+    return Decoder(side.schema, side.format, column=side.name, registry=registry, **dict(side.options))
+
+
+class Source(NamedTuple):
+    """Where a column comes from.
+
+    Attributes:
+        side: The place of a side; None for a column of the records.
+        field: A decoded column, or one of the records; None for all of a side's as one column.
+    """
+
+    side: int | None
+    field: str | None
+
+
+class Bad(NamedTuple):
+    """A key or value that does not decode."""
+
+    side: SideName
+    record: BadRecord
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a read.
+
+    Attributes:
+        schema: Spark's Arrow form of them; a batch of any other form is refused.
+        sources: Where each comes from.
+        sides: What is decoded.
+        drop: Whether rows with a bad key or value are left out.
+    """
+
+    schema: pa.Schema
+    sources: tuple[Source, ...]
+    sides: tuple[Side, ...] = ()
+    drop: bool = False
+
+    @property
+    def of_records(self) -> frozenset[str]:
+        """The columns that are the records' own."""
+        named = zip(self.schema.names, self.sources, strict=True)
+        return frozenset(name for name, source in named if source.side is None)
+
+    def decode(self, batch: Batch) -> tuple[list[pa.RecordBatch], list[Bad]]:
+        """The rows of a batch, and what of it does not decode, in order."""
+        decoded = [side.decoder().decode(batch, mode="permissive", corrupt_column=side.corrupt) for side in self.sides]
+        chunks = [batch.to_arrow().to_batches(), *(found.to_arrow().to_batches() for found in decoded)]
+        rows = [self._rows(records, parts) for records, *parts in zip(*chunks, strict=True)]
+        bad = [Bad(side.name, one) for side, found in zip(self.sides, decoded, strict=True) for one in found.bad]
+        return [made for made in rows if made.num_rows], sorted(bad, key=lambda one: one.record.row)
+
+    def _rows(self, records: pa.RecordBatch, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+        masks_of_all = (part.column(side.corrupt).is_valid() for side, part in zip(self.sides, parts, strict=True))
+        bad = [rows if rows.true_count else None for rows in masks_of_all]
+        arrays = []
+        for source, field in zip(self.sources, self.schema, strict=True):
+            if source.side is None:
+                arrays.append(_cast(records.column(source.field), field.type))
+                continue
+            part, side = parts[source.side], self.sides[source.side]
+            if source.field is None and pa.types.is_struct(field.type):
+                absent = _or(records.column(side.name).is_null(), bad[source.side])
+                arrays.append(_struct(part, field.type, absent))
+            else:
+                arrays.append(_cast(part.column(source.field or side.name), field.type))
+        made = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if self.drop and (masks := [rows for rows in bad if rows is not None]):
+            made = made.filter(pc.invert(reduce(pc.or_, masks)))
+        return made
+
+
+def _or(mask: pa.BooleanArray, other: pa.BooleanArray | None) -> pa.BooleanArray:
+    return mask if other is None else pc.or_(mask, other)
+
+
+def _struct(part: pa.RecordBatch, kind: pa.StructType, absent: pa.BooleanArray) -> pa.StructArray:
+    """The fields as one column, which is null where there is no value or a bad one."""
+    fields = [kind.field(place) for place in range(kind.num_fields)]
+    arrays = [_cast(part.column(field.name), field.type) for field in fields]
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent if absent.true_count else None)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
+    # Spark's timestamps have microseconds: what is finer is cut off.
+    return pc.cast(array, options=pc.CastOptions(target_type=kind, allow_time_truncate=True))
