@@ -33,7 +33,8 @@
 //!
 //! | file | its reason |
 //! |---|---|
-//! | `doubt` | how often brokers must say that a partition does not exist |
+//! | `doubt` | how often brokers must deny something |
+//! | `denial` | whether brokers are believed that an offset is not in the log |
 //! | `replica` | which replica of a partition is read |
 //! | `position` | one partition's state |
 //! | `fetched` | records on their way out, and where they may be cut |
@@ -42,6 +43,7 @@
 //! | `subscription` | topics: whether they exist, were recreated, or have added partitions |
 //! | `leaders` | when to ask again who leads |
 //! | `lanes` | the connections to a broker that carry fetches |
+//! | `reset` | what follows for a position whose offset is not in the log |
 //! | `lookup` | lookups of offsets; all that the fetcher knows of calls |
 //! | `request` | what to ask one broker for |
 //! | `answer` | what an answer means |
@@ -53,6 +55,7 @@ mod answer;
 mod assignment;
 mod buffer;
 mod committed;
+mod denial;
 mod doubt;
 pub mod fetched;
 mod fetcher;
@@ -63,6 +66,7 @@ mod part;
 mod position;
 mod replica;
 mod request;
+mod reset;
 mod subscription;
 #[cfg(test)]
 mod tests;
