@@ -16,6 +16,9 @@
 //!                                                        └── does not heal ──▶ stuck, until a seek
 //! ```
 //!
+//! Out of range: brokers are believed that the offset is not in the log (`denial`). While they are not, the partition goes through
+//! pausing to a lookup of where the log begins, and is fetched again.
+//!
 //! Drained: the caller got everything that was fetched, so that a reset or an error never hides records that stand before it.
 //!
 //! Every seek, assignment and reset gives a partition a new generation. Answers, buffered records and positions that carry
