@@ -2,7 +2,8 @@
 PYTHON    ?= python3
 # How long `make fuzz` runs each target.
 SECONDS   ?= 20
-# How many seeds `make simulate` runs, the first of them, and what they are about: everything, or `transactions`.
+# How many seeds `make simulate` runs, the first of them, and what they are about: everything, `transactions` or
+# `deposed`, leaders that do not know that they are replaced.
 SEEDS     ?= 20000
 FIRST     ?= 0
 THEME     ?=

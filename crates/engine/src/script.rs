@@ -64,6 +64,8 @@ pub(crate) struct Script<W> {
     pub(crate) metadata_silent: bool,
     /// The topics of each Metadata request, and whether it may create them.
     pub(crate) metadata_asked: Vec<(Vec<String>, bool)>,
+    /// The hosts that were asked for it.
+    pub(crate) metadata_from: Vec<String>,
     pub(crate) producer_ids: i64,
     /// The code that InitProducerId returns.
     pub(crate) producer_id_code: ErrorCode,
@@ -141,6 +143,7 @@ impl<W: Client> Script<W> {
             metadata_code: ErrorCode::NONE,
             metadata_silent: false,
             metadata_asked: Vec::new(),
+            metadata_from: Vec::new(),
             producer_ids: 0,
             producer_id_code: ErrorCode::NONE,
             links: Vec::new(),
@@ -291,6 +294,8 @@ impl<W: Client> Script<W> {
             }
             Request::Metadata(request) => {
                 let response = self.metadata(request, asked.version);
+                let host = self.address(asked.link).to_owned();
+                self.metadata_from.push(host);
                 let names = request.topics.iter().flatten();
                 let names = names.filter_map(|topic| topic.name.as_deref());
                 self.metadata_asked.push((

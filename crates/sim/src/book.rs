@@ -91,6 +91,10 @@ impl Book {
             if cause.code() == Some(ErrorCode::MESSAGE_TOO_LARGE) {
                 self.tally.meet("client: split a batch");
             }
+            if cause.code() == Some(ErrorCode::OFFSET_OUT_OF_RANGE) {
+                let state = "client: did not believe at once that an offset is out of range";
+                self.tally.meet(state);
+            }
         }
         self.say(who, event);
     }

@@ -1,9 +1,9 @@
 //! `simulate`: many seeds, with a line of progress and a summary; or one, with its trace.
 //!
 //! ```text
-//! simulate [transactions] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of transactions
-//! simulate [transactions] seed SEED         one seed: its trace and its anomalies
-//! simulate plants                           the planted defects, by name
+//! simulate [THEME] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of a theme: transactions, deposed
+//! simulate [THEME] seed SEED         one seed: its trace and its anomalies
+//! simulate plants                    the planted defects, by name
 //! ```
 
 use std::io::{self, Write};
@@ -22,16 +22,12 @@ const EXPLAINED: usize = 3;
 
 fn main() -> io::Result<ExitCode> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let is_theme = words.first().is_some_and(|word| word == "transactions");
-    let theme = match is_theme {
-        true => Theme::Transactions,
-        false => Theme::Everything,
-    };
-    if is_theme {
+    let theme = words.first().and_then(|word| Theme::named(word));
+    if theme.is_some() {
         words.remove(0);
     }
     let options = Options {
-        theme,
+        theme: theme.unwrap_or_default(),
         ..Options::default()
     };
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
@@ -42,7 +38,7 @@ fn main() -> io::Result<ExitCode> {
         _ => {
             writeln!(
                 io::stderr(),
-                "simulate [transactions] COUNT [FIRST] | [transactions] seed SEED | plants"
+                "simulate [transactions | deposed] COUNT [FIRST] | [transactions | deposed] seed SEED | plants"
             )?;
             Ok(ExitCode::from(2))
         }

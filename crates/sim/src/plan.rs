@@ -1,6 +1,7 @@
 //! What happens in a run, decided from its seed before it begins: who takes part, with which settings, what they do, and what
 //! befalls them. A shorter run of the same seed is a prefix of the same steps.
 
+pub mod deposed;
 pub mod transactions;
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What runs are about: each theme has plans of its own, and faults and states that its runs must meet.
 
-use crate::plan::{self, Plan, transactions};
+use crate::plan::{self, Plan, deposed, transactions};
 
 /// What a run is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,14 +10,26 @@ pub enum Theme {
     Everything,
     /// Transactions.
     Transactions,
+    /// Leaders of the past, which do not know that they are.
+    Deposed,
 }
 
 impl Theme {
+    /// The theme with this name.
+    pub fn named(name: &str) -> Option<Theme> {
+        match name {
+            "transactions" => Some(Theme::Transactions),
+            "deposed" => Some(Theme::Deposed),
+            _ => None,
+        }
+    }
+
     /// The run of a seed.
     pub fn plan(self, seed: u64) -> Plan {
         match self {
             Theme::Everything => Plan::of(seed),
             Theme::Transactions => transactions::plan(seed),
+            Theme::Deposed => deposed::plan(seed),
         }
     }
 
@@ -26,6 +38,7 @@ impl Theme {
         match self {
             Theme::Everything => plan::FAULTS,
             Theme::Transactions => transactions::FAULTS,
+            Theme::Deposed => deposed::FAULTS,
         }
     }
 
@@ -34,6 +47,7 @@ impl Theme {
         match self {
             Theme::Everything => plan::STATES,
             Theme::Transactions => transactions::STATES,
+            Theme::Deposed => deposed::STATES,
         }
     }
 }

@@ -133,6 +133,18 @@ fn an_idempotent_producer_writes_once() {
 fn an_offset_is_one_record_for_everybody() {
     let told = after(|history| fate(history, 3, Fate::Written(Some(7))));
     assert_eq!(told, ["inconsistent-offsets"]);
+    // Of acks=1, sent again: the copy that was acknowledged may have been lost with its leader.
+    let copied = |leaders_lost: bool, retried: bool| {
+        after(|history| {
+            fate(history, 3, Fate::Written(Some(7)));
+            history.leaders_lost = leaders_lost;
+            let promise = &mut history.promises[0];
+            (promise.acks, promise.idempotent, promise.retried) = (1, false, retried);
+        })
+    };
+    assert_eq!(copied(true, true), [""; 0]);
+    assert_eq!(copied(false, true), ["inconsistent-offsets"]);
+    assert_eq!(copied(true, false), ["inconsistent-offsets"]);
     let among_readers = after(|history| {
         history.seen.push(vec![
             Seen::Begin(place(), Origin::Offset(2)),

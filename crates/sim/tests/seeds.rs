@@ -26,6 +26,11 @@ fn five_hundred_seeds_hold_and_meet_everything() {
 }
 
 #[test]
+fn three_hundred_seeds_of_leaders_of_the_past_hold_and_meet_everything() {
+    hold_and_meet_everything(Theme::Deposed, 300);
+}
+
+#[test]
 fn a_thousand_seeds_of_transactions_hold_and_meet_everything() {
     hold_and_meet_everything(Theme::Transactions, 1000);
 }

@@ -30,6 +30,7 @@ use self::coordinators::Coordinators;
 pub use self::links::{Action, Dial};
 use self::links::{Address, Links};
 pub(crate) use self::links::{Next, Orphan};
+pub(crate) use self::refresh::HEARD;
 use self::refresh::Refresh;
 use self::target::Destination;
 pub use self::target::{CoordinatorType, Expected, LinkId};
@@ -196,6 +197,11 @@ impl Cluster {
         self.refresh.note_created(now, topic);
     }
 
+    /// Who gave the view may not have heard of what came since: another broker is asked next, if a connection to one is up.
+    pub(crate) fn doubt_view(&mut self) {
+        self.refresh.doubt();
+    }
+
     /// This client deleted a topic.
     pub(crate) fn note_deleted(&mut self, topic: &str) {
         self.refresh.note_deleted(topic);
@@ -214,12 +220,16 @@ impl Cluster {
         if !self.refresh.is_due(now, &mut self.context) {
             return;
         }
-        let Some(link) = self.any_link(now) else {
+        let another = match self.refresh.doubted() {
+            Some(link) => self.another_link(now, &[link]),
+            None => None,
+        };
+        let Some(link) = another.or_else(|| self.any_link(now)) else {
             return;
         };
         let request = Request::Metadata(self.refresh.question(&self.context));
         let token = self.ask(link, Owner::View, request);
-        self.refresh.set_asked(now, token);
+        self.refresh.set_asked(now, token, link);
     }
 
     /// Takes in an answer that came over `link`.

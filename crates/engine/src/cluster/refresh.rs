@@ -23,15 +23,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::Context;
 use super::links::IMPATIENCE;
+use super::target::LinkId;
 use crate::error::{Error, Kind};
 use crate::metadata::Metadata;
 use crate::observe::Observed;
 
 /// So many answers in a row that do not know a topic prove that it is not there.
 const BELIEVED: u32 = 3;
-/// A broker has heard of a topic after so long: one that hears nothing for `broker.session.timeout.ms`, which is 9 s, is none of
-/// the cluster any more.
-const HEARD: Duration = Duration::from_secs(10);
+/// A broker has heard of a topic or a leader after so long: one that hears nothing for `broker.session.timeout.ms`, which is
+/// 9 s, is none of the cluster any more.
+pub(crate) const HEARD: Duration = Duration::from_secs(10);
 /// The first version of Metadata that can be told to create no topic (KIP-204).
 const CREATES_NONE: i16 = 4;
 
@@ -43,6 +44,10 @@ pub(super) struct Refresh {
     at: Option<Instant>,
     token: Option<u64>,
     asked: Option<Instant>,
+    /// Over which connection the last request went.
+    asked_over: Option<LinkId>,
+    /// What it was answered may be of the past.
+    is_doubted: bool,
     /// The topics of the last request.
     asked_for: BTreeSet<Arc<str>>,
     /// Since when an answer is wanted and none came.
@@ -190,9 +195,21 @@ impl Refresh {
         whole
     }
 
-    pub(super) fn set_asked(&mut self, now: Instant, token: u64) {
+    /// What the last answer said may be of the past.
+    pub(super) fn doubt(&mut self) {
+        self.is_doubted = true;
+    }
+
+    /// The connection that is better not asked next.
+    pub(super) fn doubted(&self) -> Option<LinkId> {
+        self.asked_over.filter(|_| self.is_doubted)
+    }
+
+    pub(super) fn set_asked(&mut self, now: Instant, token: u64, link: LinkId) {
         self.at = None;
         self.asked = Some(now);
+        self.asked_over = Some(link);
+        self.is_doubted = false;
         self.asked_for = self.wanted.keys().cloned().collect();
         self.token = Some(token);
     }

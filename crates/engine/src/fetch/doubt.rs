@@ -1,12 +1,11 @@
-//! How often brokers must say that a partition does not exist before it is believed.
+//! How often, and for how long, brokers must deny that something is there before they are believed.
 
 use std::time::{Duration, Instant};
 
 /// A broker that has just started, or that lags behind, does not know of all there is.
 const ANSWERS: u32 = 3;
-const SPAN: Duration = Duration::from_millis(300);
 
-/// Answers in a row that said that a partition does not exist.
+/// Answers in a row that denied it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubt {
     since: Instant,
@@ -22,9 +21,9 @@ impl Doubt {
         }
     }
 
-    /// Counts one more answer; whether they are enough.
-    pub(super) fn is_confirmed(&mut self, now: Instant) -> bool {
+    /// Counts one more answer; whether they are enough, and have come for so long.
+    pub(super) fn is_confirmed(&mut self, now: Instant, lasting: Duration) -> bool {
         self.answers = self.answers.saturating_add(1);
-        self.answers >= ANSWERS && now >= self.since + SPAN
+        self.answers >= ANSWERS && now >= self.since + lasting
     }
 }

@@ -23,7 +23,8 @@ use crate::fetch::leaders::Leaders;
 use crate::fetch::lookup::{Lookups, Searched, time_of};
 use crate::fetch::position::{Generation, Need, Position, Start, outdated};
 use crate::fetch::replica::Replica;
-use crate::fetch::request::{self, BOUNDED, SentFetch, Span};
+use crate::fetch::request::{self, BOUNDED, EPOCHS, SentFetch, Span};
+use crate::fetch::reset::leave_log;
 use crate::fetch::subscription::{Finding, Subscription};
 use crate::metrics::Meters;
 use crate::observe::Observed;
@@ -409,6 +410,7 @@ impl Fetcher {
             position.in_flight = false;
             if !matches!(verdict, Verdict::Failed(_)) {
                 position.answered();
+                position.evidence.confirm(span.leader_epoch);
                 position.topic_id = span.topic_id;
                 // The topic may have been made anew since the request.
                 position.note_topic(latest_id);
@@ -478,25 +480,17 @@ impl Fetcher {
             return retries.fail(now, cluster, position, error);
         }
         let out_of_range = code == ErrorCode::OFFSET_OUT_OF_RANGE;
-        if !(out_of_range && position.is_drained()) {
-            if heals(&error) || out_of_range {
-                retries.fail(now, cluster, position, error);
-            } else {
-                position.stuck = Some(error);
-            }
-        } else if self.config.auto_offset_reset == OffsetReset::None {
-            let text = format!(
-                "offset {} is not in the log, and auto.offset.reset is none: seek",
-                span.offset
-            );
-            position.stuck = Some(error.wrap(Kind::Broker, text));
+        if out_of_range && position.is_lost(now, span.leader_epoch) {
+            let policy = self.config.auto_offset_reset;
+            leave_log(now, cluster, policy, position, generation, error);
+        } else if out_of_range {
+            // Whoever names a leader of the past has not heard of the present one either.
+            cluster.doubt_view();
+            retries.fail(now, cluster, position, error);
+        } else if heals(&error) {
+            retries.fail(now, cluster, position, error);
         } else {
-            position.reset(generation, Start::Reset, "it is not in the log");
-            // A broker may tell of a beginning that it then refuses: without a pause this would go round and round.
-            position.retry_at = Some(now + cluster.retry_pause(1));
-            position.trouble = Some(error);
-            // The topic may be another one by now, which is read from its beginning.
-            cluster.refresh(now);
+            position.stuck = Some(error);
         }
     }
 
@@ -547,11 +541,22 @@ impl Fetcher {
                 ..
             } = searched;
             let latest_id = self.subscription.id_of(&topic);
+            let fresh = self.assignment.fresh_generation();
             let Some(position) = self.assignment.touch_current(key, generation) else {
                 continue;
             };
             position.looking_up = false;
             match found {
+                Ok(beginning) if position.evidence.asks() => {
+                    if position.begins_behind(beginning) {
+                        let text = format!("the log begins at {beginning}");
+                        let code = ErrorCode::OFFSET_OUT_OF_RANGE;
+                        let error = Error::from_code(code, Some(&text));
+                        let error = error.partition_is(&topic, partition);
+                        let policy = self.config.auto_offset_reset;
+                        leave_log(now, cluster, policy, position, fresh, error);
+                    }
+                }
                 Ok(offset) => {
                     position.found(offset, topic_id);
                     position.note_topic(latest_id);
@@ -699,7 +704,7 @@ impl Fetcher {
         let leader = found.map(|found| found.leader);
         let leader = leader.filter(|leader| view.node(*leader).is_some());
         if position.need(now) == Need::Offset {
-            if let Err(error) = time_of(position.start, self.config.auto_offset_reset) {
+            if let Err(error) = time_of(position, self.config.auto_offset_reset) {
                 position.stuck = Some(error.partition_is(topic, partition));
             }
         }
@@ -742,7 +747,7 @@ impl Fetcher {
                 let Some(entry) = self.assignment.touch_key(key) else {
                     continue;
                 };
-                let time = time_of(entry.position.start, self.config.auto_offset_reset);
+                let time = time_of(&entry.position, self.config.auto_offset_reset);
                 let Ok(Some(time)) = time else { continue };
                 entry.position.looking_up = true;
                 searched.push(Searched {
@@ -829,6 +834,9 @@ impl Fetcher {
         if self.share(cluster, node, &mut spans) {
             // The others have the next free link, or one that is still to be dialled.
             cluster.set_alarm(now);
+        }
+        if version < EPOCHS {
+            spans.iter_mut().for_each(|span| span.leader_epoch = -1);
         }
         if version < BOUNDED {
             let most = (allowance / per_partition(&self.config).max(1)).max(1);

@@ -10,7 +10,7 @@ use crate::call::{CallId, EARLIEST, Ended, FoundOffset, LATEST, ListOffsets};
 use crate::config::OffsetReset;
 use crate::error::{Error, Kind};
 use crate::fetch::assignment::Key;
-use crate::fetch::position::{Generation, Start};
+use crate::fetch::position::{Generation, Position, Start};
 use crate::part::Core;
 
 /// A partition whose offset is looked up.
@@ -78,12 +78,15 @@ fn offset(found: FoundOffset) -> Result<i64, Error> {
     Err(Error::new(Kind::Protocol, text).calling("ListOffsets"))
 }
 
-/// The time to look up for a start; `None` for an offset, which is known already.
+/// The time to look up for a position; `None` for an offset, which is known already.
 ///
 /// # Errors
 /// `auto.offset.reset` is needed and is `none`.
-pub(super) fn time_of(start: Start, policy: OffsetReset) -> Result<Option<i64>, Error> {
-    match (start, policy) {
+pub(super) fn time_of(position: &Position, policy: OffsetReset) -> Result<Option<i64>, Error> {
+    if position.evidence.asks() {
+        return Ok(Some(EARLIEST));
+    }
+    match (position.start, policy) {
         (Start::Offset(_) | Start::Committed, _) => Ok(None),
         (Start::Beginning, _) | (Start::Reset, OffsetReset::Earliest) => Ok(Some(EARLIEST)),
         (Start::End, _) | (Start::Reset, OffsetReset::Latest) => Ok(Some(LATEST)),

@@ -16,6 +16,9 @@
 //!                                                        └── does not heal ──▶ stuck, until a seek
 //! ```
 //!
+//! Out of range: brokers are believed that the offset is not in the log (`denial`). While they are not, the partition goes through
+//! pausing to a lookup of where the log begins, and is fetched again.
+//!
 //! Drained: the caller got everything that was fetched, so that a reset or an error never hides records that stand before it.
 //!
 //! Every seek, assignment and reset gives a partition a new generation. Answers, buffered records and positions that carry
@@ -33,7 +36,8 @@
 //!
 //! | file | its reason |
 //! |---|---|
-//! | `doubt` | how often brokers must say that a partition does not exist |
+//! | `doubt` | how often brokers must deny something |
+//! | `denial` | whether brokers are believed that an offset is not in the log |
 //! | `replica` | which replica of a partition is read |
 //! | `position` | one partition's state |
 //! | `fetched` | records on their way out, and where they may be cut |
@@ -42,6 +46,7 @@
 //! | `subscription` | topics: whether they exist, were recreated, or have added partitions |
 //! | `leaders` | when to ask again who leads |
 //! | `lanes` | the connections to a broker that carry fetches |
+//! | `reset` | what follows for a position whose offset is not in the log |
 //! | `lookup` | lookups of offsets; all that the fetcher knows of calls |
 //! | `request` | what to ask one broker for |
 //! | `answer` | what an answer means |
@@ -53,6 +58,7 @@ mod answer;
 mod assignment;
 mod buffer;
 mod committed;
+mod denial;
 mod doubt;
 pub mod fetched;
 mod fetcher;
@@ -63,6 +69,7 @@ mod part;
 mod position;
 mod replica;
 mod request;
+mod reset;
 mod subscription;
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,18 @@
 //! One partition's state: where it is read, and what keeps it from being read.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ottla_protocol::{ErrorCode, Uuid};
 
 use crate::error::{Error, Kind};
+use crate::fetch::denial::Evidence;
 use crate::fetch::doubt::Doubt;
 use crate::fetch::replica::Replica;
 use crate::metrics::Progress;
+
+/// How long brokers must say that a partition does not exist.
+const ABSENT: Duration = Duration::from_millis(300);
 
 /// Where to read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +83,8 @@ pub(super) struct Position {
     pub(super) was_seen: bool,
     /// The log's first offset and its end, as the last answer told them; -1 if unknown.
     pub(super) bounds: (i64, i64),
+    /// Whether the offset is in the log, as far as brokers have said it.
+    pub(super) evidence: Evidence,
     /// The topic is known and the partition is not.
     pub(super) absent: Option<Doubt>,
     /// Which replica is read.
@@ -102,7 +108,7 @@ pub(super) enum Need {
     Help,
     /// Time.
     Pause(Instant),
-    /// A lookup of its offset.
+    /// A lookup of its offset, or of where the log begins.
     Offset,
     /// The offset that the group committed.
     Committed,
@@ -134,6 +140,7 @@ impl Position {
             reset: None,
             was_seen: false,
             bounds: (-1, -1),
+            evidence: Evidence::default(),
             absent: None,
             replica: Replica::Told,
         }
@@ -165,6 +172,8 @@ impl Position {
     pub(super) fn rewind(&mut self, generation: Generation) {
         self.generation = generation;
         self.in_flight = false;
+        self.looking_up = false;
+        self.evidence.forget_denials();
         if !self.is_drained() {
             self.fetch_at = self.next;
             // The fetch meets it again, after the records before it.
@@ -194,6 +203,20 @@ impl Position {
         self.fetch_at = Some(offset);
         self.next = Some(offset);
         self.topic_id = topic_id;
+        // Under which epoch is not said.
+        self.evidence.confirm(-1);
+    }
+
+    /// A broker that was told this leader epoch says that the offset is not in the log; whether it is believed, and nothing is
+    /// left to be given out before it.
+    pub(super) fn is_lost(&mut self, now: Instant, leader_epoch: i32) -> bool {
+        self.is_drained() && self.evidence.deny(now, leader_epoch)
+    }
+
+    /// The log begins there; whether that is behind the offset.
+    pub(super) fn begins_behind(&mut self, beginning: i64) -> bool {
+        self.evidence.set_asked();
+        self.fetch_at.is_some_and(|offset| beginning > offset)
     }
 
     /// The topic has this id now; zero if it is not known.
@@ -217,7 +240,7 @@ impl Position {
             }
         } else if is_new && !self.was_seen && self.stuck.is_none() {
             let doubt = self.absent.get_or_insert_with(|| Doubt::new(now));
-            if doubt.is_confirmed(now) {
+            if doubt.is_confirmed(now, ABSENT) {
                 self.stuck = Some(error());
             }
         }
@@ -257,6 +280,7 @@ impl Position {
         }
         match (self.retry_at, self.fetch_at) {
             (Some(at), _) if at > now => Need::Pause(at),
+            (_, Some(_)) if self.evidence.asks() => Need::Offset,
             (_, Some(offset)) => Need::Records(offset),
             (_, None) if self.start == Start::Committed => Need::Committed,
             (_, None) => Need::Offset,

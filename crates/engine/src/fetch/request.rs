@@ -29,6 +29,7 @@ pub(super) struct Span {
     pub(super) partition: i32,
     pub(super) generation: Generation,
     pub(super) offset: i64,
+    /// What the broker is told; -1 if nothing.
     pub(super) leader_epoch: i32,
     /// Whether the broker may be told the client's rack.
     pub(super) tells_rack: bool,
@@ -37,6 +38,9 @@ pub(super) struct Span {
 /// The first version of Fetch that bounds the whole answer (KIP-74). Before it, an answer has as many bytes of each partition as
 /// each may have, so a request is for few of them.
 pub(super) const BOUNDED: i16 = 3;
+
+/// The first version of Fetch that tells a broker the leader's epoch (KIP-320).
+pub(super) const EPOCHS: i16 = 9;
 
 /// A Fetch of this version for `spans`, in this order, of at most `allowance` bytes. What is larger comes alone: as a whole
 /// batch that the broker gives nevertheless, or before [`BOUNDED`] because it may have all that a partition may have.

@@ -6,6 +6,7 @@ mod lanes;
 mod metrics;
 mod old;
 mod replica;
+mod stale;
 mod trouble;
 
 use std::time::Duration;
