@@ -42,6 +42,7 @@
 //! | `part` | the membership as a part of a client |
 
 pub mod assignor;
+mod classic;
 mod commits;
 mod errors;
 mod heartbeats;
@@ -53,6 +54,7 @@ mod part;
 mod polls;
 mod pulse;
 mod searches;
+mod session;
 #[cfg(test)]
 mod tests;
 mod wanted;
