@@ -615,7 +615,7 @@ class ConsumerCore:
     def assign(self, partitions: Iterable[Partition]) -> None: ...
     def subscribe(
         self,
-        topics: str | Iterable[str] | re.Pattern[str],
+        topics: str | Iterable[str] | re.Pattern[str] | SubscriptionPattern,
         *,
         on_assign: Callable[[list[TopicPartition]], object] | None,
         on_revoke: Callable[[list[TopicPartition]], object] | None,

@@ -655,4 +655,40 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn each_protocol_of_groups_has_settings_of_its_own() {
+        let consumer = |pairs: &[(&'static str, &'static str)]| {
+            let servers = [("bootstrap.servers", "localhost:9092"), ("group.id", "g")];
+            Config::parse(
+                Role::Consumer,
+                servers.into_iter().chain(pairs.iter().copied()),
+            )
+        };
+        for key in [
+            "partition.assignment.strategy",
+            "session.timeout.ms",
+            "heartbeat.interval.ms",
+        ] {
+            let value = if key.ends_with("ms") { "9000" } else { "range" };
+            let given = [("group.protocol", "consumer"), (key, value)];
+            let error = consumer(&given).unwrap_err();
+            assert_eq!(error.key, key);
+            assert!(error.problem.contains("group.protocol=consumer"), "{error}");
+            consumer(&[("group.protocol", "auto"), (key, value)]).unwrap();
+        }
+        let error = consumer(&[("group.remote.assignor", "range")]).unwrap_err();
+        assert!(
+            error.to_string().contains("group.protocol=classic"),
+            "{error}"
+        );
+        for protocol in ["consumer", "auto", "CONSUMER"] {
+            consumer(&[
+                ("group.protocol", protocol),
+                ("group.remote.assignor", "range"),
+            ])
+            .unwrap();
+        }
+        assert!(consumer(&[("group.protocol", "streams")]).is_err());
+    }
 }
