@@ -128,10 +128,11 @@ class BadRecord(NamedTuple):
 
 
 class SubscriptionPattern(str):
-    """A regular expression that topics are subscribed by, and that the group's coordinator matches with their names (KIP-848).
+    """A regular expression to subscribe by, which the group's coordinator matches with names of topics (KIP-848).
 
-    It is one of RE2, which only brokers read, and has to match a topic's whole name. It needs `group.protocol=consumer` or
-    `auto`, and brokers from Kafka 4.0 on; `re.compile(...)` makes a pattern that the consumer matches itself, with any brokers.
+    It is one of RE2, which only brokers read, and has to match a topic's whole name. It needs
+    `group.protocol=consumer` or `auto`, and brokers from Kafka 4.0 on; `re.compile(...)` makes a pattern that the
+    consumer matches itself, with any brokers.
 
     Example:
         ```python
