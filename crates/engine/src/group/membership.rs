@@ -170,7 +170,7 @@ impl Membership {
         }
         self.leaving = None;
         self.must_compare = true;
-        self.session.compare_again();
+        self.session.hear_anew();
         Ok(())
     }
 
@@ -192,6 +192,10 @@ impl Membership {
         }
         self.release_lead(&mut core.cluster);
         self.holding.drop_added();
+        if self.is_consumer() {
+            // What its coordinator has assigned is not to be had any more as it was.
+            self.rejoin = Some("it subscribed again while it was leaving");
+        }
     }
 
     /// The time to leave is over: the rest of it is left out, and callers own nothing any more.
@@ -578,7 +582,7 @@ impl Membership {
         if self.wanted.is_none() || self.identity.is_member() {
             self.auto_commit(now, given);
         }
-        if let Some(reason) = self.rejoin {
+        if let Some(reason) = self.rejoin.filter(|_| self.leaving.is_none()) {
             core.cluster.context.observer.tell(Observed::Rebalancing {
                 group: Arc::clone(&self.group),
                 reason,
@@ -590,7 +594,8 @@ impl Membership {
     /// Tells what has to be given up before the member joins.
     fn give_up(&mut self, core: &mut Core) {
         self.state = State::Revoking;
-        let all = self.leaving.is_some() || self.is_eager();
+        // Who joins by the consumer protocol comes with nothing.
+        let all = self.leaving.is_some() || self.is_eager() || self.is_consumer();
         let is_unwanted = |topic: &str| {
             let wanted = self.wanted.as_ref();
             !wanted.is_some_and(|wanted| wanted.contains(topic))

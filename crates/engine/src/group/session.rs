@@ -143,7 +143,7 @@ impl Session {
             self.must_acknowledge = false;
         }
         self.is_paused = false;
-        self.next_beat = now.checked_add(self.interval.max(SHORTEST_INTERVAL));
+        self.next_beat = now.checked_add(self.interval());
         self.running = Some((id, epoch, declared));
     }
 
@@ -160,7 +160,7 @@ impl Session {
         known.regex = declared.regex.or(known.regex.take());
         known.owned = declared.owned.or(known.owned.take());
         self.interval = standing.interval;
-        self.next_beat = now.checked_add(standing.interval.max(SHORTEST_INTERVAL));
+        self.next_beat = now.checked_add(self.interval());
         if let Some(assigned) = standing.assigned.take() {
             self.target = assigned;
             self.is_new = true;
@@ -174,6 +174,11 @@ impl Session {
         self.declared = None;
         self.is_paused = true;
         self.next_beat = now.checked_add(pause);
+    }
+
+    /// The pause between two heartbeats.
+    pub(super) fn interval(&self) -> Duration {
+        self.interval.max(SHORTEST_INTERVAL)
     }
 
     /// The next heartbeat is due at once.
@@ -250,7 +255,13 @@ impl Session {
 
     // --- assignments
 
-    /// What is wanted has changed, or was not compared to the end.
+    /// A caller wants something else: what was refused may be taken now.
+    pub(super) fn hear_anew(&mut self) {
+        self.is_paused = false;
+        self.is_new = true;
+    }
+
+    /// The topics that are wanted may have changed.
     pub(super) fn compare_again(&mut self) {
         self.is_new = true;
     }

@@ -359,7 +359,8 @@ fn a_heartbeat_that_is_refused_is_repeated_with_everything() {
         let heartbeat = next_beat(&mut script);
         refuse(&mut script, &heartbeat, code);
         assert_eq!(script.engine.stuck().is_some(), is_told, "{code:?}");
-        let heartbeat = only(passed(&mut script, 1_000));
+        let pause = if is_told { 5_000 } else { 1_000 };
+        let heartbeat = only(passed(&mut script, pause));
         let request = beat(&heartbeat);
         assert_eq!(
             (request.member_epoch, request.rebalance_timeout_ms),
@@ -634,6 +635,35 @@ fn another_subscription_is_said_at_once() {
     }
     let gone = vec![("uu".into(), 0)];
     assert_eq!(tell(&mut script)[0], Rebalance::Revoked(gone));
+}
+
+#[test]
+fn who_subscribes_again_while_it_leaves_joins_anew_with_nothing() {
+    for is_dropping in [false, true] {
+        let mut script = settled(CONSUMER, &[0, 1]);
+        if is_dropping {
+            let heartbeat = next_beat(&mut script);
+            assign(&mut script, &heartbeat, 3, Some(&[(T, &[1])]));
+        }
+        let now = script.now;
+        let deadline = now + Duration::from_secs(5);
+        script.engine.leave_group(now, deadline);
+        let names = BTreeSet::from([Arc::from("t")]);
+        let selection = Selection::Names(names);
+        script.engine.subscribe(now, selection).unwrap();
+        let (_, commits) = beats(poll(&mut script));
+        answer_commit(&mut script, &only(commits), ErrorCode::NONE);
+        assert_eq!(tell(&mut script), [Rebalance::Revoked(partitions(&[0, 1]))]);
+        let (mut joins, _) = beats(asked(&mut script));
+        let join = joins.pop().unwrap();
+        assert_eq!(
+            (beat(&join).member_epoch, owned(&join)),
+            (0, Some(Vec::new()))
+        );
+        assign(&mut script, &join, 4, Some(&[(T, &[1])]));
+        assert_eq!(tell(&mut script), [Rebalance::Assigned(partitions(&[1]))]);
+        assert_eq!(positions(&script).len(), 1);
+    }
 }
 
 #[test]
