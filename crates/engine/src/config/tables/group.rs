@@ -16,8 +16,8 @@ macro_rules! group {
         /// The coordinator's assignor, such as uniform or range, where it is to use another than its first one. Not with
         /// group.protocol=classic.
         "group.remote.assignor" => group_remote_assignor: Option<String>, text(optional);
-        /// How partitions are assigned, the preferred way first: range, roundrobin, sticky, cooperative-sticky, or Java's
-        /// class names. The group uses one that all members have. Not with group.protocol=consumer.
+        /// How members assign partitions with the classic protocol, the preferred way first: range, roundrobin, sticky,
+        /// cooperative-sticky, or Java's class names. The group uses one that all members have.
         "partition.assignment.strategy" => partition_assignment_strategy: Vec<String> = "range,cooperative-sticky", text(strategies);
         /// After so long without a heartbeat a member is taken for dead. With group.protocol=consumer the brokers' configuration says
         /// it.
