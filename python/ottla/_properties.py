@@ -430,8 +430,7 @@ class ConsumerProperties(TypedDict, total=False):
     group.protocol=classic."""
     partition_assignment_strategy: str | None
     """How members assign partitions with the classic protocol, the preferred way first: range, roundrobin, sticky,
-    cooperative-sticky, or Java's class names. The group uses one that all members have. Default: range,cooperative-
-    sticky."""
+    cooperative-sticky, or Java's class names. The group uses one that all have. Default: range,cooperative-sticky."""
     session_timeout_ms: int | None
     """After so long without a heartbeat a member is taken for dead. With group.protocol=consumer the brokers'
     configuration says it. Default: 45000."""

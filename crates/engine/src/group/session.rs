@@ -38,8 +38,10 @@ pub(super) struct Session {
     target: BTreeSet<IdPartition>,
     /// It is to be compared with what is owned.
     is_new: bool,
-    /// The target has not been answered by what is owned then.
+    /// The coordinator has not heard what callers own since it assigned, or since that changed.
     must_acknowledge: bool,
+    /// What is wanted may be something else than what the coordinator knows.
+    may_differ: bool,
     /// Callers have not heard of any assignment yet.
     is_first: bool,
     /// What callers own, and listeners know of.
@@ -48,6 +50,8 @@ pub(super) struct Session {
     next: Option<BTreeSet<IdPartition>>,
     /// The names of the topics in all of these.
     names: BTreeMap<Uuid, Arc<str>>,
+    /// Some may be missing.
+    lacks_names: bool,
     /// Names are being looked up.
     naming: Option<CallId>,
     name_at: Option<Instant>,
@@ -80,61 +84,62 @@ impl Session {
             return None;
         }
         let next = *self.next_beat.get_or_insert(now);
+        let has_news = self.declared.is_none() || self.may_differ || self.acknowledges();
+        if next > now && (self.is_paused || !has_news) {
+            cluster.set_alarm(next);
+            return None;
+        }
         let changes = self.changes(cluster.config(), wanted);
-        let is_urgent = !self.is_paused && changes != Declaration::default();
-        if next > now && !is_urgent {
+        self.may_differ = false;
+        if next > now && changes == Declaration::default() {
             cluster.set_alarm(next);
             return None;
         }
         Some(changes)
     }
 
+    /// Whether the coordinator is to hear what callers own: until listeners were told, they own what they owned.
+    fn acknowledges(&self) -> bool {
+        self.must_acknowledge && self.next.is_none() && !self.is_new
+    }
+
     /// What the coordinator does not know.
     fn changes(&self, config: &Config, wanted: &Wanted) -> Declaration {
-        let topics: BTreeSet<_> = wanted.names().cloned().collect();
-        let regex = wanted.regex().cloned();
         let Some(known) = &self.declared else {
-            return self.all(config, topics, regex);
+            return self.all(config, wanted);
         };
+        let topics = known.topics.as_ref();
+        let is_same = topics.is_some_and(|topics| wanted.names().eq(topics));
+        let regex = wanted.regex().cloned();
         let had_regex = known.regex.as_ref().is_some_and(|it| !it.is_empty());
         let is_other = match &regex {
             Some(_) => known.regex != regex,
             None => had_regex,
         };
-        // Until listeners were told, callers own what they owned.
-        let is_settled = self.next.is_none() && !self.is_new;
-        let is_news = self.must_acknowledge || known.owned.as_ref() != Some(&self.owned);
         Declaration {
-            topics: Some(topics).filter(|topics| known.topics.as_ref() != Some(topics)),
+            topics: (!is_same).then(|| wanted.names().cloned().collect()),
             // An empty one takes it back.
             regex: is_other.then(|| regex.unwrap_or_default()),
-            owned: (is_settled && is_news).then(|| self.owned.clone()),
+            owned: self.acknowledges().then(|| self.owned.clone()),
             ..Declaration::default()
         }
     }
 
-    fn all(
-        &self,
-        config: &Config,
-        topics: BTreeSet<Arc<str>>,
-        regex: Option<Arc<str>>,
-    ) -> Declaration {
+    /// All that a member declares, as when it joins.
+    pub(super) fn all(&self, config: &Config, wanted: &Wanted) -> Declaration {
         // A static member may have had one before it came back.
         let is_static = config.group_instance_id.is_some();
         Declaration {
             rebalance_timeout: Some(config.max_poll_interval),
-            topics: Some(topics),
-            regex: regex.or_else(|| is_static.then(Arc::default)),
+            topics: Some(wanted.names().cloned().collect()),
+            regex: wanted
+                .regex()
+                .cloned()
+                .or_else(|| is_static.then(Arc::default)),
             assignor: config.group_remote_assignor.as_deref().map(Arc::from),
             rack: config.client_rack.as_deref().map(Arc::from),
             owned: Some(self.owned.clone()),
         }
-    }
-
-    /// All that a member declares to join.
-    pub(super) fn introduction(&self, config: &Config, wanted: &Wanted) -> Declaration {
-        let topics = wanted.names().cloned().collect();
-        self.all(config, topics, wanted.regex().cloned())
     }
 
     /// A heartbeat of this epoch was sent.
@@ -165,6 +170,7 @@ impl Session {
             self.target = assigned;
             self.is_new = true;
             self.must_acknowledge = true;
+            self.lacks_names = true;
             self.forget_names();
         }
     }
@@ -192,6 +198,9 @@ impl Session {
 
     /// Looks up names of topics that are missing.
     pub(super) fn find_names(&mut self, now: Instant, core: &mut Core) {
+        if !self.lacks_names || self.naming.is_some() {
+            return;
+        }
         let mut missing: Vec<Uuid> = self.target.iter().map(|(id, _)| *id).collect();
         missing.dedup();
         missing.retain(|id| {
@@ -205,7 +214,8 @@ impl Session {
             self.is_new = true;
             false
         });
-        if missing.is_empty() || self.naming.is_some() {
+        self.lacks_names = !missing.is_empty();
+        if missing.is_empty() {
             return;
         }
         if let Some(at) = self.name_at.filter(|at| *at > now) {
@@ -240,9 +250,13 @@ impl Session {
             }
         }
         let mut target = self.target.iter();
-        let is_complete = target.all(|(id, _)| self.names.contains_key(id));
+        self.lacks_names = !target.all(|(id, _)| self.names.contains_key(id));
         // A broker may not have heard of a topic yet.
-        self.nameless = if is_complete { 0 } else { self.nameless + 1 };
+        self.nameless = if self.lacks_names {
+            self.nameless.saturating_add(1)
+        } else {
+            0
+        };
         self.name_at = Some(now + cluster.retry_pause(self.nameless.max(1)));
     }
 
@@ -258,12 +272,13 @@ impl Session {
     /// A caller wants something else: what was refused may be taken now.
     pub(super) fn hear_anew(&mut self) {
         self.is_paused = false;
-        self.is_new = true;
+        self.compare_again();
     }
 
     /// The topics that are wanted may have changed.
     pub(super) fn compare_again(&mut self) {
         self.is_new = true;
+        self.may_differ = true;
     }
 
     /// Whether there is something to compare.
@@ -280,6 +295,7 @@ impl Session {
     pub(super) fn settle(&mut self) {
         if let Some(next) = self.next.take() {
             self.owned = next;
+            self.must_acknowledge = true;
         }
     }
 

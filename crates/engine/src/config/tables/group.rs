@@ -17,7 +17,7 @@ macro_rules! group {
         /// group.protocol=classic.
         "group.remote.assignor" => group_remote_assignor: Option<String>, text(optional);
         /// How members assign partitions with the classic protocol, the preferred way first: range, roundrobin, sticky,
-        /// cooperative-sticky, or Java's class names. The group uses one that all members have.
+        /// cooperative-sticky, or Java's class names. The group uses one that all have.
         "partition.assignment.strategy" => partition_assignment_strategy: Vec<String> = "range,cooperative-sticky", text(strategies);
         /// After so long without a heartbeat a member is taken for dead. With group.protocol=consumer the brokers' configuration says
         /// it.

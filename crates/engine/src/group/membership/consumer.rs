@@ -76,7 +76,7 @@ impl Membership {
         }
         self.rejoin = None;
         self.session = Session::new();
-        let declared = self.session.introduction(&self.config, wanted);
+        let declared = self.session.all(&self.config, wanted);
         let call = ConsumerGroupHeartbeat {
             member: GroupMetadata {
                 generation: JOINS,
