@@ -364,8 +364,10 @@ def test_auto_takes_the_classic_protocol_where_brokers_have_no_other(tmp_path: P
 def test_a_transaction_is_fenced_by_the_member_that_has_left(bootstrap: str) -> None:
     topic, target = "transformed", "transformed-to"
     fill(bootstrap, topic, 0, PARTITIONS)
+    # Committed offsets are waited for until the transaction has ended.
+    options = OPTIONS | {"enable_auto_commit": False, "isolation_level": "read_committed"}
     with (
-        ottla.Consumer(bootstrap, topics=topic, group_id=topic, **OPTIONS | {"enable_auto_commit": False}) as consumer,
+        ottla.Consumer(bootstrap, topics=topic, group_id=topic, **options) as consumer,
         ottla.Producer(bootstrap, transactional_id=topic) as producer,
     ):
         wait_until(lambda: len(consumer.poll(0.1)) > 0, "it reads")
