@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer as Confluent
 
 import ottla
+from ottla import errors
 from tests.integration import members
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.members import PARTITIONS, RECORDS, Member, Read, all_once, whole
@@ -177,3 +179,32 @@ def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureReque
     # The console consumer goes back to the first message that it has not shown, commits that, and leaves.
     wait_until(lambda: whole(ours.read, theirs), "ours reads the rest")
     all_once(ours.leave(), theirs)
+
+
+def test_auto_takes_the_protocol_that_brokers_have_and_says_so(
+    bootstrap: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = "auto"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    expected = "consumer" if "4.4.0" in request.node.name else "classic"
+    with caplog.at_level(logging.INFO, "ottla.consumer"):
+        ours = member(bootstrap, topic, group_protocol="auto")
+        wait_until(lambda: len(ours.read) == PARTITIONS, "it reads all there is")
+        ours.leave()
+        wait_until(lambda: f"group.protocol={expected}" in caplog.text, "it says so")
+    if expected == "consumer":
+        return
+    others = {
+        name: value for name, value in OPTIONS.items() if name not in {"heartbeat_interval_ms", "session_timeout_ms"}
+    }
+    with (
+        ottla.Consumer(bootstrap, topics=topic, group_id="other", group_protocol="consumer", **others) as consumer,
+        pytest.raises(errors.UnsupportedError, match="group.protocol=classic or auto"),
+    ):
+        poll_on(consumer)
+
+
+def poll_on(consumer: ottla.Consumer) -> None:
+    """Poll for longer than it takes to find out what a broker lacks."""
+    for _ in range(100):
+        consumer.poll(0.1)
