@@ -318,12 +318,12 @@ def test_bad_options(api, kind):
         (
             "Consumer",
             {"group_id": "g", "group_protocol": "consumer", "session_timeout_ms": 9000},
-            "session_timeout_ms: .*group.protocol=consumer",
+            "session.timeout.ms: .*group.protocol=consumer",
         ),
         (
             "Consumer",
             {"group_id": "g", "group_remote_assignor": "range"},
-            "group_remote_assignor: .*group.protocol=classic",
+            "group.remote.assignor: .*group.protocol=classic",
         ),
         ("Consumer", {"group_instance_id": "i"}, "needs group.id"),
         ("Consumer", {"partition_assignment_strategy": "nearest"}, "cooperative-sticky.*nearest"),
