@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
     from ottla._metrics import Metrics
     from ottla._ottla import Offsets, Operation, Partition
-    from ottla._types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+    from ottla._types import (
+        GroupMetadata,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        SubscriptionPattern,
+        TopicPartition,
+    )
 
 
 # Seconds that a close takes at most, unless its caller says otherwise.
@@ -80,7 +86,7 @@ class Consumer(_ottla.SyncConsumer):
 
     def subscribe(
         self,
-        topics: str | Iterable[str] | re.Pattern[str],
+        topics: str | Iterable[str] | re.Pattern[str] | SubscriptionPattern,
         *,
         on_assign: Callable[[list[TopicPartition]], object] | None = None,
         on_revoke: Callable[[list[TopicPartition]], object] | None = None,
@@ -95,6 +101,7 @@ class Consumer(_ottla.SyncConsumer):
         Args:
             topics: A topic, several, or a pattern made by `re.compile`: every topic whose whole name matches it, also
                 topics that are made later, and no internal ones. Patterns have no look-around and no back-references.
+                A `SubscriptionPattern` is matched by the group's coordinator, which needs the consumer protocol.
             on_assign: A function that is called with the partitions that were added, after each rebalance; the list
                 is empty if there are none.
             on_revoke: Called with the partitions that other members get next: what was read of them can still be

@@ -14,7 +14,15 @@ from ottla._decoding import DecodeFormat, DecodeSchema
 from ottla._metrics import Metrics
 from ottla._properties import AdminProperties, ConfigValue, ConsumerProperties, ProducerProperties
 from ottla._registry import SchemaRegistry
-from ottla._types import BadRecord, GroupMetadata, NewTopic, OffsetAndMetadata, RecordMetadata, TopicPartition
+from ottla._types import (
+    BadRecord,
+    GroupMetadata,
+    NewTopic,
+    OffsetAndMetadata,
+    RecordMetadata,
+    SubscriptionPattern,
+    TopicPartition,
+)
 
 DEBUG_BUILD: Final[bool]
 __version__: Final[str]
@@ -615,7 +623,7 @@ class ConsumerCore:
     def assign(self, partitions: Iterable[Partition]) -> None: ...
     def subscribe(
         self,
-        topics: str | Iterable[str] | re.Pattern[str],
+        topics: str | Iterable[str] | re.Pattern[str] | SubscriptionPattern,
         *,
         on_assign: Callable[[list[TopicPartition]], object] | None,
         on_revoke: Callable[[list[TopicPartition]], object] | None,

@@ -421,15 +421,22 @@ class ConsumerProperties(TypedDict, total=False):
     group_instance_id: str | None
     """The name of this member, which no other member of the group has: it keeps its partitions while it is away for
     less than session.timeout.ms (KIP-345)."""
-    group_protocol: str | None
-    """The protocol by which the group assigns partitions. Default: classic."""
+    group_protocol: Literal["classic", "consumer", "auto"] | None
+    """The protocol by which the group assigns partitions: classic, where one of the members assigns; consumer, where
+    the group's coordinator does (KIP-848; brokers from Kafka 4.0 on); or auto, which is consumer where the cluster has
+    it, and classic elsewhere. Default: classic."""
+    group_remote_assignor: str | None
+    """The coordinator's assignor, such as uniform or range, where it is to use another than its first one. Not with
+    group.protocol=classic."""
     partition_assignment_strategy: str | None
-    """How partitions are assigned, the preferred way first: range, roundrobin, sticky, cooperative-sticky, or Java's
-    class names. The group uses one that all members have. Default: range,cooperative-sticky."""
+    """How members assign partitions with the classic protocol, the preferred way first: range, roundrobin, sticky,
+    cooperative-sticky, or Java's class names. The group uses one that all have. Default: range,cooperative-sticky."""
     session_timeout_ms: int | None
-    """After so long without a heartbeat a member is taken for dead. Default: 45000."""
+    """After so long without a heartbeat a member is taken for dead. With group.protocol=consumer the brokers'
+    configuration says it. Default: 45000."""
     heartbeat_interval_ms: int | None
-    """How often the group's coordinator hears that the member is alive. Default: 3000."""
+    """How often the group's coordinator hears that the member is alive. With group.protocol=consumer the brokers'
+    configuration says it. Default: 3000."""
     max_poll_interval_ms: int | None
     """An application that does not poll for so long leaves the group, until it polls again. So long, too, the group
     waits for its members in a rebalance. Default: 300000."""

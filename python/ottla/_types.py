@@ -127,13 +127,34 @@ class BadRecord(NamedTuple):
     value: bytes | None
 
 
+class SubscriptionPattern(str):
+    """A regular expression to subscribe by, which the group's coordinator matches with names of topics (KIP-848).
+
+    It is one of RE2, which only brokers read, and has to match a topic's whole name. It needs
+    `group.protocol=consumer` or `auto`, and brokers from Kafka 4.0 on; `re.compile(...)` makes a pattern that the
+    consumer matches itself, with any brokers.
+
+    Example:
+        ```python
+        consumer = ottla.Consumer("localhost:9092", group_id="enrichers", group_protocol="consumer")
+        consumer.subscribe(ottla.SubscriptionPattern("flights-[a-z]+"))
+        ```
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"SubscriptionPattern({super().__repr__()})"
+
+
 class GroupMetadata(NamedTuple):
     """Who a consumer is in its group, as `Consumer.group_metadata` tells it.
 
     Attributes:
         group_id: The group.
-        generation: The group's generation of the consumer's last assignment; -1 before the first.
-        member_id: The id that the group's coordinator gave it; empty before the first assignment.
+        generation: The group's generation of the consumer's last assignment; -1 before the first. With the consumer
+            protocol (KIP-848) the member's epoch, which grows without a new assignment, too.
+        member_id: The id that the group's coordinator gave it, or that it chose; empty before the first assignment.
         group_instance_id: Its `group.instance.id` if it is a static member (KIP-345).
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import subprocess
 import sys
@@ -14,7 +15,10 @@ import pytest
 from confluent_kafka import Consumer as Confluent
 
 import ottla
+from ottla import errors
+from tests.integration import members
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.members import PARTITIONS, RECORDS, Member, Read, all_once, whole
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import Java
 
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
 
 pytestmark = [REAL, pytest.mark.timeout(200)]
 
-PARTITIONS, RECORDS = 4, 400
 # Seconds of a session: the least that brokers allow by themselves.
 SESSION = 6
 OPTIONS: dict[str, Any] = {
@@ -43,8 +46,6 @@ with ottla.Consumer(bootstrap, group_id=topic, topics=topic, **options) as consu
             print(record.partition, record.offset, flush=True)
         time.sleep(0.02)
 """
-
-Read = Counter[tuple[int, int]]
 
 
 @pytest.fixture(scope="module", params=["4.4.0", "2.8.2", "0.9.0.1"])
@@ -66,60 +67,11 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def fill(bootstrap: str, topic: str, begin: int = 0, count: int = RECORDS) -> None:
-    with ottla.Producer(bootstrap, **WRITING) as producer:
-        sent = [producer.send(topic, str(value), partition=value % PARTITIONS) for value in range(begin, begin + count)]
-        for delivery in sent:
-            delivery.result(DEADLINE)
+    members.fill(bootstrap, topic, begin, count, **WRITING)
 
 
-class Member(threading.Thread):
-    """One of ours, in a thread of its own, which reads until it is told to leave."""
-
-    def __init__(self, bootstrap: str, topic: str, **options: Any) -> None:
-        super().__init__(daemon=True)
-        self.consumer = ottla.Consumer(bootstrap, group_id=topic, **OPTIONS | options)
-        self.consumer.subscribe(topic, on_revoke=self.revoked)
-        self.read: Read = Counter()
-        self.late: list[tuple[int, int]] = []
-        self.gone: set[int] = set()
-        self.leaves = threading.Event()
-        self.failure: BaseException | None = None
-        self.start()
-
-    def revoked(self, partitions: list[ottla.TopicPartition]) -> None:
-        self.gone |= {partition.partition for partition in partitions}
-
-    def run(self) -> None:
-        try:
-            with self.consumer:
-                while not self.leaves.is_set():
-                    batch = self.consumer.poll(0.1, max_records=20)
-                    self.gone -= {partition.partition for partition in self.consumer.assignment()}
-                    places = [(record.partition, record.offset) for record in batch]
-                    self.late += [place for place in places if place[0] in self.gone]
-                    self.read.update(places)
-        except BaseException as error:
-            self.failure = error
-
-    def leave(self) -> Read:
-        """Leave the group; gives what was read."""
-        self.leaves.set()
-        self.join(DEADLINE)
-        assert not self.is_alive()
-        if self.failure:
-            raise self.failure
-        assert self.late == [], "records of revoked partitions"
-        return self.read
-
-
-def whole(*reads: Read) -> bool:
-    return len(set().union(*reads)) == RECORDS
-
-
-def all_once(*reads: Read) -> None:
-    total = sum(reads, Counter[tuple[int, int]]())
-    assert len(total) == RECORDS
-    assert {place: times for place, times in total.items() if times > 1} == {}
+def member(bootstrap: str, topic: str, **options: Any) -> Member:
+    return Member(bootstrap, topic, **OPTIONS | options)
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
@@ -127,14 +79,14 @@ def test_members_that_come_and_go_read_everything_once(bootstrap: str, strategy:
     topic = f"shared-{strategy}"
     fill(bootstrap, topic, 0, RECORDS // 4)
     options = {"partition_assignment_strategy": strategy}
-    one = Member(bootstrap, topic, **options)
+    one = member(bootstrap, topic, **options)
     wait_until(lambda: len(one.read) == RECORDS // 4, "the first reads all there is")
-    two = Member(bootstrap, topic, **options)
+    two = member(bootstrap, topic, **options)
     wait_until(lambda: len(two.consumer.assignment()) == 2, "the second has its half")
     fill(bootstrap, topic, RECORDS // 4, RECORDS // 4)
     wait_until(lambda: len({*one.read, *two.read}) == RECORDS // 2, "both read all there is")
     assert len(two.read) >= RECORDS // 8
-    three = Member(bootstrap, topic, **options)
+    three = member(bootstrap, topic, **options)
     wait_until(lambda: len(three.consumer.assignment()) >= 1, "the third has a part")
     first = one.leave()
     fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
@@ -165,7 +117,7 @@ def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bo
     # A commit every 100 ms, and 5 records every 20 ms at least.
     assert sum(committed.values()) >= RECORDS // 4
     assert all((partition, offset - 1) in read for partition, offset in committed.items() if offset)
-    heir = Member(bootstrap, topic)
+    heir = member(bootstrap, topic)
     wait_until(lambda: whole(read, heir.read), "the rest is read")
     taken = heir.leave()
     repeated = {place for place in taken if place in read}
@@ -181,7 +133,7 @@ def test_a_group_with_members_of_confluent_kafka(bootstrap: str, strategy: str) 
     options |= {"partition.assignment.strategy": strategy, "session.timeout.ms": str(SESSION * 1000)}
     options |= {"heartbeat.interval.ms": "200", "auto.commit.interval.ms": "100"}
     options |= {name.replace("_", "."): str(value).lower() for name, value in WRITING.items()}
-    ours = Member(bootstrap, topic, partition_assignment_strategy=strategy)
+    ours = member(bootstrap, topic, partition_assignment_strategy=strategy)
     wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs, read = Confluent(options), Counter[tuple[int, int]]()
     theirs.subscribe([topic])
@@ -209,7 +161,7 @@ def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureReque
         pytest.skip("Java's client of today speaks to no broker of 0.9")
     topic = "with-java"
     fill(bootstrap, topic, 0, PARTITIONS)
-    ours = Member(bootstrap, topic)
+    ours = member(bootstrap, topic)
     wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs: Read = Counter()
     count = RECORDS // 4
@@ -227,3 +179,32 @@ def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureReque
     # The console consumer goes back to the first message that it has not shown, commits that, and leaves.
     wait_until(lambda: whole(ours.read, theirs), "ours reads the rest")
     all_once(ours.leave(), theirs)
+
+
+def test_auto_takes_the_protocol_that_brokers_have_and_says_so(
+    bootstrap: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = "auto"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    expected = "consumer" if "4.4.0" in request.node.name else "classic"
+    with caplog.at_level(logging.INFO, "ottla.consumer"):
+        ours = member(bootstrap, topic, group_protocol="auto")
+        wait_until(lambda: len(ours.read) == PARTITIONS, "it reads all there is")
+        ours.leave()
+        wait_until(lambda: f"group.protocol={expected}" in caplog.text, "it says so")
+    if expected == "consumer":
+        return
+    others = {
+        name: value for name, value in OPTIONS.items() if name not in {"heartbeat_interval_ms", "session_timeout_ms"}
+    }
+    with (
+        ottla.Consumer(bootstrap, topics=topic, group_id="other", group_protocol="consumer", **others) as consumer,
+        pytest.raises(errors.UnsupportedError, match="group.protocol=classic or auto"),
+    ):
+        poll_on(consumer)
+
+
+def poll_on(consumer: ottla.Consumer) -> None:
+    """Poll for longer than it takes to find out what a broker lacks."""
+    for _ in range(100):
+        consumer.poll(0.1)

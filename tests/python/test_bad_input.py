@@ -314,7 +314,17 @@ def test_bad_options(api, kind):
     [
         ("Producer", {"key_serializer": str.encode}, "key_serializer: .*encode where you send"),
         ("Consumer", {"value_deserializer": bytes.decode}, "value_deserializer: .*decode where you read"),
-        ("Consumer", {"group_id": "g", "group_protocol": "consumer"}, "must be classic.*KIP-848"),
+        ("Consumer", {"group_id": "g", "group_protocol": "streams"}, "must be one of classic, consumer, auto"),
+        (
+            "Consumer",
+            {"group_id": "g", "group_protocol": "consumer", "session_timeout_ms": 9000},
+            "session.timeout.ms: .*group.protocol=consumer",
+        ),
+        (
+            "Consumer",
+            {"group_id": "g", "group_remote_assignor": "range"},
+            "group.remote.assignor: .*group.protocol=classic",
+        ),
         ("Consumer", {"group_instance_id": "i"}, "needs group.id"),
         ("Consumer", {"partition_assignment_strategy": "nearest"}, "cooperative-sticky.*nearest"),
         ("Consumer", {"heartbeat_interval_ms": 9000, "session_timeout_ms": 9000}, "less than session.timeout.ms"),

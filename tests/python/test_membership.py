@@ -455,3 +455,19 @@ def test_a_member_that_was_replaced_commits_nothing_by_a_transaction(api: Api, a
         with pytest.raises(TypeError, match="group_metadata"):
             api(producer.send_offsets({partition: 9}, 5))
         assert api(consumer.committed([partition]))[partition].offset == 4
+
+
+def test_a_pattern_for_brokers_needs_a_protocol_that_has_them_match(api: Api, address: str) -> None:
+    pattern = ottla.SubscriptionPattern("flights-.*")
+    assert (pattern, repr(pattern)) == ("flights-.*", "SubscriptionPattern('flights-.*')")
+    with (
+        api.consumer(address, group_id="g") as consumer,
+        pytest.raises(errors.ArgumentError, match="group.protocol=consumer or auto.*re.compile"),
+    ):
+        consumer.subscribe(pattern)
+    with api.consumer(address, group_id="g", group_protocol="consumer") as consumer:
+        with pytest.raises(errors.ArgumentError, match="matches no topic"):
+            consumer.subscribe(ottla.SubscriptionPattern(""))
+        consumer.subscribe(pattern)
+    with pytest.raises(errors.ArgumentError, match="subscribe"):
+        (ottla.Consumer if api.name == "sync" else aio.Consumer)(address, group_id="g", topics=pattern)

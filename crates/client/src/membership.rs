@@ -197,6 +197,7 @@ impl<D: Decode> Consumer<D> {
             group: member.group,
             partitions,
             require_stable: self.config().read_committed,
+            member: None,
         };
         let found = calls::ask(&self.inner.driver, call, timeout).await?;
         found.into_iter().collect()

@@ -8,23 +8,24 @@ use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use ottla_protocol::messages::{
     AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse, ApiVersionsRequest, ApiVersionsResponse,
-    CreateDelegationTokenRequest, CreateDelegationTokenResponse, CreateTopicsRequest,
-    CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
-    DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, DescribeGroupsRequest,
-    DescribeGroupsResponse, DescribeProducersRequest, DescribeProducersResponse,
-    DescribeTransactionsRequest, DescribeTransactionsResponse, EndTxnRequest, EndTxnResponse,
-    ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, FetchRequest, FetchResponse,
-    FindCoordinatorRequest, FindCoordinatorResponse, GetTelemetrySubscriptionsRequest,
-    GetTelemetrySubscriptionsResponse, HeartbeatRequest, HeartbeatResponse, InitProducerIdRequest,
-    InitProducerIdResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
-    LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse, ListOffsetsRequest,
-    ListOffsetsResponse, ListTransactionsRequest, ListTransactionsResponse, MetadataRequest,
-    MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
-    OffsetFetchResponse, ProduceRequest, ProduceResponse, PushTelemetryRequest,
-    PushTelemetryResponse, RenewDelegationTokenRequest, RenewDelegationTokenResponse,
-    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
-    SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
-    WriteTxnMarkersRequest, WriteTxnMarkersResponse,
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse, CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest,
+    DeleteTopicsResponse, DescribeDelegationTokenRequest, DescribeDelegationTokenResponse,
+    DescribeGroupsRequest, DescribeGroupsResponse, DescribeProducersRequest,
+    DescribeProducersResponse, DescribeTransactionsRequest, DescribeTransactionsResponse,
+    EndTxnRequest, EndTxnResponse, ExpireDelegationTokenRequest, ExpireDelegationTokenResponse,
+    FetchRequest, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
+    GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, HeartbeatRequest,
+    HeartbeatResponse, InitProducerIdRequest, InitProducerIdResponse, JoinGroupRequest,
+    JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest,
+    ListGroupsResponse, ListOffsetsRequest, ListOffsetsResponse, ListTransactionsRequest,
+    ListTransactionsResponse, MetadataRequest, MetadataResponse, OffsetCommitRequest,
+    OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse, ProduceRequest, ProduceResponse,
+    PushTelemetryRequest, PushTelemetryResponse, RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse, SaslAuthenticateRequest, SaslAuthenticateResponse,
+    SaslHandshakeRequest, SaslHandshakeResponse, SyncGroupRequest, SyncGroupResponse,
+    TxnOffsetCommitRequest, TxnOffsetCommitResponse, WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
@@ -128,6 +129,7 @@ apis! {
     SyncGroup: SyncGroupRequest => SyncGroupResponse, 0..=5, throttles from 2;
     Heartbeat: HeartbeatRequest => HeartbeatResponse, 0..=4, throttles from 2;
     LeaveGroup: LeaveGroupRequest => LeaveGroupResponse, 0..=5, throttles from 2;
+    ConsumerGroupHeartbeat: ConsumerGroupHeartbeatRequest => ConsumerGroupHeartbeatResponse, 0..=1, throttles from 0;
     // From version 10 on their topics have ids.
     OffsetCommit: OffsetCommitRequest => OffsetCommitResponse, 0..=9, throttles from 4;
     OffsetFetch: OffsetFetchRequest => OffsetFetchResponse, 0..=9, throttles from 4;
@@ -167,6 +169,10 @@ impl Request {
             }
             Request::LeaveGroup(body) if version < 3 => fit_old_leave(body),
             Request::OffsetFetch(body) if version < 8 => fit_old_offset_fetch(body, version),
+            // There is no expression that would have to be taken back.
+            Request::ConsumerGroupHeartbeat(body) if version < 1 => {
+                body.subscribed_topic_regex = None;
+            }
             _ => {}
         }
     }
@@ -220,20 +226,25 @@ pub struct Versions {
     apis: FxHashMap<i16, (i16, i16)>,
     /// The epoch of the cluster's features, and the level of `transaction.version` (KIP-584, KIP-890).
     transactions: Option<(i64, i16)>,
+    /// The finalized level of `group.version` (KIP-848); 0 where the broker tells none.
+    groups: i16,
 }
 
 impl Versions {
     pub(crate) fn new(answer: &ApiVersionsResponse) -> Versions {
         let rows = answer.api_keys.iter();
-        let mut features = answer.finalized_features.iter();
-        let level = features.find(|feature| &*feature.name == TRANSACTION_VERSION);
-        let level = level.map_or(0, |feature| feature.max_version_level);
+        let level = |name: &str| {
+            let mut features = answer.finalized_features.iter();
+            let found = features.find(|feature| &*feature.name == name);
+            found.map_or(0, |feature| feature.max_version_level)
+        };
         let epoch = answer.finalized_features_epoch;
         Versions {
             apis: rows
                 .map(|row| (row.api_key, (row.min_version, row.max_version)))
                 .collect(),
-            transactions: (epoch >= 0).then_some((epoch, level)),
+            transactions: (epoch >= 0).then_some((epoch, level(TRANSACTION_VERSION))),
+            groups: if epoch >= 0 { level(GROUP_VERSION) } else { 0 },
         }
     }
 
@@ -243,12 +254,18 @@ impl Versions {
         Versions {
             apis: rows.map(|(api, max)| (api.as_i16(), (0, *max))).collect(),
             transactions: None,
+            groups: 0,
         }
     }
 
     /// The epoch of the cluster's features, and the level of `transaction.version` in it; `None` where the broker tells none.
     pub(crate) fn transactions(&self) -> Option<(i64, i16)> {
         self.transactions
+    }
+
+    /// Whether groups of the consumer protocol are to be had (KIP-848): the broker speaks it, and the cluster has agreed on it.
+    pub(crate) fn has_consumer_protocol(&self) -> bool {
+        self.groups >= 1 && self.highest(ApiKey::ConsumerGroupHeartbeat).is_some()
     }
 
     /// Whether the broker did not tell them.
@@ -316,6 +333,9 @@ impl Versions {
 
 /// The feature whose level says which protocol of transactions a cluster has (KIP-890).
 const TRANSACTION_VERSION: &str = "transaction.version";
+
+/// The feature whose level says whether a cluster has groups of the consumer protocol (KIP-848).
+const GROUP_VERSION: &str = "group.version";
 
 /// The first version of Produce, and of Fetch, whose topics have ids instead of names (KIP-516).
 pub(crate) const TOPIC_IDS: i16 = 13;

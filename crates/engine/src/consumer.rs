@@ -64,7 +64,8 @@ impl Engine<Consumer> {
     /// Reads what the group assigns of these topics. The partitions come with [`Rebalance::Assigned`], while a caller polls.
     ///
     /// # Errors
-    /// `Kind::Argument` without a group, or while partitions are assigned by hand.
+    /// `Kind::Argument` without a group, while partitions are assigned by hand, or for an expression that the coordinator is to match
+    /// if the settings say that it does not assign.
     pub fn subscribe(&mut self, now: Instant, selection: Selection) -> Result<(), Error> {
         if self.closed().is_some() {
             return Err(closed_error());
@@ -77,7 +78,7 @@ impl Engine<Consumer> {
             let text = "partitions were assigned by hand: unsubscribe before subscribing";
             return Err(Error::new(Kind::Argument, text));
         }
-        membership.subscribe(now, &mut self.core.cluster, selection);
+        membership.subscribe(now, &mut self.core.cluster, selection)?;
         self.settle(now);
         Ok(())
     }

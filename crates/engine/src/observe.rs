@@ -36,6 +36,26 @@ pub enum Observed {
         /// How many partitions it was assigned.
         partitions: usize,
     },
+    /// The consumer takes this protocol of groups, as `group.protocol=auto` lets it.
+    GroupProtocolChosen {
+        /// The group.
+        group: Arc<str>,
+        /// The protocol's name.
+        protocol: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// The coordinator has another assignment for the consumer, which stays a member.
+    Reassigned {
+        /// The group.
+        group: Arc<str>,
+        /// The member's epoch.
+        epoch: i32,
+        /// How many partitions are new.
+        added: usize,
+        /// How many partitions go.
+        dropped: usize,
+    },
     /// The consumer joins its group again.
     Rebalancing {
         /// The group.
@@ -278,6 +298,8 @@ impl Observed {
                 Level::Info
             }
             Observed::GroupJoined { .. }
+            | Observed::GroupProtocolChosen { .. }
+            | Observed::Reassigned { .. }
             | Observed::Rebalancing { .. }
             | Observed::Connected { .. }
             | Observed::Disconnected { .. }
@@ -324,6 +346,8 @@ impl Observed {
             | Observed::TopicRecreated { .. }
             | Observed::TopicMissing { .. } => "cluster",
             Observed::GroupJoined { .. }
+            | Observed::GroupProtocolChosen { .. }
+            | Observed::Reassigned { .. }
             | Observed::Rebalancing { .. }
             | Observed::MembershipLost { .. }
             | Observed::MemberUnreadable { .. }
@@ -352,6 +376,23 @@ impl fmt::Display for Observed {
             } => write!(
                 f,
                 "joined group {group} as {member_id}, generation {generation}, with {partitions} partitions"
+            ),
+            Observed::GroupProtocolChosen {
+                group,
+                protocol,
+                reason,
+            } => write!(
+                f,
+                "group {group} is joined with group.protocol={protocol}: {reason}"
+            ),
+            Observed::Reassigned {
+                group,
+                epoch,
+                added,
+                dropped,
+            } => write!(
+                f,
+                "group {group} gives this member {added} partitions more and {dropped} less, epoch {epoch}"
             ),
             Observed::Rebalancing { group, reason } => {
                 write!(f, "joins group {group} again: {reason}")

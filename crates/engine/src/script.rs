@@ -343,6 +343,11 @@ impl<W: Client> Script<W> {
                 found.map(|(topic, leaders)| (*topic, &leaders[..]))
             })
             .collect();
+        let by_id = topics.iter().flatten();
+        let by_id: Vec<_> = by_id
+            .filter(|topic| topic.name.is_none())
+            .map(|topic| topic.topic_id)
+            .collect();
         let mut response = answer(self.nodes, &rows);
         response.cluster_id = self.cluster_id.map(Into::into);
         for (topic, byte) in response
@@ -351,6 +356,18 @@ impl<W: Client> Script<W> {
             .zip(self.topic_id.into_iter().cycle())
         {
             topic.topic_id = Uuid([byte; 16]);
+        }
+        if !by_id.is_empty() {
+            let all = self.topics.iter();
+            let all: Vec<_> = all.map(|(name, leaders)| (*name, &leaders[..])).collect();
+            let mut all = answer(1, &all).topics;
+            for topic in &mut all {
+                topic.topic_id = self
+                    .topic_id
+                    .map_or(topic.topic_id, |byte| Uuid([byte; 16]));
+            }
+            all.retain(|topic| by_id.contains(&topic.topic_id));
+            response.topics.extend(all);
         }
         for name in unknown {
             let mut row = answer(1, &[(&name, &[])]).topics.remove(0);

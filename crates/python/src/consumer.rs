@@ -72,6 +72,12 @@ impl ConsumerCore {
         properties: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let config = options::parse(Role::Consumer, bootstrap_servers, config, properties)?;
+        let is_pattern = topics.map_or(Ok(false), rebalances::is_for_coordinator)?;
+        if is_pattern {
+            return Err(errors::argument(
+                "topics takes names: call subscribe(SubscriptionPattern(...)) instead",
+            ));
+        }
         let topics = topics.map_or(Ok(Vec::new()), names)?;
         let decoder = Decoder::new(&config);
         let client = Client::new(config, decoder, runtime::handle()?, events::queue(py)?)

@@ -89,9 +89,25 @@ impl Callables {
     }
 }
 
-/// Topics by name, or a compiled pattern.
+/// Whether it is a `SubscriptionPattern`, which the group's coordinator matches.
+pub(crate) fn is_for_coordinator(topics: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.import(topics.py(), "ottla._types", "SubscriptionPattern")?;
+    topics.is_instance(class)
+}
+
+/// Topics by name, a compiled pattern, or one that the coordinator matches.
 pub(crate) fn selection(topics: &Bound<'_, PyAny>) -> PyResult<Selection> {
     let py = topics.py();
+    if is_for_coordinator(topics)? {
+        let text: String = topics.extract()?;
+        if text.is_empty() {
+            return Err(errors::argument(
+                "an empty SubscriptionPattern matches no topic: write what their names match, such as \"flights-.*\"",
+            ));
+        }
+        return Ok(Selection::Regex(text.into()));
+    }
     if topics.hasattr(intern!(py, "fullmatch"))? {
         let text: String = topics.getattr(intern!(py, "pattern"))?.extract()?;
         let flags: u32 = topics.getattr(intern!(py, "flags"))?.extract()?;
@@ -102,8 +118,10 @@ pub(crate) fn selection(topics: &Bound<'_, PyAny>) -> PyResult<Selection> {
     }
     let names = names(topics)?;
     if let Some(name) = names.iter().find(|name| name.starts_with('^')) {
-        let text =
-            format!("{name:?} is no topic: write subscribe(re.compile({name:?})) for a pattern");
+        let text = format!(
+            "{name:?} is no topic: write subscribe(re.compile({name:?})) for a pattern, or SubscriptionPattern({name:?}) for \
+                     one that brokers match"
+        );
         return Err(errors::argument(&text));
     }
     let names = names.iter().map(|name| name.as_str().into());

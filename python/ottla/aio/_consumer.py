@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from ottla._metrics import Metrics
     from ottla._ottla import Batch, Offsets, Partition, Record, Servers
     from ottla._properties import ConfigValue, ConsumerProperties
-    from ottla._types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+    from ottla._types import (
+        GroupMetadata,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        SubscriptionPattern,
+        TopicPartition,
+    )
 
 
 class Consumer:
@@ -97,7 +103,7 @@ class Consumer:
 
     def subscribe(
         self,
-        topics: str | Iterable[str] | re.Pattern[str],
+        topics: str | Iterable[str] | re.Pattern[str] | SubscriptionPattern,
         *,
         on_assign: Callable[[list[TopicPartition]], object] | None = None,
         on_revoke: Callable[[list[TopicPartition]], object] | None = None,
@@ -113,6 +119,7 @@ class Consumer:
         Args:
             topics: A topic, several, or a pattern made by `re.compile`: every topic whose whole name matches it, also
                 topics that are made later, and no internal ones. Patterns have no look-around and no back-references.
+                A `SubscriptionPattern` is matched by the group's coordinator, which needs the consumer protocol.
             on_assign: A function, or an async one, that is called with the partitions that were added, after each
                 rebalance; the list is empty if there are none.
             on_revoke: Called with the partitions that other members get next: what was read of them can still be

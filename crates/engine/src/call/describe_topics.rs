@@ -1,9 +1,11 @@
 //! Metadata for a caller; the engine's own view does not change.
 
+use std::sync::Arc;
+
 use ottla_protocol::messages::metadata_request::MetadataRequestTopic;
 use ottla_protocol::messages::metadata_response::MetadataResponseTopic;
 use ottla_protocol::messages::{MetadataRequest, MetadataResponse};
-use ottla_protocol::{ApiKey, ErrorCode};
+use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 
 use super::interface::{left_out, only, results};
 use super::{About, Asked, Call, Target};
@@ -17,6 +19,9 @@ pub struct DescribeTopics {
     /// How many answers have to say that a topic is not there, or has no leaders yet, before that is believed.
     answers: u32,
 }
+
+/// The first version of Metadata that is asked by ids of topics.
+const BY_ID: i16 = 12;
 
 /// A topic that was just created is not known to every broker at once.
 const CONFIRMED: u32 = 4;
@@ -115,6 +120,49 @@ impl Call for ListTopics {
 
     fn merge(self, found: Vec<Result<MetadataResponse, Error>>) -> Result<MetadataResponse, Error> {
         only(found, "the cluster")
+    }
+}
+
+/// The names of topics whose ids are known (KIP-516), as any broker knows them. Those that it does not know are left out.
+#[derive(Clone, Debug)]
+pub(crate) struct TopicNames {
+    pub(crate) ids: Vec<Uuid>,
+}
+
+impl Call for TopicNames {
+    type Found = Vec<(Uuid, Arc<str>)>;
+    type Answer = Vec<(Uuid, Arc<str>)>;
+    const API: ApiKey = ApiKey::Metadata;
+
+    fn versions(&self) -> (i16, i16) {
+        (BY_ID, i16::MAX)
+    }
+
+    fn target(&self, _: usize) -> Target {
+        Target::Any
+    }
+
+    fn request(&self, _: &[usize], _: &About<'_>) -> Request {
+        let topics = self.ids.iter().map(|id| MetadataRequestTopic {
+            topic_id: *id,
+            name: None,
+            ..Default::default()
+        });
+        metadata(Some(topics.collect()))
+    }
+
+    fn take(&self, _: &[Asked], response: Response) -> Vec<Result<Self::Found, Error>> {
+        vec![whole(response).map(|answer| {
+            let rows = answer.topics.iter();
+            let known = rows.filter(|row| !ErrorCode(row.error_code).is_error());
+            let named =
+                known.filter_map(|row| Some((row.topic_id, Arc::from(row.name.as_deref()?))));
+            named.collect()
+        })]
+    }
+
+    fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
+        only(found, "the topics")
     }
 }
 

@@ -102,7 +102,12 @@ fn row(offset: &GroupOffset) -> OffsetCommitRequestPartition {
 /// What a caller can do about a commit that was refused.
 fn explained(error: Error) -> Error {
     match error.code() {
-        Some(ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION) => error.wrap(
+        Some(
+            ErrorCode::UNKNOWN_MEMBER_ID
+            | ErrorCode::ILLEGAL_GENERATION
+            | ErrorCode::STALE_MEMBER_EPOCH
+            | ErrorCode::FENCED_MEMBER_EPOCH,
+        ) => error.wrap(
             Kind::CommitFailed,
             "nothing was committed: the group has gone on without this member, and others may read its partitions from the last \
              commit on. Poll to join again; if polls come rarely, raise max.poll.interval.ms or lower max.poll.records",
@@ -132,6 +137,9 @@ pub struct OffsetFetch {
     pub partitions: Vec<(Arc<str>, i32)>,
     /// Whether offsets that an open transaction may still change are waited for (KIP-447).
     pub require_stable: bool,
+    /// The member that asks, by its id and its epoch, if it is one of the consumer protocol (KIP-848): an epoch that is over is
+    /// told, where brokers look at it (version 9).
+    pub member: Option<(Arc<str>, i32)>,
 }
 
 impl Call for OffsetFetch {
@@ -156,6 +164,8 @@ impl Call for OffsetFetch {
         Request::OffsetFetch(OffsetFetchRequest {
             groups: vec![OffsetFetchRequestGroup {
                 group_id: (&*self.group).into(),
+                member_id: self.member.as_ref().map(|(id, _)| (&**id).into()),
+                member_epoch: self.member.as_ref().map_or(-1, |(_, epoch)| *epoch),
                 topics: Some(
                     topics
                         .map(|(topic, partitions)| OffsetFetchRequestTopics {

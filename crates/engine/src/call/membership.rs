@@ -60,7 +60,7 @@ impl GroupMetadata {
     }
 }
 
-fn millis(time: Duration) -> i32 {
+pub(super) fn millis(time: Duration) -> i32 {
     i32::try_from(time.as_millis()).unwrap_or(i32::MAX)
 }
 

@@ -12,6 +12,7 @@
 
 mod abort_transaction;
 mod calls;
+mod consumer_heartbeat;
 mod controller;
 mod create_topics;
 mod delegation_tokens;
@@ -36,6 +37,9 @@ mod transactions;
 
 pub use self::abort_transaction::AbortTransaction;
 pub(crate) use self::calls::Calls;
+pub(crate) use self::consumer_heartbeat::{
+    ConsumerGroupHeartbeat, Declaration, IdPartition, Standing,
+};
 pub use self::create_topics::CreateTopics;
 pub use self::delegation_tokens::{
     CreateDelegationToken, DelegationToken, DescribeDelegationTokens, ExpireDelegationToken,
@@ -43,6 +47,7 @@ pub use self::delegation_tokens::{
 };
 pub use self::delete_topics::DeleteTopics;
 pub use self::describe_producers::DescribeProducers;
+pub(crate) use self::describe_topics::TopicNames;
 pub use self::describe_topics::{DescribeCluster, DescribeTopics, ListTopics};
 pub use self::fence_producers::FenceProducers;
 pub(crate) use self::group_offsets::OffsetCommit;

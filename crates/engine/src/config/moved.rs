@@ -81,7 +81,6 @@ const SERIALIZER: &str = "is not needed: keys and values are bytes or str. Leave
     producer.send(topic, json.dumps(value))";
 const DESERIALIZER: &str = "is not needed: keys and values come as bytes. Leave it out and decode where you read: \
     json.loads(record.value)";
-const NEXT_GROUPS: &str = "belongs to the protocol of groups of KIP-848, which this version does not support yet: leave it out";
 const SHARES: &str =
     "belongs to share groups (KIP-932), which this version does not support yet: leave it out";
 const LISTENERS: &str =
@@ -236,7 +235,6 @@ static NAMES: &[(&str, Instead)] = &[
 
     // Groups and committed offsets.
     ("group.protocol.type", Instead::Do("is always consumer here: leave it out")),
-    ("group.remote.assignor", Instead::Do(NEXT_GROUPS)),
     ("rebalance.timeout.ms", Instead::Write("max.poll.interval.ms")),
     ("coordinator.query.interval.ms", Instead::Write("retry.backoff.ms")),
     ("internal.leave.group.on.close", Instead::Do("is not needed: a member with a group.instance.id does not leave when it is \
@@ -467,11 +465,6 @@ mod tests {
             Role::Consumer,
             &["KIP-932", "not support"],
             &["share.acquire.mode"],
-        );
-        all_say(
-            Role::Consumer,
-            &["KIP-848", "not support"],
-            &["group.remote.assignor"],
         );
         all_say(Role::Consumer, &["on_assign="], &["rebalance_cb"]);
         all_say(Role::Admin, &["write ssl_ca_location="], &["ssl_cafile"]);

@@ -10,11 +10,27 @@ use super::moved;
 use super::property::{Property, Role};
 use super::secret::Secret;
 use super::settings::{Config, PROPERTIES};
-use super::tables::Partitioner;
+use super::tables::{GroupProtocol, Partitioner};
 use crate::release::Fallback;
 
 /// The bytes that the answer to a fetch may take beside its records.
 const FETCH_OVERHEAD: usize = 1 << 20;
+
+/// What the consumer protocol of groups has no use for, and who says it there (KIP-848).
+const OF_CLASSIC: [(&str, &str); 3] = [
+    (
+        "partition.assignment.strategy",
+        "group.remote.assignor names an assignor of the brokers",
+    ),
+    (
+        "session.timeout.ms",
+        "the group's consumer.session.timeout.ms on the brokers says it",
+    ),
+    (
+        "heartbeat.interval.ms",
+        "the group's consumer.heartbeat.interval.ms on the brokers says it",
+    ),
+];
 
 /// A property that cannot be used as it was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -254,6 +270,7 @@ impl Config {
 
     /// A member that is taken for dead between two heartbeats could not stay in its group.
     fn settle_group(&mut self, is_given: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+        self.settle_group_protocol(&is_given)?;
         if self.heartbeat_interval >= self.session_timeout {
             if is_given("heartbeat.interval.ms") {
                 return Err(error(
@@ -267,6 +284,25 @@ impl Config {
             return Err(error("group.instance.id", "needs group.id"));
         }
         Ok(())
+    }
+
+    /// What one protocol of groups has no use for would be obeyed by nobody.
+    fn settle_group_protocol(&self, is_given: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+        match self.group_protocol {
+            GroupProtocol::Classic if is_given("group.remote.assignor") => Err(error(
+                "group.remote.assignor",
+                "names an assignor of the group's coordinator, which does not assign with group.protocol=classic: set \
+                 group.protocol=consumer, or partition.assignment.strategy instead",
+            )),
+            GroupProtocol::Consumer => match OF_CLASSIC.iter().find(|(name, _)| is_given(name)) {
+                Some((name, instead)) => Err(error(
+                    name,
+                    format!("is not used with group.protocol=consumer: leave it out; {instead}"),
+                )),
+                None => Ok(()),
+            },
+            GroupProtocol::Classic | GroupProtocol::Auto => Ok(()),
+        }
     }
 
     /// The requirement of idempotence that these settings do not meet.
@@ -618,5 +654,41 @@ mod tests {
                 row.apply(&mut Config::blank(Role::Producer), text).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn each_protocol_of_groups_has_settings_of_its_own() {
+        let consumer = |pairs: &[(&'static str, &'static str)]| {
+            let servers = [("bootstrap.servers", "localhost:9092"), ("group.id", "g")];
+            Config::parse(
+                Role::Consumer,
+                servers.into_iter().chain(pairs.iter().copied()),
+            )
+        };
+        for key in [
+            "partition.assignment.strategy",
+            "session.timeout.ms",
+            "heartbeat.interval.ms",
+        ] {
+            let value = if key.ends_with("ms") { "9000" } else { "range" };
+            let given = [("group.protocol", "consumer"), (key, value)];
+            let error = consumer(&given).unwrap_err();
+            assert_eq!(error.key, key);
+            assert!(error.problem.contains("group.protocol=consumer"), "{error}");
+            consumer(&[("group.protocol", "auto"), (key, value)]).unwrap();
+        }
+        let error = consumer(&[("group.remote.assignor", "range")]).unwrap_err();
+        assert!(
+            error.to_string().contains("group.protocol=classic"),
+            "{error}"
+        );
+        for protocol in ["consumer", "auto", "CONSUMER"] {
+            consumer(&[
+                ("group.protocol", protocol),
+                ("group.remote.assignor", "range"),
+            ])
+            .unwrap();
+        }
+        assert!(consumer(&[("group.protocol", "streams")]).is_err());
     }
 }

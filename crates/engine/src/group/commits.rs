@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ottla_protocol::ErrorCode;
 use rustc_hash::FxHashMap;
 
 use crate::call::{CallId, Ended, GroupMetadata, GroupOffset, OffsetCommit};
@@ -24,6 +25,8 @@ pub(super) struct Commits {
     waiting: Option<Commit>,
     running: Option<Running>,
     ended: FxHashMap<CommitId, Result<(), Error>>,
+    /// The epoch that was over when it was named in a commit, and that error: what waits is sent with the next one (KIP-848).
+    stale: Option<(i32, Error)>,
 }
 
 #[derive(Debug)]
@@ -82,6 +85,16 @@ impl Commits {
         let Some(commit) = self.waiting.take() else {
             return;
         };
+        let stale = self.stale.take();
+        if let Some((epoch, error)) = stale.filter(|(epoch, _)| *epoch == member.generation) {
+            if commit.deadline <= now {
+                return self.finish(core, commit, &Err(error));
+            }
+            core.cluster.set_alarm(commit.deadline);
+            self.stale = Some((epoch, error));
+            self.waiting = Some(commit);
+            return;
+        }
         let call = OffsetCommit {
             member: member.clone(),
             offsets: commit.offsets.values().cloned().collect(),
@@ -96,12 +109,14 @@ impl Commits {
 
     /// Gives up what waits: its partitions are no longer the member's.
     pub(super) fn refuse_waiting(&mut self, core: &mut Core, error: &Error) {
+        self.stale = None;
         if let Some(commit) = self.waiting.take() {
             self.finish(core, commit, &Err(error.clone()));
         }
     }
 
-    /// Takes in the end of a call; of a commit that failed, who made it and the error.
+    /// Takes in the end of a call; of a commit that failed, who made it and the error. One whose epoch was over waits for the next
+    /// epoch.
     pub(super) fn handle_ended(
         &mut self,
         core: &mut Core,
@@ -110,8 +125,24 @@ impl Commits {
         let id = ended.id;
         let Running { commit, member, .. } = self.running.take_if(|it| it.id == id)?;
         let result = ended.answer::<OffsetCommit>()?;
+        if let Some(error) = result.as_ref().err().filter(|error| is_stale(error)) {
+            self.stale = Some((member.generation, error.clone()));
+            self.put_back(commit);
+            return Some((member, error.clone()));
+        }
         self.finish(core, commit, &result);
         result.err().map(|error| (member, error))
+    }
+
+    /// It is sent again with what came later, which stands.
+    fn put_back(&mut self, mut commit: Commit) {
+        if let Some(later) = self.waiting.take() {
+            commit.offsets.extend(later.offsets);
+            commit.awaited.extend(later.awaited);
+            commit.is_unwatched |= later.is_unwatched;
+            commit.deadline = commit.deadline.max(later.deadline);
+        }
+        self.waiting = Some(commit);
     }
 
     fn finish(&mut self, core: &mut Core, commit: Commit, result: &Result<(), Error>) {
@@ -163,4 +194,9 @@ impl Commits {
             self.finish(core, commit, &Err(cause.clone()));
         }
     }
+}
+
+/// The member's epoch went on while the commit was on its way.
+fn is_stale(error: &Error) -> bool {
+    error.code() == Some(ErrorCode::STALE_MEMBER_EPOCH)
 }

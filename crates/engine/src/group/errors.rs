@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ottla_protocol::ErrorCode;
+use ottla_protocol::{ApiKey, ErrorCode};
 
 use crate::error::{Error, Kind};
 
@@ -31,13 +31,39 @@ pub(super) fn consequence(error: &Error) -> Consequence {
             Consequence::Elsewhere
         }
         Some(ErrorCode::REBALANCE_IN_PROGRESS) => Consequence::Rejoin,
-        Some(ErrorCode::ILLEGAL_GENERATION) => Consequence::LoseGeneration,
+        Some(ErrorCode::ILLEGAL_GENERATION | ErrorCode::FENCED_MEMBER_EPOCH) => {
+            Consequence::LoseGeneration
+        }
+        // The next heartbeat brings the epoch.
+        Some(ErrorCode::STALE_MEMBER_EPOCH) => Consequence::Again,
         Some(ErrorCode::UNKNOWN_MEMBER_ID) => Consequence::LoseId,
         Some(ErrorCode::FENCED_INSTANCE_ID) => Consequence::End,
         Some(_) if error.is_retriable() => Consequence::Again,
         None if error.is_retriable() => Consequence::Elsewhere,
         _ => Consequence::Tell,
     }
+}
+
+const NO_CONSUMER_PROTOCOL: &str = "groups of the consumer protocol need brokers from Kafka 4.0 on, with group.version=1 at \
+    least and consumer in group.coordinator.rebalance.protocols: set group.protocol=classic or auto";
+
+/// Whether a member that takes the consumer protocol where it can be had joins with the classic one instead: the cluster does not
+/// serve it, or the group has members whom it cannot take over.
+pub(super) fn is_without_consumer_protocol(error: &Error) -> bool {
+    match error.code() {
+        Some(code) => matches!(
+            code,
+            ErrorCode::UNSUPPORTED_VERSION | ErrorCode::GROUP_ID_NOT_FOUND
+        ),
+        None => error.kind() == Kind::Unsupported,
+    }
+}
+
+/// The coordinator is to match topics, and the protocol has no such thing.
+pub(crate) fn no_regex() -> Error {
+    let text = "a SubscriptionPattern is matched by the group's coordinator, which needs group.protocol=consumer or auto, and brokers \
+                from Kafka 4.0 on: subscribe to re.compile(...) instead";
+    Error::new(Kind::Argument, text)
 }
 
 /// The error that polls raise.
@@ -55,6 +81,26 @@ pub(super) fn explained(error: Error, assignors: &[&'static str]) -> Error {
         ),
         Some(ErrorCode::GROUP_MAX_SIZE_REACHED) => {
             error.adding("the brokers' group.max.size allows no further member")
+        }
+        Some(ErrorCode::UNRELEASED_INSTANCE_ID) => error.adding(
+            "another member has the same group.instance.id: close it, or wait until the brokers' group.consumer.session.timeout.ms is \
+             over if it was killed; this member tries again",
+        ),
+        Some(ErrorCode::UNSUPPORTED_ASSIGNOR) => error.adding(
+            "group.remote.assignor must be one of the brokers' group.consumer.assignors, such as uniform or range",
+        ),
+        Some(ErrorCode::INVALID_REGULAR_EXPRESSION) => error.adding(
+            "a SubscriptionPattern must be a regular expression of RE2, which the brokers read",
+        ),
+        Some(ErrorCode::GROUP_ID_NOT_FOUND) => error.adding(
+            "the group has members of another protocol, whom the brokers cannot take over (group.consumer.migration.policy): set \
+             group.protocol=classic, or give this member another group.id",
+        ),
+        Some(ErrorCode::UNSUPPORTED_VERSION) => error.adding(NO_CONSUMER_PROTOCOL),
+        None if error.api() == Some(ApiKey::ConsumerGroupHeartbeat.name())
+            && error.kind() == Kind::Unsupported =>
+        {
+            error.adding(NO_CONSUMER_PROTOCOL)
         }
         Some(ErrorCode::FENCED_INSTANCE_ID) => error.wrap(
             Kind::Fenced,

@@ -1,43 +1,50 @@
-//! When a member joins, gives up partitions, commits and leaves.
+//! When a member joins, gives up partitions, commits and leaves; how it joins, by each protocol, stand in the files of this folder.
 
-use std::collections::BTreeSet;
+mod classic;
+mod consumer;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use ottla_protocol::ErrorCode;
-
 use crate::call::{
-    Admission, CallId, Ended, GroupMetadata, GroupOffset, Heartbeat, JoinGroup, Joined, LeaveGroup,
-    SyncGroup,
+    CallId, ConsumerGroupHeartbeat, Ended, GroupMetadata, GroupOffset, Heartbeat, JoinGroup,
+    LeaveGroup, SyncGroup, TopicNames,
 };
 use crate::change::Change;
 use crate::cluster::{Cluster, CoordinatorType};
-use crate::config::Config;
+use crate::config::{Config, GroupProtocol};
 use crate::error::{Error, Kind};
-use crate::group::assignor::{
-    Assignment, Assignor, Owned, RebalanceProtocol, Subscription, TopicPartition, by_name,
-};
+use crate::group::assignor::{RebalanceProtocol, TopicPartition};
+use crate::group::classic::Classic;
 use crate::group::commits::{CommitId, Commits};
-use crate::group::errors::{Consequence, consequence, explained, not_a_member, rebalancing};
-use crate::group::heartbeats::Heartbeats;
+use crate::group::errors::{
+    Consequence, consequence, explained, no_regex, not_a_member, rebalancing,
+};
 use crate::group::holding::{Holding, Rebalance};
 use crate::group::identity::Identity;
-use crate::group::lead::Lead;
 use crate::group::polls::Polls;
 use crate::group::pulse::Pulse;
 use crate::group::searches::{Found, Searches, Sought};
+use crate::group::session::Session;
 use crate::group::wanted::{Selection, Wanted};
 use crate::observe::Observed;
 use crate::part::Core;
-
-/// The leader assigns what is known by then.
-const LEAD_AT_MOST: Duration = Duration::from_secs(30);
 
 /// With none at all, a loop over records would commit before each of them, and never come to it.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
 const LEAVES: &str = "the consumer unsubscribed or is being closed";
+
+const STOPS: &str = "the application did not poll for max.poll.interval.ms";
+
+/// How the group shares partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    /// A member assigns.
+    Classic,
+    /// The coordinator assigns (KIP-848).
+    Consumer,
+}
 
 #[derive(Debug)]
 enum State {
@@ -51,7 +58,7 @@ enum State {
     /// As leader, until the topics of all members are known.
     Leading,
     Syncing(CallId),
-    /// Partitions of the new assignment's predecessor have to go (KIP-429), once a caller says how far they were read.
+    /// Partitions of the new assignment's predecessor have to go (KIP-429, KIP-848), once a caller says how far they were read.
     Dropping {
         dropped: Vec<TopicPartition>,
         added: Vec<TopicPartition>,
@@ -76,26 +83,20 @@ pub(crate) struct Membership {
     config: Arc<Config>,
     group: Arc<str>,
     identity: Identity,
-    assignors: Vec<&'static dyn Assignor>,
-    protocol: RebalanceProtocol,
-    /// The assignor of this generation.
-    assignor: usize,
+    /// `None` until brokers tell which they have, if that decides.
+    protocol: Option<Protocol>,
+    classic: Classic,
+    session: Session,
     wanted: Option<Wanted>,
     state: State,
-    /// The topics that this generation's assignment is about.
-    joined: BTreeSet<Arc<str>>,
     holding: Holding,
-    /// The last assignment and its generation, for assignors that keep to it.
-    last: (Option<Vec<TopicPartition>>, i32),
     /// The group went on without this member, and the owned partitions are not its own any more.
     is_lost: bool,
     /// Why the member has to join again.
     rejoin: Option<&'static str>,
-    lead: Option<Lead>,
     /// The topics wanted have changed.
     must_compare: bool,
     seen_view: u64,
-    heartbeats: Heartbeats,
     commits: Commits,
     searches: Searches,
     polls: Polls,
@@ -115,34 +116,22 @@ impl Membership {
     pub(crate) fn new(config: &Arc<Config>) -> Option<Membership> {
         let group: Arc<str> = config.group_id.as_deref()?.into();
         let instance_id = config.group_instance_id.as_deref().map(Arc::from);
-        let names = config.partition_assignment_strategy.iter();
-        let assignors: Vec<_> = names.filter_map(|name| by_name(name)).collect();
-        let cooperates = |it: &&dyn Assignor| {
-            let protocols = it.protocols();
-            protocols.contains(&RebalanceProtocol::Cooperative)
-        };
-        // The best that all of them know: the group may agree on any of them.
-        let protocol = if assignors.iter().all(cooperates) {
-            RebalanceProtocol::Cooperative
-        } else {
-            RebalanceProtocol::Eager
-        };
         Some(Membership {
             identity: Identity::new(Arc::clone(&group), instance_id),
-            assignors,
-            protocol,
-            assignor: 0,
+            protocol: match config.group_protocol {
+                GroupProtocol::Classic => Some(Protocol::Classic),
+                GroupProtocol::Consumer => Some(Protocol::Consumer),
+                GroupProtocol::Auto => None,
+            },
+            classic: Classic::new(config),
+            session: Session::new(),
             wanted: None,
             state: State::Unjoined,
-            joined: BTreeSet::new(),
             holding: Holding::default(),
-            last: (None, -1),
             is_lost: false,
             rejoin: None,
-            lead: None,
             must_compare: false,
             seen_view: 0,
-            heartbeats: Heartbeats::new(config.heartbeat_interval, config.session_timeout),
             commits: Commits::default(),
             searches: Searches::default(),
             polls: Polls::new(config.max_poll_interval),
@@ -160,7 +149,19 @@ impl Membership {
 
     // --- what callers want
 
-    pub(crate) fn subscribe(&mut self, now: Instant, cluster: &mut Cluster, selection: Selection) {
+    /// # Errors
+    /// `Kind::Argument` for an expression that the coordinator is to match, where the settings say that it does not assign; nothing
+    /// was changed.
+    pub(crate) fn subscribe(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        selection: Selection,
+    ) -> Result<(), Error> {
+        let never_matched = self.config.group_protocol == GroupProtocol::Classic;
+        if never_matched && matches!(selection, Selection::Regex(_)) {
+            return Err(no_regex());
+        }
         let before = self.wanted.take();
         // First wanted anew, so that topics that stay are not forgotten in between.
         self.wanted = Some(Wanted::new(now, cluster, selection));
@@ -169,6 +170,8 @@ impl Membership {
         }
         self.leaving = None;
         self.must_compare = true;
+        self.session.hear_anew();
+        Ok(())
     }
 
     pub(crate) fn is_subscribed(&self) -> bool {
@@ -182,12 +185,17 @@ impl Membership {
             State::Joining(call) | State::Syncing(call) => {
                 core.calls.cancel(&mut core.cluster, call);
                 self.state = State::Unjoined;
+                self.session = Session::new();
             }
             State::Leading | State::Dropping { .. } => self.state = State::Unjoined,
             _ => {}
         }
         self.release_lead(&mut core.cluster);
         self.holding.drop_added();
+        if self.is_consumer() {
+            // What its coordinator has assigned is not to be had any more as it was.
+            self.rejoin = Some("it subscribed again while it was leaving");
+        }
     }
 
     /// The time to leave is over: the rest of it is left out, and callers own nothing any more.
@@ -198,7 +206,7 @@ impl Membership {
         if let State::Leaving(call) = self.state {
             core.calls.cancel(&mut core.cluster, call);
         } else if self.wanted.is_some() {
-            self.say_goodbye(now, core, LEAVES);
+            self.say_goodbye(now, core, LEAVES, now + self.config.session_timeout);
         }
         self.holding.clear();
         self.left(core);
@@ -240,7 +248,7 @@ impl Membership {
         awaited: bool,
     ) -> Result<CommitId, Error> {
         if self.wanted.is_some() {
-            if self.protocol == RebalanceProtocol::Eager && self.is_between_generations() {
+            if self.is_eager() && self.is_between_generations() {
                 return Err(rebalancing(&self.group));
             }
             if !self.identity.is_member() {
@@ -344,16 +352,18 @@ impl Membership {
             wanted.pump(now, core);
         }
         self.watch(&mut core.cluster);
+        self.choose(now, core);
         self.advance(now, core);
+        self.reconcile(now, core);
         if self.beats() {
-            let member = self.present();
-            self.heartbeats.pump(now, core, &member);
+            self.beat(now, core);
         }
         if !self.is_between_generations() {
             let member = self.present();
             self.commits.pump(now, core, &member);
         }
-        self.searches.pump(now, core, &self.group);
+        let member = self.by_epoch();
+        self.searches.pump(now, core, &self.group, member);
         self.wait(now, core);
     }
 
@@ -361,14 +371,21 @@ impl Membership {
         let id = ended.id;
         if self.commits.is_running(id) {
             if let Some((member, error)) = self.commits.handle_ended(core, ended) {
-                self.commit_refused(core, &member, &error);
+                self.commit_refused(now, core, &member, &error);
             }
         } else if self.searches.is_running(id) {
-            self.searches.handle_ended(ended);
-        } else if let Some(generation) = self.heartbeats.ended(id) {
+            self.searches.handle_ended(now, &mut core.cluster, ended);
+        } else if let Some(generation) = self.classic.heartbeats.ended(id) {
             if let Some(result) = ended.answer::<Heartbeat>() {
                 self.heard(now, core, generation, result);
             }
+        } else if let Some((epoch, declared)) = self.session.ended(id) {
+            if let Some(result) = ended.answer::<ConsumerGroupHeartbeat>() {
+                self.heard_as_consumer(now, core, (epoch, declared), result);
+            }
+        } else if self.session.is_naming(id) {
+            let found = ended.answer::<TopicNames>().and_then(Result::ok);
+            self.session.name(now, &mut core.cluster, found);
         } else if self.wanted.as_ref().is_some_and(|it| it.is_listing(id)) {
             if let Some(wanted) = &mut self.wanted {
                 wanted.handle_listing(now, &mut core.cluster, ended);
@@ -403,6 +420,15 @@ impl Membership {
         self.identity.is_member() || matches!(self.state, State::Joining(_))
     }
 
+    fn is_consumer(&self) -> bool {
+        self.protocol == Some(Protocol::Consumer)
+    }
+
+    /// Whether a rebalance gives up everything.
+    fn is_eager(&self) -> bool {
+        !self.is_consumer() && self.classic.rebalances == RebalanceProtocol::Eager
+    }
+
     fn is_between_generations(&self) -> bool {
         matches!(
             self.state,
@@ -413,6 +439,14 @@ impl Membership {
     /// Whether the coordinator has to hear of the member. One that joins is waited for.
     fn beats(&self) -> bool {
         self.identity.is_member() && !matches!(self.state, State::Joining(_) | State::Leaving(_))
+    }
+
+    fn beat(&mut self, now: Instant, core: &mut Core) {
+        let member = self.present();
+        match self.protocol {
+            Some(Protocol::Consumer) => self.beat_as_consumer(now, core, member),
+            _ => self.classic.heartbeats.pump(now, core, &member),
+        }
     }
 
     fn may_prepare(&self, now: Instant) -> bool {
@@ -436,7 +470,7 @@ impl Membership {
         // Nothing follows, but for callers to hear of what is lost.
         let has_ended = self.has_ended() && !self.is_lost;
         let waits = self.retry_at.is_some_and(|at| at > now);
-        is_wished && !has_ended && !waits && wanted.is_known()
+        is_wished && !has_ended && !waits && wanted.is_known() && self.protocol.is_some()
     }
 
     /// Whether the member will never join again.
@@ -480,7 +514,9 @@ impl Membership {
             let state = std::mem::replace(&mut self.state, State::Revoking);
             match state {
                 State::Committing(After::Drop { dropped, added }) => {
-                    self.rejoin = Some("partitions were given up for other members");
+                    if !self.is_consumer() {
+                        self.rejoin = Some("partitions were given up for other members");
+                    }
                     self.state = State::Stable;
                     self.tell(core, Rebalance::Revoked(dropped));
                     self.tell(core, Rebalance::Assigned(added));
@@ -546,7 +582,7 @@ impl Membership {
         if self.wanted.is_none() || self.identity.is_member() {
             self.auto_commit(now, given);
         }
-        if let Some(reason) = self.rejoin {
+        if let Some(reason) = self.rejoin.filter(|_| self.leaving.is_none()) {
             core.cluster.context.observer.tell(Observed::Rebalancing {
                 group: Arc::clone(&self.group),
                 reason,
@@ -558,7 +594,8 @@ impl Membership {
     /// Tells what has to be given up before the member joins.
     fn give_up(&mut self, core: &mut Core) {
         self.state = State::Revoking;
-        let all = self.leaving.is_some() || self.protocol == RebalanceProtocol::Eager;
+        // Who joins by the consumer protocol comes with nothing.
+        let all = self.leaving.is_some() || self.is_eager() || self.is_consumer();
         let is_unwanted = |topic: &str| {
             let wanted = self.wanted.as_ref();
             !wanted.is_some_and(|wanted| wanted.contains(topic))
@@ -577,167 +614,14 @@ impl Membership {
     }
 
     fn join(&mut self, now: Instant, core: &mut Core) {
-        let Some(wanted) = &self.wanted else {
-            self.state = State::Unjoined;
-            return;
-        };
-        self.joined = wanted.names().cloned().collect();
-        let reason = self.rejoin.take();
-        let last = Owned {
-            partitions: self.last.0.clone(),
-            generation: self.last.1,
-        };
-        let mut protocols = Vec::with_capacity(self.assignors.len());
-        for assignor in &self.assignors {
-            let subscription = Subscription {
-                topics: self.joined.iter().cloned().collect(),
-                user_data: assignor.user_data(&last),
-                owned: self.holding.owned().iter().cloned().collect(),
-                generation: self.identity.generation(),
-                rack: self.config.client_rack.as_deref().map(Arc::from),
-            };
-            match subscription.encode() {
-                Ok(metadata) => protocols.push((assignor.name(), metadata)),
-                Err(error) => return self.refuse(now, core, error),
-            }
-        }
-        let call = JoinGroup {
-            member: self.present(),
-            session_timeout: self.config.session_timeout,
-            rebalance_timeout: self.config.max_poll_interval,
-            protocols,
-            reason,
-        };
-        let deadline = now + self.config.max_poll_interval + self.config.request_timeout * 2;
-        self.state = State::Joining(core.start_once(now, call, deadline));
-    }
-
-    fn handle_join(&mut self, now: Instant, core: &mut Core, result: Result<Admission, Error>) {
-        self.release_lead(&mut core.cluster);
-        let joined = match result {
-            Ok(Admission::Named(id)) => {
-                let is_first = !self.identity.is_named();
-                self.identity.name(id);
-                if is_first {
-                    return self.join(now, core);
-                }
-                let error = Error::from_code(ErrorCode::MEMBER_ID_REQUIRED, None);
-                return self.pause(now, core, error.group_is(&self.group));
-            }
-            Ok(Admission::Joined(joined)) => joined,
-            Err(error) => return self.failed(now, core, error),
-        };
-        let Joined {
-            generation,
-            member_id,
-            protocol,
-            is_leader,
-            keeps_assignment,
-            members,
-        } = joined;
-        let mut known = self.assignors.iter();
-        let known = known.position(|assignor| assignor.name() == protocol);
-        let Some(assignor) = known.filter(|_| generation >= 0 && !member_id.is_empty()) else {
-            let text = format!(
-                "the coordinator names generation {generation}, member {member_id:?} and assignor {protocol:?}, of which one \
-                 cannot be"
-            );
-            let error = Error::new(Kind::Protocol, text).group_is(&self.group);
-            return self.refuse(now, core, error);
-        };
-        self.assignor = assignor;
-        self.identity.admit(generation, member_id);
-        self.heartbeats.restart(now);
-        if !is_leader {
-            return self.sync(now, core, Vec::new());
-        }
-        let mut lead = Lead::new(now, &mut core.cluster, &self.group, members);
-        if keeps_assignment {
-            lead.note(core.cluster.view());
-            self.lead = Some(lead);
-            return self.sync(now, core, Vec::new());
-        }
-        self.lead = Some(lead);
-        self.state = State::Leading;
-    }
-
-    fn assign(&mut self, now: Instant, core: &mut Core) {
-        let Some(lead) = &mut self.lead else {
-            return;
-        };
-        let latest = lead.since() + LEAD_AT_MOST.min(self.config.session_timeout);
-        if !lead.is_ready(&core.cluster) && now < latest {
-            return core.cluster.set_alarm(latest);
-        }
-        let Some(assignor) = self.assignors.get(self.assignor) else {
-            return;
-        };
-        match lead.assign(core.cluster.view(), *assignor) {
-            Ok(assignments) => self.sync(now, core, assignments),
-            Err(error) => self.refuse(now, core, error),
+        match self.protocol {
+            Some(Protocol::Classic) => self.join_classic(now, core),
+            Some(Protocol::Consumer) => self.join_as_consumer(now, core),
+            None => self.state = State::Unjoined,
         }
     }
 
-    fn sync(&mut self, now: Instant, core: &mut Core, assignments: Vec<(Arc<str>, Bytes)>) {
-        let Some(assignor) = self.assignors.get(self.assignor) else {
-            return;
-        };
-        let call = SyncGroup {
-            member: self.present(),
-            rebalance_timeout: self.config.max_poll_interval,
-            protocol: assignor.name(),
-            assignments,
-        };
-        let deadline = now + self.config.max_poll_interval + self.config.request_timeout * 2;
-        self.state = State::Syncing(core.start_once(now, call, deadline));
-    }
-
-    fn handle_sync(&mut self, now: Instant, core: &mut Core, result: Result<Bytes, Error>) {
-        let assignment = result.and_then(|bytes| {
-            Assignment::decode(bytes).map_err(|error| error.group_is(&self.group))
-        });
-        let assignment = match assignment {
-            Ok(assignment) => assignment,
-            Err(error) => return self.failed(now, core, error),
-        };
-        // Any client may have assigned it, and what the member wants may have changed since.
-        let wanted = self.wanted.as_ref();
-        let is_wanted = |topic: &str| wanted.is_some_and(|wanted| wanted.contains(topic));
-        let partitions = assignment.partitions.into_iter();
-        let assigned: BTreeSet<_> = partitions.filter(|(topic, _)| is_wanted(topic)).collect();
-        self.identity.assign();
-        let dropped: Vec<_> = self
-            .holding
-            .owned()
-            .difference(&assigned)
-            .cloned()
-            .collect();
-        let added: Vec<_> = assigned.difference(self.holding.owned()).cloned().collect();
-        core.cluster.context.observer.tell(Observed::GroupJoined {
-            group: Arc::clone(&self.group),
-            member_id: Arc::clone(self.identity.member_id()),
-            generation: self.identity.generation(),
-            partitions: assigned.len(),
-        });
-        self.last = (
-            Some(assigned.into_iter().collect()),
-            self.identity.generation(),
-        );
-        self.failures = 0;
-        self.retry_at = None;
-        self.trouble = None;
-        self.next_auto_commit = self.auto_commit_after(now);
-        self.must_compare = true;
-        if dropped.is_empty() {
-            self.state = State::Stable;
-            self.tell(core, Rebalance::Assigned(added));
-        } else {
-            self.state = State::Dropping { dropped, added };
-            core.cluster.context.changes.tell(Change::Group);
-        }
-    }
-
-    /// JoinGroup or SyncGroup failed.
+    /// What it took to join, or to learn what is assigned, failed.
     fn failed(&mut self, now: Instant, core: &mut Core, error: Error) {
         self.release_lead(&mut core.cluster);
         self.rejoin.get_or_insert("the last attempt to join failed");
@@ -762,17 +646,17 @@ impl Membership {
 
     /// Polls raise the error, and the member tries again.
     fn refuse(&mut self, now: Instant, core: &mut Core, error: Error) {
-        let names: Vec<_> = self.assignors.iter().map(|it| it.name()).collect();
-        self.trouble = Some(explained(error.clone(), &names).group_is(&self.group));
+        let offered = self.classic.offers();
+        self.trouble = Some(explained(error.clone(), &offered).group_is(&self.group));
         core.cluster.context.changes.tell(Change::Records);
         self.pause(now, core, error);
     }
 
     /// Nothing helps any more.
     fn end(&mut self, core: &mut Core, error: Error) {
-        let names: Vec<_> = self.assignors.iter().map(|it| it.name()).collect();
+        let offered = self.classic.offers();
         self.lose(core, true, &error.to_string());
-        self.trouble = Some(explained(error, &names).group_is(&self.group));
+        self.trouble = Some(explained(error, &offered).group_is(&self.group));
         core.cluster.context.changes.tell(Change::Records);
     }
 
@@ -799,7 +683,9 @@ impl Membership {
                     reason: reason.to_owned(),
                 });
         }
-        self.identity.lose(!id);
+        // Who chose its id by itself keeps it.
+        self.identity.lose(!id || self.is_consumer());
+        self.session = Session::new();
         if let State::Joining(call) | State::Syncing(call) = self.state {
             core.calls.cancel(&mut core.cluster, call);
         }
@@ -816,11 +702,7 @@ impl Membership {
 
     /// The application does not poll: its partitions go to members that do.
     fn stop(&mut self, now: Instant, core: &mut Core) {
-        self.say_goodbye(
-            now,
-            core,
-            "the application did not poll for max.poll.interval.ms",
-        );
+        self.say_goodbye(now, core, STOPS, now + self.config.session_timeout);
         let text = format!(
             "no poll came for {} ms (max.poll.interval.ms): raise it, or lower max.poll.records so that polls come sooner",
             self.config.max_poll_interval.as_millis()
@@ -828,27 +710,38 @@ impl Membership {
         self.lose(core, true, &text);
     }
 
-    /// Leaves the group without waiting for the answer.
-    fn say_goodbye(&mut self, now: Instant, core: &mut Core, reason: &'static str) {
-        if !self.identity.is_static() && self.identity.is_named() {
-            let call = LeaveGroup {
-                member: self.present(),
-                reason,
-            };
-            core.start_once(now, call, now + self.config.session_timeout);
+    /// Tells the coordinator that the member goes, if it has to hear of that.
+    fn say_goodbye(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        reason: &'static str,
+        deadline: Instant,
+    ) -> Option<CallId> {
+        if !self.identity.is_named() {
+            return None;
         }
+        let member = self.present();
+        if self.is_consumer() {
+            let call = ConsumerGroupHeartbeat::leaving(member);
+            return Some(core.start_once(now, call, deadline));
+        }
+        if self.identity.is_static() {
+            return None;
+        }
+        let call = LeaveGroup { member, reason };
+        Some(core.start_once(now, call, deadline))
     }
 
     fn depart(&mut self, now: Instant, core: &mut Core) {
         let deadline = self.leaving.unwrap_or(now);
-        if self.identity.is_static() || !self.identity.is_named() || self.wanted.is_none() {
+        if self.wanted.is_none() {
             return self.left(core);
         }
-        let call = LeaveGroup {
-            member: self.present(),
-            reason: LEAVES,
-        };
-        self.state = State::Leaving(core.start_once(now, call, deadline));
+        match self.say_goodbye(now, core, LEAVES, deadline) {
+            Some(call) => self.state = State::Leaving(call),
+            None => self.left(core),
+        }
     }
 
     fn left(&mut self, core: &mut Core) {
@@ -857,7 +750,8 @@ impl Membership {
         self.is_lost = false;
         self.rejoin = None;
         self.trouble = None;
-        self.last = (None, -1);
+        self.classic.last = (None, -1);
+        self.session = Session::new();
         if self.wanted.is_some() {
             let error = not_a_member(&self.group);
             self.commits.refuse_waiting(core, &error);
@@ -872,27 +766,14 @@ impl Membership {
         core.cluster.context.changes.tell(Change::Group);
     }
 
-    fn release_lead(&mut self, cluster: &mut Cluster) {
-        if let Some(lead) = self.lead.take() {
-            lead.release(cluster);
-        }
-    }
-
-    fn heard(&mut self, now: Instant, core: &mut Core, of: i32, result: Result<(), Error>) {
-        if of != self.identity.generation() {
-            return;
-        }
-        let Err(error) = result else {
-            // What a caller had to mend is mended.
-            self.trouble.take_if(|it| it.kind() != Kind::Fenced);
-            return;
-        };
+    /// A heartbeat was refused, or not answered: whether it is to be repeated soon.
+    fn unheard(&mut self, core: &mut Core, error: Error) -> bool {
         match consequence(&error) {
             // JoinGroup makes a generation out of date.
             Consequence::LoseGeneration if matches!(self.state, State::Joining(_)) => {}
             Consequence::Rejoin => {
                 // While the leader assigns, the others are told this, too.
-                if matches!(self.state, State::Stable) {
+                if matches!(self.state, State::Stable) && !self.is_consumer() {
                     self.rejoin.get_or_insert("the group rebalances");
                 }
             }
@@ -900,35 +781,43 @@ impl Membership {
             Consequence::LoseId => self.lose(core, true, &error.to_string()),
             Consequence::End => self.end(core, error),
             Consequence::Tell => self.refuse_heartbeat(core, error),
-            Consequence::Elsewhere | Consequence::Again => {
-                if consequence(&error) == Consequence::Elsewhere {
-                    let kind = CoordinatorType::Group;
-                    core.cluster.forget_coordinator(kind, &self.group);
-                }
-                let pause = core.cluster.retry_pause(1);
-                self.heartbeats.pause(now, pause);
+            Consequence::Elsewhere => {
+                let kind = CoordinatorType::Group;
+                core.cluster.forget_coordinator(kind, &self.group);
+                return true;
             }
+            Consequence::Again => return true,
         }
+        false
     }
 
     fn refuse_heartbeat(&mut self, core: &mut Core, error: Error) {
-        self.trouble = Some(error.group_is(&self.group));
+        let offered = self.classic.offers();
+        self.trouble = Some(explained(error, &offered).group_is(&self.group));
         core.cluster.context.changes.tell(Change::Records);
     }
 
     /// A commit tells as much about the membership as a heartbeat does, unless it was one of an earlier generation.
-    fn commit_refused(&mut self, core: &mut Core, member: &GroupMetadata, error: &Error) {
+    fn commit_refused(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        member: &GroupMetadata,
+        error: &Error,
+    ) {
         let is_present = self.wanted.is_some() && *member == self.identity.present();
         if !is_present || self.is_between_generations() {
             return;
         }
         match consequence(error) {
-            Consequence::Rejoin if matches!(self.state, State::Stable) => {
+            Consequence::Rejoin if matches!(self.state, State::Stable) && !self.is_consumer() => {
                 self.rejoin.get_or_insert("the group rebalances");
             }
             Consequence::End => self.end(core, error.clone()),
             Consequence::LoseGeneration => self.lose(core, false, &error.to_string()),
             Consequence::LoseId => self.lose(core, true, &error.to_string()),
+            // The epoch has gone on.
+            Consequence::Again if self.is_consumer() => self.session.hurry(now),
             _ => {}
         }
     }
@@ -951,9 +840,17 @@ impl Membership {
             return;
         }
         self.must_compare = false;
-        if !wanted.names().eq(self.joined.iter()) {
+        if self.protocol == Some(Protocol::Consumer) {
+            // The next heartbeat says which they are.
+            self.session.compare_again();
+        } else if !wanted.names().eq(self.classic.joined.iter()) {
             self.rejoin = Some("the topics that this member wants have changed");
-        } else if self.lead.as_ref().is_some_and(|it| it.is_outdated(cluster)) {
+        } else if self
+            .classic
+            .lead
+            .as_ref()
+            .is_some_and(|it| it.is_outdated(cluster))
+        {
             self.rejoin = Some("the partitions of a topic have changed");
         }
     }

@@ -1,6 +1,6 @@
-//! Groups of consumers that share the partitions of topics, with the classic protocol.
+//! Groups of consumers that share the partitions of topics.
 //!
-//! One member:
+//! One member of the classic protocol:
 //!
 //! ```text
 //!             a caller polls               JoinGroup           as leader, once the topics are known
@@ -21,6 +21,20 @@
 //! Preparing commits what callers were given, tells listeners of what is given up, and gives it up: everything in the eager
 //! protocol, and in the cooperative one (KIP-429) only topics that are wanted no more; there a new assignment names the rest.
 //!
+//! With the consumer protocol (KIP-848) the coordinator assigns, and tells in answers to heartbeats:
+//!
+//! ```text
+//!             a caller polls            heartbeat of epoch 0                      another assignment takes some away
+//!  unjoined ───────────────▶ preparing ─────────────────────▶ joining ──▶ stable ───────────────────────────────────▶ dropping
+//!     ▲                       ▲   │                                        ▲  │ another one only adds: listeners told   │
+//!     │                       │   ▼                                        └──┤                       a caller polls    ▼
+//!     │                       │  leaving: epoch -1 or -2                      └── acknowledged ◀── listeners told ◀── committing
+//!     └── lost: fenced, not known, or no caller polled for max.poll.interval.ms ◀┘
+//! ```
+//!
+//! A member stays one while it gives partitions up; `session` has what the two know of each other. With `group.protocol=auto` the first
+//! broker that is connected decides which of both it is, once.
+//!
 //! Only one commit is under way at a time, and those that wait become one, so that no retry overtakes a later commit.
 //!
 //! Each file has one reason, and imports only files above it in this table:
@@ -37,11 +51,14 @@
 //! | `identity` | who the member is, and who callers are told that it is |
 //! | `lead` | what only the leader does |
 //! | `heartbeats` | when the coordinator hears of the member |
+//! | `classic` | what a member of the classic protocol keeps of its generation |
+//! | `session` | what a member of the consumer protocol and its coordinator know of each other |
 //! | `errors` | what an error of the coordinator means, and what to do about it |
-//! | `membership` | when each of them acts |
+//! | `membership` | when each of them acts; its folder has the steps of each protocol |
 //! | `part` | the membership as a part of a client |
 
 pub mod assignor;
+mod classic;
 mod commits;
 mod errors;
 mod heartbeats;
@@ -53,6 +70,7 @@ mod part;
 mod polls;
 mod pulse;
 mod searches;
+mod session;
 #[cfg(test)]
 mod tests;
 mod wanted;

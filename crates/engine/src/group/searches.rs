@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ottla_protocol::ErrorCode;
 use rustc_hash::FxHashMap;
 
 use crate::call::{CallId, Ended, OffsetFetch};
+use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::part::Core;
 
@@ -27,6 +29,8 @@ pub(super) struct Searches {
     wanted: Vec<Sought>,
     running: FxHashMap<CallId, Vec<Sought>>,
     found: Vec<Found>,
+    /// The member's epoch was over: they are repeated after a pause, by when the next one is known.
+    again_at: Option<Instant>,
 }
 
 impl Searches {
@@ -34,10 +38,19 @@ impl Searches {
         self.wanted.extend(sought);
     }
 
-    /// Asks for what is wanted.
-    pub(super) fn pump(&mut self, now: Instant, core: &mut Core, group: &Arc<str>) {
+    /// Asks for what is wanted; as this member, if brokers know it by its epoch.
+    pub(super) fn pump(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        group: &Arc<str>,
+        member: Option<(Arc<str>, i32)>,
+    ) {
         if self.wanted.is_empty() {
             return;
+        }
+        if let Some(at) = self.again_at.filter(|at| *at > now) {
+            return core.cluster.set_alarm(at);
         }
         let sought = std::mem::take(&mut self.wanted);
         let partitions = sought.iter();
@@ -47,6 +60,7 @@ impl Searches {
                 .map(|it| (Arc::clone(&it.topic), it.partition))
                 .collect(),
             require_stable: core.cluster.config().read_committed,
+            member,
         };
         let deadline = now + core.cluster.config().default_api_timeout;
         let id = core.start(now, call, deadline);
@@ -54,7 +68,7 @@ impl Searches {
     }
 
     /// Takes in the end of a call, if it was one of these.
-    pub(super) fn handle_ended(&mut self, ended: Ended) {
+    pub(super) fn handle_ended(&mut self, now: Instant, cluster: &mut Cluster, ended: Ended) {
         let Some(sought) = self.running.remove(&ended.id) else {
             return;
         };
@@ -68,6 +82,10 @@ impl Searches {
             }
             // The call has retried until its deadline; another one goes on.
             Some(Err(error)) if error.is_retriable() => self.wanted.extend(sought),
+            Some(Err(error)) if is_of_another_epoch(&error) => {
+                self.again_at = Some(now + cluster.retry_pause(1));
+                self.wanted.extend(sought);
+            }
             Some(Err(error)) => {
                 let failed = sought.into_iter().map(|it| {
                     let error = error.clone().partition_is(&it.topic, it.partition);
@@ -91,4 +109,12 @@ impl Searches {
     pub(super) fn clear(&mut self) {
         *self = Searches::default();
     }
+}
+
+/// The coordinator knows the member by another epoch, or not any more: heartbeats tell which.
+fn is_of_another_epoch(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        Some(ErrorCode::STALE_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID)
+    )
 }

@@ -1,5 +1,6 @@
 //! A member stepped through scripts.
 
+mod consumer;
 mod generations;
 
 use std::collections::BTreeSet;

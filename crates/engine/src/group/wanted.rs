@@ -1,4 +1,4 @@
-//! Which topics a member wants: by their names, or all those whose names match a pattern.
+//! Which topics a member wants: by their names, or all those whose names match a pattern or the coordinator's expression.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub enum Selection {
     Names(BTreeSet<Arc<str>>),
     /// All topics whose whole name matches, but for internal ones.
     Pattern(Pattern),
+    /// All topics whose whole name matches, as the group's coordinator finds it (KIP-848): an expression of RE2, which only it reads.
+    Regex(Arc<str>),
 }
 
 /// A regular expression that a topic's whole name has to match.
@@ -67,10 +69,10 @@ impl Wanted {
     pub(super) fn new(now: Instant, cluster: &mut Cluster, selection: Selection) -> Wanted {
         let names = match &selection {
             Selection::Names(names) => names.clone(),
-            Selection::Pattern(_) => BTreeSet::new(),
+            Selection::Pattern(_) | Selection::Regex(_) => BTreeSet::new(),
         };
         let mut wanted = Wanted {
-            is_known: matches!(selection, Selection::Names(_)),
+            is_known: !matches!(selection, Selection::Pattern(_)),
             selection,
             topics: BTreeMap::new(),
             seen: BTreeSet::new(),
@@ -98,6 +100,19 @@ impl Wanted {
         self.topics.contains_key(topic)
     }
 
+    /// Whether partitions of this topic may be assigned: the coordinator may give what matches an expression.
+    pub(super) fn takes(&self, topic: &str) -> bool {
+        self.regex().is_some() || self.contains(topic)
+    }
+
+    /// The expression that the coordinator matches.
+    pub(super) fn regex(&self) -> Option<&Arc<str>> {
+        match &self.selection {
+            Selection::Regex(regex) => Some(regex),
+            Selection::Names(_) | Selection::Pattern(_) => None,
+        }
+    }
+
     /// Whether it is known which topics they are.
     pub(super) fn is_known(&self) -> bool {
         self.is_known
@@ -110,7 +125,7 @@ impl Wanted {
 
     /// Lists topics if that is due.
     pub(super) fn pump(&mut self, now: Instant, core: &mut Core) {
-        if self.listing.is_some() || matches!(self.selection, Selection::Names(_)) {
+        if self.listing.is_some() || !matches!(self.selection, Selection::Pattern(_)) {
             return;
         }
         if self.list_at > now {

@@ -8,14 +8,22 @@ macro_rules! group {
         /// The name of this member, which no other member of the group has: it keeps its partitions while it is away for less than
         /// session.timeout.ms (KIP-345).
         "group.instance.id" => group_instance_id: Option<String>, text(optional);
-        /// The protocol by which the group assigns partitions.
-        "group.protocol" => group_protocol: GroupProtocol = "classic", text(protocol);
-        /// How partitions are assigned, the preferred way first: range, roundrobin, sticky, cooperative-sticky, or Java's
-        /// class names. The group uses one that all members have.
+        /// The protocol by which the group assigns partitions: classic, where one of the members assigns; consumer, where the
+        /// group's coordinator does (KIP-848; brokers from Kafka 4.0 on); or auto, which is consumer where the cluster has it, and
+        /// classic elsewhere.
+        "group.protocol" => group_protocol: GroupProtocol = "classic", choice("classic" => GroupProtocol::Classic,
+            "consumer" => GroupProtocol::Consumer, "auto" => GroupProtocol::Auto);
+        /// The coordinator's assignor, such as uniform or range, where it is to use another than its first one. Not with
+        /// group.protocol=classic.
+        "group.remote.assignor" => group_remote_assignor: Option<String>, text(optional);
+        /// How members assign partitions with the classic protocol, the preferred way first: range, roundrobin, sticky,
+        /// cooperative-sticky, or Java's class names. The group uses one that all have.
         "partition.assignment.strategy" => partition_assignment_strategy: Vec<String> = "range,cooperative-sticky", text(strategies);
-        /// After so long without a heartbeat a member is taken for dead.
+        /// After so long without a heartbeat a member is taken for dead. With group.protocol=consumer the brokers' configuration says
+        /// it.
         "session.timeout.ms" => session_timeout: Duration = "45000", millis(1);
-        /// How often the group's coordinator hears that the member is alive.
+        /// How often the group's coordinator hears that the member is alive. With group.protocol=consumer the brokers' configuration
+        /// says it.
         "heartbeat.interval.ms" => heartbeat_interval: Duration = "3000", millis(1);
         /// An application that does not poll for so long leaves the group, until it polls again. So long, too, the group waits for
         /// its members in a rebalance.
@@ -34,6 +42,10 @@ pub enum GroupProtocol {
     /// A member, the leader, assigns.
     #[default]
     Classic,
+    /// The group's coordinator assigns (KIP-848).
+    Consumer,
+    /// The consumer protocol where the cluster has it, else the classic one.
+    Auto,
 }
 
 const JAVA: &str = "org.apache.kafka.clients.consumer.";
@@ -44,15 +56,6 @@ const STRATEGIES: [(&str, &str); 4] = [
     ("sticky", "StickyAssignor"),
     ("cooperative-sticky", "CooperativeStickyAssignor"),
 ];
-
-pub(in crate::config) fn protocol(text: &str) -> Result<GroupProtocol, String> {
-    if text.eq_ignore_ascii_case("classic") {
-        return Ok(GroupProtocol::Classic);
-    }
-    Err(format!(
-        "must be classic: this version does not support another protocol of groups (KIP-848); {text:?} is not supported"
-    ))
-}
 
 pub(in crate::config) fn strategies(text: &str) -> Result<Vec<String>, String> {
     let mut names = Vec::new();

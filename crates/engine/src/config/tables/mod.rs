@@ -31,7 +31,7 @@ pub(super) use common::{addresses, client_id, common, security_protocol};
 pub use consumer::OffsetReset;
 pub(super) use consumer::consumer;
 pub use group::GroupProtocol;
-pub(super) use group::{group, protocol, strategies};
+pub(super) use group::{group, strategies};
 pub(super) use network::network;
 pub use producer::Partitioner;
 pub(super) use producer::producer;

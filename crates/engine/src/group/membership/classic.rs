@@ -1,0 +1,226 @@
+//! How a member joins with the classic protocol: JoinGroup, what the leader assigns, SyncGroup, and heartbeats.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use ottla_protocol::ErrorCode;
+
+use super::{Membership, State};
+use crate::call::{Admission, JoinGroup, Joined, SyncGroup};
+use crate::change::Change;
+use crate::cluster::Cluster;
+use crate::error::{Error, Kind};
+use crate::group::assignor::{Assignment, Owned, Subscription};
+use crate::group::errors::no_regex;
+use crate::group::holding::Rebalance;
+use crate::group::lead::Lead;
+use crate::observe::Observed;
+use crate::part::Core;
+
+/// The leader assigns what is known by then.
+const LEAD_AT_MOST: Duration = Duration::from_secs(30);
+
+impl Membership {
+    pub(super) fn join_classic(&mut self, now: Instant, core: &mut Core) {
+        let Some(wanted) = &self.wanted else {
+            self.state = State::Unjoined;
+            return;
+        };
+        if wanted.regex().is_some() {
+            return self.refuse(now, core, no_regex());
+        }
+        self.classic.joined = wanted.names().cloned().collect();
+        let reason = self.rejoin.take();
+        let last = Owned {
+            partitions: self.classic.last.0.clone(),
+            generation: self.classic.last.1,
+        };
+        let mut protocols = Vec::with_capacity(self.classic.assignors.len());
+        for assignor in &self.classic.assignors {
+            let subscription = Subscription {
+                topics: self.classic.joined.iter().cloned().collect(),
+                user_data: assignor.user_data(&last),
+                owned: self.holding.owned().iter().cloned().collect(),
+                generation: self.identity.generation(),
+                rack: self.config.client_rack.as_deref().map(Arc::from),
+            };
+            match subscription.encode() {
+                Ok(metadata) => protocols.push((assignor.name(), metadata)),
+                Err(error) => return self.refuse(now, core, error),
+            }
+        }
+        let call = JoinGroup {
+            member: self.present(),
+            session_timeout: self.config.session_timeout,
+            rebalance_timeout: self.config.max_poll_interval,
+            protocols,
+            reason,
+        };
+        let deadline = now + self.config.max_poll_interval + self.config.request_timeout * 2;
+        self.state = State::Joining(core.start_once(now, call, deadline));
+    }
+
+    pub(super) fn handle_join(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        result: Result<Admission, Error>,
+    ) {
+        self.release_lead(&mut core.cluster);
+        let joined = match result {
+            Ok(Admission::Named(id)) => {
+                let is_first = !self.identity.is_named();
+                self.identity.name(id);
+                if is_first {
+                    return self.join_classic(now, core);
+                }
+                let error = Error::from_code(ErrorCode::MEMBER_ID_REQUIRED, None);
+                return self.pause(now, core, error.group_is(&self.group));
+            }
+            Ok(Admission::Joined(joined)) => joined,
+            Err(error) => return self.failed(now, core, error),
+        };
+        let Joined {
+            generation,
+            member_id,
+            protocol,
+            is_leader,
+            keeps_assignment,
+            members,
+        } = joined;
+        let mut known = self.classic.assignors.iter();
+        let known = known.position(|assignor| assignor.name() == protocol);
+        let Some(assignor) = known.filter(|_| generation >= 0 && !member_id.is_empty()) else {
+            let text = format!(
+                "the coordinator names generation {generation}, member {member_id:?} and assignor {protocol:?}, of which one \
+                 cannot be"
+            );
+            let error = Error::new(Kind::Protocol, text).group_is(&self.group);
+            return self.refuse(now, core, error);
+        };
+        self.classic.assignor = assignor;
+        self.identity.admit(generation, member_id);
+        self.classic.heartbeats.restart(now);
+        if !is_leader {
+            return self.sync(now, core, Vec::new());
+        }
+        let mut lead = Lead::new(now, &mut core.cluster, &self.group, members);
+        if keeps_assignment {
+            lead.note(core.cluster.view());
+            self.classic.lead = Some(lead);
+            return self.sync(now, core, Vec::new());
+        }
+        self.classic.lead = Some(lead);
+        self.state = State::Leading;
+    }
+
+    pub(super) fn assign(&mut self, now: Instant, core: &mut Core) {
+        let Some(lead) = &mut self.classic.lead else {
+            return;
+        };
+        let latest = lead.since() + LEAD_AT_MOST.min(self.config.session_timeout);
+        if !lead.is_ready(&core.cluster) && now < latest {
+            return core.cluster.set_alarm(latest);
+        }
+        let Some(assignor) = self.classic.assignors.get(self.classic.assignor) else {
+            return;
+        };
+        match lead.assign(core.cluster.view(), *assignor) {
+            Ok(assignments) => self.sync(now, core, assignments),
+            Err(error) => self.refuse(now, core, error),
+        }
+    }
+
+    fn sync(&mut self, now: Instant, core: &mut Core, assignments: Vec<(Arc<str>, Bytes)>) {
+        let Some(assignor) = self.classic.assignors.get(self.classic.assignor) else {
+            return;
+        };
+        let call = SyncGroup {
+            member: self.present(),
+            rebalance_timeout: self.config.max_poll_interval,
+            protocol: assignor.name(),
+            assignments,
+        };
+        let deadline = now + self.config.max_poll_interval + self.config.request_timeout * 2;
+        self.state = State::Syncing(core.start_once(now, call, deadline));
+    }
+
+    pub(super) fn handle_sync(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        result: Result<Bytes, Error>,
+    ) {
+        let assignment = result.and_then(|bytes| {
+            Assignment::decode(bytes).map_err(|error| error.group_is(&self.group))
+        });
+        let assignment = match assignment {
+            Ok(assignment) => assignment,
+            Err(error) => return self.failed(now, core, error),
+        };
+        // Any client may have assigned it, and what the member wants may have changed since.
+        let wanted = self.wanted.as_ref();
+        let is_wanted = |topic: &str| wanted.is_some_and(|wanted| wanted.contains(topic));
+        let partitions = assignment.partitions.into_iter();
+        let assigned: BTreeSet<_> = partitions.filter(|(topic, _)| is_wanted(topic)).collect();
+        self.identity.assign();
+        let dropped: Vec<_> = self
+            .holding
+            .owned()
+            .difference(&assigned)
+            .cloned()
+            .collect();
+        let added: Vec<_> = assigned.difference(self.holding.owned()).cloned().collect();
+        core.cluster.context.observer.tell(Observed::GroupJoined {
+            group: Arc::clone(&self.group),
+            member_id: Arc::clone(self.identity.member_id()),
+            generation: self.identity.generation(),
+            partitions: assigned.len(),
+        });
+        self.classic.last = (
+            Some(assigned.into_iter().collect()),
+            self.identity.generation(),
+        );
+        self.failures = 0;
+        self.retry_at = None;
+        self.trouble = None;
+        self.next_auto_commit = self.auto_commit_after(now);
+        self.must_compare = true;
+        if dropped.is_empty() {
+            self.state = State::Stable;
+            self.tell(core, Rebalance::Assigned(added));
+        } else {
+            self.state = State::Dropping { dropped, added };
+            core.cluster.context.changes.tell(Change::Group);
+        }
+    }
+
+    pub(super) fn heard(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        of: i32,
+        result: Result<(), Error>,
+    ) {
+        if of != self.identity.generation() {
+            return;
+        }
+        let Err(error) = result else {
+            // What a caller had to mend is mended.
+            self.trouble.take_if(|it| it.kind() != Kind::Fenced);
+            return;
+        };
+        if self.unheard(core, error) {
+            let pause = core.cluster.retry_pause(1);
+            self.classic.heartbeats.pause(now, pause);
+        }
+    }
+
+    pub(super) fn release_lead(&mut self, cluster: &mut Cluster) {
+        if let Some(lead) = self.classic.lead.take() {
+            lead.release(cluster);
+        }
+    }
+}

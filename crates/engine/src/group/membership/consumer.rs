@@ -1,0 +1,219 @@
+//! How a member joins with the consumer protocol (KIP-848): heartbeats, and what the coordinator assigns by them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ottla_protocol::Uuid;
+
+use super::{Membership, Protocol, State};
+use crate::call::{ConsumerGroupHeartbeat, Declaration, GroupMetadata, Standing};
+use crate::change::Change;
+use crate::config::GroupProtocol;
+use crate::error::{Error, Kind};
+use crate::group::errors::{Consequence, consequence, is_without_consumer_protocol};
+use crate::group::holding::Rebalance;
+use crate::group::session::Session;
+use crate::observe::Observed;
+use crate::part::Core;
+use crate::random::Random;
+
+/// The epoch of who is to become a member.
+const JOINS: i32 = 0;
+
+impl Membership {
+    /// Takes the protocol that the brokers have, once one of them has told.
+    pub(super) fn choose(&mut self, now: Instant, core: &mut Core) {
+        if self.protocol.is_some() || self.wanted.is_none() {
+            return;
+        }
+        let link = core.cluster.any_link(now);
+        let Some((broker, versions)) = link.and_then(|link| core.cluster.speaks(Some(link))) else {
+            return;
+        };
+        let (protocol, reason) = match versions.has_consumer_protocol() {
+            true => (Protocol::Consumer, format!("{broker} has it")),
+            false => (
+                Protocol::Classic,
+                format!("{broker} has no groups of the consumer protocol (group.version)"),
+            ),
+        };
+        self.take(core, protocol, reason);
+    }
+
+    fn take(&mut self, core: &mut Core, protocol: Protocol, reason: String) {
+        self.protocol = Some(protocol);
+        let changed = Observed::GroupProtocolChosen {
+            group: Arc::clone(&self.group),
+            protocol: match protocol {
+                Protocol::Classic => "classic",
+                Protocol::Consumer => "consumer",
+            },
+            reason,
+        };
+        core.cluster.context.observer.tell(changed);
+        core.cluster.context.changes.tell(Change::Group);
+    }
+
+    /// Who asks for committed offsets, if the coordinator knows members by their epochs.
+    pub(super) fn by_epoch(&self) -> Option<(Arc<str>, i32)> {
+        let is_known = self.is_consumer() && self.wanted.is_some() && self.identity.is_member();
+        is_known.then(|| {
+            (
+                Arc::clone(self.identity.member_id()),
+                self.identity.generation(),
+            )
+        })
+    }
+
+    pub(super) fn join_as_consumer(&mut self, now: Instant, core: &mut Core) {
+        let Some(wanted) = &self.wanted else {
+            self.state = State::Unjoined;
+            return;
+        };
+        if !self.identity.is_named() {
+            let id = member_id(&mut core.cluster.context.random);
+            self.identity.name(id);
+        }
+        self.rejoin = None;
+        self.session = Session::new();
+        let declared = self.session.all(&self.config, wanted);
+        let call = ConsumerGroupHeartbeat {
+            member: GroupMetadata {
+                generation: JOINS,
+                ..self.present()
+            },
+            declared: declared.clone(),
+        };
+        let id = core.start_once(now, call, now + self.config.request_timeout);
+        self.session.sent(now, id, JOINS, declared);
+        self.state = State::Joining(id);
+    }
+
+    /// Sends a heartbeat if one is due, or has something to say.
+    pub(super) fn beat_as_consumer(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        member: GroupMetadata,
+    ) {
+        let Some(wanted) = &self.wanted else {
+            return;
+        };
+        let Some(declared) = self.session.due(now, &mut core.cluster, wanted) else {
+            return;
+        };
+        let epoch = member.generation;
+        let call = ConsumerGroupHeartbeat {
+            member,
+            declared: declared.clone(),
+        };
+        let id = core.start_once(now, call, now + self.config.request_timeout);
+        self.session.sent(now, id, epoch, declared);
+    }
+
+    pub(super) fn heard_as_consumer(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        (epoch, declared): (i32, Declaration),
+        result: Result<Standing, Error>,
+    ) {
+        // It goes, whatever it hears.
+        if matches!(self.state, State::Leaving(_)) {
+            return;
+        }
+        let joins = matches!(self.state, State::Joining(_));
+        let mut standing = match result {
+            Ok(standing) => standing,
+            Err(error) if joins => return self.not_joined(now, core, error),
+            Err(error) => {
+                let pause = match consequence(&error) {
+                    Consequence::Tell => self.session.interval(),
+                    _ => core.cluster.retry_pause(1),
+                };
+                self.session.failed(now, pause);
+                self.unheard(core, error);
+                return;
+            }
+        };
+        let id = Arc::clone(self.identity.member_id());
+        self.identity.admit(standing.epoch, id);
+        // What the member has stays its own until it says otherwise, whatever the epoch.
+        self.identity.assign();
+        self.session.heard(now, declared, &mut standing);
+        self.trouble.take_if(|it| it.kind() != Kind::Fenced);
+        if epoch != JOINS {
+            return;
+        }
+        self.failures = 0;
+        self.retry_at = None;
+        self.next_auto_commit = self.auto_commit_after(now);
+        self.must_compare = true;
+        self.state = State::Stable;
+        core.cluster.context.observer.tell(Observed::GroupJoined {
+            group: Arc::clone(&self.group),
+            member_id: Arc::clone(self.identity.member_id()),
+            generation: self.identity.generation(),
+            partitions: self.session.assigned(),
+        });
+    }
+
+    fn not_joined(&mut self, now: Instant, core: &mut Core, error: Error) {
+        let is_free = self.config.group_protocol == GroupProtocol::Auto;
+        if !is_free || !is_without_consumer_protocol(&error) {
+            return self.failed(now, core, error);
+        }
+        self.identity.lose(false);
+        self.state = State::Unjoined;
+        self.take(core, Protocol::Classic, error.to_string());
+    }
+
+    /// Makes what callers own what the coordinator has assigned; what has to go waits for a caller that polls.
+    pub(super) fn reconcile(&mut self, now: Instant, core: &mut Core) {
+        if !self.is_consumer() || self.leaving.is_some() || !self.holding.is_told() {
+            return;
+        }
+        if matches!(self.state, State::Stable | State::Dropping { .. }) {
+            self.session.find_names(now, core);
+        }
+        match self.state {
+            State::Stable => self.session.settle(),
+            // The coordinator has thought better of it, and no listener was told.
+            State::Dropping { .. } if self.session.must_compare() => {
+                self.session.take_back();
+                self.state = State::Stable;
+            }
+            _ => return,
+        }
+        let Some(wanted) = self.wanted.as_ref().filter(|_| self.session.must_compare()) else {
+            return;
+        };
+        let Some((dropped, added)) = self.session.compare(wanted) else {
+            return;
+        };
+        core.cluster.context.observer.tell(Observed::Reassigned {
+            group: Arc::clone(&self.group),
+            epoch: self.identity.generation(),
+            added: added.len(),
+            dropped: dropped.len(),
+        });
+        if dropped.is_empty() {
+            return self.tell(core, Rebalance::Assigned(added));
+        }
+        self.state = State::Dropping { dropped, added };
+        core.cluster.context.changes.tell(Change::Group);
+    }
+}
+
+/// An id that no other member has: a random UUID (version 4), as Kafka writes it (KIP-1082).
+fn member_id(random: &mut Random) -> Arc<str> {
+    loop {
+        let bits = (u128::from(random.next()) << 64) | u128::from(random.next());
+        let bits = (bits & !((0xf << 76) | (0b11 << 62))) | (4 << 76) | (0b10 << 62);
+        let id = Uuid(bits.to_be_bytes()).to_string();
+        // It would be taken for an option of a command.
+        if !id.starts_with('-') {
+            return id.into();
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What a member of the consumer protocol and its coordinator know of each other (KIP-848).
+//!
+//! The coordinator assigns, and says so in answers to heartbeats; the member makes it so, and says that in a heartbeat of its own:
+//!
+//! ```text
+//!  target ── names of its topics known ──▶ next: listeners told, while a caller polls ──▶ owned ──▶ acknowledged
+//! ```
+//!
+//! A heartbeat declares what changed since the last one that was answered, and all of it after one that was not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ottla_protocol::Uuid;
+
+use crate::call::{CallId, Declaration, IdPartition, Standing, TopicNames};
+use crate::cluster::Cluster;
+use crate::config::Config;
+use crate::group::assignor::TopicPartition;
+use crate::group::wanted::Wanted;
+use crate::part::Core;
+
+/// A coordinator that asks for heartbeats more often is not obeyed.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
+
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    /// What the coordinator knows of the member; `None` if that is uncertain.
+    declared: Option<Declaration>,
+    /// The heartbeat under way, its epoch, and what is declared once it is answered.
+    running: Option<(CallId, i32, Declaration)>,
+    interval: Duration,
+    next_beat: Option<Instant>,
+    /// The next heartbeat is not sent before its time: the last one failed.
+    is_paused: bool,
+    /// What the coordinator assigned last.
+    target: BTreeSet<IdPartition>,
+    /// It is to be compared with what is owned.
+    is_new: bool,
+    /// The coordinator has not heard what callers own since it assigned, or since that changed.
+    must_acknowledge: bool,
+    /// What is wanted may be something else than what the coordinator knows.
+    may_differ: bool,
+    /// Callers have not heard of any assignment yet.
+    is_first: bool,
+    /// What callers own, and listeners know of.
+    owned: BTreeSet<IdPartition>,
+    /// What callers will own when listeners were told.
+    next: Option<BTreeSet<IdPartition>>,
+    /// The names of the topics in all of these.
+    names: BTreeMap<Uuid, Arc<str>>,
+    /// Some may be missing.
+    lacks_names: bool,
+    /// Names are being looked up.
+    naming: Option<CallId>,
+    name_at: Option<Instant>,
+    /// How often in a row some could not be found.
+    nameless: u32,
+}
+
+/// The partitions to give up, and those to take.
+pub(super) type Changed = (Vec<TopicPartition>, Vec<TopicPartition>);
+
+impl Session {
+    /// A member that is about to join, and has nothing.
+    pub(super) fn new() -> Session {
+        Session {
+            is_first: true,
+            ..Session::default()
+        }
+    }
+
+    // --- heartbeats
+
+    /// What the next heartbeat declares, at `now` or when it is due; `None` if it is not, and then asks to be called.
+    pub(super) fn due(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        wanted: &Wanted,
+    ) -> Option<Declaration> {
+        if self.running.is_some() {
+            return None;
+        }
+        let next = *self.next_beat.get_or_insert(now);
+        let has_news = self.declared.is_none() || self.may_differ || self.acknowledges();
+        if next > now && (self.is_paused || !has_news) {
+            cluster.set_alarm(next);
+            return None;
+        }
+        let changes = self.changes(cluster.config(), wanted);
+        self.may_differ = false;
+        if next > now && changes == Declaration::default() {
+            cluster.set_alarm(next);
+            return None;
+        }
+        Some(changes)
+    }
+
+    /// Whether the coordinator is to hear what callers own: until listeners were told, they own what they owned.
+    fn acknowledges(&self) -> bool {
+        self.must_acknowledge && self.next.is_none() && !self.is_new
+    }
+
+    /// What the coordinator does not know.
+    fn changes(&self, config: &Config, wanted: &Wanted) -> Declaration {
+        let Some(known) = &self.declared else {
+            return self.all(config, wanted);
+        };
+        let topics = known.topics.as_ref();
+        let is_same = topics.is_some_and(|topics| wanted.names().eq(topics));
+        let regex = wanted.regex().cloned();
+        let had_regex = known.regex.as_ref().is_some_and(|it| !it.is_empty());
+        let is_other = match &regex {
+            Some(_) => known.regex != regex,
+            None => had_regex,
+        };
+        Declaration {
+            topics: (!is_same).then(|| wanted.names().cloned().collect()),
+            // An empty one takes it back.
+            regex: is_other.then(|| regex.unwrap_or_default()),
+            owned: self.acknowledges().then(|| self.owned.clone()),
+            ..Declaration::default()
+        }
+    }
+
+    /// All that a member declares, as when it joins.
+    pub(super) fn all(&self, config: &Config, wanted: &Wanted) -> Declaration {
+        // A static member may have had one before it came back.
+        let is_static = config.group_instance_id.is_some();
+        Declaration {
+            rebalance_timeout: Some(config.max_poll_interval),
+            topics: Some(wanted.names().cloned().collect()),
+            regex: wanted
+                .regex()
+                .cloned()
+                .or_else(|| is_static.then(Arc::default)),
+            assignor: config.group_remote_assignor.as_deref().map(Arc::from),
+            rack: config.client_rack.as_deref().map(Arc::from),
+            owned: Some(self.owned.clone()),
+        }
+    }
+
+    /// A heartbeat of this epoch was sent.
+    pub(super) fn sent(&mut self, now: Instant, id: CallId, epoch: i32, declared: Declaration) {
+        if declared.owned.is_some() {
+            self.must_acknowledge = false;
+        }
+        self.is_paused = false;
+        self.next_beat = now.checked_add(self.interval());
+        self.running = Some((id, epoch, declared));
+    }
+
+    /// The epoch of the heartbeat that has ended, if it was one.
+    pub(super) fn ended(&mut self, id: CallId) -> Option<(i32, Declaration)> {
+        let (_, epoch, declared) = self.running.take_if(|(running, ..)| *running == id)?;
+        Some((epoch, declared))
+    }
+
+    /// A heartbeat was answered.
+    pub(super) fn heard(&mut self, now: Instant, declared: Declaration, standing: &mut Standing) {
+        let known = self.declared.get_or_insert_default();
+        known.topics = declared.topics.or(known.topics.take());
+        known.regex = declared.regex.or(known.regex.take());
+        known.owned = declared.owned.or(known.owned.take());
+        self.interval = standing.interval;
+        self.next_beat = now.checked_add(self.interval());
+        if let Some(assigned) = standing.assigned.take() {
+            self.target = assigned;
+            self.is_new = true;
+            self.must_acknowledge = true;
+            self.lacks_names = true;
+            self.forget_names();
+        }
+    }
+
+    /// A heartbeat was not answered, or refused: whether the coordinator took it in is not known, and the next comes after this pause.
+    pub(super) fn failed(&mut self, now: Instant, pause: Duration) {
+        self.declared = None;
+        self.is_paused = true;
+        self.next_beat = now.checked_add(pause);
+    }
+
+    /// The pause between two heartbeats.
+    pub(super) fn interval(&self) -> Duration {
+        self.interval.max(SHORTEST_INTERVAL)
+    }
+
+    /// The next heartbeat is due at once.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        if !self.is_paused {
+            self.next_beat = Some(now);
+        }
+    }
+
+    // --- names of topics
+
+    /// Looks up names of topics that are missing.
+    pub(super) fn find_names(&mut self, now: Instant, core: &mut Core) {
+        if !self.lacks_names || self.naming.is_some() {
+            return;
+        }
+        let mut missing: Vec<Uuid> = self.target.iter().map(|(id, _)| *id).collect();
+        missing.dedup();
+        missing.retain(|id| {
+            if self.names.contains_key(id) {
+                return false;
+            }
+            let Some(name) = core.cluster.view().name_of(*id) else {
+                return true;
+            };
+            self.names.insert(*id, Arc::clone(name));
+            self.is_new = true;
+            false
+        });
+        self.lacks_names = !missing.is_empty();
+        if missing.is_empty() {
+            return;
+        }
+        if let Some(at) = self.name_at.filter(|at| *at > now) {
+            return core.cluster.set_alarm(at);
+        }
+        let deadline = now + core.cluster.config().default_api_timeout;
+        let call = TopicNames { ids: missing };
+        self.naming = Some(core.start(now, call, deadline));
+    }
+
+    pub(super) fn is_naming(&self, id: CallId) -> bool {
+        self.naming == Some(id)
+    }
+
+    /// Takes in names; `None` if they could not be looked up.
+    pub(super) fn name(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        found: Option<Vec<(Uuid, Arc<str>)>>,
+    ) {
+        self.naming = None;
+        for (id, name) in found.into_iter().flatten() {
+            if self
+                .target
+                .range((id, 0)..)
+                .next()
+                .is_some_and(|it| it.0 == id)
+            {
+                self.names.insert(id, name);
+                self.is_new = true;
+            }
+        }
+        let mut target = self.target.iter();
+        self.lacks_names = !target.all(|(id, _)| self.names.contains_key(id));
+        // A broker may not have heard of a topic yet.
+        self.nameless = if self.lacks_names {
+            self.nameless.saturating_add(1)
+        } else {
+            0
+        };
+        self.name_at = Some(now + cluster.retry_pause(self.nameless.max(1)));
+    }
+
+    fn forget_names(&mut self) {
+        let next = self.next.iter().flatten();
+        let all = self.target.iter().chain(&self.owned).chain(next);
+        let used: BTreeSet<Uuid> = all.map(|(id, _)| *id).collect();
+        self.names.retain(|id, _| used.contains(id));
+    }
+
+    // --- assignments
+
+    /// A caller wants something else: what was refused may be taken now.
+    pub(super) fn hear_anew(&mut self) {
+        self.is_paused = false;
+        self.compare_again();
+    }
+
+    /// The topics that are wanted may have changed.
+    pub(super) fn compare_again(&mut self) {
+        self.is_new = true;
+        self.may_differ = true;
+    }
+
+    /// Whether there is something to compare.
+    pub(super) fn must_compare(&self) -> bool {
+        self.is_new
+    }
+
+    /// Gives up what was to be owned next: no listener was told.
+    pub(super) fn take_back(&mut self) {
+        self.next = None;
+    }
+
+    /// Listeners were told: callers own what they were to own.
+    pub(super) fn settle(&mut self) {
+        if let Some(next) = self.next.take() {
+            self.owned = next;
+            self.must_acknowledge = true;
+        }
+    }
+
+    /// What has to change for callers to own what is assigned, as far as topics have names and are wanted; `None` if nothing has.
+    /// Once listeners were told, [`Session::settle`] follows.
+    pub(super) fn compare(&mut self, wanted: &Wanted) -> Option<Changed> {
+        self.is_new = false;
+        let name = |id: &Uuid| self.names.get(id);
+        let target = self.target.iter();
+        let target = target.filter(|(id, _)| name(id).is_some_and(|name| wanted.takes(name)));
+        let target: BTreeSet<_> = target.copied().collect();
+        let named = |(id, number): &IdPartition| Some((Arc::clone(name(id)?), *number));
+        let dropped: Vec<_> = self.owned.difference(&target).filter_map(named).collect();
+        let added: Vec<_> = target.difference(&self.owned).filter_map(named).collect();
+        if dropped.is_empty() && added.is_empty() && !self.is_first {
+            return None;
+        }
+        self.is_first = false;
+        self.next = Some(target);
+        Some((dropped, added))
+    }
+
+    /// How many partitions the coordinator has assigned.
+    pub(super) fn assigned(&self) -> usize {
+        self.target.len()
+    }
+}

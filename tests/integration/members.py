@@ -1,0 +1,83 @@
+"""Members of groups of ours that read in threads of their own, and what they read."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+import ottla
+from tests.integration.peers.base import DEADLINE
+
+PARTITIONS, RECORDS = 4, 400
+
+Read = Counter[tuple[int, int]]
+
+
+def fill(bootstrap: str, topic: str, begin: int = 0, count: int = RECORDS, **options: Any) -> None:
+    """So many records, in all partitions in turn."""
+    with ottla.Producer(bootstrap, **options) as producer:
+        sent = [producer.send(topic, str(value), partition=value % PARTITIONS) for value in range(begin, begin + count)]
+        for delivery in sent:
+            delivery.result(DEADLINE)
+
+
+class Member(threading.Thread):
+    """One of ours, in a thread of its own, which reads until it is told to leave. `topic` names the group, too."""
+
+    def __init__(self, bootstrap: str, topic: str, *, subscription: Any = None, **options: Any) -> None:
+        super().__init__(daemon=True)
+        self.consumer = ottla.Consumer(bootstrap, group_id=topic, **options)
+        self.consumer.subscribe(subscription or topic, on_revoke=self.revoked, on_lost=self.lost)
+        self.read: Read = Counter()
+        self.late: list[tuple[int, int]] = []
+        self.gone: set[int] = set()
+        self.losses = 0
+        self.leaves = threading.Event()
+        self.failure: BaseException | None = None
+        self.start()
+
+    def revoked(self, partitions: list[ottla.TopicPartition]) -> None:
+        self.gone |= {partition.partition for partition in partitions}
+
+    def lost(self, partitions: list[ottla.TopicPartition]) -> None:
+        self.losses += 1
+        self.revoked(partitions)
+
+    def run(self) -> None:
+        try:
+            with self.consumer:
+                while not self.leaves.is_set():
+                    batch = self.consumer.poll(0.1, max_records=20)
+                    self.gone -= {partition.partition for partition in self.consumer.assignment()}
+                    places = [(record.partition, record.offset) for record in batch]
+                    self.late += [place for place in places if place[0] in self.gone]
+                    self.read.update(places)
+        except BaseException as error:
+            self.failure = error
+
+    def has(self) -> int:
+        """How many partitions it is assigned; raises what ended it."""
+        if self.failure:
+            raise self.failure
+        return len(self.consumer.assignment())
+
+    def leave(self) -> Read:
+        """Leave the group; gives what was read."""
+        self.leaves.set()
+        self.join(DEADLINE)
+        assert not self.is_alive()
+        if self.failure:
+            raise self.failure
+        assert self.late == [], "records of revoked partitions"
+        return self.read
+
+
+def whole(*reads: Read) -> bool:
+    return len(set().union(*reads)) == RECORDS
+
+
+def all_once(*reads: Read) -> None:
+    total = sum(reads, Counter[tuple[int, int]]())
+    assert len(total) == RECORDS
+    assert {place: times for place, times in total.items() if times > 1} == {}

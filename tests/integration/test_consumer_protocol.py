@@ -1,0 +1,357 @@
+"""Our members of groups of the consumer protocol (KIP-848) on real Kafka, among themselves and beside other clients' members."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer as Confluent
+
+import ottla
+from ottla import SubscriptionPattern, errors
+from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.members import PARTITIONS, RECORDS, Member, Read, all_once, fill, whole
+from tests.integration.peers.base import DEADLINE
+from tests.integration.peers.java import VERSION, Java
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.python.conftest import Api
+
+pytestmark = [REAL, pytest.mark.timeout(120)]
+
+# Milliseconds of a session, and between two heartbeats, as the broker says it.
+SESSION, INTERVAL = 6000, 200
+BROKER = {
+    "auto.create.topics.enable": "true",
+    "num.partitions": str(PARTITIONS),
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": str(INTERVAL),
+    "group.consumer.heartbeat.interval.ms": str(INTERVAL),
+    "group.consumer.min.session.timeout.ms": str(SESSION),
+    "group.consumer.session.timeout.ms": str(SESSION),
+}
+OPTIONS: dict[str, Any] = {
+    "group_protocol": "consumer",
+    "auto_offset_reset": "earliest",
+    "auto_commit_interval_ms": 100,
+}
+CLASSIC: dict[str, Any] = {
+    "group_protocol": "classic",
+    "auto_offset_reset": "earliest",
+    "auto_commit_interval_ms": 100,
+    "heartbeat_interval_ms": INTERVAL,
+    "session_timeout_ms": SESSION,
+}
+# A member that writes what it reads, a few records at a time, until it is killed.
+CHILD = """
+import json, sys, time, ottla
+bootstrap, topic, options = json.loads(sys.argv[1])
+with ottla.Consumer(bootstrap, group_id=topic, topics=topic, **options) as consumer:
+    while True:
+        for record in consumer.poll(0.1, max_records=5):
+            print(record.partition, record.offset, flush=True)
+        time.sleep(0.02)
+"""
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, config=BROKER) as cluster:
+        yield str(cluster.st["bootstrap"]["PLAINTEXT"])
+
+
+def member(bootstrap: str, topic: str, **options: Any) -> Member:
+    return Member(bootstrap, topic, **OPTIONS | options)
+
+
+def protocol(bootstrap: str, group: str) -> str:
+    """Which type of group the broker takes it for."""
+    with ottla.Admin(bootstrap) as admin:
+        return {listing.group_id: listing for listing in admin.list_groups()}[group].type
+
+
+def poll_on(consumer: Any, api: Callable[[Any], Any] = lambda value: value) -> None:
+    """Poll for longer than it takes a broker to refuse something."""
+    for _ in range(100):
+        api(consumer.poll(0.1))
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_members_that_come_and_go_read_everything_once(bootstrap: str, assignor: str) -> None:
+    topic = f"shared-{assignor}"
+    fill(bootstrap, topic, 0, RECORDS // 4)
+    options = {"group_remote_assignor": assignor}
+    one = member(bootstrap, topic, **options)
+    wait_until(lambda: len(one.read) == RECORDS // 4, "the first reads all there is")
+    two = member(bootstrap, topic, **options)
+    wait_until(lambda: one.has() == two.has() == PARTITIONS // 2, "the second has its half")
+    fill(bootstrap, topic, RECORDS // 4, RECORDS // 4)
+    wait_until(lambda: len({*one.read, *two.read}) == RECORDS // 2, "both read all there is")
+    assert len(two.read) >= RECORDS // 8
+    three = member(bootstrap, topic, **options)
+    wait_until(lambda: three.has() >= 1, "the third has a part")
+    first = one.leave()
+    fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
+    wait_until(lambda: whole(first, two.read, three.read), "those who stay read the rest")
+    assert protocol(bootstrap, topic).lower() == "consumer"
+    all_once(first, two.leave(), three.leave())
+
+
+def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str) -> None:
+    topic = "killed"
+    fill(bootstrap, topic)
+    arguments = json.dumps([bootstrap, topic, OPTIONS])
+    command = [sys.executable, "-c", CHILD, arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout
+        read: Read = Counter()
+        for line in child.stdout:
+            partition, offset = line.split()
+            read[int(partition), int(offset)] += 1
+            if len(read) == RECORDS // 2:
+                break
+        child.send_signal(signal.SIGKILL)
+        for line in child.stdout.read().splitlines():
+            partition, offset = line.split()
+            read[int(partition), int(offset)] += 1
+    with ottla.Consumer(bootstrap, group_id=topic) as reader:
+        found = reader.committed([(topic, partition) for partition in range(PARTITIONS)])
+    committed = {key.partition: value.offset if value else 0 for key, value in found.items()}
+    assert sum(committed.values()) >= RECORDS // 4
+    assert all((partition, offset - 1) in read for partition, offset in committed.items() if offset)
+    heir = member(bootstrap, topic)
+    wait_until(lambda: whole(read, heir.read), "the rest is read")
+    taken = heir.leave()
+    repeated = {place for place in taken if place in read}
+    assert all(offset >= committed[partition] for partition, offset in repeated)
+    assert len(repeated) < RECORDS // 2
+
+
+def test_both_facades_share_and_take_over(api: Api, bootstrap: str) -> None:
+    topic = f"facades-{api.name}"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    events: list[tuple[str, int]] = []
+    with api.consumer(bootstrap, group_id=topic, **OPTIONS) as consumer:
+        consumer.subscribe(
+            topic,
+            on_assign=lambda partitions: events.append(("assign", len(partitions))),
+            on_revoke=lambda partitions: events.append(("revoke", len(partitions))),
+        )
+        records = api.poll(consumer, PARTITIONS)
+        assert len(records) == PARTITIONS
+        who = consumer.group_metadata()
+        assert (who.group_id, len(who.member_id)) == (topic, 22)
+        assert who.generation >= 1
+        api(consumer.commit({(topic, 0): ottla.OffsetAndMetadata(1, "note")}))
+        committed = api(consumer.committed([(topic, 0)]))
+        assert committed[topic, 0] == ottla.OffsetAndMetadata(1, "note")
+        other = member(bootstrap, topic)
+
+        def shared() -> bool:
+            api(consumer.poll(0.05))
+            return len(consumer.assignment()) == other.has() == PARTITIONS // 2
+
+        wait_until(shared, "each has its half")
+        other.leave()
+
+        def alone() -> bool:
+            api(consumer.poll(0.05))
+            return len(consumer.assignment()) == PARTITIONS
+
+        wait_until(alone, "it takes over")
+    kinds = [event for event in events if event[1]]
+    assert kinds[-3:] == [("revoke", 2), ("assign", 2), ("revoke", 4)]
+
+
+def test_a_static_member_comes_back_and_no_other_takes_its_name(bootstrap: str) -> None:
+    topic = "static"
+    fill(bootstrap, topic, 0, RECORDS // 2)
+    name = {"group_instance_id": "one"}
+    one = member(bootstrap, topic, **name)
+    other = member(bootstrap, topic, group_instance_id="two")
+    wait_until(lambda: one.has() == other.has() == PARTITIONS // 2, "each has its half")
+    wait_until(lambda: len({*one.read, *other.read}) == RECORDS // 2, "all there is is read")
+    with (
+        ottla.Consumer(bootstrap, topics=topic, group_id=topic, **OPTIONS, **name) as impostor,
+        pytest.raises(errors.KafkaError, match="UNRELEASED_INSTANCE_ID.*group.instance.id"),
+    ):
+        poll_on(impostor)
+    mine, gone = set(one.consumer.assignment()), set(other.gone)
+    first = one.leave()
+    again = member(bootstrap, topic, **name)
+    wait_until(lambda: again.has() == PARTITIONS // 2, "it has its half again")
+    assert set(again.consumer.assignment()) == mine
+    assert other.gone == gone, "nothing moved meanwhile"
+    fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
+    wait_until(lambda: whole(first, other.read, again.read), "the rest is read")
+    all_once(first, other.leave(), again.leave())
+
+
+def test_topics_that_the_brokers_match(bootstrap: str, api: Api) -> None:
+    prefix = f"matched-{api.name}"
+    fill(bootstrap, f"{prefix}-a", 0, PARTITIONS)
+    fill(bootstrap, f"other-{prefix}-a", 0, PARTITIONS)
+    with api.consumer(bootstrap, group_id=prefix, **OPTIONS) as consumer:
+        consumer.subscribe(SubscriptionPattern(f"{prefix}-[a-z]"))
+        records = api.poll(consumer, PARTITIONS)
+        assert {record.topic for record in records} == {f"{prefix}-a"}
+        if api.name == "sync":
+            # Brokers match topics that are made later when 10 s have gone by.
+            fill(bootstrap, f"{prefix}-b", 0, PARTITIONS)
+            records = api.poll(consumer, PARTITIONS)
+            assert {record.topic for record in records} == {f"{prefix}-b"}
+        # Names take its place.
+        consumer.subscribe([f"other-{prefix}-a"])
+        records = api.poll(consumer, PARTITIONS)
+        assert {record.topic for record in records} == {f"other-{prefix}-a"}
+        consumer.subscribe(SubscriptionPattern("(unclosed"))
+        with pytest.raises(errors.KafkaError, match="INVALID_REGULAR_EXPRESSION.*RE2"):
+            poll_on(consumer, api)
+        consumer.subscribe(re.compile(f"{prefix}-a"))
+        end = time.monotonic() + DEADLINE
+        while {it.topic for it in consumer.assignment()} != {f"{prefix}-a"}:
+            assert time.monotonic() < end
+            with contextlib.suppress(errors.KafkaError):
+                api(consumer.poll(0.1))
+
+
+def test_what_the_brokers_refuse_says_what_to_do(bootstrap: str) -> None:
+    with (
+        ottla.Consumer(
+            bootstrap, topics="refused", group_id="refused", group_remote_assignor="best", **OPTIONS
+        ) as consumer,
+        pytest.raises(errors.KafkaError, match="UNSUPPORTED_ASSIGNOR.*group.remote.assignor"),
+    ):
+        poll_on(consumer)
+
+
+def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str) -> None:
+    topic = "slow"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    lost: list[int] = []
+    with ottla.Consumer(bootstrap, group_id=topic, max_poll_interval_ms=1000, **OPTIONS) as slow:
+        slow.subscribe(topic, on_lost=lambda partitions: lost.append(len(partitions)))
+        wait_until(lambda: len(slow.poll(0.1)) > 0, "it reads")
+        other = member(bootstrap, topic)
+        wait_until(lambda: other.has() == PARTITIONS, "the other one has all, without any poll of the first")
+        assert lost == []
+
+        def is_back() -> bool:
+            slow.poll(0.05)
+            return len(slow.assignment()) == PARTITIONS // 2
+
+        wait_until(is_back, "it has its half again")
+        assert lost == [PARTITIONS]
+        other.leave()
+
+
+def test_a_group_with_members_of_confluent_kafka(bootstrap: str) -> None:
+    topic = "mixed"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    options = {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
+    options |= {"group.protocol": "consumer", "auto.commit.interval.ms": "100"}
+    ours = member(bootstrap, topic)
+    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    theirs, read = Confluent(options), Counter[tuple[int, int]]()
+    theirs.subscribe([topic])
+
+    def polled(is_done: Callable[[], bool], what: str) -> None:
+        def step() -> bool:
+            for message in theirs.consume(100, 0.1):
+                assert not message.error()
+                read[message.partition(), message.offset()] += 1
+            return is_done()
+
+        wait_until(step, what)
+
+    polled(lambda: len(theirs.assignment()) == ours.has() == PARTITIONS // 2, "each has its half")
+    fill(bootstrap, topic, PARTITIONS, RECORDS // 2 - PARTITIONS)
+    polled(lambda: len({*ours.read, *read}) == RECORDS // 2, "both read all there is")
+    theirs.close()
+    fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
+    wait_until(lambda: whole(ours.read, read), "ours reads the rest")
+    all_once(ours.leave(), read)
+
+
+def test_a_group_with_a_java_member(bootstrap: str) -> None:
+    topic = "with-java"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    ours = member(bootstrap, topic)
+    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    theirs: Read = Counter()
+    count = RECORDS // 4
+
+    def java() -> None:
+        for message in Java().consume_in_group(bootstrap, topic, topic, count, protocol="consumer"):
+            theirs[message.partition or 0, message.offset or 0] += 1
+
+    thread = threading.Thread(target=java, daemon=True)
+    thread.start()
+    wait_until(lambda: ours.has() == PARTITIONS // 2, "each has its half")
+    fill(bootstrap, topic, PARTITIONS, RECORDS - PARTITIONS)
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+    # The console consumer goes back to the first message that it has not shown, commits that, and leaves.
+    wait_until(lambda: whole(ours.read, theirs), "ours reads the rest")
+    all_once(ours.leave(), theirs)
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_group_changes_from_classic_to_consumer_member_by_member(bootstrap: str, strategy: str) -> None:
+    topic = f"rolling-{strategy}"
+    fill(bootstrap, topic, 0, RECORDS // 4)
+    classic = CLASSIC | {"partition_assignment_strategy": strategy}
+    one, two = Member(bootstrap, topic, **classic), Member(bootstrap, topic, **classic)
+    wait_until(lambda: one.has() == two.has() == PARTITIONS // 2, "each has its half")
+    wait_until(lambda: len({*one.read, *two.read}) == RECORDS // 4, "all there is is read")
+    assert protocol(bootstrap, topic).lower() == "classic"
+    # The first of the new ones takes the group over, with its classic members.
+    new = member(bootstrap, topic)
+    wait_until(lambda: new.has() >= 1 and one.has() + two.has() + new.has() == PARTITIONS, "all three share")
+    assert protocol(bootstrap, topic).lower() == "consumer"
+    fill(bootstrap, topic, RECORDS // 4, RECORDS // 4)
+    wait_until(lambda: len({*one.read, *two.read, *new.read}) == RECORDS // 2, "all three read all there is")
+    first = one.leave()
+    newer = member(bootstrap, topic, group_protocol="auto")
+    wait_until(lambda: newer.has() >= 1, "the one that replaces the first has a part")
+    second = two.leave()
+    wait_until(lambda: new.has() == newer.has() == PARTITIONS // 2, "the new ones share")
+    fill(bootstrap, topic, RECORDS // 2, RECORDS // 2)
+    wait_until(lambda: whole(first, second, new.read, newer.read), "the new ones read the rest")
+    assert (one.losses, two.losses, new.losses) == (0, 0, 0)
+    all_once(first, second, new.leave(), newer.leave())
+
+
+def test_a_transaction_is_fenced_by_the_member_that_has_left(bootstrap: str) -> None:
+    topic, target = "transformed", "transformed-to"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    # Committed offsets are waited for until the transaction has ended.
+    options = OPTIONS | {"enable_auto_commit": False, "isolation_level": "read_committed"}
+    with (
+        ottla.Consumer(bootstrap, topics=topic, group_id=topic, **options) as consumer,
+        ottla.Producer(bootstrap, transactional_id=topic) as producer,
+    ):
+        wait_until(lambda: len(consumer.poll(0.1)) > 0, "it reads")
+        who = consumer.group_metadata()
+        with producer.transaction():
+            producer.send(target, b"done")
+            producer.send_offsets({(topic, 0): 1}, who)
+        assert consumer.committed([(topic, 0)])[topic, 0] == ottla.OffsetAndMetadata(1)
+        consumer.unsubscribe()
+        producer.begin_transaction()
+        producer.send(target, b"too late")
+        with pytest.raises(errors.TransactionAbortableError):
+            producer.send_offsets({(topic, 0): 2}, who)
+        producer.abort_transaction()
+        assert consumer.committed([(topic, 0)])[topic, 0] == ottla.OffsetAndMetadata(1)
