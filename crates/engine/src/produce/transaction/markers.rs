@@ -4,7 +4,7 @@
 //! millisecond later. With the second protocol, a leader that gets a batch of the next transaction before that tries again after
 //! 20 ms (`add.partitions.to.txn.retry.backoff.ms`); who sends many small transactions would spend most of the time there. So the
 //! batch waits here, and the coordinator is asked how far it is (DescribeTransactions, which an id's owner may). Who is never early
-//! is hardly ever asked: after each question that was not needed, twice as many transactions go without one.
+//! is hardly ever asked: after some questions in a row that were not needed, ever more transactions go without one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,8 +24,10 @@ const LONGEST: Duration = Duration::from_millis(20);
 /// So many questions follow each other without a pause: the way to the coordinator and back is one.
 const AT_ONCE: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(1);
-/// At least one of so many transactions is asked about.
-const FEWEST: u32 = 64;
+/// So many questions in a row may be unneeded before any transaction goes without one.
+const UNNEEDED: u32 = 8;
+/// Then 1, 3, 7 and so on go without one, as often as this; it stays at 63.
+const DOUBLINGS: u32 = 6;
 
 #[derive(Debug, Default)]
 pub(super) struct Markers {
@@ -34,16 +36,17 @@ pub(super) struct Markers {
     question: Option<CallId>,
     questions: u32,
     not_before: Option<Instant>,
-    /// So many transactions go without a question after one that was not needed; and are left of these.
+    /// Questions in a row that were not needed.
+    unneeded: u32,
+    /// So many of the next transactions go without one.
     spared: u32,
-    left: u32,
 }
 
 impl Markers {
     /// A transaction has ended.
     pub(super) fn ended(&mut self, now: Instant, core: &mut Core) {
-        if self.left > 0 {
-            self.left -= 1;
+        if self.spared > 0 {
+            self.spared -= 1;
             return;
         }
         self.ended = Some(now);
@@ -92,11 +95,12 @@ impl Markers {
             return;
         }
         // All are written; or the coordinator does not tell.
-        self.spared = match self.questions {
-            1 => (self.spared * 2 + 1).min(FEWEST - 1),
+        self.unneeded = match self.questions {
+            1 => self.unneeded.saturating_add(1),
             _ => 0,
         };
-        self.left = self.spared;
+        let doublings = self.unneeded.saturating_sub(UNNEEDED).min(DOUBLINGS);
+        self.spared = (1 << doublings) - 1;
         self.ended = None;
     }
 }
