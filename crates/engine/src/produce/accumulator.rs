@@ -289,6 +289,26 @@ impl<T: Clone> Accumulator<T> {
         }
     }
 
+    /// Goes on under another identity where a numbered batch was given up and none is left: what comes next would follow numbers that
+    /// the broker may never see. If the request of that batch is still on its way, the broker refuses it as of an earlier epoch.
+    pub(super) fn leave_gap(&mut self, index: usize) {
+        let gone = |queue: &Queue<T>| queue.numbering.has_gap() && queue.is_settled();
+        // The epoch of a transaction is its coordinator's.
+        if self.scope.is_none() && self.queues.get(index).is_some_and(gone) {
+            self.end_numbers(index);
+        }
+    }
+
+    /// The next batch of a partition begins with another identity. Until it is known none is sent, since its numbers would be those
+    /// of the first ones of this identity.
+    pub(super) fn end_numbers(&mut self, index: usize) {
+        let queue = self.queues.get_mut(index);
+        let ended = queue.and_then(|queue| queue.numbering.end());
+        if ended.is_some() && ended == self.identity {
+            self.spent = self.identity.take();
+        }
+    }
+
     /// Fails what a queue has not sent yet.
     pub(super) fn fail_unsent(&mut self, cluster: &mut Cluster, index: usize, error: &Error) {
         let Some(queue) = self.queues.get_mut(index) else {

@@ -344,7 +344,7 @@ impl<T: Clone> Accumulator<T> {
         queue.failures = 0;
         queue.retry_at = None;
         queue.last_error = None;
-        queue.numbering.acknowledged(batch.stamp);
+        queue.numbering.acknowledged(batch.stamp, batch.count);
         let stored = Stored {
             base_offset: row.base_offset,
             log_append_time_ms: match row.log_append_time_ms {
@@ -472,7 +472,7 @@ impl<T: Clone> Accumulator<T> {
         queue.hold = false;
         queue.link = None;
         match std::mem::replace(&mut queue.renumber, Renumber::None) {
-            Renumber::None => return,
+            Renumber::None => return self.leave_gap(index),
             Renumber::All => {}
             Renumber::Unwritten(error) => {
                 let (unsure, unwritten) = std::mem::take(&mut queue.ready)
@@ -488,9 +488,6 @@ impl<T: Clone> Accumulator<T> {
         for batch in &mut queue.ready {
             batch.stamp = None;
         }
-        let ended = queue.numbering.end();
-        if ended.is_some() && ended == self.identity {
-            self.spent = ended;
-        }
+        self.end_numbers(index);
     }
 }

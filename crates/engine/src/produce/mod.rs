@@ -15,10 +15,11 @@
 //!   retry, so the broker can tell a repeat. Five requests in flight are what it remembers.
 //! * A broker that has no record of a producer in a partition takes any sequence number. So until the first batch under an
 //!   identity is acknowledged there, no second one is sent: were the first refused, the second would overtake it.
-//! * A batch that was given up leaves a gap in the sequence. The broker answers the next one with
-//!   OUT_OF_ORDER_SEQUENCE_NUMBER, which proves that it is not in the log; then the epoch is bumped (KIP-360) and what waits
-//!   is numbered anew from 0. Nothing is ever numbered anew without such a proof. It is none for a batch that was sent over a
-//!   connection that ended before the answer: the broker may still have both requests before it.
+//! * A batch that was given up leaves a gap in the sequence. If no other batch carries numbers, the next one begins a new epoch
+//!   (KIP-360): should the request of the old one still arrive, the broker refuses it. Else the broker answers the next one with
+//!   OUT_OF_ORDER_SEQUENCE_NUMBER, which proves that it is not in the log; then the epoch is bumped and what waits is numbered
+//!   anew from 0. No batch is ever numbered anew without such a proof. It is none for a batch that was sent over a connection
+//!   that ended before the answer: the broker may still have both requests before it.
 //! * A request owns its batches' bytes until its answer or its connection's end, even if the batches were given up before.
 //!
 //! Each file has one reason, and imports only files above it in this table:

@@ -20,6 +20,7 @@ impl<T: Clone> Accumulator<T> {
                 break;
             };
             self.expire(now, cluster, index);
+            self.leave_gap(index);
             let Some(queue) = self.queues.get_mut(index) else {
                 continue;
             };
@@ -46,8 +47,8 @@ impl<T: Clone> Accumulator<T> {
             let mut waiting = listed.iter().filter_map(|index| queues.get(*index));
             waiting.any(|queue| queue.leader == Some(node))
         });
-        if self.fates.has_failure() {
-            // What was just given up is news for the transaction.
+        if self.fates.has_failure() || self.spent.is_some() {
+            // What was just given up is news for the transaction, or for who gives the next identity.
             cluster.set_alarm(now);
         }
     }

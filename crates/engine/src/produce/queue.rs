@@ -106,6 +106,11 @@ impl<T> Queue<T> {
         self.ready.len() + usize::from(self.open.is_some())
     }
 
+    /// Whether none of its batches carries a number.
+    pub(super) fn is_settled(&self) -> bool {
+        self.sent.is_empty() && self.ready.iter().all(|batch| batch.stamp.is_none())
+    }
+
     pub(super) fn renumber_all(&mut self) {
         if let Renumber::None = self.renumber {
             self.renumber = Renumber::All;
@@ -186,7 +191,7 @@ impl<T> Queue<T> {
     pub(super) fn next_attempt(&mut self, identity: Option<Identity>) -> Option<Batch<T>> {
         let mut batch = self.ready.pop_front()?;
         if let (None, Some(identity)) = (batch.stamp, identity) {
-            let settled = self.sent.is_empty() && self.ready.iter().all(|b| b.stamp.is_none());
+            let settled = self.is_settled();
             batch.stamp = Some(self.numbering.stamp(identity, batch.count, settled));
         }
         batch.attempts += 1;

@@ -53,6 +53,8 @@ pub(super) struct Numbering {
     /// The broker has acknowledged a batch under this identity.
     established: bool,
     next_sequence: i32,
+    /// The number after the last one that the broker acknowledged.
+    seen: i32,
 }
 
 impl Numbering {
@@ -63,6 +65,7 @@ impl Numbering {
                 identity: Some(identity),
                 established: false,
                 next_sequence: 0,
+                seen: 0,
             };
         }
         let stamp = Stamp {
@@ -73,10 +76,18 @@ impl Numbering {
         stamp
     }
 
-    /// The broker acknowledged a batch with this stamp.
-    pub(super) fn acknowledged(&mut self, stamp: Option<Stamp>) {
+    /// The broker acknowledged a batch of so many records with this stamp.
+    pub(super) fn acknowledged(&mut self, stamp: Option<Stamp>, records: u32) {
         self.established =
             self.identity.is_none() || stamp.map(|stamp| stamp.identity) == self.identity;
+        if let Some(stamp) = stamp.filter(|stamp| Some(stamp.identity) == self.identity) {
+            self.seen = stamp.after(records).sequence;
+        }
+    }
+
+    /// Whether the broker may miss numbers, when no batch carries any: one that did was given up.
+    pub(super) fn has_gap(&self) -> bool {
+        self.identity.is_some() && self.seen != self.next_sequence
     }
 
     /// Whether several batches may be under way: a broker that has no record of a producer takes any sequence number, so

@@ -569,6 +569,91 @@ fn a_late_answer_to_a_batch_that_was_given_up_changes_nothing() {
     reply(&mut script, &asked, ErrorCode::NONE, 3);
     assert!(fates(&mut script).is_empty());
     assert_eq!(script.engine.buffered_bytes(), 0);
+    // The broker has seen its number.
+    send(&mut script, 0, "b");
+    let next = seen(&one(script.run()));
+    assert_eq!((next[0].epoch, next[0].sequence), (0, 1));
+}
+
+/// The connection is up and nothing else happens between the two, so that the next batch is made at once.
+#[test]
+fn what_is_sent_the_moment_a_batch_is_given_up_begins_a_new_epoch() {
+    let mut script = established(&[
+        ("linger.ms", "0"),
+        ("request.timeout.ms", "1000"),
+        ("delivery.timeout.ms", "1000"),
+        ("retry.backoff.ms", "10"),
+        ("retry.backoff.max.ms", "10"),
+    ]);
+    send(&mut script, 0, "a");
+    let end = script.now + Duration::from_millis(1000);
+    let mut asked = script.run();
+    while script.now < end {
+        for asked in asked {
+            reply(&mut script, &asked, ErrorCode::NOT_ENOUGH_REPLICAS, -1);
+        }
+        asked = script.pass(Duration::from_millis(1));
+    }
+    for asked in asked {
+        reply(&mut script, &asked, ErrorCode::NOT_ENOUGH_REPLICAS, -1);
+    }
+    assert!(fates(&mut script).remove(0).3.is_err());
+    send(&mut script, 0, "b");
+    let next = seen(&one(script.pass(Duration::ZERO)));
+    assert_eq!((next[0].epoch, next[0].sequence), (1, 0));
+}
+
+/// The one that was given up is behind one that is acknowledged later.
+#[test]
+fn an_acknowledgement_of_an_earlier_batch_closes_no_gap() {
+    let mut script = established(&[("batch.size", "100")]);
+    for value in ["a", "b"] {
+        send(&mut script, 0, &value.repeat(60));
+    }
+    script.engine.flush(script.now);
+    let sent = script.run();
+    reply(&mut script, &sent[0], ErrorCode::NOT_ENOUGH_REPLICAS, -1);
+    reply(&mut script, &sent[1], ErrorCode::INVALID_RECORD, -1);
+    let again = one(script.pass(Duration::from_secs(1)));
+    reply(&mut script, &again, ErrorCode::NONE, 5);
+    send(&mut script, 0, "c");
+    script.engine.flush(script.now);
+    let next = seen(&one(script.run()));
+    assert_eq!((next[0].epoch, next[0].sequence), (1, 0));
+}
+
+/// Should its request still be read, the broker refuses it as of an earlier epoch; and nothing waits for an OUT_OF_ORDER_SEQUENCE_NUMBER,
+/// which proves nothing once a connection was lost on the way.
+#[test]
+fn what_follows_a_batch_that_was_given_up_begins_a_new_epoch() {
+    let mut script = established(&[
+        ("linger.ms", "0"),
+        ("request.timeout.ms", "1000"),
+        ("delivery.timeout.ms", "1000"),
+        ("reconnect.backoff.max.ms", "100"),
+        ("retry.backoff.max.ms", "100"),
+    ]);
+    send(&mut script, 0, "a");
+    let carried = one(script.run());
+    assert_eq!(
+        (seen(&carried)[0].epoch, seen(&carried)[0].sequence),
+        (0, 1)
+    );
+    script.dead.push("b1".to_owned());
+    script.cut(carried.link);
+    script.pass(Duration::from_millis(1000));
+    let unknown = fates(&mut script).remove(0).3.unwrap_err();
+    assert_eq!(unknown.written(), Some(Written::Unknown));
+    script.dead.clear();
+    send(&mut script, 0, "b");
+    let next = one(script.pass(Duration::from_millis(300)));
+    assert_eq!((seen(&next)[0].epoch, seen(&next)[0].sequence), (1, 0));
+    // Its connection dies too: it keeps what it has.
+    script.cut(next.link);
+    let again = one(script.pass(Duration::from_millis(300)));
+    assert_eq!(seen(&again), seen(&next));
+    reply(&mut script, &again, ErrorCode::NONE, 7);
+    assert_eq!(fates(&mut script)[0].3, Ok(7));
 }
 
 #[test]
