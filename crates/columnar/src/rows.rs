@@ -361,23 +361,19 @@ impl HeaderLists {
         })
     }
 
-    /// Kafka has no header without a key. Only headers of these rows are looked at: they may be a slice of many more.
+    /// Kafka has no header without a key. Only headers of these rows are looked at: the lists may be a slice, and a null one may
+    /// cover some.
     fn without_nulls(self) -> Result<Self, ColumnarError> {
-        let mut shown = self.shown();
+        let rows = match &self.lists {
+            Lists::List(lists) => lists.len(),
+            Lists::LargeList(lists) => lists.len(),
+            Lists::Map(maps) => maps.len(),
+        };
+        let mut shown = (0..rows).flat_map(|row| self.get(row).places());
         if shown.any(|row| self.headers.is_null(row) || self.keys.get(row).is_none()) {
             return Err(ColumnarError::NullHeader);
         }
         Ok(self)
-    }
-
-    /// The rows of `headers` that belong to these lists.
-    fn shown(&self) -> Range<usize> {
-        let (first, end) = match &self.lists {
-            Lists::List(lists) => ends(lists.value_offsets()),
-            Lists::LargeList(lists) => ends(lists.value_offsets()),
-            Lists::Map(maps) => ends(maps.value_offsets()),
-        };
-        first..end
     }
 
     #[inline]
@@ -394,12 +390,6 @@ impl HeaderLists {
             end,
         }
     }
-}
-
-/// The first and the last of the offsets of lists.
-fn ends<O: Copy + TryInto<usize>>(offsets: &[O]) -> (usize, usize) {
-    let number = |offset: Option<&O>| offset.and_then(|at| (*at).try_into().ok()).unwrap_or(0);
-    (number(offsets.first()), number(offsets.last()))
 }
 
 /// Where the list of a row is.
@@ -428,6 +418,11 @@ impl RowHeaders<'_> {
             next: 0,
             end: 0,
         }
+    }
+
+    /// The places of those that are left among all headers of the column.
+    fn places(&self) -> Range<usize> {
+        self.next..self.end
     }
 }
 

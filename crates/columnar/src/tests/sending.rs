@@ -9,7 +9,7 @@ use arrow_array::{
     UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_array::{LargeListArray, ListArray};
-use arrow_buffer::OffsetBuffer;
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::{ColumnarError, Rows, check_schema, rows};
@@ -366,10 +366,15 @@ fn a_header_has_a_key() {
     );
     // Of a slice, only its own headers count.
     assert!(of("headers", Arc::new(lists.slice(0, 1))).is_ok());
-    for bad in [lists.slice(1, 1), lists] {
+    for bad in [lists.slice(1, 1), lists.clone()] {
         assert_eq!(
             of("headers", Arc::new(bad)).unwrap_err(),
             ColumnarError::NullHeader
         );
     }
+    // A null list shows none of those that it covers.
+    let nulls = NullBuffer::from(vec![true, false]);
+    let (field, offsets, values, _) = lists.into_parts();
+    let hidden = ListArray::new(field, offsets, values, Some(nulls));
+    assert!(of("headers", Arc::new(hidden)).is_ok());
 }

@@ -31,12 +31,12 @@ impl Fetcher {
         taken
     }
 
-    /// The group has committed this offset, or none.
+    /// The group has committed this offset, of this leader epoch or of -1, or none.
     pub(crate) fn found_committed(
         &mut self,
         cluster: &mut Cluster,
         (topic, partition, number): (&Arc<str>, i32, u64),
-        found: Result<Option<i64>, Error>,
+        found: Result<Option<(i64, i32)>, Error>,
     ) {
         let latest_id = self.subscription.id_of(topic);
         let Ok(position) = self.assignment.touch(topic, partition) else {
@@ -47,8 +47,8 @@ impl Fetcher {
         }
         position.looking_up = false;
         match found {
-            Ok(Some(offset)) => {
-                position.found(offset, latest_id);
+            Ok(Some(at)) => {
+                position.found(at, latest_id);
                 cluster.context.changes.tell(Change::Position);
             }
             Ok(None) => position.start = Start::Reset,

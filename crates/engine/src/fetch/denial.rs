@@ -12,18 +12,24 @@
 //!      └── denied under an epoch as new ──▶ believed ◀────┴── behind the offset          denied long enough ──▶ believed
 //! ```
 //!
-//! An offset that nobody has confirmed is one that the caller made up: whoever denies it is believed at once.
+//! An offset that nobody has confirmed is one that the caller made up: whoever denies it is believed at once. One that was looked up
+//! or committed without an epoch is believed to be gone sooner by a broker that knows of epochs: nothing was read there yet.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::cluster::HEARD;
 use crate::fetch::doubt::Doubt;
+
+/// How long a broker that knows of epochs must deny an offset that came without one.
+const BRIEFLY: Duration = Duration::from_secs(1);
 
 /// What brokers said of the offset that is fetched next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
     /// The leader epoch that the broker was told which confirmed the offset last, -1 if none; `None` if nobody confirmed it.
     confirmed: Option<i32>,
+    /// Something was fetched there.
+    is_read: bool,
     denied: Option<Denied>,
 }
 
@@ -39,6 +45,16 @@ impl Evidence {
     pub(super) fn confirm(&mut self, epoch: i32) {
         *self = Evidence {
             confirmed: Some(epoch),
+            is_read: true,
+            denied: None,
+        };
+    }
+
+    /// The offset was looked up, or committed, with this leader epoch, -1 if none.
+    pub(super) fn found(&mut self, epoch: i32) {
+        *self = Evidence {
+            confirmed: Some(epoch),
+            is_read: false,
             denied: None,
         };
     }
@@ -56,7 +72,9 @@ impl Evidence {
             asks: true,
         });
         denied.asks = true;
-        denied.doubt.is_confirmed(now, HEARD)
+        let is_new = !self.is_read && confirmed < 0 && epoch >= 0;
+        let lasting = if is_new { BRIEFLY } else { HEARD };
+        denied.doubt.is_confirmed(now, lasting)
     }
 
     /// Whether it is to be asked where the log begins.
@@ -64,16 +82,11 @@ impl Evidence {
         self.denied.is_some_and(|denied| denied.asks)
     }
 
-    /// The log does not begin behind the offset.
+    /// The log does not begin behind the offset, or it is no matter now.
     pub(super) fn set_asked(&mut self) {
         if let Some(denied) = &mut self.denied {
             denied.asks = false;
         }
-    }
-
-    /// Denials of another time do not count.
-    pub(super) fn forget_denials(&mut self) {
-        self.denied = None;
     }
 }
 
@@ -116,12 +129,25 @@ mod tests {
         assert!(evidence.deny(now + HEARD, UNTOLD));
 
         // Two that are far apart are no proof, nor are those before an answer.
-        for again in [Evidence::forget_denials, |it: &mut Evidence| {
-            it.confirm(UNTOLD)
-        }] {
-            again(&mut evidence);
-            assert!(!evidence.asks() && !evidence.deny(now, UNTOLD));
-            assert!(!evidence.deny(now + HEARD * 9, UNTOLD));
-        }
+        evidence.confirm(UNTOLD);
+        assert!(!evidence.asks() && !evidence.deny(now, UNTOLD));
+        assert!(!evidence.deny(now + HEARD * 9, UNTOLD));
+    }
+
+    #[test]
+    fn an_offset_that_came_without_an_epoch_is_left_soon_where_epochs_are_known() {
+        let (now, second) = (start(), Duration::from_secs(1));
+        let lasts = |found: i32, denied: i32| {
+            let mut evidence = Evidence::default();
+            evidence.found(found);
+            let denials = (0..).map(|i| i * second / 2);
+            denials
+                .take_while(|after| !evidence.deny(now + *after, denied))
+                .last()
+        };
+        assert_eq!(lasts(UNTOLD, 3), Some(second / 2));
+        assert_eq!(lasts(UNTOLD, UNTOLD), Some(HEARD - second / 2));
+        assert_eq!(lasts(4, 3), Some(HEARD - second / 2));
+        assert_eq!(lasts(3, 3), None);
     }
 }

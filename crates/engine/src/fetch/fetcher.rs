@@ -547,7 +547,7 @@ impl Fetcher {
             };
             position.looking_up = false;
             match found {
-                Ok(beginning) if position.evidence.asks() => {
+                Ok((beginning, _)) if position.evidence.asks() => {
                     if position.begins_behind(beginning) {
                         let text = format!("the log begins at {beginning}");
                         let code = ErrorCode::OFFSET_OUT_OF_RANGE;
@@ -557,8 +557,8 @@ impl Fetcher {
                         leave_log(now, cluster, policy, position, fresh, error);
                     }
                 }
-                Ok(offset) => {
-                    position.found(offset, topic_id);
+                Ok(at) => {
+                    position.found(at, topic_id);
                     position.note_topic(latest_id);
                     if position.is_outdated {
                         // The review looks up the beginning of the new topic.
@@ -570,7 +570,7 @@ impl Fetcher {
                             topic,
                             partition,
                             from: reset.from,
-                            to: offset,
+                            to: at.0,
                             reason: reset.reason,
                         });
                     }

@@ -48,8 +48,8 @@ impl Lookups {
         }
     }
 
-    /// What was found, for each partition of the lookup.
-    pub(super) fn finish(&mut self, ended: Ended) -> Vec<(Searched, Result<i64, Error>)> {
+    /// What was found for each partition of the lookup: an offset, and the leader epoch of what is there, or -1.
+    pub(super) fn finish(&mut self, ended: Ended) -> Vec<(Searched, Result<(i64, i32), Error>)> {
         let Some(searched) = self.running.remove(&ended.id) else {
             return Vec::new();
         };
@@ -67,9 +67,9 @@ impl Lookups {
     }
 }
 
-fn offset(found: FoundOffset) -> Result<i64, Error> {
+fn offset(found: FoundOffset) -> Result<(i64, i32), Error> {
     if found.offset >= 0 {
-        return Ok(found.offset);
+        return Ok((found.offset, found.leader_epoch));
     }
     let text = format!(
         "the broker says that the log begins or ends at {}",

@@ -173,7 +173,7 @@ impl Position {
         self.generation = generation;
         self.in_flight = false;
         self.looking_up = false;
-        self.evidence.forget_denials();
+        self.evidence.set_asked();
         if !self.is_drained() {
             self.fetch_at = self.next;
             // The fetch meets it again, after the records before it.
@@ -197,14 +197,13 @@ impl Position {
         self.trouble = None;
     }
 
-    /// A broker told the offset to read at.
-    pub(super) fn found(&mut self, offset: i64, topic_id: Uuid) {
+    /// A broker told the offset to read at, and the leader epoch of what is there, or -1.
+    pub(super) fn found(&mut self, (offset, leader_epoch): (i64, i32), topic_id: Uuid) {
         self.answered();
         self.fetch_at = Some(offset);
         self.next = Some(offset);
         self.topic_id = topic_id;
-        // Under which epoch is not said.
-        self.evidence.confirm(-1);
+        self.evidence.found(leader_epoch);
     }
 
     /// A broker that was told this leader epoch says that the offset is not in the log; whether it is believed, and nothing is

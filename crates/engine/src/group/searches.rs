@@ -20,8 +20,8 @@ pub(crate) struct Sought {
     pub(crate) mark: u64,
 }
 
-/// What was found: the offset, if one was committed.
-pub(crate) type Found = (Sought, Result<Option<i64>, Error>);
+/// What was found: the offset and its leader epoch, if one was committed.
+pub(crate) type Found = (Sought, Result<Option<(i64, i32)>, Error>);
 
 /// Searches of one group.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl Searches {
         match ended.answer::<OffsetFetch>() {
             Some(Ok(found)) => {
                 let found = found.into_iter().map(|found| {
-                    let offset = found?.map(|committed| committed.offset);
+                    let offset = found?.map(|committed| (committed.offset, committed.leader_epoch));
                     Ok(offset)
                 });
                 self.found.extend(sought.into_iter().zip(found));
