@@ -131,6 +131,16 @@ def test_avro_in_other_types_than_its_schema_has():
     assert dict(layout.sides[0].options)["writer_schema"] == AVRO
 
 
+@pytest.mark.parametrize("topics", [{"assign": '{"t":[0]}'}, {"subscribePattern": "t"}])
+def test_dead_letters_into_a_topic_that_is_read(topics):
+    """Under a pattern it is enough that the topic would match, whether it is there or not."""
+    given = {"kafka.bootstrap.servers": "h:1", **topics, **ITEM_JSON}
+    (option,) = topics
+    with pytest.raises(ValueError, match=f"option deadLetterTopic is t, which option {option} reads"):
+        ReadOptions.parse({**given, "deadLetterTopic": "t"})
+    assert ReadOptions.parse({**given, "deadLetterTopic": "dead"}).typed.dead_letters == "dead"
+
+
 def described(tmp_path):
     from google.protobuf import descriptor_pb2
 
@@ -165,6 +175,7 @@ def test_protobuf_by_a_file_of_descriptors(tmp_path):
             "options mode=FAILFAST and deadLetterTopic exclude",
         ),
         ({**ITEM_JSON, "deadLetterTopic": " "}, "option deadLetterTopic is empty"),
+        ({**ITEM_JSON, "deadLetterTopic": " t "}, "option deadLetterTopic is t, which option subscribe reads"),
         ({**ITEM_JSON, "columnNameOfCorruptRecord": ""}, "option columnNameOfCorruptRecord is empty"),
         ({**ITEM_JSON, "value.delimiter": ";"}, "option value.delimiter is for csv, and option value.format is json"),
         ({**ITEM_JSON, "value.schema.file": "f"}, "options value.schema and value.schema.file exclude each other"),
