@@ -280,6 +280,7 @@ def test_csv_fields_keep_their_places():
     assert (side.schema.names, dict(side.options)["select"]) == (["a", "b", "c"], ("c",))
 
 
+# Colons are for what stands in struct<...>, as the text of the option does unless value.flatten is set.
 SQL = "a bigint COMMENT 'x, y', `b,``c` decimal(8,2) NOT NULL /* z, */, d: string -- no, d2 int"
 IN_SQL = ["a", "b,`c", "d"]
 

@@ -14,7 +14,7 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Str
 from ottla import Decoder, RegisteredSchema
 from ottla.errors import ArgumentError, NotFoundError
 from ottla.spark.columns import COLUMNS, HEADERS
-from ottla.spark.formats import DROPMALFORMED, PERMISSIVE, Format, SideName, Typed, is_ddl, is_sparks_json
+from ottla.spark.formats import DROPMALFORMED, FAILFAST, PERMISSIVE, Format, SideName, Typed, is_ddl, is_sparks_json
 from ottla.spark.layout import Layout, Side, Source
 from ottla.spark.options import ReadOptions, Topics
 from ottla.spark.types import ddl, is_stricter, names_in, nullable, quoted, to_arrow, to_spark
@@ -127,7 +127,8 @@ def layout(options: ReadOptions, given: StructType, registered: Registered) -> L
         number = numbers[place.side]
         return Source(number, sides[number].corrupt if place.is_corrupt else place.field)
 
-    return Layout(form, tuple(map(source, places)), sides, drop=typed.mode == DROPMALFORMED)
+    names_bad = typed.mode == FAILFAST or typed.dead_letters is not None
+    return Layout(form, tuple(map(source, places)), sides, drop=typed.mode == DROPMALFORMED, names_bad=names_bad)
 
 
 class Place(NamedTuple):
@@ -375,8 +376,9 @@ def _refuse_other_places(side: Format, wanted: StructType) -> None:
     if names != wanted.names:
         raise ValueError(
             f"option {side.side}.schema has the fields {', '.join(names)}, and .schema(...) has "
-            f"{', '.join(wanted.names)}: fields of CSV are known by their places, which must be the same in both. Leave "
-            f"one of the two out, or give option {side.side}.schema as StructType.json(), of which .schema(...) may choose"
+            f"{', '.join(wanted.names)}: fields of CSV are known by their places, which must be the same in both. "
+            f"Leave out one of them, or give option {side.side}.schema as StructType.json(): .schema(...) may then "
+            "name some of its fields"
         )
 
 

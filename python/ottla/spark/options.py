@@ -184,7 +184,7 @@ class ReadOptions:
                 f"option minOffsetsPerTrigger ({parsed.min_offsets}) is above maxOffsetsPerTrigger "
                 f"({parsed.max_offsets}): no batch can hold both"
             )
-        _refuse_own_letters(parsed.topics, parsed.typed and parsed.typed.dead_letters)
+        _refuse_own_letters(parsed.topics, parsed.typed.dead_letters if parsed.typed else None)
         return parsed
 
     def check_batch(self) -> None:

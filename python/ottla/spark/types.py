@@ -124,7 +124,7 @@ def is_stricter(field: StructField, other: StructField, *, in_arrays: bool) -> b
     return (not field.nullable and other.nullable) or _is_stricter(field.dataType, other.dataType, in_arrays)
 
 
-def _is_stricter(kind: DataType, other: DataType, in_arrays: bool) -> bool:  # noqa: FBT001
+def _is_stricter(kind: DataType, other: DataType, in_arrays: bool) -> bool:
     if isinstance(kind, ArrayType) and isinstance(other, ArrayType):
         stricter = in_arrays and not kind.containsNull and other.containsNull
         return stricter or _is_stricter(kind.elementType, other.elementType, in_arrays)
