@@ -162,6 +162,14 @@ def test_a_query_that_was_set_back_is_refused():
         written(ONCE, Task(1, 5, "q"), mark(6), list)
 
 
+def test_a_shard_without_a_mark_finds_by_the_others_that_the_query_was_set_back():
+    with pytest.raises(ExactlyOnceError, match="another shard of orders has written batch 6 .* query is at batch 5"):
+        written(ONCE, Task(1, 5, "q"), None, lambda: [mark(4), mark(6)])
+    assert written(ONCE, Task(1, 5, "q"), None, lambda: [mark(5)]) is None, "the others may be faster"
+    with pytest.raises(ExactlyOnceError, match="another shard of orders .* while option version says 7: .* must grow"):
+        written(BATCHES, Task(1, 7, ""), None, lambda: [mark(8, "")])
+
+
 def test_marks_that_are_gone_are_told():
     """Brokers forget the offsets of a group that stands still, and then nobody knows whether a batch was written."""
     with pytest.raises(
