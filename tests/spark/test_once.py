@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from ottla import OffsetAndMetadata
+from ottla.spark import transactions
 from ottla.spark.once import ExactlyOnceError, Mark, Once, Task, check_rows, written
 from ottla.spark.producers import check
 from ottla.spark.sink_options import WriteOptions
@@ -186,3 +187,34 @@ def test_a_replay_with_other_rows_is_refused():
     check_rows(ONCE, Task(1, 5, "q"), mark(5, rows=9), 9)
     with pytest.raises(ExactlyOnceError, match=r"batch 5 is replayed with 8 rows in shard 1 of orders, which wrote 9"):
         check_rows(ONCE, Task(1, 5, "q"), mark(5, rows=9), 8)
+
+
+class Reader:
+    """A consumer of a group without marks."""
+
+    is_closed = False
+
+    def committed(self, partitions):
+        return dict.fromkeys(partitions)
+
+    def close(self, timeout):
+        assert timeout == 0
+        self.is_closed = True
+
+
+def test_what_reads_marks_is_kept_while_it_is_used(monkeypatch):
+    made = []
+    monkeypatch.setattr(transactions, "_readers", {})
+    monkeypatch.setattr(transactions, "_reader", lambda *_: made.append(Reader()) or made[-1])
+
+    def read(app):
+        options = WriteOptions.parse({**GOOD, "appId": app})
+        assert transactions._marks(options, options.once, [0], "read_committed") == []
+
+    for app in ("a", "b", "a"):
+        read(app)
+    assert [one.is_closed for one in made] == [False, False]
+    monkeypatch.setattr(transactions, "IDLE", -1.0)
+    read("c")
+    assert [one.is_closed for one in made] == [True, True, False]
+    assert len(transactions._readers) == 1
