@@ -7,7 +7,8 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
-from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError, UnreachableError
+import ottla
+from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError, TooLargeError, UnreachableError
 from ottla.spark import clients
 from ottla.spark.frame import layout, schema
 from ottla.spark.offsets import Range
@@ -207,3 +208,15 @@ def test_consumers_do_not_cross_a_fork():
     assert ours.poll(30)
     assert ours.recv() == 0
     child.join(30)
+
+
+def test_a_dead_letter_is_as_large_as_its_topic_takes(broker):
+    options = ReadOptions.parse({"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": "t"})
+    with ottla.Admin(broker.bootstrap_servers) as admin:
+        admin.create_topics([ottla.NewTopic("letters", partitions=1, config={"max.message.bytes": str(4 << 20)})])
+    with clients.producer(options) as producer:
+        assert producer.send("letters", bytes(3 << 20)).result(30).offset == 0
+        refused = producer.send("letters", bytes(5 << 20))
+        with pytest.raises(TooLargeError, match="MESSAGE_TOO_LARGE"):
+            refused.result(30)
+    clients.close_idle(options)

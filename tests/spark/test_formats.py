@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     DecimalType,
     IntegerType,
@@ -131,6 +132,16 @@ def test_avro_in_other_types_than_its_schema_has():
     assert dict(layout.sides[0].options)["writer_schema"] == AVRO
 
 
+@pytest.mark.parametrize("topics", [{"assign": '{"t":[0]}'}, {"subscribePattern": "t"}])
+def test_dead_letters_into_a_topic_that_is_read(topics):
+    """Under a pattern it is enough that the topic would match, whether it is there or not."""
+    given = {"kafka.bootstrap.servers": "h:1", **topics, **ITEM_JSON}
+    (option,) = topics
+    with pytest.raises(ValueError, match=f"option deadLetterTopic is t, which option {option} reads"):
+        ReadOptions.parse({**given, "deadLetterTopic": "t"})
+    assert ReadOptions.parse({**given, "deadLetterTopic": "dead"}).typed.dead_letters == "dead"
+
+
 def described(tmp_path):
     from google.protobuf import descriptor_pb2
 
@@ -165,6 +176,7 @@ def test_protobuf_by_a_file_of_descriptors(tmp_path):
             "options mode=FAILFAST and deadLetterTopic exclude",
         ),
         ({**ITEM_JSON, "deadLetterTopic": " "}, "option deadLetterTopic is empty"),
+        ({**ITEM_JSON, "deadLetterTopic": " t "}, "option deadLetterTopic is t, which option subscribe reads"),
         ({**ITEM_JSON, "columnNameOfCorruptRecord": ""}, "option columnNameOfCorruptRecord is empty"),
         ({**ITEM_JSON, "value.delimiter": ";"}, "option value.delimiter is for csv, and option value.format is json"),
         ({**ITEM_JSON, "value.schema.file": "f"}, "options value.schema and value.schema.file exclude each other"),
@@ -266,6 +278,63 @@ def test_csv_fields_keep_their_places():
     _, layout = columns({"value.format": "csv", "value.schema": three.json(), "columns": "value.c"})
     (side,) = layout.sides
     assert (side.schema.names, dict(side.options)["select"]) == (["a", "b", "c"], ("c",))
+
+
+# Colons are for what stands in struct<...>, as the text of the option does unless value.flatten is set.
+SQL = "a bigint COMMENT 'x, y', `b,``c` decimal(8,2) NOT NULL /* z, */, d: string -- no, d2 int"
+IN_SQL = ["a", "b,`c", "d"]
+
+
+def test_csv_fields_in_sparks_sql_keep_their_places_beside_a_schema():
+    """Only Spark reads the text, and with `.schema(...)` it does not, so that fields would be taken from other places."""
+    given = {"value.format": "csv", "value.schema": SQL}
+    user = StructType([StructField(name, StringType()) for name in IN_SQL])
+    whole = StructType([StructField("offset", LongType()), StructField("value", user)])
+    assert columns(given, whole)[1].sides[0].schema.names == IN_SQL
+    flat = StructType([user[0], StructField("offset", LongType()), *user.fields[1:]])
+    assert columns({**given, "value.flatten": "true"}, flat)[1].sides[0].schema.names == IN_SQL
+    for names in (IN_SQL[::-1], IN_SQL[:2], [*IN_SQL, "e"]):
+        other = StructType([StructField("value", StructType([StructField(name, StringType()) for name in names]))])
+        with pytest.raises(ValueError, match=r"option value.schema has the fields a, b,`c, d, and .schema\(...\) has"):
+            columns(given, other)
+
+
+def never_null(name, kind=None):
+    return StructType([StructField("value", StructType([StructField(name, kind or LongType(), nullable=False)]))])
+
+
+def test_avro_that_is_never_null_is_read_as_the_schema_of_the_user():
+    """The format's own schema would let nulls through."""
+    given = {"value.format": "avro", "value.schema": AVRO}
+    side = columns(given, never_null("id"))[1].sides[0]
+    assert (side.schema.field("id").nullable, dict(side.options)["writer_schema"]) == (False, AVRO)
+    of_longs = {"type": "record", "name": "R", "fields": [{"name": "of", "type": {"type": "array", "items": "long"}}]}
+    given["value.schema"] = json.dumps(of_longs)
+    for contains_null in (True, False):
+        user = StructType([StructField("value", StructType([StructField("of", ArrayType(LongType(), contains_null))]))])
+        options = dict(columns(given, user)[1].sides[0].options)
+        assert ("writer_schema" in options, "select" in options) == (not contains_null, contains_null)
+
+
+def test_protobuf_that_is_never_null_is_refused(tmp_path):
+    given = {"value.format": "protobuf", "value.schema.file": str(described(tmp_path)), "value.message": "Whole"}
+    with pytest.raises(ValueError, match=r"option value.schema does not say that int64 is never null, .* NOT NULL"):
+        columns(given, never_null("int64"))
+    lines = ArrayType(StructType([StructField("sku", StringType(), nullable=False)]))
+    user = StructType([StructField("value", StructType([StructField("lines", lines)]))])
+    with pytest.raises(ValueError, match="does not say that lines is never null"):
+        columns(given, user)
+    user = StructType([StructField("value", StructType([StructField("many_int64", ArrayType(LongType(), False))]))])
+    columns(given, user)
+
+
+def test_csv_that_is_never_null_by_either_schema():
+    three = StructType([StructField(name, LongType(), nullable=name != "a") for name in "abc"])
+    user = StructType(
+        [StructField("value", StructType([StructField("b", LongType(), nullable=False), StructField("a", LongType())]))]
+    )
+    side = columns({"value.format": "csv", "value.schema": three.json()}, user)[1].sides[0]
+    assert [(field.name, field.nullable) for field in side.schema] == [("a", False), ("b", False), ("c", True)]
 
 
 def test_a_registry_by_its_options():

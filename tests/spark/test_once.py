@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from ottla import OffsetAndMetadata
+from ottla.spark import transactions
 from ottla.spark.once import ExactlyOnceError, Mark, Once, Task, check_rows, written
 from ottla.spark.producers import check
 from ottla.spark.sink_options import WriteOptions
@@ -162,6 +163,14 @@ def test_a_query_that_was_set_back_is_refused():
         written(ONCE, Task(1, 5, "q"), mark(6), list)
 
 
+def test_a_shard_without_a_mark_finds_by_the_others_that_the_query_was_set_back():
+    with pytest.raises(ExactlyOnceError, match="another shard of orders has written batch 6 .* query is at batch 5"):
+        written(ONCE, Task(1, 5, "q"), None, lambda: [mark(4), mark(6)])
+    assert written(ONCE, Task(1, 5, "q"), None, lambda: [mark(5)]) is None, "the others may be faster"
+    with pytest.raises(ExactlyOnceError, match="another shard of orders .* while option version says 7: .* must grow"):
+        written(BATCHES, Task(1, 7, ""), None, lambda: [mark(8, "")])
+
+
 def test_marks_that_are_gone_are_told():
     """Brokers forget the offsets of a group that stands still, and then nobody knows whether a batch was written."""
     with pytest.raises(
@@ -178,3 +187,34 @@ def test_a_replay_with_other_rows_is_refused():
     check_rows(ONCE, Task(1, 5, "q"), mark(5, rows=9), 9)
     with pytest.raises(ExactlyOnceError, match=r"batch 5 is replayed with 8 rows in shard 1 of orders, which wrote 9"):
         check_rows(ONCE, Task(1, 5, "q"), mark(5, rows=9), 8)
+
+
+class Reader:
+    """A consumer of a group without marks."""
+
+    is_closed = False
+
+    def committed(self, partitions):
+        return dict.fromkeys(partitions)
+
+    def close(self, timeout):
+        assert timeout == 0
+        self.is_closed = True
+
+
+def test_what_reads_marks_is_kept_while_it_is_used(monkeypatch):
+    made = []
+    monkeypatch.setattr(transactions, "_readers", {})
+    monkeypatch.setattr(transactions, "_reader", lambda *_: made.append(Reader()) or made[-1])
+
+    def read(app):
+        options = WriteOptions.parse({**GOOD, "appId": app})
+        assert transactions._marks(options, options.once, [0], "read_committed") == []
+
+    for app in ("a", "b", "a"):
+        read(app)
+    assert [one.is_closed for one in made] == [False, False]
+    monkeypatch.setattr(transactions, "IDLE", -1.0)
+    read("c")
+    assert [one.is_closed for one in made] == [True, True, False]
+    assert len(transactions._readers) == 1

@@ -123,6 +123,7 @@ def stream(source, to, checkpoint, change=lambda frame: frame.select("key", "val
         .writeStream.format("ottla")
         .options(**{"kafka.bootstrap.servers": to.bootstrap, "topic": to.name, "checkpointLocation": str(checkpoint)})
         .outputMode(mode)
+        .queryName(f"to {to.name}")
         .trigger(availableNow=True)
         .start()
     )

@@ -22,7 +22,9 @@ def test_names_in_any_case_as_spark_takes_them():
             "KAFKA.Bootstrap.Servers": " h:1,i:2 ",
             "TOPIC": " orders ",
             "includeHeaders": "True",
-            "checkpointLocation": "/tmp/c",
+            # As Spark adds it for a query with a name, and the place of its checkpoint.
+            "queryname": "orders",
+            "checkpointlocation": "/tmp/c",
             "kafka.compression.type": "zstd",
         }
     )

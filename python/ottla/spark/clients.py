@@ -35,6 +35,9 @@ BATCH_ROWS = 32_768
 SLICE = 0.1
 # Bytes of one fetch of one partition; a task reads one partition, so the consumer's default would starve it.
 FETCH_BYTES = 8 << 20
+# Most bytes of a dead letter: a little less than brokers take as a request (`socket.request.max.bytes`), so that it is
+# for the topic to refuse what is large.
+LETTER_BYTES = 100_000_000
 CLIENT_ID = "ottla-spark"
 # A sample of records needs few of them from each partition, and where some are gone, those that are left.
 SAMPLING = {
@@ -121,8 +124,9 @@ def _admin(options: ReadOptions) -> Admin:
 
 
 def _producer(options: ReadOptions) -> Producer:
+    sizes = {"max.request.size": str(LETTER_BYTES), "buffer.memory": str(LETTER_BYTES)}
     # A producer has the properties of an admin client, too.
-    return Producer(options.bootstrap, config={"client.id": CLIENT_ID, **_shared(options)})
+    return Producer(options.bootstrap, config={"client.id": CLIENT_ID, **sizes, **_shared(options)})
 
 
 def _shared(options: ReadOptions) -> dict[str, str]:

@@ -14,10 +14,10 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Str
 from ottla import Decoder, RegisteredSchema
 from ottla.errors import ArgumentError, NotFoundError
 from ottla.spark.columns import COLUMNS, HEADERS
-from ottla.spark.formats import DROPMALFORMED, PERMISSIVE, Format, SideName, Typed, is_ddl, is_sparks_json
+from ottla.spark.formats import DROPMALFORMED, FAILFAST, PERMISSIVE, Format, SideName, Typed, is_ddl, is_sparks_json
 from ottla.spark.layout import Layout, Side, Source
 from ottla.spark.options import ReadOptions, Topics
-from ottla.spark.types import ddl, nullable, quoted, to_arrow, to_spark
+from ottla.spark.types import ddl, is_stricter, names_in, nullable, quoted, to_arrow, to_spark
 
 # What a registry has, by side.
 Registered = Mapping[SideName, RegisteredSchema]
@@ -127,7 +127,8 @@ def layout(options: ReadOptions, given: StructType, registered: Registered) -> L
         number = numbers[place.side]
         return Source(number, sides[number].corrupt if place.is_corrupt else place.field)
 
-    return Layout(form, tuple(map(source, places)), sides, drop=typed.mode == DROPMALFORMED)
+    names_bad = typed.mode == FAILFAST or typed.dead_letters is not None
+    return Layout(form, tuple(map(source, places)), sides, drop=typed.mode == DROPMALFORMED, names_bad=names_bad)
 
 
 class Place(NamedTuple):
@@ -311,14 +312,17 @@ def _structured(side: Format, wanted: StructType, registered: Registered) -> Sid
         if natural is not None:
             # Fields are known by their places in the whole.
             _refuse_other_type(side, different)
-            schema, options["select"] = to_arrow(natural), tuple(wanted.names)
+            schema, options["select"] = to_arrow(_in_its_place(wanted, natural)), tuple(wanted.names)
+        else:
+            _refuse_other_places(side, wanted)
     elif side.name == "protobuf":
         if own is None:
             _known(side, registered)
-        _refuse_other_type(side, different)
+        # Arrays and maps of Protobuf hold no nulls.
+        _refuse_other_type(side, different or _stricter(wanted, natural, in_arrays=False))
         schema, options["message"], options["select"] = own, side.message, tuple(wanted.names)
     elif side.name == "avro":
-        if own is not None and different is None:
+        if own is not None and different is None and _stricter(wanted, natural, in_arrays=True) is None:
             # The schema's own defaults stand in for what a writer did not have.
             schema, options["select"] = own, tuple(wanted.names)
         elif isinstance(own, str):
@@ -342,6 +346,40 @@ def _different(wanted: StructType, natural: StructType) -> str | None:
                 f"{field.dataType.simpleString()}"
             )
     return None
+
+
+def _stricter(wanted: StructType, natural: StructType | None, *, in_arrays: bool) -> str | None:
+    """The first field that must not be null, at any depth, where nothing of the schema says so."""
+    known = {} if natural is None else {field.name: field for field in natural}
+    for field in wanted:
+        if field.name in known and is_stricter(field, known[field.name], in_arrays=in_arrays):
+            return (
+                f"does not say that {field.name} is never null, and the frame's schema has it, or something in it, as "
+                "NOT NULL: leave that out, and filter afterwards"
+            )
+    return None
+
+
+def _in_its_place(wanted: StructType, natural: StructType) -> StructType:
+    """The whole with the nulls that both allow."""
+    optional = {field.name: field.nullable for field in wanted}
+    return StructType(
+        [StructField(one.name, one.dataType, one.nullable and optional.get(one.name, True)) for one in natural]
+    )
+
+
+def _refuse_other_places(side: Format, wanted: StructType) -> None:
+    """Fields of CSV are known by their places, and those are in a text that Spark has not read with `.schema(...)`."""
+    if not isinstance(side.schema, str):
+        return
+    names = names_in(side.schema)
+    if names != wanted.names:
+        raise ValueError(
+            f"option {side.side}.schema has the fields {', '.join(names)}, and .schema(...) has "
+            f"{', '.join(wanted.names)}: fields of CSV are known by their places, which must be the same in both. "
+            f"Leave out one of them, or give option {side.side}.schema as StructType.json(): .schema(...) may then "
+            "name some of its fields"
+        )
 
 
 def _refuse_other_type(side: Format, different: str | None) -> None:

@@ -4,6 +4,8 @@ A layout is made on the driver (`ottla.spark.frame`) and travels to executors by
 they got from a registry, stay in a worker's process for later tasks.
 """
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple
@@ -81,12 +83,14 @@ class Layout:
         sources: Where each comes from.
         sides: What is decoded.
         drop: Whether rows with a bad key or value are left out.
+        names_bad: Whether somebody wants to know which they are.
     """
 
     schema: pa.Schema
     sources: tuple[Source, ...]
     sides: tuple[Side, ...] = ()
     drop: bool = False
+    names_bad: bool = False
 
     @property
     def of_records(self) -> frozenset[str]:
@@ -95,12 +99,48 @@ class Layout:
         return frozenset(name for name, source in named if source.side is None)
 
     def decode(self, batch: Batch) -> tuple[list[pa.RecordBatch], list[Bad]]:
-        """The rows of a batch, and what of it does not decode, in order."""
-        decoded = [side.decoder().decode(batch, mode="permissive", corrupt_column=side.corrupt) for side in self.sides]
-        chunks = [batch.to_arrow().to_batches(), *(found.to_arrow().to_batches() for found in decoded)]
+        """The rows of a batch, and what of it does not decode, in order, if `names_bad`."""
+        bad: list[Bad] = []
+        chunks = [batch.to_arrow().to_batches()]
+        for number, side in enumerate(self.sides):
+            decoded = side.decoder().decode(batch, mode="permissive", corrupt_column=side.corrupt)
+            parts, unfit, first = [], [], 0
+            for records, part in zip(chunks[0], decoded.to_arrow().to_batches(), strict=True):
+                fitted, found = self._fit(number, records, part)
+                parts.append(fitted)
+                unfit += [one._replace(row=first + one.row) for one in found]
+                first += part.num_rows
+            chunks.append(parts)
+            if self.names_bad:
+                # One record an object: they cost more than all else if a topic is of another format.
+                bad += [Bad(side.name, one) for one in decoded.bad]
+                bad += [Bad(side.name, _named(batch, side.name, one)) for one in unfit]
         rows = [self._rows(records, parts) for records, *parts in zip(*chunks, strict=True)]
-        bad = [Bad(side.name, one) for side, found in zip(self.sides, decoded, strict=True) for one in found.bad]
         return [made for made in rows if made.num_rows], sorted(bad, key=lambda one: one.record.row)
+
+    def _fit(self, number: int, records: pa.RecordBatch, part: pa.RecordBatch) -> tuple[pa.RecordBatch, list["_Unfit"]]:
+        """What is decoded of a side in Spark's types; rows that do not fit in them are bad ones."""
+        side, types = self.sides[number], dict(self._types(number))
+        with suppress(pa.ArrowInvalid):
+            return _cast_all(part, types), []
+        found: dict[int, _Unfit] = {}
+        for name, kind in types.items():
+            for one in _unfit(part.column(name), name, kind):
+                found.setdefault(one.row, one)
+        rows = pa.array([row in found for row in range(part.num_rows)])
+        corrupt = pc.if_else(rows, records.column(side.name), part.column(side.corrupt))
+        # What is taken from no row is null.
+        part = part.take(pc.if_else(rows, pa.scalar(None, pa.int64()), pa.array(range(part.num_rows), pa.int64())))
+        part = part.set_column(part.schema.get_field_index(side.corrupt), side.corrupt, corrupt)
+        return _cast_all(part, types), list(found.values())
+
+    def _types(self, number: int) -> Iterator[tuple[str, pa.DataType]]:
+        """The columns of a side that the frame has, with Spark's types."""
+        for source, field in zip(self.sources, self.schema, strict=True):
+            if source.side == number and source.field is None and pa.types.is_struct(field.type):
+                yield from ((inner.name, inner.type) for inner in field.type)
+            elif source.side == number:
+                yield source.field or self.sides[number].name, field.type
 
     def _rows(self, records: pa.RecordBatch, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
         masks_of_all = (part.column(side.corrupt).is_valid() for side, part in zip(self.sides, parts, strict=True))
@@ -115,11 +155,47 @@ class Layout:
                 absent = _or(records.column(side.name).is_null(), bad[source.side])
                 arrays.append(_struct(part, field.type, absent))
             else:
-                arrays.append(_cast(part.column(source.field or side.name), field.type))
+                arrays.append(part.column(source.field or side.name))
         made = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         if self.drop and (masks := [rows for rows in bad if rows is not None]):
             made = made.filter(pc.invert(reduce(pc.or_, masks)))
         return made
+
+
+class _Unfit(NamedTuple):
+    """A row of a decoded column that Spark's type does not hold."""
+
+    row: int
+    column: str
+    reason: str
+
+
+def _unfit(array: pa.Array, column: str, kind: pa.DataType, first: int = 0) -> Iterator[_Unfit]:
+    """The rows that do not become this type, such as milliseconds that are too many in microseconds."""
+    if array.type == kind:
+        return
+    try:
+        _cast(array, kind)
+    except pa.ArrowInvalid as error:
+        if len(array) == 1:
+            yield _Unfit(first, column, str(error))
+            return
+        # Taken, since of a slice with lists all values are cast, those of other rows too.
+        half = len(array) // 2
+        yield from _unfit(array.take(pa.array(range(half), pa.int64())), column, kind, first)
+        yield from _unfit(array.take(pa.array(range(half, len(array)), pa.int64())), column, kind, first + half)
+
+
+def _named(batch: Batch, side: SideName, unfit: _Unfit) -> BadRecord:
+    record = batch[unfit.row]
+    value = record.key if side == "key" else record.value
+    return BadRecord(unfit.row, record.topic, record.partition, record.offset, unfit.column, unfit.reason, value)
+
+
+def _cast_all(part: pa.RecordBatch, types: dict[str, pa.DataType]) -> pa.RecordBatch:
+    """The columns in these types, and those of which nothing is said as they are."""
+    arrays = [_cast(part.column(field.name), types.get(field.name, field.type)) for field in part.schema]
+    return pa.RecordBatch.from_arrays(arrays, names=part.schema.names)
 
 
 def _or(mask: pa.BooleanArray, other: pa.BooleanArray | None) -> pa.BooleanArray:
@@ -129,7 +205,7 @@ def _or(mask: pa.BooleanArray, other: pa.BooleanArray | None) -> pa.BooleanArray
 def _struct(part: pa.RecordBatch, kind: pa.StructType, absent: pa.BooleanArray) -> pa.StructArray:
     """The fields as one column, which is null where there is no value or a bad one."""
     fields = [kind.field(place) for place in range(kind.num_fields)]
-    arrays = [_cast(part.column(field.name), field.type) for field in fields]
+    arrays = [part.column(field.name) for field in fields]
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent if absent.true_count else None)
 
 

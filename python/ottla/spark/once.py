@@ -216,22 +216,15 @@ def written(once: Once, task: Task, own: Mark | None, others: Callable[[], Itera
         _check_first(once, task, list(others()))
         return None
     _check(once, task, own)
-    if own.batch > task.batch:
-        what, cure = (
-            (f"option version says {task.batch}", "versions of an appId must grow")
-            if once.version is not None
-            else (f"the query is at batch {task.batch}", "its checkpoint was set back")
-        )
-        raise ExactlyOnceError(
-            f"shard {task.shard} of {once.app} has written batch {own.batch} already, while {what}: {cure}. To write "
-            "the rows once more, take another appId"
-        )
+    _refuse_later(once, task, own, f"shard {task.shard}")
     return own if own.batch == task.batch else None
 
 
 def _check_first(once: Once, task: Task, others: list[Mark]) -> None:
     for mark in others:
         _check(once, task, mark)
+        # A shard that had no rows so far could write before the others find that they have done so.
+        _refuse_later(once, task, mark, "another shard")
     if not others and once.version is None and task.batch > once.first:
         raise ExactlyOnceError(
             f"Kafka knows nothing of {once.app}, while its query is at batch {task.batch}: either batches before were "
@@ -239,6 +232,20 @@ def _check_first(once: Once, task: Task, others: list[Mark]) -> None:
             f"offsets.retention.minutes. If nothing of batch {task.batch} is in Kafka yet, set option firstBatch to "
             f"{task.batch}"
         )
+
+
+def _refuse_later(once: Once, task: Task, mark: Mark, whose: str) -> None:
+    if mark.batch <= task.batch:
+        return
+    what, cure = (
+        (f"option version says {task.batch}", "versions of an appId must grow")
+        if once.version is not None
+        else (f"the query is at batch {task.batch}", "its checkpoint was set back")
+    )
+    raise ExactlyOnceError(
+        f"{whose} of {once.app} has written batch {mark.batch} already, while {what}: {cure}. To write the rows once "
+        "more, take another appId"
+    )
 
 
 def _check(once: Once, task: Task, mark: Mark) -> None:

@@ -184,6 +184,7 @@ class ReadOptions:
                 f"option minOffsetsPerTrigger ({parsed.min_offsets}) is above maxOffsetsPerTrigger "
                 f"({parsed.max_offsets}): no batch can hold both"
             )
+        _refuse_own_letters(parsed.topics, parsed.typed.dead_letters if parsed.typed else None)
         return parsed
 
     def check_batch(self) -> None:
@@ -223,6 +224,18 @@ class ReadOptions:
                 f"option {self.end.option} has no meaning in a stream: "
                 "use the trigger availableNow to stop at today's end"
             )
+
+
+def _refuse_own_letters(topics: Topics, letters: str | None) -> None:
+    """Refuse a topic of dead letters that is read itself: each letter would be one more bad record, without end."""
+    if letters is None:
+        return
+    read = letters in topics.names or any(topic == letters for topic, _ in topics.assigned)
+    if read or (topics.pattern is not None and re.search(topics.pattern, letters)):
+        raise ValueError(
+            f"option deadLetterTopic is {letters}, which option {topics.option} reads: its letters would be read and "
+            "sent again without end. Name a topic that is not read"
+        )
 
 
 def _group(given: Mapping[str, str]) -> str | None:

@@ -13,8 +13,8 @@ from ottla.spark.given import boolean, kafka_properties, lowered
 from ottla.spark.once import NEEDS_IT, OPTION, Once
 
 # Every option but kafka.*, by its canonical name. includeHeaders is of reads: a write sends the column headers if it is
-# there.
-KNOWN = ("topic", "includeHeaders", "checkpointLocation", OPTION, *NEEDS_IT)
+# there. The last two are Spark's: it passes on where a stream's checkpoint is, and the name that a query has.
+KNOWN = ("topic", "includeHeaders", OPTION, *NEEDS_IT, "checkpointLocation", "queryName")
 
 # Set by the sink itself, refused as Spark's Kafka sink refuses them.
 REFUSED = {

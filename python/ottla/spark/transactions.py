@@ -23,7 +23,7 @@ from ottla import Consumer, Producer
 from ottla._properties import AdminProperties
 from ottla.errors import AuthorizationError, ConfigError, FencedError, KafkaError, TransactionAbortableError
 from ottla.spark.once import ExactlyOnceError, Mark, Once, Task, check_rows, written
-from ottla.spark.producers import CLIENT_ID, TRANSACTION_TIMEOUT, transactional
+from ottla.spark.producers import CLIENT_ID, IDLE, TRANSACTION_TIMEOUT, transactional
 from ottla.spark.sink_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -37,9 +37,10 @@ _SHARED = frozenset(AdminProperties.__annotations__)
 # What a write asks of brokers only because it is exactly once.
 _OWN_APIS = frozenset({"FindCoordinator", "InitProducerId", "OffsetFetch", "AddOffsetsToTxn", "TxnOffsetCommit"})
 
-# What reads marks is kept for the next task: by the addresses, the properties, the group, and what it waits for.
+# What reads marks is kept for the next task: by the addresses, the properties, the group, and what it waits for. Beside
+# each: since when nobody has used it.
 _Key = tuple[str, tuple[tuple[str, str], ...], str, str]
-_readers: dict[_Key, Consumer] = {}
+_readers: dict[_Key, tuple[Consumer, float]] = {}
 os.register_at_fork(after_in_child=_readers.clear)
 
 
@@ -103,14 +104,15 @@ def _marks(options: WriteOptions, once: Once, shards: list[int], isolation: str)
     if not shards:
         return []
     key = (options.bootstrap, options.properties, once.group, isolation)
-    reader = _readers.pop(key, None) or _reader(*key)
+    _close_idle(time.monotonic() - IDLE)
+    reader = _readers.pop(key)[0] if key in _readers else _reader(*key)
     try:
         kept = reader.committed([(once.topic, shard) for shard in shards])
     except BaseException:
         with suppress(KafkaError):
             reader.close(timeout=0)
         raise
-    _readers[key] = reader
+    _readers[key] = reader, time.monotonic()
     return [Mark.read(once.group, offset) for offset in kept.values() if offset is not None]
 
 
@@ -118,6 +120,14 @@ def _reader(bootstrap: str, properties: tuple[tuple[str, str], ...], group: str,
     shared = {name: value for name, value in properties if name.replace(".", "_") in _SHARED}
     given = {"client.id": CLIENT_ID, **shared, "group.id": group, "isolation.level": isolation}
     return Consumer(bootstrap, config={**given, "enable.auto.commit": "false"})
+
+
+def _close_idle(before: float) -> None:
+    """Close what nobody has used since a moment of the monotonic clock: a worker serves writes of many groups."""
+    for key in [key for key, (_, since) in _readers.items() if since < before]:
+        reader, _ = _readers.pop(key)
+        with suppress(KafkaError):
+            reader.close(timeout=0)
 
 
 def _explained(error: KafkaError, options: WriteOptions, once: Once, task: Task, took: float) -> KafkaError:
@@ -130,10 +140,11 @@ def _explained(error: KafkaError, options: WriteOptions, once: Once, task: Task,
             f"than kafka.transaction.timeout.ms ({limit}): nothing of this task takes effect. Raise it, up to the "
             "brokers' transaction.max.timeout.ms, or write fewer rows in a task"
         )
-    if isinstance(error, FencedError):
+    # A partition's leader may be the first to tell, and then the producer only knows that it has to abort.
+    if isinstance(error, FencedError) or error.name == "INVALID_PRODUCER_EPOCH":
         return FencedError(
-            f"another attempt of this task has taken over {shard}, and writes batch {task.batch}: nothing of this "
-            "attempt takes effect"
+            f"another attempt of this task has taken over {shard}, and writes batch {task.batch}, or another write "
+            f"has the appId {once.app} too, which no two may share: nothing of this attempt takes effect"
         )
     if error.name == "INVALID_TRANSACTION_TIMEOUT":
         return ConfigError(

@@ -1,6 +1,7 @@
 """Between Arrow's types and Spark's."""
 
 import inspect
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -54,6 +55,13 @@ _PLAIN: dict[str, DataType] = {
     "time64[ns]": LongType(),
 }
 
+# What columns in Spark's SQL consist of. Types of one word are as good as names here, and so are texts of comments.
+_SQL = re.compile(
+    r"""(?P<ignored>\s+|--[^\n]*|/\*.*?\*/)|(?P<quoted>`(?:[^`]|``)*`)|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[<>(),:]"""
+    r"""|[^\s<>(),:`'"]+|.""",
+    re.DOTALL,
+)
+
 
 def to_arrow(schema: StructType) -> pa.Schema:
     """The form in which Spark takes these columns.
@@ -103,6 +111,43 @@ def nullable(kind: DataType) -> DataType:
     if isinstance(kind, StructType):
         return StructType([StructField(field.name, nullable(field.dataType)) for field in kind])
     return kind
+
+
+def is_stricter(field: StructField, other: StructField, *, in_arrays: bool) -> bool:
+    """Whether a field is never null where another of the same type may be, at any depth.
+
+    Args:
+        field: The field.
+        other: The other one.
+        in_arrays: Whether what arrays and maps hold counts too.
+    """
+    return (not field.nullable and other.nullable) or _is_stricter(field.dataType, other.dataType, in_arrays)
+
+
+def _is_stricter(kind: DataType, other: DataType, in_arrays: bool) -> bool:
+    if isinstance(kind, ArrayType) and isinstance(other, ArrayType):
+        stricter = in_arrays and not kind.containsNull and other.containsNull
+        return stricter or _is_stricter(kind.elementType, other.elementType, in_arrays)
+    if isinstance(kind, MapType) and isinstance(other, MapType):
+        stricter = in_arrays and not kind.valueContainsNull and other.valueContainsNull
+        return stricter or _is_stricter(kind.valueType, other.valueType, in_arrays)
+    if isinstance(kind, StructType) and isinstance(other, StructType):
+        return any(is_stricter(*pair, in_arrays=in_arrays) for pair in zip(kind, other, strict=True))
+    return False
+
+
+def names_in(columns: str) -> list[str]:
+    """The names of columns in Spark's SQL, such as `a int, b struct<c: int>`, without asking Spark."""
+    depth, begins, found = 0, True, []
+    for token in _SQL.finditer(columns):
+        text = token[0]
+        if token.lastgroup == "ignored":
+            continue
+        if begins:
+            found.append(text[1:-1].replace("``", "`") if token.lastgroup == "quoted" else text)
+        depth += (text in "<(") - (text in ">)")
+        begins = text == "," and depth == 0
+    return found
 
 
 def ddl(kind: DataType) -> str:

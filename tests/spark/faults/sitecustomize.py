@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 PLACE = Path(os.environ.get("OTTLA_FAULTS", "/nowhere"))
-PATIENCE = 40.0
+PATIENCE = 100.0
 
 
 class TaskDiedError(Exception):
