@@ -18,7 +18,7 @@ use crate::group::assignor::{RebalanceProtocol, TopicPartition};
 use crate::group::classic::Classic;
 use crate::group::commits::{CommitId, Commits};
 use crate::group::errors::{
-    Consequence, consequence, explained, no_regex, not_a_member, rebalancing,
+    Consequence, consequence, consequence_inside, explained, no_regex, not_a_member, rebalancing,
 };
 use crate::group::holding::{Holding, Rebalance};
 use crate::group::identity::Identity;
@@ -768,7 +768,7 @@ impl Membership {
 
     /// A heartbeat was refused, or not answered: whether it is to be repeated soon.
     fn unheard(&mut self, core: &mut Core, error: Error) -> bool {
-        match consequence(&error) {
+        match consequence_inside(&error) {
             // JoinGroup makes a generation out of date.
             Consequence::LoseGeneration if matches!(self.state, State::Joining(_)) => {}
             Consequence::Rejoin => {
@@ -809,7 +809,7 @@ impl Membership {
         if !is_present || self.is_between_generations() {
             return;
         }
-        match consequence(error) {
+        match consequence_inside(error) {
             Consequence::Rejoin if matches!(self.state, State::Stable) && !self.is_consumer() => {
                 self.rejoin.get_or_insert("the group rebalances");
             }

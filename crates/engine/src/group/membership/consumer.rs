@@ -10,7 +10,7 @@ use crate::call::{ConsumerGroupHeartbeat, Declaration, GroupMetadata, Standing};
 use crate::change::Change;
 use crate::config::GroupProtocol;
 use crate::error::{Error, Kind};
-use crate::group::errors::{Consequence, consequence, is_without_consumer_protocol};
+use crate::group::errors::{Consequence, consequence_inside, is_without_consumer_protocol};
 use crate::group::holding::Rebalance;
 use crate::group::session::Session;
 use crate::observe::Observed;
@@ -127,7 +127,7 @@ impl Membership {
             Ok(standing) => standing,
             Err(error) if joins => return self.not_joined(now, core, error),
             Err(error) => {
-                let pause = match consequence(&error) {
+                let pause = match consequence_inside(&error) {
                     Consequence::Tell => self.session.interval(),
                     _ => core.cluster.retry_pause(1),
                 };

@@ -271,7 +271,11 @@ fn a_second_thought_of_the_coordinator_takes_nothing_away() {
 
 #[test]
 fn a_member_that_is_fenced_has_lost_its_partitions_and_joins_under_its_name() {
-    for code in [ErrorCode::FENCED_MEMBER_EPOCH, ErrorCode::UNKNOWN_MEMBER_ID] {
+    for code in [
+        ErrorCode::FENCED_MEMBER_EPOCH,
+        ErrorCode::UNKNOWN_MEMBER_ID,
+        ErrorCode::GROUP_ID_NOT_FOUND,
+    ] {
         let mut script = settled(CONSUMER, &[0, 1]);
         let heartbeat = next_beat(&mut script);
         let id = beat(&heartbeat).member_id.clone();
@@ -755,6 +759,28 @@ fn auto_joins_a_group_that_cannot_be_taken_over_as_its_members_did() {
         answer_sync(&mut script, &sync, ErrorCode::NONE, assignment(&[0]));
         assert_eq!(tell(&mut script), [Rebalance::Assigned(partitions(&[0]))]);
     }
+}
+
+#[test]
+fn auto_whose_group_was_taken_by_another_protocol_joins_with_that() {
+    let mut script = member(AUTO);
+    script.versions = agreed(1);
+    let join = first_join(&mut script);
+    assign(&mut script, &join, 3, Some(&[(T, &[0])]));
+    tell(&mut script);
+    let (acknowledgement, _) = beats(asked(&mut script));
+    let gone = ErrorCode::GROUP_ID_NOT_FOUND;
+    refuse(&mut script, &only(acknowledgement), gone);
+    poll(&mut script);
+    assert_eq!(tell(&mut script), [Rebalance::Lost(partitions(&[0]))]);
+    let (join, _) = beats(asked(&mut script));
+    let join = only(join);
+    assert_eq!(beat(&join).member_epoch, 0);
+    refuse(&mut script, &join, gone);
+    let joins = poll(&mut script);
+    let is_classic = |it: &Asked| matches!(it.request, Request::JoinGroup(_));
+    assert!(joins.iter().any(is_classic), "{joins:?}");
+    assert_eq!(script.engine.stuck(), None);
 }
 
 #[test]
