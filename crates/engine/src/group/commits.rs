@@ -1,6 +1,6 @@
 //! Commits of offsets, one after the other: a retry never overtakes a later commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::call::{CallId, Ended, GroupMetadata, GroupOffset, OffsetCommit};
 use crate::change::Change;
 use crate::error::Error;
+use crate::group::assignor::TopicPartition;
 use crate::observe::Observed;
 use crate::part::Core;
 
@@ -40,7 +41,7 @@ struct Running {
 /// Offsets that are committed by one request.
 #[derive(Debug)]
 struct Commit {
-    offsets: BTreeMap<(Arc<str>, i32), GroupOffset>,
+    offsets: BTreeMap<TopicPartition, GroupOffset>,
     /// Callers who wait for its end.
     awaited: Vec<CommitId>,
     /// Whether somebody wanted it who does not wait.
@@ -115,19 +116,65 @@ impl Commits {
         }
     }
 
+    /// Whether offsets of these partitions wait, or are under way.
+    pub(super) fn concern(&self, partitions: &BTreeSet<TopicPartition>) -> bool {
+        let running = self.running.as_ref().map(|it| &it.commit);
+        let mut commits = running.into_iter().chain(&self.waiting);
+        commits.any(|it| it.offsets.keys().any(|it| partitions.contains(it)))
+    }
+
+    /// Gives up what waits of these partitions: they are no longer the member's.
+    pub(super) fn refuse_waiting_of(
+        &mut self,
+        core: &mut Core,
+        partitions: &BTreeSet<TopicPartition>,
+        error: &Error,
+    ) {
+        if let Some(commit) = self.waiting.take() {
+            self.waiting = self.keep(core, commit, |it| !partitions.contains(it), error);
+        }
+    }
+
+    /// What is left of a commit without the offsets that are not kept. All who wait for it hear the error, as they waited for
+    /// these, too.
+    fn keep(
+        &mut self,
+        core: &mut Core,
+        mut commit: Commit,
+        keeps: impl Fn(&TopicPartition) -> bool,
+        error: &Error,
+    ) -> Option<Commit> {
+        if commit.offsets.keys().all(&keeps) {
+            return Some(commit);
+        }
+        let mut offsets = std::mem::take(&mut commit.offsets);
+        offsets.retain(|partition, _| keeps(partition));
+        let deadline = commit.deadline;
+        self.finish(core, commit, &Err(error.clone()));
+        (!offsets.is_empty()).then_some(Commit {
+            offsets,
+            awaited: Vec::new(),
+            is_unwatched: true,
+            deadline,
+        })
+    }
+
     /// Takes in the end of a call; of a commit that failed, who made it and the error. One whose epoch was over waits for the next
-    /// epoch.
+    /// epoch, with the offsets of partitions that are still the member's: who has the others may have committed them since.
     pub(super) fn handle_ended(
         &mut self,
         core: &mut Core,
         ended: Ended,
+        is_ours: impl Fn(&TopicPartition) -> bool,
     ) -> Option<(GroupMetadata, Error)> {
         let id = ended.id;
         let Running { commit, member, .. } = self.running.take_if(|it| it.id == id)?;
         let result = ended.answer::<OffsetCommit>()?;
         if let Some(error) = result.as_ref().err().filter(|error| is_stale(error)) {
             self.stale = Some((member.generation, error.clone()));
-            self.put_back(commit);
+            if let Some(commit) = self.keep(core, commit, is_ours, error) {
+                self.put_back(commit);
+            }
             return Some((member, error.clone()));
         }
         self.finish(core, commit, &result);

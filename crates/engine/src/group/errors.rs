@@ -132,6 +132,13 @@ pub(super) fn rebalancing(group: &Arc<str>) -> Error {
     Error::new(Kind::CommitFailed, text).group_is(group)
 }
 
+/// A commit that was not sent before its partitions were given up.
+pub(super) fn given_up(group: &Arc<str>) -> Error {
+    let text = "partitions of this commit were given up for other members before it could be sent, and are read from the last commit \
+                on: poll, and commit what is assigned then";
+    Error::new(Kind::CommitFailed, text).group_is(group)
+}
+
 /// What needs a group is asked of a consumer without one.
 pub(crate) fn no_group(what: &str) -> Error {
     let text = format!("{what} needs a consumer group: make the consumer with group_id=...");

@@ -370,7 +370,9 @@ impl Membership {
     pub(super) fn ended(&mut self, now: Instant, core: &mut Core, ended: Ended) {
         let id = ended.id;
         if self.commits.is_running(id) {
-            if let Some((member, error)) = self.commits.handle_ended(core, ended) {
+            let (holding, session) = (&self.holding, &self.session);
+            let is_ours = |it: &TopicPartition| holding.owned().contains(it) || session.owns(it);
+            if let Some((member, error)) = self.commits.handle_ended(core, ended, is_ours) {
                 self.commit_refused(now, core, &member, &error);
             }
         } else if self.searches.is_running(id) {

@@ -291,6 +291,26 @@ impl Session {
         self.next = None;
     }
 
+    /// The partitions that listeners were told to be given up, and of which the coordinator has not heard that yet.
+    pub(super) fn given_up(&self) -> BTreeSet<TopicPartition> {
+        let next = self.next.as_ref();
+        let gone = next.map(|next| self.owned.difference(next));
+        gone.into_iter()
+            .flatten()
+            .filter_map(|it| self.named(it))
+            .collect()
+    }
+
+    /// Whether the coordinator takes it for the member's: it was not told yet that callers have given it up.
+    pub(super) fn owns(&self, (topic, number): &TopicPartition) -> bool {
+        let mut owned = self.owned.iter();
+        owned.any(|(id, it)| it == number && self.names.get(id) == Some(topic))
+    }
+
+    fn named(&self, (id, number): &IdPartition) -> Option<TopicPartition> {
+        Some((Arc::clone(self.names.get(id)?), *number))
+    }
+
     /// Listeners were told: callers own what they were to own.
     pub(super) fn settle(&mut self) {
         if let Some(next) = self.next.take() {
@@ -307,7 +327,7 @@ impl Session {
         let target = self.target.iter();
         let target = target.filter(|(id, _)| name(id).is_some_and(|name| wanted.takes(name)));
         let target: BTreeSet<_> = target.copied().collect();
-        let named = |(id, number): &IdPartition| Some((Arc::clone(name(id)?), *number));
+        let named = |it| self.named(it);
         let dropped: Vec<_> = self.owned.difference(&target).filter_map(named).collect();
         let added: Vec<_> = target.difference(&self.owned).filter_map(named).collect();
         if dropped.is_empty() && added.is_empty() && !self.is_first {

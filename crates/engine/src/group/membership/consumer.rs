@@ -10,7 +10,9 @@ use crate::call::{ConsumerGroupHeartbeat, Declaration, GroupMetadata, Standing};
 use crate::change::Change;
 use crate::config::GroupProtocol;
 use crate::error::{Error, Kind};
-use crate::group::errors::{Consequence, consequence_inside, is_without_consumer_protocol};
+use crate::group::errors::{
+    Consequence, consequence_inside, given_up, is_without_consumer_protocol,
+};
 use crate::group::holding::Rebalance;
 use crate::group::session::Session;
 use crate::observe::Observed;
@@ -177,7 +179,12 @@ impl Membership {
             self.session.find_names(now, core);
         }
         match self.state {
-            State::Stable => self.session.settle(),
+            State::Stable => {
+                if !self.has_let_go(now, core) {
+                    return;
+                }
+                self.session.settle();
+            }
             // The coordinator has thought better of it, and no listener was told.
             State::Dropping { .. } if self.session.must_compare() => {
                 self.session.take_back();
@@ -202,6 +209,21 @@ impl Membership {
         }
         self.state = State::Dropping { dropped, added };
         core.cluster.context.changes.tell(Change::Group);
+    }
+
+    /// Whether no commit of partitions that were given up is under way, or the group can wait for it no longer: once their next
+    /// owner has them, it would set back what that one commits.
+    fn has_let_go(&mut self, now: Instant, core: &mut Core) -> bool {
+        let gone = self.session.given_up();
+        if gone.is_empty() || !self.commits.concern(&gone) {
+            return true;
+        }
+        if !self.has_committed(now, core) {
+            return false;
+        }
+        let error = given_up(&self.group);
+        self.commits.refuse_waiting_of(core, &gone, &error);
+        true
     }
 }
 

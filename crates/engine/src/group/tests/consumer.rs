@@ -1,18 +1,19 @@
 //! A member of the consumer protocol (KIP-848).
 
+use ottla_protocol::ApiKey;
+pub(super) use ottla_protocol::Uuid;
 use ottla_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey};
 use ottla_protocol::messages::consumer_group_heartbeat_response::{Assignment, TopicPartitions};
 use ottla_protocol::messages::{
     ApiVersionsResponse, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
 };
-use ottla_protocol::{ApiKey, Uuid};
 
 use super::*;
 use crate::api::{HIGHEST, Versions};
-use crate::consumer::CommitId;
+pub(super) use crate::consumer::CommitId;
 
-const CONSUMER: &[(&str, &str)] = &[("group.id", "g"), ("group.protocol", "consumer")];
-const STATIC: &[(&str, &str)] = &[
+pub(super) const CONSUMER: &[(&str, &str)] = &[("group.id", "g"), ("group.protocol", "consumer")];
+pub(super) const STATIC: &[(&str, &str)] = &[
     ("group.id", "g"),
     ("group.protocol", "consumer"),
     ("group.instance.id", "i"),
@@ -20,9 +21,9 @@ const STATIC: &[(&str, &str)] = &[
 const AUTO: &[(&str, &str)] = &[("group.id", "g"), ("group.protocol", "auto")];
 
 /// The id that the script gives the topic `t`.
-const T: Uuid = Uuid([1; 16]);
+pub(super) const T: Uuid = Uuid([1; 16]);
 
-fn beat(asked: &Asked) -> &ConsumerGroupHeartbeatRequest {
+pub(super) fn beat(asked: &Asked) -> &ConsumerGroupHeartbeatRequest {
     match &asked.request {
         Request::ConsumerGroupHeartbeat(request) => request,
         _ => panic!("{asked:?}"),
@@ -30,7 +31,7 @@ fn beat(asked: &Asked) -> &ConsumerGroupHeartbeatRequest {
 }
 
 /// The partitions that a heartbeat declares as owned.
-fn owned(asked: &Asked) -> Option<Vec<(Uuid, Vec<i32>)>> {
+pub(super) fn owned(asked: &Asked) -> Option<Vec<(Uuid, Vec<i32>)>> {
     let topics = beat(asked).topic_partitions.as_ref()?.iter();
     Some(
         topics
@@ -39,7 +40,12 @@ fn owned(asked: &Asked) -> Option<Vec<(Uuid, Vec<i32>)>> {
     )
 }
 
-fn assign(script: &mut Member, asked: &Asked, epoch: i32, assigned: Option<&[(Uuid, &[i32])]>) {
+pub(super) fn assign(
+    script: &mut Member,
+    asked: &Asked,
+    epoch: i32,
+    assigned: Option<&[(Uuid, &[i32])]>,
+) {
     beat(asked);
     let assignment = assigned.map(|topics| Assignment {
         topic_partitions: topics
@@ -61,7 +67,7 @@ fn assign(script: &mut Member, asked: &Asked, epoch: i32, assigned: Option<&[(Uu
     script.answer(asked, Response::ConsumerGroupHeartbeat(answer));
 }
 
-fn refuse(script: &mut Member, asked: &Asked, code: ErrorCode) {
+pub(super) fn refuse(script: &mut Member, asked: &Asked, code: ErrorCode) {
     beat(asked);
     let answer = ConsumerGroupHeartbeatResponse {
         error_code: code.0,
@@ -71,13 +77,13 @@ fn refuse(script: &mut Member, asked: &Asked, code: ErrorCode) {
 }
 
 /// Splits heartbeats from the rest.
-fn beats(asked: Vec<Asked>) -> (Vec<Asked>, Vec<Asked>) {
+pub(super) fn beats(asked: Vec<Asked>) -> (Vec<Asked>, Vec<Asked>) {
     let is_beat = |it: &Asked| matches!(it.request, Request::ConsumerGroupHeartbeat(_));
     asked.into_iter().partition(is_beat)
 }
 
 /// A member of epoch 3 with these partitions, whose offsets it knows, and which it has acknowledged.
-fn settled(pairs: &[(&'static str, &'static str)], numbers: &[i32]) -> Member {
+pub(super) fn settled(pairs: &[(&'static str, &'static str)], numbers: &[i32]) -> Member {
     let mut script = member(pairs);
     let join = only(poll(&mut script));
     assign(&mut script, &join, 3, Some(&[(T, numbers)]));
@@ -96,11 +102,11 @@ fn settled(pairs: &[(&'static str, &'static str)], numbers: &[i32]) -> Member {
 }
 
 /// The next heartbeat of a settled member, when it is due.
-fn next_beat(script: &mut Member) -> Asked {
+pub(super) fn next_beat(script: &mut Member) -> Asked {
     only(passed(script, 5_000))
 }
 
-fn commit_at(script: &mut Member, at: i64, seconds: u64) -> CommitId {
+pub(super) fn commit_at(script: &mut Member, at: i64, seconds: u64) -> CommitId {
     let now = script.now;
     let deadline = now + Duration::from_secs(seconds);
     let offsets = vec![offset(at)];

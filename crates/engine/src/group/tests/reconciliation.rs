@@ -1,0 +1,124 @@
+//! What a member of the consumer protocol owns, and when the coordinator hears of it (KIP-848).
+
+use super::consumer::*;
+use super::*;
+
+/// A member of epoch 3 that has told its listener of partition 0, which goes to another one, and the listener's commit of it.
+fn revoked_with_a_commit(pairs: &[(&'static str, &'static str)]) -> (Member, CommitId, Asked) {
+    let mut script = settled(pairs, &[0, 1]);
+    let heartbeat = next_beat(&mut script);
+    assign(&mut script, &heartbeat, 3, Some(&[(T, &[1])]));
+    let commit = only(poll(&mut script));
+    answer_commit(&mut script, &commit, ErrorCode::NONE);
+    let change = script.engine.take_rebalance(script.now);
+    assert_eq!(change, Some(Rebalance::Revoked(partitions(&[0]))));
+    let id = commit_at(&mut script, 17, 60);
+    script.engine.told_rebalance(script.now);
+    let (acknowledgement, mut commits) = beats(asked(&mut script));
+    assert!(acknowledgement.is_empty(), "a commit is under way");
+    (script, id, commits.remove(0))
+}
+
+/// The heartbeats among these.
+fn beats_of(asked: Vec<Asked>) -> Vec<Asked> {
+    beats(asked).0
+}
+
+#[test]
+fn partitions_are_not_acknowledged_as_given_up_before_their_commits_have_ended() {
+    let (mut script, id, commit) = revoked_with_a_commit(CONSUMER);
+    let heartbeat = next_beat(&mut script);
+    assert_eq!(owned(&heartbeat), None, "another would begin before it");
+    assign(&mut script, &heartbeat, 3, None);
+    answer_commit(&mut script, &commit, ErrorCode::NONE);
+    assert_eq!(script.engine.take_commit(id), Some(Ok(())));
+    tell(&mut script);
+    let acknowledgement = only(beats_of(asked(&mut script)));
+    assert_eq!(owned(&acknowledgement), Some(vec![(T, vec![1])]));
+}
+
+#[test]
+fn a_stale_commit_of_what_is_not_acknowledged_as_given_up_is_repeated() {
+    let (mut script, id, commit) = revoked_with_a_commit(CONSUMER);
+    answer_commit(&mut script, &commit, ErrorCode::STALE_MEMBER_EPOCH);
+    let heartbeat = only(asked(&mut script));
+    assert_eq!(owned(&heartbeat), None);
+    assign(&mut script, &heartbeat, 4, None);
+    let commit = only(asked(&mut script));
+    answer_commit(&mut script, &commit, ErrorCode::NONE);
+    assert_eq!(script.engine.take_commit(id), Some(Ok(())));
+    tell(&mut script);
+    let acknowledgement = only(beats_of(asked(&mut script)));
+    assert_eq!(owned(&acknowledgement), Some(vec![(T, vec![1])]));
+}
+
+/// The partitions whose offsets are committed.
+fn committed(asked: &[Asked]) -> Vec<i32> {
+    let topics = asked.iter().flat_map(|asked| match &asked.request {
+        Request::OffsetCommit(request) => &request.topics[..],
+        _ => &[],
+    });
+    let rows = topics.flat_map(|topic| topic.partitions.iter());
+    rows.map(|row| row.partition_index).collect()
+}
+
+const SHORT: &[(&str, &str)] = &[
+    ("group.id", "g"),
+    ("group.protocol", "consumer"),
+    ("max.poll.interval.ms", "20000"),
+];
+
+/// Answers heartbeats while time passes, and callers poll, up to the one that declares what is owned.
+fn declared(script: &mut Member) -> Vec<(Uuid, Vec<i32>)> {
+    for _ in 0..40 {
+        let mut all = poll(script);
+        all.extend(passed(script, 500));
+        tell(script);
+        for heartbeat in beats_of(all) {
+            let epoch = beat(&heartbeat).member_epoch;
+            assign(script, &heartbeat, epoch, None);
+            if let Some(owned) = owned(&heartbeat) {
+                return owned;
+            }
+        }
+    }
+    panic!("nothing was acknowledged");
+}
+
+#[test]
+fn a_commit_that_takes_too_long_is_not_repeated_once_its_partition_was_given_up() {
+    let (mut script, id, commit) = revoked_with_a_commit(SHORT);
+    assert_eq!(declared(&mut script), [(T, vec![1])]);
+    answer_commit(&mut script, &commit, ErrorCode::STALE_MEMBER_EPOCH);
+    let error = script.engine.take_commit(id).unwrap().unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::STALE_MEMBER_EPOCH));
+    let heartbeat = only(beats_of(asked(&mut script)));
+    assign(&mut script, &heartbeat, 4, None);
+    // Polls have committed the other one meanwhile.
+    let committed = committed(&asked(&mut script));
+    assert!(
+        !committed.contains(&0),
+        "it would set the offset back: {committed:?}"
+    );
+}
+
+#[test]
+fn a_commit_that_waits_too_long_is_sent_without_what_was_given_up() {
+    let (mut script, _, commit) = revoked_with_a_commit(SHORT);
+    let now = script.now;
+    let both = vec![
+        offset(18),
+        GroupOffset {
+            partition: 1,
+            ..offset(19)
+        },
+    ];
+    let deadline = now + Duration::from_secs(60);
+    let id = script.engine.commit(now, both, deadline, true).unwrap();
+    assert_eq!(declared(&mut script), [(T, vec![1])]);
+    let error = script.engine.take_commit(id).unwrap().unwrap_err();
+    assert_eq!(error.kind(), Kind::CommitFailed);
+    assert!(error.to_string().contains("given up"), "{error}");
+    answer_commit(&mut script, &commit, ErrorCode::NONE);
+    assert_eq!(committed(&asked(&mut script)), [1]);
+}
