@@ -516,12 +516,13 @@ impl Membership {
             let state = std::mem::replace(&mut self.state, State::Revoking);
             match state {
                 State::Committing(After::Drop { dropped, added }) => {
-                    if !self.is_consumer() {
-                        self.rejoin = Some("partitions were given up for other members");
-                    }
                     self.state = State::Stable;
                     self.tell(core, Rebalance::Revoked(dropped));
-                    self.tell(core, Rebalance::Assigned(added));
+                    // Who joins by the consumer protocol takes what is assigned by then.
+                    if !self.is_consumer() {
+                        self.rejoin = Some("partitions were given up for other members");
+                        self.tell(core, Rebalance::Assigned(added));
+                    }
                 }
                 _ => self.give_up(core),
             }

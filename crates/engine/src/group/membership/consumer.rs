@@ -14,7 +14,7 @@ use crate::group::errors::{
     Consequence, consequence_inside, given_up, is_without_consumer_protocol,
 };
 use crate::group::holding::Rebalance;
-use crate::group::session::Session;
+use crate::group::session::{Changed, Session};
 use crate::observe::Observed;
 use crate::part::Core;
 use crate::random::Random;
@@ -172,21 +172,26 @@ impl Membership {
 
     /// Makes what callers own what the coordinator has assigned; what has to go waits for a caller that polls.
     pub(super) fn reconcile(&mut self, now: Instant, core: &mut Core) {
-        if !self.is_consumer() || self.leaving.is_some() || !self.holding.is_told() {
+        if !self.is_consumer() || self.leaving.is_some() {
             return;
         }
         if matches!(self.state, State::Stable | State::Dropping { .. }) {
             self.session.find_names(now, core);
         }
+        let is_outdated = self.session.must_compare();
         match self.state {
-            State::Stable => {
+            State::Stable if self.holding.is_told() => {
                 if !self.has_let_go(now, core) {
                     return;
                 }
                 self.session.settle();
             }
             // The coordinator has thought better of it, and no listener was told.
-            State::Dropping { .. } if self.session.must_compare() => {
+            State::Stable if is_outdated && self.holding.only_adds() => {
+                self.holding.drop_added();
+                self.session.take_back();
+            }
+            State::Dropping { .. } if is_outdated => {
                 self.session.take_back();
                 self.state = State::Stable;
             }
@@ -195,20 +200,29 @@ impl Membership {
         let Some(wanted) = self.wanted.as_ref().filter(|_| self.session.must_compare()) else {
             return;
         };
-        let Some((dropped, added)) = self.session.compare(wanted) else {
+        let Some(changed) = self.session.compare(wanted) else {
             return;
         };
-        core.cluster.context.observer.tell(Observed::Reassigned {
-            group: Arc::clone(&self.group),
-            epoch: self.identity.generation(),
-            added: added.len(),
-            dropped: dropped.len(),
-        });
-        if dropped.is_empty() {
-            return self.tell(core, Rebalance::Assigned(added));
+        let (added, dropped) = match &changed {
+            Changed::Added(added) => (added.len(), 0),
+            Changed::Dropped(dropped) => (0, dropped.len()),
+        };
+        if added + dropped > 0 {
+            core.cluster.context.observer.tell(Observed::Reassigned {
+                group: Arc::clone(&self.group),
+                epoch: self.identity.generation(),
+                added,
+                dropped,
+            });
         }
-        self.state = State::Dropping { dropped, added };
-        core.cluster.context.changes.tell(Change::Group);
+        match changed {
+            Changed::Added(added) => self.tell(core, Rebalance::Assigned(added)),
+            Changed::Dropped(dropped) => {
+                let added = Vec::new();
+                self.state = State::Dropping { dropped, added };
+                core.cluster.context.changes.tell(Change::Group);
+            }
+        }
     }
 
     /// Whether no commit of partitions that were given up is under way, or the group can wait for it no longer: once their next

@@ -14,6 +14,7 @@ fn revoked_with_a_commit(pairs: &[(&'static str, &'static str)]) -> (Member, Com
     assert_eq!(change, Some(Rebalance::Revoked(partitions(&[0]))));
     let id = commit_at(&mut script, 17, 60);
     script.engine.told_rebalance(script.now);
+    assert!(tell(&mut script).is_empty(), "a commit is under way");
     let (acknowledgement, mut commits) = beats(asked(&mut script));
     assert!(acknowledgement.is_empty(), "a commit is under way");
     (script, id, commits.remove(0))
@@ -121,4 +122,61 @@ fn a_commit_that_waits_too_long_is_sent_without_what_was_given_up() {
     assert!(error.to_string().contains("given up"), "{error}");
     answer_commit(&mut script, &commit, ErrorCode::NONE);
     assert_eq!(committed(&asked(&mut script)), [1]);
+}
+
+#[test]
+fn a_plan_that_is_out_of_date_is_not_told() {
+    let mut script = settled(CONSUMER, &[0]);
+    let heartbeat = next_beat(&mut script);
+    assign(&mut script, &heartbeat, 4, Some(&[(T, &[0, 1])]));
+    assert!(asked(&mut script).is_empty(), "until a caller polls");
+    let heartbeat = next_beat(&mut script);
+    refuse(
+        &mut script,
+        &heartbeat,
+        ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+    );
+    let heartbeat = only(passed(&mut script, 1_000));
+    assert_eq!(
+        owned(&heartbeat),
+        Some(vec![(T, vec![0, 1])]),
+        "a caller may hear of it before the answer comes"
+    );
+    assign(&mut script, &heartbeat, 4, Some(&[(T, &[0])]));
+    let acknowledgement = only(asked(&mut script));
+    assert_eq!(owned(&acknowledgement), Some(vec![(T, vec![0])]));
+    poll(&mut script);
+    assert!(tell(&mut script).is_empty());
+    assert_eq!(positions(&script).len(), 1);
+}
+
+#[test]
+fn the_first_assignment_is_told_even_if_another_that_is_empty_comes_before() {
+    let mut script = member(CONSUMER);
+    let join = only(poll(&mut script));
+    assign(&mut script, &join, 3, Some(&[(T, &[0])]));
+    let heartbeat = next_beat(&mut script);
+    assign(&mut script, &heartbeat, 4, Some(&[]));
+    assert_eq!(tell(&mut script), [Rebalance::Assigned(Vec::new())]);
+    let acknowledgement = only(asked(&mut script));
+    assert_eq!(owned(&acknowledgement), Some(Vec::new()));
+}
+
+#[test]
+fn what_comes_for_what_was_given_up_is_what_is_assigned_by_then() {
+    let mut script = settled(CONSUMER, &[0]);
+    let heartbeat = next_beat(&mut script);
+    assign(&mut script, &heartbeat, 3, Some(&[(T, &[1])]));
+    let commit = only(poll(&mut script));
+    // The other one goes elsewhere while offsets are committed.
+    let heartbeat = next_beat(&mut script);
+    assign(&mut script, &heartbeat, 3, Some(&[]));
+    answer_commit(&mut script, &commit, ErrorCode::NONE);
+    let none = Rebalance::Assigned(Vec::new());
+    assert_eq!(
+        tell(&mut script),
+        [Rebalance::Revoked(partitions(&[0])), none]
+    );
+    let acknowledgement = only(asked(&mut script));
+    assert_eq!(owned(&acknowledgement), Some(Vec::new()));
 }
