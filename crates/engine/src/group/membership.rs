@@ -395,6 +395,11 @@ impl Membership {
             }
         } else {
             match self.state {
+                State::Joining(call) if call == id && self.is_consumer() => {
+                    if let Some(result) = ended.answer::<ConsumerGroupHeartbeat>() {
+                        self.heard_goodbye(now, core, result);
+                    }
+                }
                 State::Joining(call) if call == id => {
                     if let Some(result) = ended.answer::<JoinGroup>() {
                         self.handle_join(now, core, result);

@@ -11,7 +11,7 @@ use crate::change::Change;
 use crate::config::GroupProtocol;
 use crate::error::{Error, Kind};
 use crate::group::errors::{
-    Consequence, consequence_inside, given_up, is_without_consumer_protocol,
+    Consequence, consequence, consequence_inside, given_up, is_without_consumer_protocol,
 };
 use crate::group::holding::Rebalance;
 use crate::group::session::{Changed, Session};
@@ -21,6 +21,8 @@ use crate::random::Random;
 
 /// The epoch of who is to become a member.
 const JOINS: i32 = 0;
+
+const JOINS_ANEW: &str = "the consumer joins anew";
 
 impl Membership {
     /// Takes the protocol that the brokers have, once one of them has told.
@@ -68,6 +70,35 @@ impl Membership {
     }
 
     pub(super) fn join_as_consumer(&mut self, now: Instant, core: &mut Core) {
+        self.session = Session::new();
+        let deadline = now + self.config.request_timeout;
+        // The coordinator may count on a static one still, and would refuse it as another one of its instance.
+        let is_static = self.identity.is_static();
+        match is_static.then(|| self.say_goodbye(now, core, JOINS_ANEW, deadline)) {
+            Some(Some(call)) => self.state = State::Joining(call),
+            _ => self.join_with_nothing(now, core),
+        }
+    }
+
+    /// What a static member said before it joins again was heard, or not.
+    pub(super) fn heard_goodbye(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        result: Result<Standing, Error>,
+    ) {
+        if let Err(error) = result {
+            if matches!(
+                consequence(&error),
+                Consequence::Elsewhere | Consequence::Again
+            ) {
+                return self.failed(now, core, error);
+            }
+        }
+        self.join_with_nothing(now, core);
+    }
+
+    fn join_with_nothing(&mut self, now: Instant, core: &mut Core) {
         let Some(wanted) = &self.wanted else {
             self.state = State::Unjoined;
             return;
@@ -77,7 +108,6 @@ impl Membership {
             self.identity.name(id);
         }
         self.rejoin = None;
-        self.session = Session::new();
         let declared = self.session.all(&self.config, wanted);
         let call = ConsumerGroupHeartbeat {
             member: GroupMetadata {

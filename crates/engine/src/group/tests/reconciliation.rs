@@ -180,3 +180,65 @@ fn what_comes_for_what_was_given_up_is_what_is_assigned_by_then() {
     let acknowledgement = only(asked(&mut script));
     assert_eq!(owned(&acknowledgement), Some(Vec::new()));
 }
+
+/// A static member leaves for a while, which gets this answer; gives what it asks next.
+fn frees_its_instance(script: &mut Member, leave: &Asked, code: ErrorCode, id: &str) -> Vec<Asked> {
+    assert_eq!(
+        (beat(leave).member_epoch, &*beat(leave).member_id),
+        (-2, id)
+    );
+    match code {
+        ErrorCode::NONE => assign(script, leave, -2, None),
+        code => refuse(script, leave, code),
+    }
+    asked(script)
+}
+
+#[test]
+fn a_static_member_that_was_fenced_frees_its_instance_before_it_joins() {
+    for code in [
+        ErrorCode::NONE,
+        ErrorCode::UNKNOWN_MEMBER_ID,
+        ErrorCode::FENCED_INSTANCE_ID,
+    ] {
+        let mut script = settled(STATIC, &[0]);
+        let heartbeat = next_beat(&mut script);
+        let id = beat(&heartbeat).member_id.clone();
+        refuse(&mut script, &heartbeat, ErrorCode::FENCED_MEMBER_EPOCH);
+        poll(&mut script);
+        assert_eq!(tell(&mut script), [Rebalance::Lost(partitions(&[0]))]);
+        let leave = only(asked(&mut script));
+        let join = only(frees_its_instance(&mut script, &leave, code, &id));
+        assert_eq!(beat(&join).member_epoch, 0);
+        assign(&mut script, &join, 5, Some(&[(T, &[0])]));
+        assert_eq!(tell(&mut script), [Rebalance::Assigned(partitions(&[0]))]);
+    }
+}
+
+/// What is asked while a caller polls, the first of it.
+fn polled(script: &mut Member) -> Asked {
+    for _ in 0..20 {
+        let mut all = poll(script);
+        all.extend(passed(script, 250));
+        if !all.is_empty() {
+            return only(all);
+        }
+    }
+    panic!("nothing is asked");
+}
+
+#[test]
+fn a_static_member_whose_request_to_join_was_not_answered_frees_its_instance() {
+    let mut script = member(STATIC);
+    let join = only(poll(&mut script));
+    assert_eq!(beat(&join).member_epoch, 0, "nobody knows it");
+    let id = beat(&join).member_id.clone();
+    script.cut(join.link);
+    let leave = polled(&mut script);
+    let moved = ErrorCode::NOT_COORDINATOR;
+    assert!(frees_its_instance(&mut script, &leave, moved, &id).is_empty());
+    let leave = polled(&mut script);
+    let join = frees_its_instance(&mut script, &leave, ErrorCode::NONE, &id);
+    let join = only(join);
+    assert_eq!((beat(&join).member_epoch, &beat(&join).member_id), (0, &id));
+}
