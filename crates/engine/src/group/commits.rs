@@ -36,6 +36,8 @@ struct Running {
     commit: Commit,
     /// Who commits.
     member: GroupMetadata,
+    /// The member has joined anew, or left, since.
+    is_over: bool,
 }
 
 /// Offsets that are committed by one request.
@@ -105,12 +107,16 @@ impl Commits {
             id,
             commit,
             member: member.clone(),
+            is_over: false,
         });
     }
 
-    /// Gives up what waits: its partitions are no longer the member's.
+    /// Gives up what waits: its partitions are no longer the member's. What is under way is not repeated either.
     pub(super) fn refuse_waiting(&mut self, core: &mut Core, error: &Error) {
         self.stale = None;
+        if let Some(running) = &mut self.running {
+            running.is_over = true;
+        }
         if let Some(commit) = self.waiting.take() {
             self.finish(core, commit, &Err(error.clone()));
         }
@@ -168,9 +174,11 @@ impl Commits {
         is_ours: impl Fn(&TopicPartition) -> bool,
     ) -> Option<(GroupMetadata, Error)> {
         let id = ended.id;
-        let Running { commit, member, .. } = self.running.take_if(|it| it.id == id)?;
+        let running = self.running.take_if(|it| it.id == id)?;
+        let Running { commit, member, .. } = running;
         let result = ended.answer::<OffsetCommit>()?;
-        if let Some(error) = result.as_ref().err().filter(|error| is_stale(error)) {
+        let stale = result.as_ref().err().filter(|error| is_stale(error));
+        if let Some(error) = stale.filter(|_| !running.is_over) {
             self.stale = Some((member.generation, error.clone()));
             if let Some(commit) = self.keep(core, commit, is_ours, error) {
                 self.put_back(commit);

@@ -747,7 +747,11 @@ impl Membership {
             return self.left(core);
         }
         match self.say_goodbye(now, core, LEAVES, deadline) {
-            Some(call) => self.state = State::Leaving(call),
+            Some(call) => {
+                let error = not_a_member(&self.group);
+                self.commits.refuse_waiting(core, &error);
+                self.state = State::Leaving(call);
+            }
             None => self.left(core),
         }
     }

@@ -242,3 +242,40 @@ fn a_static_member_whose_request_to_join_was_not_answered_frees_its_instance() {
     let join = only(join);
     assert_eq!((beat(&join).member_epoch, &beat(&join).member_id), (0, &id));
 }
+
+#[test]
+fn a_commit_without_an_answer_is_not_repeated_by_a_later_membership() {
+    // The member was fenced, and has joined anew.
+    let mut script = settled(CONSUMER, &[0]);
+    let id = commit_at(&mut script, 1, 60);
+    let commit = only(asked(&mut script));
+    let heartbeat = next_beat(&mut script);
+    refuse(&mut script, &heartbeat, ErrorCode::FENCED_MEMBER_EPOCH);
+    poll(&mut script);
+    assert_eq!(tell(&mut script), [Rebalance::Lost(partitions(&[0]))]);
+    let join = only(asked(&mut script));
+    assign(&mut script, &join, 4, Some(&[(T, &[0])]));
+    assert_eq!(tell(&mut script), [Rebalance::Assigned(partitions(&[0]))]);
+    answer_commit(&mut script, &commit, ErrorCode::STALE_MEMBER_EPOCH);
+    let error = script.engine.take_commit(id).unwrap().unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::STALE_MEMBER_EPOCH));
+    let all = passed(&mut script, 1_000);
+    assert_eq!(committed(&all), [0; 0]);
+    // It has left.
+    let mut script = settled(SHORT, &[0]);
+    let id = commit_at(&mut script, 1, 60);
+    let commit = only(asked(&mut script));
+    let deadline = script.now + Duration::from_secs(1);
+    script.engine.leave_group(script.now, deadline);
+    poll(&mut script);
+    passed(&mut script, 1_000);
+    tell(&mut script);
+    let leave = asked(&mut script);
+    assert_eq!(committed(&leave), [0; 0]);
+    script.engine.abandon_group(script.now);
+    assert!(!script.engine.is_subscribed());
+    answer_commit(&mut script, &commit, ErrorCode::STALE_MEMBER_EPOCH);
+    assert!(script.engine.take_commit(id).unwrap().is_err());
+    let all = passed(&mut script, 1_000);
+    assert_eq!(committed(&all), [0; 0], "it would be nobody's");
+}
