@@ -169,6 +169,7 @@ impl Session {
 
     /// A heartbeat was answered.
     pub(super) fn heard(&mut self, now: Instant, declared: Declaration, standing: &mut Standing) {
+        let has_told = declared.owned.as_ref() == Some(&self.owned);
         let known = self.declared.get_or_insert_default();
         known.topics = declared.topics.or(known.topics.take());
         known.regex = declared.regex.or(known.regex.take());
@@ -178,7 +179,8 @@ impl Session {
         if let Some(assigned) = standing.assigned.take() {
             self.target = assigned;
             self.is_new = true;
-            self.must_acknowledge = true;
+            // A coordinator that assigns in every answer would be asked without a pause.
+            self.must_acknowledge |= !has_told;
             self.lacks_names = true;
             self.forget_names();
         }
