@@ -248,7 +248,9 @@ impl Membership {
         awaited: bool,
     ) -> Result<CommitId, Error> {
         if self.wanted.is_some() {
-            if self.is_eager() && self.is_between_generations() {
+            // Who joins has given up everything.
+            let joins_with_nothing = self.is_eager() || self.is_consumer();
+            if joins_with_nothing && self.is_between_generations() {
                 return Err(rebalancing(&self.group));
             }
             if !self.identity.is_member() {

@@ -279,3 +279,36 @@ fn a_commit_without_an_answer_is_not_repeated_by_a_later_membership() {
     let all = passed(&mut script, 1_000);
     assert_eq!(committed(&all), [0; 0], "it would be nobody's");
 }
+
+#[test]
+fn a_coordinator_that_assigns_in_every_answer_is_not_asked_without_a_pause() {
+    let mut script = settled(CONSUMER, &[0]);
+    let always: &[(Uuid, &[i32])] = &[(T, &[0])];
+    for _ in 0..3 {
+        let heartbeat = next_beat(&mut script);
+        assert_eq!(owned(&heartbeat), None);
+        assign(&mut script, &heartbeat, 3, Some(always));
+        let acknowledgement = only(asked(&mut script));
+        assert_eq!(owned(&acknowledgement), Some(vec![(T, vec![0])]));
+        assign(&mut script, &acknowledgement, 3, Some(always));
+        assert!(asked(&mut script).is_empty(), "until the interval is over");
+    }
+}
+
+#[test]
+fn commits_of_who_joins_anew_are_refused() {
+    let mut script = settled(CONSUMER, &[0]);
+    let (now, soon) = (script.now, script.now + Duration::from_secs(5));
+    script.engine.leave_group(now, soon);
+    let names = BTreeSet::from([Arc::from("t")]);
+    let selection = Selection::Names(names);
+    script.engine.subscribe(now, selection).unwrap();
+    let (_, commits) = beats(poll(&mut script));
+    answer_commit(&mut script, &only(commits), ErrorCode::NONE);
+    assert_eq!(tell(&mut script), [Rebalance::Revoked(partitions(&[0]))]);
+    let (joins, _) = beats(asked(&mut script));
+    assert_eq!(beat(joins.last().unwrap()).member_epoch, 0);
+    let refused = script.engine.commit(now, vec![offset(1)], soon, true);
+    let error = refused.unwrap_err();
+    assert!(error.to_string().contains("rebalances"), "{error}");
+}
