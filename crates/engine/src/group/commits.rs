@@ -26,8 +26,16 @@ pub(super) struct Commits {
     waiting: Option<Commit>,
     running: Option<Running>,
     ended: FxHashMap<CommitId, Result<(), Error>>,
-    /// The epoch that was over when it was named in a commit, and that error: what waits is sent with the next one (KIP-848).
-    stale: Option<(i32, Error)>,
+    stale: Option<Stale>,
+}
+
+/// An epoch was over when it was named in a commit: what waits is sent with the next one (KIP-848).
+#[derive(Debug)]
+struct Stale {
+    epoch: i32,
+    error: Error,
+    /// The deadline of that commit. What has joined it since ends then, too: commits that come all the time would defer it for ever.
+    until: Instant,
 }
 
 #[derive(Debug)]
@@ -89,12 +97,12 @@ impl Commits {
             return;
         };
         let stale = self.stale.take();
-        if let Some((epoch, error)) = stale.filter(|(epoch, _)| *epoch == member.generation) {
-            if commit.deadline <= now {
-                return self.finish(core, commit, &Err(error));
+        if let Some(stale) = stale.filter(|it| it.epoch == member.generation) {
+            if stale.until <= now {
+                return self.finish(core, commit, &Err(stale.error));
             }
-            core.cluster.set_alarm(commit.deadline);
-            self.stale = Some((epoch, error));
+            core.cluster.set_alarm(stale.until);
+            self.stale = Some(stale);
             self.waiting = Some(commit);
             return;
         }
@@ -179,10 +187,15 @@ impl Commits {
         let result = ended.answer::<OffsetCommit>()?;
         let stale = result.as_ref().err().filter(|error| is_stale(error));
         if let Some(error) = stale.filter(|_| !running.is_over) {
-            self.stale = Some((member.generation, error.clone()));
+            let until = commit.deadline;
             if let Some(commit) = self.keep(core, commit, is_ours, error) {
                 self.put_back(commit);
             }
+            self.stale = self.waiting.is_some().then(|| Stale {
+                epoch: member.generation,
+                error: error.clone(),
+                until,
+            });
             return Some((member, error.clone()));
         }
         self.finish(core, commit, &result);

@@ -312,3 +312,17 @@ fn commits_of_who_joins_anew_are_refused() {
     let error = refused.unwrap_err();
     assert!(error.to_string().contains("rebalances"), "{error}");
 }
+
+#[test]
+fn later_commits_do_not_defer_the_end_of_one_whose_epoch_never_comes() {
+    let mut script = settled(CONSUMER, &[0]);
+    let first = commit_at(&mut script, 1, 2);
+    let commit = only(asked(&mut script));
+    answer_commit(&mut script, &commit, ErrorCode::STALE_MEMBER_EPOCH);
+    let second = commit_at(&mut script, 2, 60);
+    passed(&mut script, 2_000);
+    for id in [first, second] {
+        let error = script.engine.take_commit(id).unwrap().unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::STALE_MEMBER_EPOCH));
+    }
+}
