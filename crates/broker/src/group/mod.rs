@@ -367,7 +367,14 @@ impl<T> Groups<T> {
                 if how == Committing::BeforeEpochs && group.has_member(id) {
                     return Err(ErrorCode::UNSUPPORTED_VERSION);
                 }
-                group.check_commit(id, epoch, partitions)
+                let checked = group.check_commit(id, epoch, partitions);
+                checked.map_err(|code| match code {
+                    // TxnOffsetCommit has no such error.
+                    ErrorCode::STALE_MEMBER_EPOCH if is_transactional => {
+                        ErrorCode::ILLEGAL_GENERATION
+                    }
+                    code => code,
+                })
             }
         });
         match checked {

@@ -105,12 +105,16 @@ fn explained(error: Error) -> Error {
         Some(
             ErrorCode::UNKNOWN_MEMBER_ID
             | ErrorCode::ILLEGAL_GENERATION
-            | ErrorCode::STALE_MEMBER_EPOCH
             | ErrorCode::FENCED_MEMBER_EPOCH,
         ) => error.wrap(
             Kind::CommitFailed,
             "nothing was committed: the group has gone on without this member, and others may read its partitions from the last \
              commit on. Poll to join again; if polls come rarely, raise max.poll.interval.ms or lower max.poll.records",
+        ),
+        Some(ErrorCode::STALE_MEMBER_EPOCH) => error.wrap(
+            Kind::CommitFailed,
+            "nothing was committed: the coordinator has given the member a new epoch, of which it has not heard in time. Commit again \
+             what it still owns",
         ),
         Some(ErrorCode::REBALANCE_IN_PROGRESS) => error.wrap(
             Kind::CommitFailed,

@@ -1,6 +1,6 @@
 //! Commits of offsets, one after the other: a retry never overtakes a later commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::call::{CallId, Ended, GroupMetadata, GroupOffset, OffsetCommit};
 use crate::change::Change;
 use crate::error::Error;
+use crate::group::assignor::TopicPartition;
 use crate::observe::Observed;
 use crate::part::Core;
 
@@ -25,8 +26,16 @@ pub(super) struct Commits {
     waiting: Option<Commit>,
     running: Option<Running>,
     ended: FxHashMap<CommitId, Result<(), Error>>,
-    /// The epoch that was over when it was named in a commit, and that error: what waits is sent with the next one (KIP-848).
-    stale: Option<(i32, Error)>,
+    stale: Option<Stale>,
+}
+
+/// An epoch was over when it was named in a commit: what waits is sent with the next one (KIP-848).
+#[derive(Debug)]
+struct Stale {
+    epoch: i32,
+    error: Error,
+    /// The deadline of that commit. What has joined it since ends then, too: commits that come all the time would defer it for ever.
+    until: Instant,
 }
 
 #[derive(Debug)]
@@ -35,12 +44,14 @@ struct Running {
     commit: Commit,
     /// Who commits.
     member: GroupMetadata,
+    /// The member has joined anew, or left, since.
+    is_over: bool,
 }
 
 /// Offsets that are committed by one request.
 #[derive(Debug)]
 struct Commit {
-    offsets: BTreeMap<(Arc<str>, i32), GroupOffset>,
+    offsets: BTreeMap<TopicPartition, GroupOffset>,
     /// Callers who wait for its end.
     awaited: Vec<CommitId>,
     /// Whether somebody wanted it who does not wait.
@@ -86,12 +97,12 @@ impl Commits {
             return;
         };
         let stale = self.stale.take();
-        if let Some((epoch, error)) = stale.filter(|(epoch, _)| *epoch == member.generation) {
-            if commit.deadline <= now {
-                return self.finish(core, commit, &Err(error));
+        if let Some(stale) = stale.filter(|it| it.epoch == member.generation) {
+            if stale.until <= now {
+                return self.finish(core, commit, &Err(stale.error));
             }
-            core.cluster.set_alarm(commit.deadline);
-            self.stale = Some((epoch, error));
+            core.cluster.set_alarm(stale.until);
+            self.stale = Some(stale);
             self.waiting = Some(commit);
             return;
         }
@@ -104,30 +115,87 @@ impl Commits {
             id,
             commit,
             member: member.clone(),
+            is_over: false,
         });
     }
 
-    /// Gives up what waits: its partitions are no longer the member's.
+    /// Gives up what waits: its partitions are no longer the member's. What is under way is not repeated either.
     pub(super) fn refuse_waiting(&mut self, core: &mut Core, error: &Error) {
         self.stale = None;
+        if let Some(running) = &mut self.running {
+            running.is_over = true;
+        }
         if let Some(commit) = self.waiting.take() {
             self.finish(core, commit, &Err(error.clone()));
         }
     }
 
+    /// Whether offsets of these partitions wait, or are under way.
+    pub(super) fn concern(&self, partitions: &BTreeSet<TopicPartition>) -> bool {
+        let running = self.running.as_ref().map(|it| &it.commit);
+        let mut commits = running.into_iter().chain(&self.waiting);
+        commits.any(|it| it.offsets.keys().any(|it| partitions.contains(it)))
+    }
+
+    /// Gives up what waits of these partitions: they are no longer the member's.
+    pub(super) fn refuse_waiting_of(
+        &mut self,
+        core: &mut Core,
+        partitions: &BTreeSet<TopicPartition>,
+        error: &Error,
+    ) {
+        if let Some(commit) = self.waiting.take() {
+            self.waiting = self.keep(core, commit, |it| !partitions.contains(it), error);
+        }
+    }
+
+    /// What is left of a commit without the offsets that are not kept. All who wait for it hear the error, as they waited for
+    /// these, too.
+    fn keep(
+        &mut self,
+        core: &mut Core,
+        mut commit: Commit,
+        keeps: impl Fn(&TopicPartition) -> bool,
+        error: &Error,
+    ) -> Option<Commit> {
+        if commit.offsets.keys().all(&keeps) {
+            return Some(commit);
+        }
+        let mut offsets = std::mem::take(&mut commit.offsets);
+        offsets.retain(|partition, _| keeps(partition));
+        let deadline = commit.deadline;
+        self.finish(core, commit, &Err(error.clone()));
+        (!offsets.is_empty()).then_some(Commit {
+            offsets,
+            awaited: Vec::new(),
+            is_unwatched: true,
+            deadline,
+        })
+    }
+
     /// Takes in the end of a call; of a commit that failed, who made it and the error. One whose epoch was over waits for the next
-    /// epoch.
+    /// epoch, with the offsets of partitions that are still the member's: who has the others may have committed them since.
     pub(super) fn handle_ended(
         &mut self,
         core: &mut Core,
         ended: Ended,
+        is_ours: impl Fn(&TopicPartition) -> bool,
     ) -> Option<(GroupMetadata, Error)> {
         let id = ended.id;
-        let Running { commit, member, .. } = self.running.take_if(|it| it.id == id)?;
+        let running = self.running.take_if(|it| it.id == id)?;
+        let Running { commit, member, .. } = running;
         let result = ended.answer::<OffsetCommit>()?;
-        if let Some(error) = result.as_ref().err().filter(|error| is_stale(error)) {
-            self.stale = Some((member.generation, error.clone()));
-            self.put_back(commit);
+        let stale = result.as_ref().err().filter(|error| is_stale(error));
+        if let Some(error) = stale.filter(|_| !running.is_over) {
+            let until = commit.deadline;
+            if let Some(commit) = self.keep(core, commit, is_ours, error) {
+                self.put_back(commit);
+            }
+            self.stale = self.waiting.is_some().then(|| Stale {
+                epoch: member.generation,
+                error: error.clone(),
+                until,
+            });
             return Some((member, error.clone()));
         }
         self.finish(core, commit, &result);

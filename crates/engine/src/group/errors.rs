@@ -44,6 +44,15 @@ pub(super) fn consequence(error: &Error) -> Consequence {
     }
 }
 
+/// What follows from an error for who is a member already.
+pub(super) fn consequence_inside(error: &Error) -> Consequence {
+    match error.code() {
+        // The group is gone, or another has its id: who joins makes it anew, or hears whose it is.
+        Some(ErrorCode::GROUP_ID_NOT_FOUND) => Consequence::LoseId,
+        _ => consequence(error),
+    }
+}
+
 const NO_CONSUMER_PROTOCOL: &str = "groups of the consumer protocol need brokers from Kafka 4.0 on, with group.version=1 at \
     least and consumer in group.coordinator.rebalance.protocols: set group.protocol=classic or auto";
 
@@ -120,6 +129,13 @@ pub(super) fn not_a_member(group: &Arc<str>) -> Error {
 pub(super) fn rebalancing(group: &Arc<str>) -> Error {
     let text =
         "nothing was committed: the group rebalances. Poll, and commit what is assigned then";
+    Error::new(Kind::CommitFailed, text).group_is(group)
+}
+
+/// A commit that was not sent before its partitions were given up.
+pub(super) fn given_up(group: &Arc<str>) -> Error {
+    let text = "partitions of this commit were given up for other members before it could be sent, and are read from the last commit \
+                on: poll, and commit what is assigned then";
     Error::new(Kind::CommitFailed, text).group_is(group)
 }
 

@@ -74,6 +74,12 @@ impl Holding {
         std::mem::take(&mut self.is_news).then(|| self.owned.iter().cloned().collect())
     }
 
+    /// Whether something is added of which no listener has begun to hear, and nothing else.
+    pub(super) fn only_adds(&self) -> bool {
+        let mut untold = self.untold.iter();
+        self.telling.is_none() && untold.all(|told| matches!(told, Rebalance::Assigned(_)))
+    }
+
     /// Nothing is added any more.
     pub(super) fn drop_added(&mut self) {
         self.untold

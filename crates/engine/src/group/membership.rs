@@ -18,7 +18,7 @@ use crate::group::assignor::{RebalanceProtocol, TopicPartition};
 use crate::group::classic::Classic;
 use crate::group::commits::{CommitId, Commits};
 use crate::group::errors::{
-    Consequence, consequence, explained, no_regex, not_a_member, rebalancing,
+    Consequence, consequence, consequence_inside, explained, no_regex, not_a_member, rebalancing,
 };
 use crate::group::holding::{Holding, Rebalance};
 use crate::group::identity::Identity;
@@ -248,7 +248,9 @@ impl Membership {
         awaited: bool,
     ) -> Result<CommitId, Error> {
         if self.wanted.is_some() {
-            if self.is_eager() && self.is_between_generations() {
+            // Who joins has given up everything.
+            let joins_with_nothing = self.is_eager() || self.is_consumer();
+            if joins_with_nothing && self.is_between_generations() {
                 return Err(rebalancing(&self.group));
             }
             if !self.identity.is_member() {
@@ -370,7 +372,9 @@ impl Membership {
     pub(super) fn ended(&mut self, now: Instant, core: &mut Core, ended: Ended) {
         let id = ended.id;
         if self.commits.is_running(id) {
-            if let Some((member, error)) = self.commits.handle_ended(core, ended) {
+            let (holding, session) = (&self.holding, &self.session);
+            let is_ours = |it: &TopicPartition| holding.owned().contains(it) || session.owns(it);
+            if let Some((member, error)) = self.commits.handle_ended(core, ended, is_ours) {
                 self.commit_refused(now, core, &member, &error);
             }
         } else if self.searches.is_running(id) {
@@ -393,6 +397,11 @@ impl Membership {
             }
         } else {
             match self.state {
+                State::Joining(call) if call == id && self.is_consumer() => {
+                    if let Some(result) = ended.answer::<ConsumerGroupHeartbeat>() {
+                        self.heard_goodbye(now, core, result);
+                    }
+                }
                 State::Joining(call) if call == id => {
                     if let Some(result) = ended.answer::<JoinGroup>() {
                         self.handle_join(now, core, result);
@@ -514,12 +523,13 @@ impl Membership {
             let state = std::mem::replace(&mut self.state, State::Revoking);
             match state {
                 State::Committing(After::Drop { dropped, added }) => {
-                    if !self.is_consumer() {
-                        self.rejoin = Some("partitions were given up for other members");
-                    }
                     self.state = State::Stable;
                     self.tell(core, Rebalance::Revoked(dropped));
-                    self.tell(core, Rebalance::Assigned(added));
+                    // Who joins by the consumer protocol takes what is assigned by then.
+                    if !self.is_consumer() {
+                        self.rejoin = Some("partitions were given up for other members");
+                        self.tell(core, Rebalance::Assigned(added));
+                    }
                 }
                 _ => self.give_up(core),
             }
@@ -739,7 +749,11 @@ impl Membership {
             return self.left(core);
         }
         match self.say_goodbye(now, core, LEAVES, deadline) {
-            Some(call) => self.state = State::Leaving(call),
+            Some(call) => {
+                let error = not_a_member(&self.group);
+                self.commits.refuse_waiting(core, &error);
+                self.state = State::Leaving(call);
+            }
             None => self.left(core),
         }
     }
@@ -768,7 +782,7 @@ impl Membership {
 
     /// A heartbeat was refused, or not answered: whether it is to be repeated soon.
     fn unheard(&mut self, core: &mut Core, error: Error) -> bool {
-        match consequence(&error) {
+        match consequence_inside(&error) {
             // JoinGroup makes a generation out of date.
             Consequence::LoseGeneration if matches!(self.state, State::Joining(_)) => {}
             Consequence::Rejoin => {
@@ -809,7 +823,7 @@ impl Membership {
         if !is_present || self.is_between_generations() {
             return;
         }
-        match consequence(error) {
+        match consequence_inside(error) {
             Consequence::Rejoin if matches!(self.state, State::Stable) && !self.is_consumer() => {
                 self.rejoin.get_or_insert("the group rebalances");
             }

@@ -42,8 +42,8 @@ pub(super) struct Session {
     must_acknowledge: bool,
     /// What is wanted may be something else than what the coordinator knows.
     may_differ: bool,
-    /// Callers have not heard of any assignment yet.
-    is_first: bool,
+    /// Callers are to hear of the assignment even if it adds nothing: it is the first, or has taken partitions.
+    owes_news: bool,
     /// What callers own, and listeners know of.
     owned: BTreeSet<IdPartition>,
     /// What callers will own when listeners were told.
@@ -59,14 +59,17 @@ pub(super) struct Session {
     nameless: u32,
 }
 
-/// The partitions to give up, and those to take.
-pub(super) type Changed = (Vec<TopicPartition>, Vec<TopicPartition>);
+/// What has to change for callers to own what is assigned.
+pub(super) enum Changed {
+    Dropped(Vec<TopicPartition>),
+    Added(Vec<TopicPartition>),
+}
 
 impl Session {
     /// A member that is about to join, and has nothing.
     pub(super) fn new() -> Session {
         Session {
-            is_first: true,
+            owes_news: true,
             ..Session::default()
         }
     }
@@ -125,7 +128,8 @@ impl Session {
         }
     }
 
-    /// All that a member declares, as when it joins.
+    /// All that a member declares, as when it joins. What callers may hear of at any moment counts as theirs: the coordinator
+    /// does not give it to another member before this one says otherwise.
     pub(super) fn all(&self, config: &Config, wanted: &Wanted) -> Declaration {
         // A static member may have had one before it came back.
         let is_static = config.group_instance_id.is_some();
@@ -138,7 +142,12 @@ impl Session {
                 .or_else(|| is_static.then(Arc::default)),
             assignor: config.group_remote_assignor.as_deref().map(Arc::from),
             rack: config.client_rack.as_deref().map(Arc::from),
-            owned: Some(self.owned.clone()),
+            owned: Some(
+                self.owned
+                    .union(self.next.as_ref().unwrap_or(&self.owned))
+                    .copied()
+                    .collect(),
+            ),
         }
     }
 
@@ -160,6 +169,7 @@ impl Session {
 
     /// A heartbeat was answered.
     pub(super) fn heard(&mut self, now: Instant, declared: Declaration, standing: &mut Standing) {
+        let has_told = declared.owned.as_ref() == Some(&self.owned);
         let known = self.declared.get_or_insert_default();
         known.topics = declared.topics.or(known.topics.take());
         known.regex = declared.regex.or(known.regex.take());
@@ -169,7 +179,8 @@ impl Session {
         if let Some(assigned) = standing.assigned.take() {
             self.target = assigned;
             self.is_new = true;
-            self.must_acknowledge = true;
+            // A coordinator that assigns in every answer would be asked without a pause.
+            self.must_acknowledge |= !has_told;
             self.lacks_names = true;
             self.forget_names();
         }
@@ -288,34 +299,64 @@ impl Session {
 
     /// Gives up what was to be owned next: no listener was told.
     pub(super) fn take_back(&mut self) {
-        self.next = None;
+        if self.next.take().is_some() {
+            self.must_acknowledge = true;
+        }
+    }
+
+    /// The partitions that listeners were told to be given up, and of which the coordinator has not heard that yet.
+    pub(super) fn given_up(&self) -> BTreeSet<TopicPartition> {
+        let next = self.next.as_ref();
+        let gone = next.map(|next| self.owned.difference(next));
+        gone.into_iter()
+            .flatten()
+            .filter_map(|it| self.named(it))
+            .collect()
+    }
+
+    /// Whether the coordinator takes it for the member's: it was not told yet that callers have given it up.
+    pub(super) fn owns(&self, (topic, number): &TopicPartition) -> bool {
+        let mut owned = self.owned.iter();
+        owned.any(|(id, it)| it == number && self.names.get(id) == Some(topic))
+    }
+
+    fn named(&self, (id, number): &IdPartition) -> Option<TopicPartition> {
+        Some((Arc::clone(self.names.get(id)?), *number))
     }
 
     /// Listeners were told: callers own what they were to own.
     pub(super) fn settle(&mut self) {
         if let Some(next) = self.next.take() {
+            // What comes in the place of what was given up is looked up only now, as the coordinator may have gone on.
+            self.owes_news = !self.owned.is_subset(&next);
+            self.is_new |= self.owes_news;
             self.owned = next;
             self.must_acknowledge = true;
         }
     }
 
     /// What has to change for callers to own what is assigned, as far as topics have names and are wanted; `None` if nothing has.
-    /// Once listeners were told, [`Session::settle`] follows.
+    /// What has to be given up comes first, and alone. Once listeners were told, [`Session::settle`] follows.
     pub(super) fn compare(&mut self, wanted: &Wanted) -> Option<Changed> {
         self.is_new = false;
-        let name = |id: &Uuid| self.names.get(id);
         let target = self.target.iter();
-        let target = target.filter(|(id, _)| name(id).is_some_and(|name| wanted.takes(name)));
+        let target = target.filter(|(id, _)| {
+            let name = self.names.get(id);
+            name.is_some_and(|name| wanted.takes(name))
+        });
         let target: BTreeSet<_> = target.copied().collect();
-        let named = |(id, number): &IdPartition| Some((Arc::clone(name(id)?), *number));
+        let named = |it| self.named(it);
         let dropped: Vec<_> = self.owned.difference(&target).filter_map(named).collect();
+        if !dropped.is_empty() {
+            self.next = Some(self.owned.intersection(&target).copied().collect());
+            return Some(Changed::Dropped(dropped));
+        }
         let added: Vec<_> = target.difference(&self.owned).filter_map(named).collect();
-        if dropped.is_empty() && added.is_empty() && !self.is_first {
+        if added.is_empty() && !self.owes_news {
             return None;
         }
-        self.is_first = false;
         self.next = Some(target);
-        Some((dropped, added))
+        Some(Changed::Added(added))
     }
 
     /// How many partitions the coordinator has assigned.

@@ -2,6 +2,7 @@
 
 mod consumer;
 mod generations;
+mod reconciliation;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

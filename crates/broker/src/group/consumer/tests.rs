@@ -405,6 +405,10 @@ fn commits_count_by_the_epoch_in_which_partitions_came() {
     assert_eq!(check("", -1, 0, with), Err(ErrorCode::UNKNOWN_MEMBER_ID));
     assert_eq!(check("", -1, 0, Committing::InTransaction), Ok(()));
     assert_eq!(
+        check("a", 2, 2, Committing::InTransaction),
+        Err(ErrorCode::ILLEGAL_GENERATION)
+    );
+    assert_eq!(
         check("a", 2, 2, Committing::BeforeEpochs),
         Err(ErrorCode::UNSUPPORTED_VERSION)
     );

@@ -10,15 +10,19 @@ use crate::call::{ConsumerGroupHeartbeat, Declaration, GroupMetadata, Standing};
 use crate::change::Change;
 use crate::config::GroupProtocol;
 use crate::error::{Error, Kind};
-use crate::group::errors::{Consequence, consequence, is_without_consumer_protocol};
+use crate::group::errors::{
+    Consequence, consequence, consequence_inside, given_up, is_without_consumer_protocol,
+};
 use crate::group::holding::Rebalance;
-use crate::group::session::Session;
+use crate::group::session::{Changed, Session};
 use crate::observe::Observed;
 use crate::part::Core;
 use crate::random::Random;
 
 /// The epoch of who is to become a member.
 const JOINS: i32 = 0;
+
+const JOINS_ANEW: &str = "the consumer joins anew";
 
 impl Membership {
     /// Takes the protocol that the brokers have, once one of them has told.
@@ -66,6 +70,35 @@ impl Membership {
     }
 
     pub(super) fn join_as_consumer(&mut self, now: Instant, core: &mut Core) {
+        self.session = Session::new();
+        let deadline = now + self.config.request_timeout;
+        // The coordinator may count on a static one still, and would refuse it as another one of its instance.
+        let is_static = self.identity.is_static();
+        match is_static.then(|| self.say_goodbye(now, core, JOINS_ANEW, deadline)) {
+            Some(Some(call)) => self.state = State::Joining(call),
+            _ => self.join_with_nothing(now, core),
+        }
+    }
+
+    /// What a static member said before it joins again was heard, or not.
+    pub(super) fn heard_goodbye(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        result: Result<Standing, Error>,
+    ) {
+        if let Err(error) = result {
+            if matches!(
+                consequence(&error),
+                Consequence::Elsewhere | Consequence::Again
+            ) {
+                return self.failed(now, core, error);
+            }
+        }
+        self.join_with_nothing(now, core);
+    }
+
+    fn join_with_nothing(&mut self, now: Instant, core: &mut Core) {
         let Some(wanted) = &self.wanted else {
             self.state = State::Unjoined;
             return;
@@ -75,7 +108,6 @@ impl Membership {
             self.identity.name(id);
         }
         self.rejoin = None;
-        self.session = Session::new();
         let declared = self.session.all(&self.config, wanted);
         let call = ConsumerGroupHeartbeat {
             member: GroupMetadata {
@@ -127,7 +159,7 @@ impl Membership {
             Ok(standing) => standing,
             Err(error) if joins => return self.not_joined(now, core, error),
             Err(error) => {
-                let pause = match consequence(&error) {
+                let pause = match consequence_inside(&error) {
                     Consequence::Tell => self.session.interval(),
                     _ => core.cluster.retry_pause(1),
                 };
@@ -170,16 +202,26 @@ impl Membership {
 
     /// Makes what callers own what the coordinator has assigned; what has to go waits for a caller that polls.
     pub(super) fn reconcile(&mut self, now: Instant, core: &mut Core) {
-        if !self.is_consumer() || self.leaving.is_some() || !self.holding.is_told() {
+        if !self.is_consumer() || self.leaving.is_some() {
             return;
         }
         if matches!(self.state, State::Stable | State::Dropping { .. }) {
             self.session.find_names(now, core);
         }
+        let is_outdated = self.session.must_compare();
         match self.state {
-            State::Stable => self.session.settle(),
+            State::Stable if self.holding.is_told() => {
+                if !self.has_let_go(now, core) {
+                    return;
+                }
+                self.session.settle();
+            }
             // The coordinator has thought better of it, and no listener was told.
-            State::Dropping { .. } if self.session.must_compare() => {
+            State::Stable if is_outdated && self.holding.only_adds() => {
+                self.holding.drop_added();
+                self.session.take_back();
+            }
+            State::Dropping { .. } if is_outdated => {
                 self.session.take_back();
                 self.state = State::Stable;
             }
@@ -188,20 +230,44 @@ impl Membership {
         let Some(wanted) = self.wanted.as_ref().filter(|_| self.session.must_compare()) else {
             return;
         };
-        let Some((dropped, added)) = self.session.compare(wanted) else {
+        let Some(changed) = self.session.compare(wanted) else {
             return;
         };
-        core.cluster.context.observer.tell(Observed::Reassigned {
-            group: Arc::clone(&self.group),
-            epoch: self.identity.generation(),
-            added: added.len(),
-            dropped: dropped.len(),
-        });
-        if dropped.is_empty() {
-            return self.tell(core, Rebalance::Assigned(added));
+        let (added, dropped) = match &changed {
+            Changed::Added(added) => (added.len(), 0),
+            Changed::Dropped(dropped) => (0, dropped.len()),
+        };
+        if added + dropped > 0 {
+            core.cluster.context.observer.tell(Observed::Reassigned {
+                group: Arc::clone(&self.group),
+                epoch: self.identity.generation(),
+                added,
+                dropped,
+            });
         }
-        self.state = State::Dropping { dropped, added };
-        core.cluster.context.changes.tell(Change::Group);
+        match changed {
+            Changed::Added(added) => self.tell(core, Rebalance::Assigned(added)),
+            Changed::Dropped(dropped) => {
+                let added = Vec::new();
+                self.state = State::Dropping { dropped, added };
+                core.cluster.context.changes.tell(Change::Group);
+            }
+        }
+    }
+
+    /// Whether no commit of partitions that were given up is under way, or the group can wait for it no longer: once their next
+    /// owner has them, it would set back what that one commits.
+    fn has_let_go(&mut self, now: Instant, core: &mut Core) -> bool {
+        let gone = self.session.given_up();
+        if gone.is_empty() || !self.commits.concern(&gone) {
+            return true;
+        }
+        if !self.has_committed(now, core) {
+            return false;
+        }
+        let error = given_up(&self.group);
+        self.commits.refuse_waiting_of(core, &gone, &error);
+        true
     }
 }
 
