@@ -26,6 +26,9 @@ pub(super) struct Searched {
     pub(super) time: i64,
 }
 
+/// An offset, and the leader epoch of what is there, or -1.
+type FoundAt = (i64, i32);
+
 /// Lookups by leader, so that a silent leader does not delay the others.
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
@@ -48,8 +51,8 @@ impl Lookups {
         }
     }
 
-    /// What was found for each partition of the lookup: an offset, and the leader epoch of what is there, or -1.
-    pub(super) fn finish(&mut self, ended: Ended) -> Vec<(Searched, Result<(i64, i32), Error>)> {
+    /// What was found, for each partition of the lookup.
+    pub(super) fn finish(&mut self, ended: Ended) -> Vec<(Searched, Result<FoundAt, Error>)> {
         let Some(searched) = self.running.remove(&ended.id) else {
             return Vec::new();
         };
@@ -67,7 +70,7 @@ impl Lookups {
     }
 }
 
-fn offset(found: FoundOffset) -> Result<(i64, i32), Error> {
+fn offset(found: FoundOffset) -> Result<FoundAt, Error> {
     if found.offset >= 0 {
         return Ok((found.offset, found.leader_epoch));
     }
