@@ -191,6 +191,9 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def tell(controls: Controls) -> Story:
     controls.create(STEADY, PARTITIONS)
     controls.create(REBORN, 1)
+    # Every node has heard of them by then; who assigns what a node does not know of is told so.
+    controls.wait_for_replicas(STEADY, PARTITIONS)
+    controls.wait_for_replicas(REBORN, 1)
     readers = [Reader(controls.bootstrap), AioReader(controls.bootstrap)]
     with ottla.Producer(controls.bootstrap, linger_ms=2, delivery_timeout_ms=60_000, **WATCHFUL) as producer:
         sender = Sender(producer)
