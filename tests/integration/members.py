@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
 from typing import Any
@@ -12,6 +16,16 @@ from tests.integration.peers.base import DEADLINE
 PARTITIONS, RECORDS = 4, 400
 
 Read = Counter[tuple[int, int]]
+# A member that writes what it reads, a few records at a time, until it is killed.
+CHILD = """
+import json, sys, time, ottla
+bootstrap, topic, options = json.loads(sys.argv[1])
+with ottla.Consumer(bootstrap, group_id=topic, topics=topic, **options) as consumer:
+    while True:
+        for record in consumer.poll(0.1, max_records=5):
+            print(record.partition, record.offset, flush=True)
+        time.sleep(0.02)
+"""
 
 
 def fill(bootstrap: str, topic: str, begin: int = 0, count: int = RECORDS, **options: Any) -> None:
@@ -71,6 +85,24 @@ class Member(threading.Thread):
             raise self.failure
         assert self.late == [], "records of revoked partitions"
         return self.read
+
+
+def read_by_one_who_is_killed(bootstrap: str, topic: str, options: dict[str, Any]) -> Read:
+    """What a member in a process of its own was given of the topic, until SIGKILL in the middle."""
+    command = [sys.executable, "-c", CHILD, json.dumps([bootstrap, topic, options])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout
+        read: Read = Counter()
+        for line in child.stdout:
+            partition, offset = line.split()
+            read[int(partition), int(offset)] += 1
+            if len(read) == RECORDS // 2:
+                break
+        child.send_signal(signal.SIGKILL)
+        for line in child.stdout.read().splitlines():
+            partition, offset = line.split()
+            read[int(partition), int(offset)] += 1
+    return read
 
 
 def whole(*reads: Read) -> bool:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -19,7 +15,16 @@ from confluent_kafka import Consumer as Confluent
 import ottla
 from ottla import SubscriptionPattern, errors
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
-from tests.integration.members import PARTITIONS, RECORDS, Member, Read, all_once, fill, whole
+from tests.integration.members import (
+    PARTITIONS,
+    RECORDS,
+    Member,
+    Read,
+    all_once,
+    fill,
+    read_by_one_who_is_killed,
+    whole,
+)
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import VERSION, Java
 
@@ -53,16 +58,6 @@ CLASSIC: dict[str, Any] = {
     "heartbeat_interval_ms": INTERVAL,
     "session_timeout_ms": SESSION,
 }
-# A member that writes what it reads, a few records at a time, until it is killed.
-CHILD = """
-import json, sys, time, ottla
-bootstrap, topic, options = json.loads(sys.argv[1])
-with ottla.Consumer(bootstrap, group_id=topic, topics=topic, **options) as consumer:
-    while True:
-        for record in consumer.poll(0.1, max_records=5):
-            print(record.partition, record.offset, flush=True)
-        time.sleep(0.02)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -111,20 +106,7 @@ def test_members_that_come_and_go_read_everything_once(bootstrap: str, assignor:
 def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str) -> None:
     topic = "killed"
     fill(bootstrap, topic)
-    arguments = json.dumps([bootstrap, topic, OPTIONS])
-    command = [sys.executable, "-c", CHILD, arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout
-        read: Read = Counter()
-        for line in child.stdout:
-            partition, offset = line.split()
-            read[int(partition), int(offset)] += 1
-            if len(read) == RECORDS // 2:
-                break
-        child.send_signal(signal.SIGKILL)
-        for line in child.stdout.read().splitlines():
-            partition, offset = line.split()
-            read[int(partition), int(offset)] += 1
+    read = read_by_one_who_is_killed(bootstrap, topic, OPTIONS)
     with ottla.Consumer(bootstrap, group_id=topic) as reader:
         found = reader.committed([(topic, partition) for partition in range(PARTITIONS)])
     committed = {key.partition: value.offset if value else 0 for key, value in found.items()}
