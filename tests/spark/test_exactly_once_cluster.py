@@ -103,8 +103,10 @@ def test_executors_are_killed(driver, bootstrap, source, tmp_path):
     query = Copy(bootstrap, source, tmp_path)
     what = "executor is killed"
     assert query.run(driver, fault(what, "before", batch=0), fault(what, "after", batch=1)) is None
-    for batch, committed in ((0, 1), (1, 0)):
+    for batch in (0, 1):
         told = [(what, attempt) for what, *at, attempt in happened(driver) if at == [batch, 1]]
-        assert (what, 0) in told
-        assert [attempt for what, attempt in told if what == "committed"] == [committed]
+        # On a busy machine a second attempt may begin beside the first, and be the one that is killed.
+        (killed,) = [attempt for done, attempt in told if done == what]
+        (committed,) = [attempt for done, attempt in told if done == "committed"]
+        assert (killed == committed) == (batch == 1)
     assert query.counts() == {1: RECORDS}
