@@ -27,7 +27,7 @@ setup: .venv/dev.stamp  ## build the release extension into .venv, with all that
 demo: .venv/demo.stamp  ## run the main job: flights through a broker and Spark to Parquet and a plot (BOOTSTRAP=host:port for a real Kafka)
 	.venv/bin/python examples/flights.py $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP))
 
-test: .venv/dev.stamp  ## run everything that is checked: lint, Rust tests, Python tests
+test: .venv/python.stamp  ## run everything that is checked: lint, Rust tests, Python tests
 	scripts/test.sh
 
 wheel: .venv/python.stamp  ## build the wheel that `pip install` takes, into target/wheels

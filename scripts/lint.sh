@@ -1,5 +1,6 @@
 #!/bin/sh
-# Formats, lints, types and dependency rules. Every check runs; the status says whether all passed.
+# Formats, lints, types and dependency rules. Every check runs; the status says whether all passed. `lint.sh rust` and
+# `lint.sh python` run a half; the first needs no .venv.
 status=0
 bin=.venv/bin
 
@@ -8,10 +9,18 @@ check() {
     "$@" || status=1
 }
 
-check cargo fmt --all --check
-check cargo clippy --workspace --all-targets --locked -- -D warnings
-check $bin/ruff format --check .
-check $bin/ruff check .
-check $bin/mypy
-check $bin/python -m pytest -q tests/architecture
+rust() {
+    check cargo fmt --all --check
+    check cargo clippy --workspace --all-targets --locked -- -D warnings
+}
+
+python() {
+    check $bin/ruff format --check .
+    check $bin/ruff check .
+    check $bin/mypy
+    check $bin/python -m pytest -q tests/architecture
+}
+
+[ $# -gt 0 ] || set -- rust python
+for half; do $half; done
 exit $status

@@ -18,22 +18,24 @@ lane() {
 
 # Two rows of lanes at a time, since each waits for its last crate or its slowest test with one core: what is built to be checked,
 # and what is built as it ships. What a lane printed comes after both.
-printf '==== lint and rust beside simulation, corpus and wheel\n'
+printf '==== clippy and rust beside setup, simulation, corpus, wheel and lint\n'
 {
-    lane lint scripts/lint.sh
+    lane clippy scripts/lint.sh rust
     # The extension module links against the interpreter that loads it; pytest is its test.
     lane rust cargo test --workspace --exclude ottla-python --exclude ottla-sim --locked --quiet
 } &
 {
+    lane setup make setup
     # Optimised: it runs clients and brokers for many simulated hours.
     lane simulation cargo test --release --locked -p ottla-sim --quiet
     # As it ships: every line of Kafka's classes, with the table of what was counted.
     lane corpus cargo test --release --locked -p ottla-protocol --test messages --test refusals -- --nocapture
     # tests/install puts it into an empty environment.
     lane wheel scripts/wheel.sh
+    lane lint scripts/lint.sh python
 } &
 wait
-for log in lint rust simulation corpus wheel; do
+for log in clippy rust setup simulation corpus wheel lint; do
     printf '\n==== %s\n' $log
     cat $logs/$log.log
 done
@@ -41,6 +43,7 @@ status=0
 ! grep -q FAILED $logs/summary || status=1
 
 printf '\n==== lanes before pytest\n%s\n\n==== python\n' "$(cat $logs/summary)"
-# Most of these tests wait for brokers, so two run at a time; a file's tests share brokers and stay together.
-.venv/bin/python -m pytest --numprocesses 2 --dist loadfile "$@" || status=1
+# Most of these tests wait for brokers, so several run at a time; a file's tests share brokers and stay together. In the order of
+# names, for the files with the fewest tests are not the shortest.
+.venv/bin/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder "$@" || status=1
 exit $status

@@ -60,14 +60,16 @@ def test_a_corpus_under_a_fresh_seed_holds(tmp_path):
     print(f"OTTLA_SEED={seed}")
     kafka.generate(seed, tmp_path, FRESH_GROUPS)
     assert lines(tmp_path / CORPORA[-1]) != lines(KEPT / CORPORA[-1])
-    # The flags of the lane `rust` of `make test`, so that nothing is built twice.
-    cargo = ["cargo", "test", "--workspace", "--exclude", "ottla-python", "--locked", "--quiet"]
+    # As the lanes `corpus` and `rust` of `make test` say it, so that nothing is built twice.
+    shipped = ["--release", "--locked", "-p", "ottla-protocol"]
+    checked = ["--workspace", "--exclude", "ottla-python", "--exclude", "ottla-sim", "--locked", "--quiet"]
     for tests in (
-        ["--test", "messages", "--test", "refusals", "--test", "assignors"],
-        ["--lib", "records::tests::corpus"],
+        [*shipped, "--test", "messages", "--test", "refusals"],
+        [*checked, "--test", "assignors"],
+        [*checked, "--lib", "records::tests::corpus"],
     ):
         done = subprocess.run(
-            [*cargo, *tests],
+            ["cargo", "test", *tests],
             cwd=ROOT,
             env={**os.environ, "OTTLA_CORPUS": str(tmp_path)},
             capture_output=True,
