@@ -21,6 +21,13 @@ use crate::proving::{Giving, Proving, authentication};
 use crate::sending::{LinkEngine, Sending};
 use crate::transport::{self, Late, Tls, WriteHalf, deadline, now, sleep_until, timeout_at};
 
+/// A read of a large answer that gives less than this has caught up with the network.
+const LITTLE: usize = 64 << 10;
+
+/// How long bytes may then pile up in the socket before the next read, as network cards do with their interrupts: to be woken
+/// for each segment costs more than what is done with it. Every other connection waits as long at most.
+const PILING: Duration = Duration::from_micros(100);
+
 /// What a connection's task shares with the threads that send on it.
 #[derive(Default)]
 pub(crate) struct Link {
@@ -305,6 +312,10 @@ async fn read<R: AsyncRead + Unpin>(
         Some(filling) => {
             let read = reader.read(filling.rest()).await?;
             filling.advance(read);
+            if (1..LITTLE).contains(&read) && filling.rest().len() > LITTLE {
+                // The thread itself, for a wait in the runtime is woken by each segment that arrives.
+                std::thread::sleep(PILING);
+            }
             Ok(read)
         }
         None => reader.read_buf(input).await,
