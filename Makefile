@@ -17,7 +17,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates schemas -type f -not -name '*.md')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test wheel fuzz simulate brokers franz faults bench lint
+.PHONY: help setup demo test wheel fuzz simulate brokers franz faults pyspark bench lint
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -48,6 +48,9 @@ franz: .venv/dev.stamp  ## run franz-go's own client suite on the embedded broke
 
 faults: .venv/dev.stamp  ## produce and copy in transactions while three nodes of real Kafka are killed, paused, restarted and cut off
 	.venv/bin/python -m tests.integration.fault_runs
+
+pyspark: .venv/dev.stamp  ## try each release of PySpark from 3.5 on, and Spark Connect, on real Kafka, and print the table of docs/spark-versions.md
+	.venv/bin/python -m tests.spark.versions
 
 bench: .venv/dev.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, scaling: what holds the word)
 	.venv/bin/python benches/python/run.py $(if $(ONLY),--only $(ONLY))

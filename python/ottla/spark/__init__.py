@@ -2,6 +2,9 @@
 
 `spark.read`, `spark.readStream`, `df.write` and `df.writeStream` take `.format("ottla")`.
 
+Spark 3.5 knows no data sources in Python: there, and wherever you like, `read_kafka` gives the frame and `stream_kafka`
+starts the stream that `format("ottla")` would.
+
 The package `pyspark_ottla`, which is installed along, registers the format by itself. `register` does it by hand, and
 `ensure_java` finds a Java runtime for Spark, which needs one. `offsets_behind_latest` tells how far a stream is behind,
 and `commit_listener` commits what it has read to a consumer group.
@@ -13,6 +16,7 @@ Kafka Integration Guide"), so changing one word moves a query to ottla, and its 
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ottla.spark.java import ensure_java
@@ -22,7 +26,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-__all__ = ["commit_listener", "ensure_java", "offsets_behind_latest", "register"]
+    from ottla.spark.foreach_batch import stream_kafka
+    from ottla.spark.mapped import read_kafka
+
+__all__ = ["commit_listener", "ensure_java", "offsets_behind_latest", "read_kafka", "register", "stream_kafka"]
+
+
+# They need PySpark, which the others need only when they are called.
+_OF_FRAMES = {"read_kafka": "ottla.spark.mapped", "stream_kafka": "ottla.spark.foreach_batch"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _OF_FRAMES:
+        return getattr(import_module(_OF_FRAMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def commit_listener(options: Mapping[str, str], query: str | None = None) -> "StreamingQueryListener":

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ottla.errors import KafkaError
 from ottla.spark.filters import Narrowing
-from ottla.spark.limits import limit, records_of, waiting
+from ottla.spark.limits import Patience, limit, records_of, waiting
 from ottla.spark.offsets import Offsets, Partition, Range, names, ranges
 from ottla.spark.options import ReadOptions, Topics
 from ottla.spark.positions import EARLIEST, LATEST, Group, Position
@@ -119,6 +119,13 @@ class Planner:
     def waiting(self, start: Offsets, end: Offsets) -> int:
         """How many offsets a micro-batch without a limit would read."""
         return sum(waiting(self._with_new(start, end), end).values())
+
+    def within_limits(self, start: Offsets, latest: Offsets, patience: Patience) -> Offsets:
+        """Where the next batch ends under the user's limits; at its start if it waits for more records."""
+        # Counting costs a question to the brokers where partitions are new.
+        if self._options.min_offsets and patience.waits(self.waiting(start, latest), time.monotonic()):
+            return start
+        return self.limited(start, latest)
 
     def limited(self, start: Offsets, end: Offsets) -> Offsets:
         """`end`, or the earlier position that the limits of a trigger allow."""

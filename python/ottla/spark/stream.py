@@ -1,6 +1,5 @@
 """Streams: micro-batches from the end of the last one to the end of the topics now."""
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -38,11 +37,7 @@ class StreamReader(DataSourceStreamReader):
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
         """Where the next batch ends under the user's limits; at its start if it waits for more records."""
-        plan = planner(self._options)
-        # Counting costs a question to the brokers where partitions are new.
-        if self._options.min_offsets and self._patience.waits(plan.waiting(start, latest), time.monotonic()):
-            return start
-        return plan.limited(start, latest)
+        return planner(self._options).within_limits(start, latest, self._patience)
 
     def commit(self, end: Told) -> None:
         """Tell a consumer group what was read, if the user wants it. Spark calls this when the next batch begins."""

@@ -1,0 +1,90 @@
+"""Frames of Kafka's records without a data source in Python, which Spark knows since 4.0: by `mapInArrow`.
+
+A frame of numbers has a partition for each range of offsets, and its tasks read the range that their number names.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ottla.spark import frame
+from ottla.spark.layout import Layout
+from ottla.spark.offsets import Range
+from ottla.spark.options import ReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+# Makes the frame of some ranges.
+Frames = Callable[["SparkSession", list[Range]], "DataFrame"]
+
+
+def read_kafka(
+    spark: "SparkSession", options: Mapping[str, str], schema: "StructType | str | None" = None
+) -> "DataFrame":
+    """The records of topics, as `spark.read.format("ottla")` has them, under Spark 3.5 too.
+
+    ```python
+    rows = read_kafka(spark, {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders"})
+    ```
+
+    Where the read begins and ends is decided now, not when the frame is used: an action that is repeated reads the same
+    records. From Spark 4.0 on, `format("ottla")` does the same, can be used from SQL, and needs no pandas.
+
+    Args:
+        spark: The session.
+        options: Those of `format("ottla")` for a batch.
+        schema: The columns, for typed values (`value.format`), as `.schema(...)` takes them; None for those that the
+            options tell.
+
+    Returns:
+        The frame, with one task for each partition of a topic that has records, or more by option.
+
+    Raises:
+        ValueError: An option is missing, unknown or has a bad value, or the schema does not fit the records.
+        KafkaError: The brokers or the registry cannot be asked.
+    """
+    from ottla.spark.clients import planner
+
+    checked = ReadOptions.parse(options)
+    checked.check_batch()
+    return frames(spark, checked, schema)(spark, planner(checked).batch())
+
+
+def frames(spark: "SparkSession", options: ReadOptions, schema: "StructType | str | None") -> Frames:
+    """What makes frames of ranges, all with the same columns.
+
+    Raises:
+        ValueError: The schema does not fit the records.
+    """
+    if schema is not None and options.typed is None:
+        raise ValueError(
+            "the columns of records are fixed: leave the schema out and select or decode columns afterwards, or set "
+            "option value.format to have values decoded"
+        )
+    registered = frame.look_up(options)
+    columns = schema if schema is not None else frame.schema(options, registered)
+    if isinstance(columns, str):
+        # Before Spark 4.0 only a session can read Spark's SQL.
+        columns = spark.createDataFrame([], columns).schema
+    layout = frame.layout(options, columns, registered)
+
+    def of_ranges(session: "SparkSession", spans: list[Range]) -> "DataFrame":
+        tasks = len(spans)
+        numbers = session.range(0, tasks, 1, max(tasks, 1))
+        return numbers.mapInArrow(partial(_rows, options, spans, layout), columns)
+
+    return of_ranges
+
+
+def _rows(
+    options: ReadOptions, spans: list[Range], layout: Layout, numbers: Iterable["pa.RecordBatch"]
+) -> Iterator["pa.RecordBatch"]:
+    """The rows of the ranges that these numbers name."""
+    from ottla.spark.clients import read
+
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            yield from read(options, spans[number], layout)

@@ -1,0 +1,171 @@
+"""Frames and streams for Spark 3.5, which has no data sources in Python, under the Spark that is installed."""
+
+import json
+
+import pytest
+
+from ottla.spark import read_kafka, stream_kafka
+
+from .conftest import rows
+
+
+def run(topic, folder, write, **options):
+    """Run a stream until it has caught up."""
+    given = {key: options.pop(key) for key in ("schema",) if key in options}
+    query = stream_kafka(
+        topic.spark,
+        topic.options(startingOffsets="earliest", **options),
+        write,
+        str(folder / "checkpoint"),
+        available_now=True,
+        **given,
+    )
+    try:
+        assert query.awaitTermination(90), "the query did not end"
+    finally:
+        query.stop()
+
+
+def kept(folder, kind):
+    """The files of a kind in the checkpoint, by number."""
+    paths = [path for path in (folder / "checkpoint" / kind).iterdir() if path.name.isdigit()]
+    return {int(path.name): path.read_text() for path in paths}
+
+
+class Batches(list):
+    """What a stream gave: the number and the values of each batch."""
+
+    def __call__(self, frame, number):
+        self.append((number, sorted(int(bytes(row.value)) for row in frame.collect())))
+
+
+def test_a_frame_has_the_rows_of_the_source(topic):
+    sent = topic(3)
+    sent.produce(range(20), headers=[("h", b"1")])
+    options = {"startingOffsets": "earliest", "includeHeaders": "true", "minPartitions": "5"}
+    expected = sent.read(**options)
+    frame = read_kafka(sent.spark, sent.options(**options))
+    assert frame.schema == expected.schema
+    assert rows(frame) == rows(expected)
+    assert frame.rdd.getNumPartitions() == expected.rdd.getNumPartitions()
+
+
+def test_a_frame_of_nothing_is_empty(topic):
+    frame = read_kafka(topic().spark, topic().options(startingOffsets="earliest"))
+    assert (frame.count(), frame.columns[0]) == (0, "key")
+
+
+@pytest.mark.parametrize("schema", ["value struct<a:int>, offset long", None])
+def test_values_are_typed(topic, schema):
+    sent = topic(1)
+    sent.produce([json.dumps({"a": n}) for n in range(5)])
+    options = {"startingOffsets": "earliest", "value.format": "json"}
+    if schema is None:
+        options |= {"value.schema": "a int", "columns": "value,offset"}
+    frame = read_kafka(sent.spark, sent.options(**options), schema)
+    assert sorted((row.offset, row.value.a) for row in frame.collect()) == [(n, n) for n in range(5)]
+
+
+def test_a_schema_needs_a_format(topic):
+    with pytest.raises(ValueError, match=r"columns of records are fixed: .* value\.format"):
+        read_kafka(topic().spark, topic().options(), "value struct<a:int>")
+
+
+def test_a_stream_reads_each_record_once_and_goes_on(topic, tmp_path):
+    sent, given = topic(2), Batches()
+    sent.produce(range(25))
+    run(sent, tmp_path, given, maxOffsetsPerTrigger="10")
+    assert [number for number, _ in given] == list(range(len(given)))
+    assert all(len(values) <= 11 for _, values in given)
+    assert sorted(value for _, values in given for value in values) == list(range(25))
+    given.clear()
+    run(sent, tmp_path, given)
+    assert given == []
+    sent.produce(range(25, 30))
+    run(sent, tmp_path, given)
+    assert [values for _, values in given] == [list(range(25, 30))]
+
+
+def test_a_batch_that_failed_comes_again_as_it_was(topic, tmp_path):
+    sent, given = topic(1), Batches()
+    sent.produce(range(4))
+
+    def failing(frame, number):
+        given(frame, number)
+        raise RuntimeError("the table is locked")
+
+    with pytest.raises(Exception, match="the table is locked"):
+        run(sent, tmp_path, failing)
+    sent.produce(range(4, 9))
+    run(sent, tmp_path, given)
+    assert given == [(0, [0, 1, 2, 3]), (0, [0, 1, 2, 3]), (1, [4, 5, 6, 7, 8])]
+
+
+def test_a_stream_waits_for_records(topic, tmp_path):
+    """With and without a time between batches."""
+    for every in (None, "100 milliseconds"):
+        sent, given = topic(1), Batches()
+        options = sent.options(startingOffsets="earliest")
+        query = stream_kafka(sent.spark, options, given, str(tmp_path / str(every)), every=every)
+        try:
+            for count in (1, 2):
+                sent.produce([count])
+                while len(given) < count:
+                    assert not query.awaitTermination(0.1), query.exception()
+        finally:
+            query.stop()
+        assert given == [(0, [1]), (1, [2])]
+
+
+def test_checkpoints_move_to_the_source_and_back(topic, tmp_path):
+    sent, given = topic(2), Batches()
+    sent.produce(range(5))
+    run(sent, tmp_path, given)
+    sent.produce(range(5, 9))
+    sent.stream(tmp_path, startingOffsets="earliest")
+    assert sent.streamed(tmp_path) == [5, 6, 7, 8]
+    sent.produce(range(9, 12))
+    given.clear()
+    run(sent, tmp_path, given)
+    assert [values for _, values in given] == [[9, 10, 11]]
+    assert kept(tmp_path, "offsets").keys() == kept(tmp_path, "commits").keys()
+
+
+def test_two_queries_on_a_checkpoint_are_told_apart(topic, tmp_path):
+    sent = topic(1)
+    sent.produce(range(3))
+
+    def beside(frame, number):
+        run(sent, tmp_path, Batches())
+
+    with pytest.raises(Exception, match=r"checkpoint .* is used by another query, which has made commits/0"):
+        run(sent, tmp_path, beside)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("v1\n{}\n{}\n{}", "is not of a stream with one source"),
+        ("v2\n{}\n{}", "is not of a stream with one source"),
+        ('v1\n{}\n{"timestamp":5}', "holds no offsets of Kafka"),
+        ("v1\n{}\n-", "holds no offsets of Kafka"),
+    ],
+)
+def test_the_checkpoint_of_something_else_is_refused(topic, tmp_path, text, said):
+    (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "offsets" / "0").write_text(text)
+    with pytest.raises(ValueError, match=said):
+        run(topic(), tmp_path, Batches())
+
+
+def test_old_files_of_a_checkpoint_go(topic, tmp_path, monkeypatch):
+    monkeypatch.setattr("ottla.spark.checkpoint.KEPT", 2)
+    sent = topic(1)
+    sent.produce(range(6))
+    run(sent, tmp_path, Batches(), maxOffsetsPerTrigger="1")
+    assert kept(tmp_path, "offsets").keys() == kept(tmp_path, "commits").keys() == {4, 5}
+
+
+def test_available_now_has_no_time_between_batches(topic, tmp_path):
+    with pytest.raises(ValueError, match="leave out every"):
+        stream_kafka(topic().spark, {}, Batches(), str(tmp_path), available_now=True, every="1 second")
