@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use crate::buffers::{Buffers, Filling};
 use crate::proving::{Giving, Proving, authentication};
 use crate::sending::{LinkEngine, Sending};
-use crate::transport::{self, Late, Tls, WriteHalf, deadline, now, sleep_until, timeout_at};
+use crate::transport::{self, Late, Tls, WriteHalf, deadline, hold, now, sleep_until, timeout_at};
 
 /// A read of a large answer that gives less than this has caught up with the network.
 const LITTLE: usize = 64 << 10;
@@ -313,8 +313,7 @@ async fn read<R: AsyncRead + Unpin>(
             let read = reader.read(filling.rest()).await?;
             filling.advance(read);
             if (1..LITTLE).contains(&read) && filling.rest().len() > LITTLE {
-                // The thread itself, for a wait in the runtime is woken by each segment that arrives.
-                std::thread::sleep(PILING);
+                hold(PILING);
             }
             Ok(read)
         }

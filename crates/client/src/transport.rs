@@ -14,7 +14,9 @@ mod secure;
 mod stream;
 mod tls;
 
-pub(crate) use clock::{Late, deadline, nonce, now, now_ms, now_ns, seed, sleep_until, timeout_at};
+pub(crate) use clock::{
+    Late, deadline, hold, nonce, now, now_ms, now_ns, seed, sleep_until, timeout_at,
+};
 pub(crate) use dial::dial;
 pub(crate) use secure::secure;
 pub(crate) use stream::{ReadHalf, WriteHalf, broken, say};

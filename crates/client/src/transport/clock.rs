@@ -37,6 +37,11 @@ pub(crate) async fn sleep_until(deadline: Instant) {
     tokio::time::sleep_until(deadline.into()).await;
 }
 
+/// Holds this thread up, with all that runs on it. The runtime waits in whole milliseconds, and whatever arrives wakes it.
+pub(crate) fn hold(time: Duration) {
+    std::thread::sleep(time);
+}
+
 /// Waits for `future`, at most until the deadline. A future that is ready is preferred to a deadline that has passed.
 pub(crate) async fn timeout_at<F: Future>(deadline: Instant, future: F) -> Result<F::Output, Late> {
     let timeout = tokio::time::timeout_at(deadline.into(), future);
