@@ -212,7 +212,7 @@ class _Reading:
             told = checkpoint if place == "run" else source.letters
             if told and table.format == "parquet" and table.path and _holds(table.path, told):
                 raise self._error(
-                    place, folder, f"{told} is inside of the table's folder, whose readers would take it for data"
+                    place, folder, f"{told} is in the table's folder, whose readers would take it for data"
                 )
         files = self._keys(given, "files")
         return Settings(
@@ -343,9 +343,7 @@ class _Reading:
         chosen = self._text(keys, "table", "format") or "parquet"
         format_ = next((name for name in FORMATS if name == chosen), None)
         if format_ is None:
-            raise self._error(
-                "table", "format", f"is {' or '.join(FORMATS)}, not {chosen!r}; {_nearest(chosen, FORMATS)}"
-            )
+            raise self._error("table", "format", f"cannot be {chosen!r}; {_nearest(chosen, FORMATS)}")
         path, name = self._text(keys, "table", "path"), self._text(keys, "table", "name")
         if path and name:
             raise self._error("table", "path", "and name exclude each other: leave one of them")
@@ -378,14 +376,13 @@ class _Reading:
             # A stream's own default is the end, so that the first run would take nothing.
             options["startingOffsets"] = "earliest"
         key, target = self._letters(given, options)
-        if key == "topic":
-            options["deadLetterTopic"] = target
-        elif key == "folder":
-            options["mode"] = PERMISSIVE
         typed = self._parsed(options).typed
         sides = [side.side for side in typed.sides if side.name != "raw"] if typed else []
         if key and not sides:
             raise self._error("dead-letters", key, "has no meaning while [source] decodes nothing")
+        if key:
+            options |= {"deadLetterTopic": target} if key == "topic" else {"mode": PERMISSIVE}
+            self._parsed(options)
         corrupt = typed.corrupt if typed else CORRUPT
         added: tuple[str, ...] = ()
         if key == "folder" and typed and typed.columns is not None:
