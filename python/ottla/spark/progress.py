@@ -40,6 +40,8 @@ def offsets_of(source: Any, name: str) -> Offsets:
         name: `startOffset`, `endOffset` or `latestOffset`.
     """
     told = source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
-    # Text in the classic session; a query over Connect holds the object.
+    # Text in the classic session, before Spark 4.2 that of None; a query over Connect holds the object.
+    if told == "None":
+        return {}
     held = json.loads(told) if isinstance(told, str) else told
     return from_json(held) if held else {}
