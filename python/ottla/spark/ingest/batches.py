@@ -28,11 +28,13 @@ class Batches:
     Args:
         settings: Of the job.
         stopping: Set if no further batch may begin.
+        quiet: Whether nobody else reads Spark's log, which would show a refused batch as an error.
     """
 
-    def __init__(self, settings: Settings, stopping: threading.Event) -> None:
+    def __init__(self, settings: Settings, stopping: threading.Event, *, quiet: bool) -> None:
         self._settings = settings
         self._stopping = stopping
+        self._quiet = quiet
         self._query: str | None = None
         self._known = threading.Event()
         self._sink: Sink | None = None
@@ -55,6 +57,8 @@ class Batches:
         """
         if self._stopping.is_set():
             self.refused = True
+            if self._quiet:
+                frame.sparkSession.sparkContext.setLogLevel("OFF")
             raise Stopped("the job was told to stop")
         sink = self._target(frame.sparkSession)
         most = self._most_rows()

@@ -21,6 +21,8 @@ from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import AVAILABLE_NOW, ONCE, Settings
 from ottla.spark.ingest.tables import check_package, properties
 
+# Spark gives a process of Python 10 s to start, whatever else the machine does, and there is no setting for it.
+SLOW, STARTS = "Python worker failed to connect back", 4
 # Seconds between two looks at the query.
 LOOK = 0.1
 # What a session has that nobody configured: all cores of this machine, no web page, and a log of errors alone.
@@ -80,18 +82,23 @@ def run(settings: Settings, spark: SparkSession | None = None, stop: Stop | None
     stop, report = stop or Stop(), Report(settings.name)
     report.doing("starting Spark")
     # Spark takes SIGINT for itself when its session is made.
-    with _session(settings, spark) as session, _signals(stop):
+    with _session(settings, spark) as (session, own), _signals(stop):
         register(session)
         check_package(session, settings)
-        try:
-            with told_plainly(f"{settings.name}:"):
-                return _run(settings, session, stop, report)
-        except IngestError as error:
-            raise IngestError(settings.shown(str(error))) from error.__cause__
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                with told_plainly(f"{settings.name}:"):
+                    return _run(settings, session, stop, report, own=own)
+            except IngestError as error:
+                if SLOW not in str(error) or report.batches or attempts == STARTS:
+                    raise IngestError(settings.shown(str(error))) from error.__cause__
+                report.say("Spark's Python did not start within 10 s; once more")
 
 
-def _run(settings: Settings, spark: SparkSession, stop: Stop, report: Report) -> Outcome:
-    batches = Batches(settings, stop.softly)
+def _run(settings: Settings, spark: SparkSession, stop: Stop, report: Report, *, own: bool) -> Outcome:
+    batches = Batches(settings, stop.softly, quiet=own)
     query = _start(settings, spark, batches)
     report.start()
     batches.of(query.id)
@@ -152,11 +159,11 @@ def _summary(settings: Settings, outcome: Outcome) -> str:
 
 
 @contextmanager
-def _session(settings: Settings, given: SparkSession | None) -> Iterator[SparkSession]:
-    """The session to run in. One of our own ends with the job."""
+def _session(settings: Settings, given: SparkSession | None) -> Iterator[tuple[SparkSession, bool]]:
+    """The session to run in, and whether it is one of our own, which ends with the job."""
     found = given or SparkSession.getActiveSession()
     if found is not None:
-        yield found
+        yield found, False
         return
     wanted = {**properties(settings.table), **settings.spark}
     if "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -175,7 +182,7 @@ def _session(settings: Settings, given: SparkSession | None) -> Iterator[SparkSe
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     try:
-        yield session
+        yield session, True
     finally:
         session.stop()
 
