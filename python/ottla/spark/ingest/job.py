@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NamedTuple
 
-from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -167,7 +167,8 @@ def _session(settings: Settings, given: SparkSession | None) -> Iterator[tuple[S
         return
     wanted = {**properties(settings.table), **settings.spark}
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        # What spark-submit was told goes before what the file says.
+        # What spark-submit was told goes before what the file says. A conf knows it as soon as Java is connected.
+        SparkContext._ensure_initialized()  # noqa: SLF001 - there is no public way
         told = dict(SparkConf().getAll())
         wanted = {name: value for name, value in wanted.items() if name not in told}
     else:
