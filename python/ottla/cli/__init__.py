@@ -1,4 +1,4 @@
-"""The command line: `ottla broker`, `topics`, `produce`, `consume`, `decode`, `config`. A module each."""
+"""The command line: `ottla broker`, `topics`, `produce`, `consume`, `decode`, `config`, `ingest`. A module each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import ottla
-from ottla.cli import arguments, broker, config, consume, decode, produce, topics
+from ottla.cli import arguments, broker, config, consume, decode, ingest, produce, topics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +72,6 @@ def _parser() -> argparse.ArgumentParser:
     arguments.client(parser)
     parser.set_defaults(takes=())
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="verb", required=True)
-    for module in (broker, topics, produce, consume, decode, config):
+    for module in (broker, topics, produce, consume, decode, ingest, config):
         module.add(commands)
     return parser

@@ -21,7 +21,7 @@ def offsets_behind_latest(source: Any) -> dict[str, float]:
         `minOffsetsBehindLatest`, `maxOffsetsBehindLatest` and `avgOffsetsBehindLatest` over all partitions; empty if
         the source said nothing about its offsets.
     """
-    latest, read = _offsets(source, "latestOffset"), _offsets(source, "endOffset")
+    latest, read = offsets_of(source, "latestOffset"), offsets_of(source, "endOffset")
     behind = [offset - read.get(partition, 0) for partition, offset in latest.items()]
     if not behind or not read:
         return {}
@@ -32,8 +32,16 @@ def offsets_behind_latest(source: Any) -> dict[str, float]:
     }
 
 
-def _offsets(source: Any, name: str) -> Offsets:
+def offsets_of(source: Any, name: str) -> Offsets:
+    """The offsets that a source of a query's progress tells under a name; none if it tells none.
+
+    Args:
+        source: As above.
+        name: `startOffset`, `endOffset` or `latestOffset`.
+    """
     told = source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
-    # Text in the classic session; a query over Connect holds the object.
+    # Text in the classic session, before Spark 4.2 that of None; a query over Connect holds the object.
+    if told == "None":
+        return {}
     held = json.loads(told) if isinstance(told, str) else told
     return from_json(held) if held else {}

@@ -8,6 +8,7 @@ mod data;
 pub(crate) mod frames;
 mod given;
 pub(crate) mod internal;
+pub(crate) mod log;
 pub(crate) mod messages;
 mod names;
 mod notation;

@@ -1,0 +1,56 @@
+"""`ottla ingest`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.cli import arguments
+from ottla.errors import ConfigError
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = arguments.command(
+        commands,
+        "ingest",
+        "write topics into a Parquet, Delta or Iceberg table with Spark, as a TOML file says",
+        """
+        ottla ingest --example > orders.toml     # a file with comments, to begin with
+        ottla ingest --check orders.toml         # is every name and value right? asks no broker, starts no Spark
+        ottla ingest orders.toml                 # what is there now; with trigger = "30s" until Ctrl-C
+        KAFKA_PASSWORD=... ottla ingest orders.toml      # ${KAFKA_PASSWORD} in the file
+
+        The first Ctrl-C, or SIGTERM, lets the running micro-batch end, and the exit status is 0. The second ends the
+        job at once, and that micro-batch is done again at the next start. Each record is in the table once, however
+        the job ends.
+
+        It needs the extra spark (pip install 'ottla[spark]') and Java 17. docs/ingest.md has the way to spark-submit,
+        YARN, Kubernetes, Databricks and EMR.
+        """,
+    )
+    parser.add_argument("config", nargs="?", metavar="CONFIG.toml", help="the file that says what to do")
+    parser.add_argument("--check", action="store_true", help="only check the file")
+    parser.add_argument("--example", action="store_true", help="print a file with comments, and end")
+    parser.set_defaults(run=_ingest, parser=parser)
+
+
+def _ingest(options: argparse.Namespace) -> None:
+    if options.example:
+        from ottla.spark.ingest.example import EXAMPLE
+
+        print(EXAMPLE, end="")
+        return
+    if options.config is None:
+        options.parser.error("CONFIG.toml is missing; --example prints one")
+    try:
+        from ottla.spark import ingest
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"ottla ingest needs {error.name}: pip install 'ottla[spark]'") from None
+    settings = ingest.read_settings(options.config)
+    if options.check:
+        print(f"{options.config}: {settings.name} is right, into {settings.table}")
+        return
+    ingest.run(settings)

@@ -1,0 +1,140 @@
+"""What becomes of each micro-batch: good rows go to the table, dead letters to their folder, in few files."""
+
+import json
+import math
+import threading
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+
+from ottla.spark.formats import OF_KEYS
+from ottla.spark.ingest.published import PublishedFolder
+from ottla.spark.ingest.settings import PLACE, Settings, Table
+from ottla.spark.ingest.storage import Folder
+from ottla.spark.ingest.tables import Sink, sink
+from ottla.spark.offsets import Offsets, from_json
+
+# Seconds until Spark has told the id of a query that it has started.
+PATIENCE = 60.0
+
+
+class Stopped(Exception):  # noqa: N818 - nothing is wrong
+    """A batch that begins after the job was told to stop. It is read again when the job starts again."""
+
+
+class Batches:
+    """Takes the micro-batches of one query, by `foreachBatch`.
+
+    Args:
+        settings: Of the job.
+        stopping: Set if no further batch may begin.
+        quiet: Whether nobody else reads Spark's log, which would show a refused batch as an error.
+    """
+
+    def __init__(self, settings: Settings, stopping: threading.Event, *, quiet: bool) -> None:
+        self._settings = settings
+        self._stopping = stopping
+        self._quiet = quiet
+        self._query: str | None = None
+        self._known = threading.Event()
+        self._sink: Sink | None = None
+        self._letters: PublishedFolder | None = None
+        self._is_first = True
+        self._row_bytes: float | None = None
+        self.bad = 0
+        self.refused = False
+
+    def of(self, query: str) -> None:
+        """Say which query it is. Spark tells that only when it has started, and its first batch waits for it."""
+        self._query = query
+        self._known.set()
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Take a batch.
+
+        Raises:
+            Stopped: The job was told to stop before it began.
+        """
+        if self._stopping.is_set():
+            self.refused = True
+            if self._quiet:
+                frame.sparkSession.sparkContext.setLogLevel("OFF")
+            raise Stopped("the job was told to stop")
+        sink = self._target(frame.sparkSession)
+        most = self._most_rows()
+        waiting = self._records(frame.sparkSession, batch)
+        if waiting is not None:
+            frame = frame.coalesce(max(1, math.ceil(waiting / most)))
+        rows, counted = frame, None
+        if self._letters is not None:
+            counted = Observation()
+            bad = self._is_bad(frame)
+            rows = frame.observe(counted, f.count_if(bad).alias("bad")).where(~bad).drop(*self._unwanted(frame))
+        table = self._settings.table
+        self._row_bytes = sink.add(batch, selected(filtered(rows, table), table), most) or self._row_bytes
+        # The first batch may be a replay, of which the table may have taken no notice: nothing is counted then.
+        if self._letters is not None and (self._is_first or counted is None or counted.get["bad"]):
+            written = self._letters.add(batch, self._dead(frame), most)
+            self.bad += written.rows if written else 0
+        self._is_first = False
+
+    def _target(self, spark: SparkSession) -> Sink:
+        if self._sink is None:
+            if not self._known.wait(PATIENCE) or self._query is None:
+                raise TimeoutError(f"Spark did not say within {PATIENCE:.0f} s which query it has started")
+            self._sink = sink(spark, self._settings.table, self._query)
+            if self._settings.letters:
+                self._letters = PublishedFolder(spark, self._settings.letters, self._query)
+        return self._sink
+
+    def _most_rows(self) -> int:
+        """Most rows of a file: by `size` as soon as it is known how large a row is."""
+        settings = self._settings
+        if settings.size is None or self._row_bytes is None:
+            return settings.rows
+        return max(1, min(settings.rows, int(settings.size / self._row_bytes)))
+
+    def _records(self, spark: SparkSession, batch: int) -> int | None:
+        """How many records a batch has at most, from Spark's log of offsets; None if that is not there."""
+        log = Folder(spark, self._settings.checkpoint)
+        end, start = _logged(log.read(f"offsets/{batch}")), _logged(log.read(f"offsets/{batch - 1}"))
+        if not end:
+            return None
+        return sum(until - start.get(partition, 0) for partition, until in end.items())
+
+    def _corrupt(self, frame: DataFrame) -> dict[str, str]:
+        """The columns with what does not decode, by `key` and `value`."""
+        names = {"value": self._settings.corrupt, "key": self._settings.corrupt + OF_KEYS}
+        return {side: name for side, name in names.items() if name in frame.columns}
+
+    def _is_bad(self, frame: DataFrame) -> Column:
+        bad = f.lit(False)
+        for name in self._corrupt(frame).values():
+            bad = bad | f.col(f"`{name}`").isNotNull()
+        return bad
+
+    def _unwanted(self, frame: DataFrame) -> tuple[str, ...]:
+        return (*self._corrupt(frame).values(), *self._settings.added)
+
+    def _dead(self, frame: DataFrame) -> DataFrame:
+        """Where bad records stand in Kafka, and the bytes of them that do not decode."""
+        corrupt = [f.col(f"`{name}`").alias(side) for side, name in self._corrupt(frame).items()]
+        return frame.where(self._is_bad(frame)).select(*PLACE, *corrupt)
+
+
+def filtered(frame: DataFrame, table: Table) -> DataFrame:
+    """The rows that the table takes."""
+    return frame.where(table.where) if table.where else frame
+
+
+def selected(frame: DataFrame, table: Table) -> DataFrame:
+    """The columns that the table takes."""
+    return frame.selectExpr(*table.select) if table.select else frame
+
+
+def _logged(text: str | None) -> Offsets:
+    """The offsets of the one source in a file of Spark's log: its last line."""
+    try:
+        return from_json(json.loads((text or "").strip().rpartition("\n")[2]))
+    except (ValueError, AttributeError, TypeError):
+        return {}

@@ -1,0 +1,477 @@
+"""What a file of `ottla ingest` says, checked before anything starts.
+
+Each error names the file, the table and the key. Nothing here talks to brokers, and nothing needs Spark.
+"""
+
+import difflib
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from ottla.errors import ConfigError
+from ottla.spark.formats import CORRUPT, OF_KEYS, PERMISSIVE
+from ottla.spark.options import ReadOptions
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FormatName: TypeAlias = Literal["parquet", "delta", "iceberg"]
+FORMATS: tuple[FormatName, ...] = ("parquet", "delta", "iceberg")
+
+AVAILABLE_NOW, ONCE = "available-now", "once"
+ROWS = 1_000_000
+
+# Tables whose keys are names of somebody else's: of options of format("ottla"), of Spark's properties without `spark.`,
+# of options of the table's format.
+OPEN = ("source", "spark", "table.options")
+
+# What of a table belongs to ingest, by table; the empty name is the file itself.
+KNOWN: dict[str, tuple[str, ...]] = {
+    "": ("name",),
+    "table": ("format", "path", "name", "select", "where", "partition-by"),
+    "files": ("rows", "size"),
+    "dead-letters": ("topic", "folder"),
+    "run": ("trigger", "checkpoint"),
+}
+
+# What the table of dead letters says, which the source must not say otherwise.
+OF_LETTERS = ("mode", "deadLetterTopic", "columnNameOfCorruptRecord")
+# Columns that say where a dead letter was.
+PLACE = ("topic", "partition", "offset", "timestamp")
+
+VARIABLE = re.compile(r"\$(?:(?P<escaped>\$)\{|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|(?P<bad>\{))")
+UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+# What a text must have to be hidden where it is shown: anything shorter is part of other words.
+SECRET = 3
+
+
+class SettingsError(ConfigError):
+    """A file of `ottla ingest` says something that cannot be done; the text names file, table and key."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where rows go.
+
+    Attributes:
+        format: How they are kept there.
+        path: The folder; None if the table has a name.
+        name: Its name in a catalog.
+        select: Columns in Spark's SQL; empty for those of the source.
+        where: A condition in Spark's SQL that rows must meet.
+        partition_by: Columns that are folders.
+        options: Of the format.
+    """
+
+    format: FormatName
+    path: str | None
+    name: str | None
+    select: tuple[str, ...] = ()
+    where: str | None = None
+    partition_by: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.format} {self.name or self.path}"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a file says.
+
+    Attributes:
+        file: Its name, for errors.
+        name: Of the query.
+        source: Options of `format("ottla")`. A repr leaves them out, since some are secret.
+        table: Where rows go.
+        rows: Most rows of a file.
+        size: About the most bytes of a file; None leaves it to `rows`.
+        letters: The folder of dead letters; None if there is none.
+        added: Columns that `source` has only for the dead letters.
+        corrupt: The column with the bytes of values that do not decode.
+        trigger: `available-now`, `once`, or a time of Spark's between micro-batches.
+        checkpoint: The folder of Spark's checkpoint.
+        spark: Properties of the session, by their whole names.
+        hidden: What came from the environment, with the variable's name; it is never shown.
+    """
+
+    file: str
+    name: str
+    source: Mapping[str, str] = field(repr=False)
+    table: Table
+    rows: int
+    size: int | None
+    letters: str | None
+    added: tuple[str, ...]
+    corrupt: str
+    trigger: str
+    checkpoint: str
+    spark: Mapping[str, str] = field(repr=False)
+    hidden: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def shown(self, text: str) -> str:
+        """A text without what came from the environment."""
+        return _shown(text, self.hidden)
+
+
+def read_settings(path: str | os.PathLike[str], environment: Mapping[str, str] | None = None) -> Settings:
+    """Read a file and check all of it.
+
+    Args:
+        path: The file.
+        environment: What `${NAME}` stands for; the process's environment if not given.
+
+    Raises:
+        SettingsError: It is not TOML, or says something that cannot be done.
+        OSError: It cannot be read.
+    """
+    return parse(Path(path).read_bytes(), os.fspath(path), os.environ if environment is None else environment)
+
+
+def parse(content: bytes, file: str, environment: Mapping[str, str]) -> Settings:
+    """Check the content of a file.
+
+    Args:
+        content: TOML.
+        file: Its name, for errors.
+        environment: What `${NAME}` stands for.
+
+    Raises:
+        SettingsError: It is not TOML, or says something that cannot be done.
+    """
+    try:
+        given = tomllib.loads(content.decode())
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{file}: byte {error.start} is not UTF-8, which TOML is written in") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file}: this is not TOML: {error}") from None
+    reading = _Reading(file, environment)
+    try:
+        return reading.settings(reading.resolved(given))
+    except SettingsError as error:
+        raise SettingsError(_shown(str(error), tuple(reading.hidden))) from None
+
+
+def _shown(text: str, hidden: tuple[tuple[str, str], ...]) -> str:
+    for value, name in sorted(hidden, key=lambda pair: -len(pair[0])):
+        text = text.replace(value, f"${{{name}}}")
+    return text
+
+
+class _Place(NamedTuple):
+    """A key of a table."""
+
+    table: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"[{self.table}] {self.key}" if self.table else self.key
+
+
+class _Source(NamedTuple):
+    """What is read.
+
+    Attributes:
+        options: Of `format("ottla")`.
+        letters: The folder of dead letters; None if there is none.
+        added: Columns that only the folder needs.
+        corrupt: The column with the bytes of values that do not decode.
+    """
+
+    options: dict[str, str]
+    letters: str | None
+    added: tuple[str, ...]
+    corrupt: str
+
+
+class _Reading:
+    """Reads one file."""
+
+    def __init__(self, file: str, environment: Mapping[str, str]) -> None:
+        self._file = file
+        self._environment = environment
+        self.hidden: list[tuple[str, str]] = []
+
+    def settings(self, given: dict[str, Any]) -> Settings:
+        self._refuse_unknown(given)
+        table = self._table(given)
+        source = self._source(given)
+        run = self._keys(given, "run")
+        checkpoint = self._text(run, "run", "checkpoint")
+        if checkpoint is None:
+            raise self._error(
+                "run", "checkpoint", "is missing: a folder of this job alone, where Spark keeps its place"
+            )
+        for place, folder in (("run", "checkpoint"), ("dead-letters", "folder")):
+            told = checkpoint if place == "run" else source.letters
+            if told and table.format == "parquet" and table.path and _holds(table.path, told):
+                raise self._error(
+                    place, folder, f"{told} is in the table's folder, whose readers would take it for data"
+                )
+        files = self._keys(given, "files")
+        return Settings(
+            file=self._file,
+            name=self._name(given),
+            source=source.options,
+            table=table,
+            rows=self._rows(files),
+            size=self._size(files, table.format),
+            letters=source.letters,
+            added=source.added,
+            corrupt=source.corrupt,
+            trigger=self._trigger(run),
+            checkpoint=checkpoint,
+            spark={f"spark.{key}": value for key, value in self._open(given, "spark").items()},
+            hidden=tuple(self.hidden),
+        )
+
+    def resolved(self, given: dict[str, Any], *above: str) -> dict[str, Any]:
+        """The same with the environment's values in their places."""
+        made: dict[str, Any] = {}
+        for key, value in given.items():
+            path = (*above, key)
+            if isinstance(value, dict):
+                made[key] = self.resolved(value, *path)
+            elif isinstance(value, list):
+                made[key] = [self._resolve(one, path) for one in value]
+            else:
+                made[key] = self._resolve(value, path)
+        return made
+
+    def _resolve(self, value: Any, path: tuple[str, ...]) -> Any:
+        if not isinstance(value, str):
+            return value
+        depth = 2 if ".".join(path[:2]) in OPEN else min(1, len(path) - 1)
+        table, key = ".".join(path[:depth]), ".".join(path[depth:])
+
+        def stands_for(found: re.Match[str]) -> str:
+            if found["escaped"]:
+                return "${"
+            if found["bad"]:
+                what = 'has "${" without the name of a variable and "}" behind it; "$${" stands for "${" itself'
+                raise self._error(table, key, what)
+            name = found["name"]
+            held = self._environment.get(name)
+            if held is None:
+                raise self._error(table, key, f"wants variable {name}, which the environment does not have")
+            if len(held) >= SECRET:
+                self.hidden.append((held, name))
+            return held
+
+        return VARIABLE.sub(stands_for, value)
+
+    def _error(self, table: str, key: str, what: str) -> SettingsError:
+        return SettingsError(f"{self._file}: {_Place(table, key)} {what}")
+
+    def _refuse_unknown(self, given: dict[str, Any]) -> None:
+        tables = [name for name in KNOWN if name] + [name for name in OPEN if "." not in name]
+        for name, value in given.items():
+            if name in tables:
+                if not isinstance(value, dict):
+                    raise SettingsError(f"{self._file}: {name} is a table: write [{name}], and its keys below")
+            elif name not in KNOWN[""]:
+                kind = "table" if isinstance(value, dict) else "key"
+                known = tables if kind == "table" else KNOWN[""]
+                shown = f"[{name}]" if kind == "table" else name
+                raise SettingsError(f"{self._file}: {shown} is not known; {_nearest(name, known)}")
+        for table, keys in KNOWN.items():
+            for key in self._keys(given, table) if table else ():
+                if key not in keys and f"{table}.{key}" not in OPEN:
+                    raise self._error(table, key, f"is not known; {_nearest(key, keys)}")
+
+    def _keys(self, given: dict[str, Any], table: str) -> dict[str, Any]:
+        found: dict[str, Any] = given.get(table, {})
+        return found
+
+    def _name(self, given: dict[str, Any]) -> str:
+        name = self._text(given, "", "name")
+        if name is None:
+            raise SettingsError(f"{self._file}: name is missing: how Spark and the log call this job")
+        return name
+
+    def _text(self, keys: Mapping[str, Any], table: str, key: str) -> str | None:
+        value = keys.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise self._error(table, key, f"is a text in quotes, not {value!r}")
+        if not value.strip():
+            raise self._error(table, key, "is empty: give it a value, or leave it out")
+        return value.strip()
+
+    def _texts(self, keys: Mapping[str, Any], table: str, key: str) -> tuple[str, ...]:
+        value = keys.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) and one.strip() for one in value):
+            raise self._error(table, key, f'is a list of texts, such as ["topic", "offset"], not {value!r}')
+        return tuple(one.strip() for one in value)
+
+    def _open(self, given: dict[str, Any], table: str) -> dict[str, str]:
+        """A table of somebody else's keys; `a.b = 1` and `"a.b" = 1` are the same."""
+        found: Any = given
+        for part in table.split("."):
+            found = found.get(part, {})
+            if not isinstance(found, dict):
+                raise SettingsError(f"{self._file}: {table} is a table: write [{table}], and its keys below")
+        return dict(self._flat(found, table, ""))
+
+    def _flat(self, keys: dict[str, Any], table: str, before: str) -> list[tuple[str, str]]:
+        made = []
+        for key, value in keys.items():
+            name = before + key
+            if isinstance(value, dict):
+                made += self._flat(value, table, f"{name}.")
+            elif isinstance(value, bool):
+                made.append((name, str(value).lower()))
+            elif isinstance(value, str | int | float):
+                made.append((name, str(value)))
+            elif isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+                made.append((name, ",".join(value)))
+            else:
+                raise self._error(table, name, f"is a text, a number, true, false, or a list of texts, not {value!r}")
+        return made
+
+    def _table(self, given: dict[str, Any]) -> Table:
+        keys = self._keys(given, "table")
+        if not keys:
+            raise SettingsError(f'{self._file}: [table] is missing: where rows go, such as path = "/data/orders"')
+        chosen = self._text(keys, "table", "format") or "parquet"
+        format_ = next((name for name in FORMATS if name == chosen), None)
+        if format_ is None:
+            raise self._error("table", "format", f"cannot be {chosen!r}; {_nearest(chosen, FORMATS)}")
+        path, name = self._text(keys, "table", "path"), self._text(keys, "table", "name")
+        if path and name:
+            raise self._error("table", "path", "and name exclude each other: leave one of them")
+        if format_ == "parquet" and path is None:
+            raise self._error("table", "path", "is missing: the folder of the Parquet files")
+        if format_ == "iceberg" and name is None:
+            raise self._error(
+                "table", "name", 'is missing: a catalog finds tables of Iceberg, such as "lake.db.orders"'
+            )
+        if not (path or name):
+            raise self._error("table", "path", 'is missing: the folder of the table, or name, such as "db.orders"')
+        return Table(
+            format=format_,
+            path=path,
+            name=name,
+            select=self._texts(keys, "table", "select"),
+            where=self._text(keys, "table", "where"),
+            partition_by=self._texts(keys, "table", "partition-by"),
+            options=tuple(sorted(self._open(given, "table.options").items())),
+        )
+
+    def _source(self, given: dict[str, Any]) -> _Source:
+        options = self._open(given, "source")
+        if not options:
+            raise SettingsError(
+                f'{self._file}: [source] is missing: the options of format("ottla"), such as '
+                '"kafka.bootstrap.servers" and subscribe'
+            )
+        if not any(name.lower().startswith("starting") for name in options):
+            # A stream's own default is the end, so that the first run would take nothing.
+            options["startingOffsets"] = "earliest"
+        key, target = self._letters(given, options)
+        typed = self._parsed(options).typed
+        sides = [side.side for side in typed.sides if side.name != "raw"] if typed else []
+        if key and not sides:
+            raise self._error("dead-letters", key, "has no meaning while [source] decodes nothing")
+        if key:
+            options |= {"deadLetterTopic": target} if key == "topic" else {"mode": PERMISSIVE}
+            self._parsed(options)
+        corrupt = typed.corrupt if typed else CORRUPT
+        added: tuple[str, ...] = ()
+        if key == "folder" and typed and typed.columns is not None:
+            needed = (*PLACE, *(corrupt + OF_KEYS * (side == "key") for side in sides))
+            added = tuple(name for name in needed if name not in typed.columns)
+            wanted = ",".join((*typed.columns, *added))
+            options = {name: wanted if name.lower() == "columns" else value for name, value in options.items()}
+            self._parsed(options)
+        return _Source(options, target if key == "folder" else None, added, corrupt)
+
+    def _letters(self, given: dict[str, Any], options: Mapping[str, str]) -> tuple[str, str]:
+        """Which key says where dead letters go, and what it says; empty texts if there is none."""
+        letters = self._keys(given, "dead-letters")
+        found = [(key, text) for key in ("topic", "folder") if (text := self._text(letters, "dead-letters", key))]
+        if not found:
+            return "", ""
+        if len(found) > 1:
+            raise self._error("dead-letters", "topic", "and folder exclude each other: leave one of them")
+        # The name of the column is free where there is one.
+        refused = [name.lower() for name in OF_LETTERS if found[0][0] == "topic" or name != OF_LETTERS[-1]]
+        for name in options:
+            if name.lower() in refused:
+                raise self._error("source", name, "is what [dead-letters] says: leave one of them out")
+        return found[0]
+
+    def _parsed(self, options: dict[str, str]) -> ReadOptions:
+        try:
+            parsed = ReadOptions.parse(options)
+            parsed.check_stream()
+            _check_properties(parsed)
+        except ValueError as error:
+            raise SettingsError(f"{self._file}: [source] {error}") from None
+        return parsed
+
+    def _rows(self, files: Mapping[str, Any]) -> int:
+        rows = files.get("rows", ROWS)
+        if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
+            raise self._error("files", "rows", f"is a whole number above 0, not {rows!r}")
+        return rows
+
+    def _size(self, files: Mapping[str, Any], format_: FormatName) -> int | None:
+        text = self._text(files, "files", "size")
+        if text is None:
+            return None
+        if format_ != "parquet":
+            raise self._error(
+                "files", "size", f"is for parquet: a table of {format_} has properties of its own for that"
+            )
+        found = re.fullmatch(r"([0-9]+)\s*([a-z]+)", text.lower(), re.ASCII)
+        unit = UNITS.get(found[2]) if found else None
+        if found is None or unit is None or int(found[1]) == 0:
+            raise self._error("files", "size", f'is a size such as "128MB" or "1GiB", not {text!r}')
+        return int(found[1]) * unit
+
+    def _trigger(self, run: Mapping[str, Any]) -> str:
+        text = self._text(run, "run", "trigger") or AVAILABLE_NOW
+        if text in (AVAILABLE_NOW, ONCE):
+            return text
+        found = re.fullmatch(r"([0-9]+)\s*(ms|s|m|h)", text, re.ASCII)
+        if found is None:
+            what = f'is "{AVAILABLE_NOW}", "{ONCE}", or a time between micro-batches such as "30s", not {text!r}'
+            raise self._error("run", "trigger", what)
+        units = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+        return f"{found[1]} {units[found[2]]}"
+
+
+def _nearest(name: str, known: tuple[str, ...] | list[str]) -> str:
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    return f"{f'did you mean {near[0]}? Known' if near else 'known'} are {', '.join(known)}"
+
+
+def _holds(folder: str, path: str) -> bool:
+    """Whether readers of a folder would see a path."""
+    try:
+        inner = PurePosixPath(path).relative_to(folder)
+    except ValueError:
+        return False
+    # They pass over names that begin so.
+    return not any(part.startswith(("_", ".")) for part in inner.parts)
+
+
+def _check_properties(options: ReadOptions) -> None:
+    """Refuse properties that no consumer takes. Files and secrets may be there for the tasks, and not here."""
+    from ottla.spark.clients import close_idle, consumer
+
+    shown = tuple((n, v) for n, v in options.properties if not n.startswith(("security.", "ssl.", "sasl.", "https.")))
+    try:
+        with consumer(replace(options, properties=shown)):
+            pass
+        close_idle(options)
+    except ConfigError as error:
+        raise ValueError(f"option kafka.{error} (`ottla config consumer` lists all properties)") from None

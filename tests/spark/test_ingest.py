@@ -1,0 +1,373 @@
+"""`ottla ingest`: what stands in the table, whatever happens on the way. Tables are read with pyarrow, and not with Spark."""
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import confluent_kafka
+import pyarrow.dataset as ds
+import pytest
+
+import ottla
+from ottla.errors import ConfigError
+from ottla.spark import ingest
+from ottla.spark.ingest.batches import Batches
+from ottla.spark.ingest.plain import IngestError, innermost
+from ottla.spark.ingest.report import Report
+from ottla.spark.ingest.settings import parse
+from ottla.spark.ingest.storage import Folder
+
+# Spark takes its time on a machine that does other things too.
+pytestmark = pytest.mark.timeout(300)
+
+SCHEMA = "n int, day string"
+
+
+class Job:
+    """A job on a topic of its own, in a folder of its own."""
+
+    def __init__(self, topic, folder):
+        self.topic, self.folder = topic, folder
+        self.spark = topic.spark
+        self.sent = 0
+
+    def produce(self, count, *bad):
+        """Send numbers that go on from the last ones, and values that are none."""
+        numbers = range(self.sent, self.sent + count)
+        with ottla.Producer(self.topic.bootstrap) as producer:
+            values = [b'{"n":%d,"day":"d%d"}' % (n, n % 2) for n in numbers]
+            producer.send_many(self.topic.name, [*values, *bad]).result(timeout=30)
+        self.sent += count
+
+    def text(self, source="", table="", run="", more=""):
+        return f"""
+            name = "job"
+            [source]
+            kafka.bootstrap.servers = "{self.topic.bootstrap}"
+            subscribe = "{self.topic.name}"
+            value.format = "json"
+            "value.schema" = "{SCHEMA}"
+            {source}
+            [table]
+            path = "{self.folder}/table"
+            {table or 'select = ["value.*"]'}
+            [run]
+            checkpoint = "{self.folder}/checkpoint"
+            {run}
+            {more}
+        """
+
+    def settings(self, **parts):
+        return parse(self.text(**parts).encode(), "job.toml", {})
+
+    def run(self, **parts):
+        return ingest.run(self.settings(**parts), self.spark)
+
+    def files(self, name="table"):
+        """The data files that a reader sees."""
+        found = (self.folder / name).rglob("*.parquet")
+        return sorted(path for path in found if not any(part.startswith(("_", ".")) for part in path.parts))
+
+    def numbers(self):
+        return sorted(ds.dataset(self.files(), format="parquet").to_table().column("n").to_pylist())
+
+
+@pytest.fixture
+def job(topic, tmp_path):
+    return lambda partitions=4: Job(topic(partitions), tmp_path)
+
+
+def test_batches_become_few_files_and_bad_records_dead_letters(job):
+    job = job()
+    job.produce(400, b"no json", b"{}}")
+    parts = {
+        "source": "maxOffsetsPerTrigger = 150",
+        "table": 'select = ["value.*", "offset"]\npartition-by = ["day"]',
+        "more": f'[dead-letters]\nfolder = "{job.folder}/dead"',
+    }
+    first = job.run(**parts)
+    assert (first.records, first.bad, first.behind, first.stopped) == (402, 2, 0, False)
+    assert first.batches == 3
+    assert job.numbers() == list(range(400))
+    # Four partitions are four tasks, and a file for each would be 24.
+    assert len(job.files()) == 6
+    assert {path.parent.name for path in job.files()} == {"day=d0", "day=d1"}
+    dead = ds.dataset(job.files("dead"), format="parquet").to_table().to_pylist()
+    assert {row["value"] for row in dead} == {b"no json", b"{}}"}
+    assert {row["topic"] for row in dead} == {job.topic.name}
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": job.topic.bootstrap, "group.id": "dead"})
+    for row in dead:
+        consumer.assign([confluent_kafka.TopicPartition(row["topic"], row["partition"], row["offset"])])
+        assert consumer.poll(30).value() == row["value"], "a dead letter says where it was"
+    consumer.close()
+    # The next run goes on where this one ended.
+    job.produce(50)
+    second = job.run(**parts)
+    assert (second.records, second.bad) == (50, 0)
+    assert job.numbers() == list(range(450))
+
+
+@pytest.mark.parametrize("when", ["staged", "moved", "added"])
+def test_each_record_is_there_once_whatever_fails(job, monkeypatch, when):
+    job = job()
+    job.produce(200, b"bad")
+    parts = {
+        "table": 'select = ["value.*"]\npartition-by = ["day"]',
+        "more": f'[dead-letters]\nfolder = "{job.folder}/dead"',
+    }
+    move, take = Folder.move, Batches.__call__
+    moved = []
+
+    def dying_write(self, name, text):
+        # Staged anew, since nobody had decided for it.
+        raise OSError("the disk is gone")
+
+    def dying_move(self, source, target):
+        if moved:
+            raise OSError("the disk is gone")
+        moved.append(target)
+        return move(self, source, target)
+
+    def dying_batch(self, frame, batch):
+        take(self, frame, batch)
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patched:
+        if when == "staged":
+            patched.setattr(Folder, "write", dying_write)
+        elif when == "moved":
+            patched.setattr(Folder, "move", dying_move)
+        else:
+            patched.setattr(Batches, "__call__", dying_batch)
+        with pytest.raises(IngestError, match=r"^job: .*the disk is gone$"):
+            job.run(**parts)
+    assert len(job.files()) == {"staged": 0, "moved": 1, "added": 2}[when]
+    job.run(**parts)
+    assert job.numbers() == list(range(200))
+    assert ds.dataset(job.files("dead"), format="parquet").to_table().column("value").to_pylist() == [b"bad"]
+
+
+def when(happened, then):
+    """Do something in another thread as soon as something has happened."""
+
+    def wait():
+        end = time.monotonic() + 120
+        while not happened():
+            if time.monotonic() > end:
+                break
+            time.sleep(0.01)
+        then()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_signal_ends_the_job_after_the_running_batch(job, monkeypatch):
+    job = job()
+    job.produce(1000)
+    take, running, allowed = Batches.__call__, threading.Event(), threading.Event()
+
+    def slow(self, frame, batch):
+        if batch == 1:
+            running.set()
+            assert allowed.wait(30)
+        take(self, frame, batch)
+
+    def signalled():
+        interrupt()
+        allowed.set()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Batches, "__call__", slow)
+        helper = when(running.is_set, signalled)
+        # Without a pause between batches: the next one begins before anybody has seen that the last one ended.
+        before = signal.getsignal(signal.SIGINT)
+        outcome = job.run(source="maxOffsetsPerTrigger = 100", run='trigger = "0s"')
+        helper.join()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert outcome.stopped
+    assert outcome.records in (100, 200), (
+        "batch 1 had begun: it is whole, or it began after the signal and took nothing"
+    )
+    assert len(job.numbers()) == outcome.records
+    assert job.run(source="maxOffsetsPerTrigger = 500").records == 1000 - outcome.records
+    assert job.numbers() == list(range(1000))
+
+
+def test_a_second_signal_ends_the_running_batch(job, monkeypatch):
+    job = job()
+    job.produce(500)
+    add, running = Folder.move, threading.Event()
+
+    def slow(self, source, target):
+        if target.startswith("_"):
+            return add(self, source, target)
+        running.set()
+        time.sleep(1)
+        return add(self, source, target)
+
+    def twice():
+        interrupt()
+        time.sleep(0.3)
+        interrupt()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "move", slow)
+        helper = when(running.is_set, twice)
+        with pytest.raises(KeyboardInterrupt):
+            job.run(source="maxOffsetsPerTrigger = 100", run='trigger = "0s"')
+        helper.join()
+    job.run()
+    assert job.numbers() == list(range(500))
+
+
+def test_rows_and_sizes_of_files(job):
+    job = job()
+    job.produce(1000)
+    job.run()
+    (whole,) = job.files()
+    for _ in range(3):
+        job.produce(1000)
+    # As large as 300 rows of that.
+    size = whole.stat().st_size * 300 // 1000
+    job.run(source="maxOffsetsPerTrigger = 1000", more=f'[files]\nrows = 600\nsize = "{size}B"')
+    rows = [ds.dataset(path, format="parquet").count_rows() for path in job.files() if path != whole]
+    assert sum(rows) == 3000
+    assert max(rows) <= 600
+    # The first of the three batches goes by rows alone, the others by the bytes of the one before.
+    assert len([count for count in rows if count <= 350]) >= 6
+    assert job.numbers() == list(range(4000))
+
+
+def test_dead_letters_go_to_a_topic_with_their_reason(job, topic):
+    job, dead = job(), topic(1)
+    job.produce(20, b"no json")
+    outcome = job.run(
+        table='where = "value.n >= 10"\nselect = ["value.n AS n"]', more=f'[dead-letters]\ntopic = "{dead.name}"'
+    )
+    assert (outcome.records, job.numbers()) == (21, list(range(10, 20)))
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": dead.bootstrap, "group.id": "dead"})
+    consumer.assign([confluent_kafka.TopicPartition(dead.name, 0, 0)])
+    letter = consumer.poll(30)
+    consumer.close()
+    assert letter.value() == b"no json"
+    assert "not JSON" in dict(letter.headers())["__ottla.errors.message"].decode()
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({"table": 'select = ["nothing"]'}, r"job\.toml: \[table\] select: \[UNRESOLVED_COLUMN.*`nothing` cannot be resolved"),
+        ({"table": 'where = "value.n >"'}, r"job\.toml: \[table\] where: \[PARSE_SYNTAX_ERROR\]"),
+        ({"table": 'partition-by = ["dya"]'}, r"job\.toml: \[table\] partition-by names dya, and the columns are key, value,"),
+        ({"table": 'format = "delta"'}, r"job\.toml: \[table\] format = \"delta\" needs the package io\.delta:delta-spark_2\.13, "),
+        ({}, r"job: the value of the record at offset 0 of partition \d of topic .* does not decode: it is not JSON"),
+    ],
+)  # fmt: skip
+def test_errors_are_a_sentence_without_options(job, parts, told, caplog):
+    job = job()
+    job.produce(0, b"bad")
+    parts = {"source": 'kafka.client.id = "hush-hush"', **parts}
+    with pytest.raises((IngestError, ConfigError), match=f"^{told}") as caught:
+        job.run(**parts)
+    assert "\n" not in str(caught.value)
+    assert "hush-hush" not in str(caught.value) + caplog.text
+    assert job.files() == []
+
+
+def test_what_spark_says_about_causes():
+    trace = (
+        "An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):\n"
+        '  File "x.py", line 1, in f\n    raise ValueError("no: not this")\n'
+        "ottla.errors.NotFoundError: topic a does not exist\n SQLSTATE: 38000\n=== Streaming Query ===\n"
+        "java.lang.IllegalStateException: later\n"
+    )
+    assert innermost(trace) == "topic a does not exist"
+    cause = "py4j.protocol.Py4JJavaError: An error occurred\n: org.apache.spark.SparkException: Job aborted\nCaused by: java.io.IOException: No space left on device\n"
+    assert innermost(cause) == "IOException: No space left on device"
+    assert innermost("\n[CODE] Something. SQLSTATE: 42703; line 1 pos 0;\nplan") == "[CODE] Something."
+
+
+def progress(batch, start, end, latest):
+    def offsets(n):
+        return f'{{"t":{{"0":{n}}}}}' if n is not None else None
+
+    source = {"startOffset": offsets(start), "endOffset": offsets(end), "latestOffset": offsets(latest)}
+    return {"batchId": batch, "numInputRows": end - (start or 0), "sources": [source]}
+
+
+def test_lines_of_a_log_come_every_ten_seconds():
+    out, clock = io.StringIO(), [0.0]
+    report = Report("job", out, lambda: clock[0])
+    report.doing("starting")
+    report.start()
+    for batch in range(30):
+        clock[0] += 1
+        told = progress(batch, 100 * batch, 100 * batch + 100, 5000)
+        told["sources"][0]["startOffset"] = None if batch == 0 else told["sources"][0]["startOffset"]
+        report.progress(told, 3)
+    report.end(3)
+    lines = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in out.getvalue().splitlines()]
+    assert lines == [
+        "job: batch 9, 1,000 records, 100/s, 4,000 behind, 3 dead letters",
+        "job: batch 19, 2,000 records, 100/s, 3,000 behind, 3 dead letters",
+        "job: batch 29, 3,000 records, 100/s, 2,000 behind, 3 dead letters",
+    ]
+
+
+def test_a_terminal_has_one_line_that_moves():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    out, clock = Terminal(), [0.0]
+    report = Report("job", out, lambda: clock[0])
+    report.doing("starting Spark")
+    report.start()
+    clock[0] = 0.5
+    report.progress(progress(7, 1000, 1500, 1500), 0)
+    report.end(0)
+    report.say("done")
+    assert out.getvalue().split("\r\x1b[K") == [
+        "",
+        "job: starting Spark",
+        "job: batch 7, 500 records, 1,000/s, 0 behind",
+        "job: done\n",
+    ]
+
+
+def test_the_command_ends_well_by_ctrl_c(job):
+    """As a terminal does it: the whole group of processes gets the signal."""
+    job = job()
+    job.produce(30)
+    file = job.folder / "job.toml"
+    file.write_text(job.text(run='trigger = "200ms"', more='[spark]\nmaster = "local[2]"'))
+    with (job.folder / "told").open("w+") as told:
+        command = [sys.executable, "-m", "ottla.spark.ingest", str(file)]
+        process = subprocess.Popen(command, stderr=told, stdout=told, start_new_session=True)
+        try:
+            end = time.monotonic() + 200
+            while not job.files() and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.05)
+            os.killpg(process.pid, signal.SIGINT)
+            code = process.wait(60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait(10)
+        told.seek(0)
+        text = told.read()
+    assert code == 0, text
+    assert "job: stopped after 30 records in 1 batch into parquet " in text
+    assert "Traceback" not in text
+    assert job.numbers() == list(range(30))
