@@ -29,6 +29,7 @@ from ottla._metrics import MetricName, Metrics
 from ottla._ottla import DEBUG_BUILD, Batch, Decoded, Deliveries, Delivery, Keys, Record, __version__, close_at_exit
 from ottla._producer import Producer
 from ottla._registry import RegisteredSchema, SchemaRegistry
+from ottla._transform import Transform, transform
 from ottla._types import (
     BadRecord,
     DelegationToken,
@@ -37,6 +38,7 @@ from ottla._types import (
     GroupListing,
     GroupMetadata,
     MemberDescription,
+    NewRecord,
     NewTopic,
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -76,6 +78,7 @@ __all__ = [
     "MemberDescription",
     "MetricName",
     "Metrics",
+    "NewRecord",
     "NewTopic",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
@@ -92,14 +95,16 @@ __all__ = [
     "TopicPartition",
     "TransactionDescription",
     "TransactionListing",
+    "Transform",
     "__version__",
     "aio",
     "errors",
     "protocol",
     "testing",
+    "transform",
 ]
 
-for _public in (Admin, Consumer, Decoder, Producer, RegisteredSchema, SchemaRegistry):
+for _public in (Admin, Consumer, Decoder, Producer, RegisteredSchema, SchemaRegistry, Transform, transform):
     # The name under which users find them, as in a traceback and in help().
     _public.__module__ = "ottla"
 

@@ -227,6 +227,15 @@ class Batch:
     def __getitem__(self, key: int, /) -> Record: ...
     @overload
     def __getitem__(self, key: slice, /) -> Batch: ...
+    @property
+    def next_offsets(self) -> dict[TopicPartition, int]:
+        """By partition, the offset to go on at after these records: what to commit, or to `send_offsets`."""
+    @property
+    def spans(self) -> dict[TopicPartition, range]:
+        """By partition, a `range` from the offset of the first record to the one after the last record.
+
+        Between them offsets may be missing, which the log does not hold or which are not records.
+        """
     def to_arrow(self) -> Any:
         """The batch as a `pyarrow.Table`, without a copy.
 

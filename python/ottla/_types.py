@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from uuid import UUID
 
     from typing_extensions import Self
+
+    from ottla._ottla import Data, Headers
 
 
 class TopicPartition(tuple[str, int]):  # noqa: SLOT001 tuples have no slots for the offset
@@ -86,6 +89,27 @@ class NewTopic:
     partitions: int = 1
     replication: int = -1
     config: Mapping[str, str | int | bool] | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record to write, as the function of `transform` gives it.
+
+    Attributes:
+        value: Bytes, a str, or None for a tombstone, as `Producer.send` takes it.
+        key: The same of the key, which chooses the partition.
+        topic: The topic; None is that of `transform`.
+        partition: The partition; None leaves it to the partitioner.
+        timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; None is the time of sending.
+        headers: A dict, or a list of pairs.
+    """
+
+    value: Data | None
+    key: Data | None = None
+    topic: str | None = None
+    partition: int | None = None
+    timestamp: int | datetime | None = None
+    headers: Headers | None = None
 
 
 class RecordMetadata(NamedTuple):
