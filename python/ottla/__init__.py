@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from ottla import errors
 from ottla._admin import Admin
+from ottla._assignors import Assignor, GroupMember
 from ottla._consumer import Consumer
 from ottla._decoding import Decoder
 from ottla._metrics import MetricName, Metrics
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Admin",
+    "Assignor",
     "BadRecord",
     "Batch",
     "Consumer",
@@ -72,6 +74,7 @@ __all__ = [
     "FencedProducer",
     "GroupDescription",
     "GroupListing",
+    "GroupMember",
     "GroupMetadata",
     "KafkaError",
     "Keys",
@@ -104,7 +107,7 @@ __all__ = [
     "transform",
 ]
 
-for _public in (Admin, Consumer, Decoder, Producer, RegisteredSchema, SchemaRegistry, Transform, transform):
+for _public in (Admin, Assignor, Consumer, Decoder, Producer, RegisteredSchema, SchemaRegistry, Transform, transform):
     # The name under which users find them, as in a traceback and in help().
     _public.__module__ = "ottla"
 
