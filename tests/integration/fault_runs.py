@@ -212,10 +212,16 @@ class Worker:
         self.bootstrap, self.source, self.sink, self.progress = bootstrap, source, sink, progress
         self.name = f"{source}-worker-{number}"
         self.chance = random.Random(number)
-        self.is_done = threading.Event()
+        self.is_done, self.has_ended = threading.Event(), False
         self.outcomes: Counter[str] = Counter()
 
     def run(self) -> None:
+        try:
+            self.work()
+        finally:
+            self.has_ended = True
+
+    def work(self) -> None:
         former: Incarnation | None = None
         while not self.is_done.is_set():
             current = Incarnation(self)
@@ -343,6 +349,8 @@ def transform(cluster: Cluster, records: int, fault: str) -> str:
             try:
                 while committed(controls.bootstrap, source, list(range(PARTITIONS))) != ends:
                     assert time.monotonic() < end, "the workers do not come to the end"
+                    if any(worker.has_ended for worker in workers):
+                        return  # it says why
                     time.sleep(0.5)
             finally:
                 for worker in workers:

@@ -11,6 +11,9 @@ use crate::error::Error;
 use crate::group::QuestionId;
 use crate::group::assignor::{Assignments, Question, Reply};
 
+/// A member's id, and its partitions.
+type Row<'a> = (&'a str, &'a [i32]);
+
 /// A member that offers `mine` before range.
 fn member(cooperates: bool) -> Member {
     let mut settings = (*config(Role::Consumer, EAGER)).clone();
@@ -78,7 +81,7 @@ fn leading(script: &mut Member, members: &[(&str, Bytes)]) -> (QuestionId, Quest
     question(script)
 }
 
-fn assigned(rows: &[(&str, &[i32])]) -> Result<Reply, Error> {
+fn assigned(rows: &[Row<'_>]) -> Result<Reply, Error> {
     let rows = rows.iter();
     let rows = rows.map(|(member, numbers)| (Arc::from(*member), partitions(numbers)));
     Ok(Reply::Assign(rows.collect::<Assignments>()))
@@ -168,7 +171,7 @@ fn of_claims_that_cannot_all_be_true_the_newest_counts() {
 
 #[test]
 fn an_assignment_that_cannot_be_is_an_error_of_polls() {
-    let wrong: [(&[(&str, &[i32])], &str); 4] = [
+    let wrong: [(&[Row<'_>], &str); 4] = [
         (&[("he", &[0])], "\"he\", which is no member"),
         (&[("me", &[2])], "partition 2 of topic t"),
         (&[("me", &[-1])], "partition -1 of topic t"),
