@@ -141,18 +141,18 @@ def test_what_the_function_raises_ends_the_run_and_nothing_of_it_takes_effect(
     def fail(batch: ottla.Batch) -> Iterable[ottla.NewRecord]:
         def some() -> Iterable[ottla.NewRecord]:
             yield from list(shout(batch))[:5]
-            raise errors.UnreachableError("the database")
+            raise errors.KafkaTimeoutError("the database")
 
         if done:
             if when == "called":
-                raise errors.UnreachableError("the database")
+                raise errors.KafkaTimeoutError("the database")
             return some()
         done.append(len(batch))
         return shout(batch)
 
     worker = Worker(api, address, filled, fail, max_records=50, commit_interval=0)
     error = worker.ended()
-    assert isinstance(error, errors.UnreachableError)
+    assert isinstance(error, errors.KafkaTimeoutError)
     assert error.args == ("the database",)
     assert traceback.extract_tb(error.__traceback__)[-1].name == {"called": "fail", "iterated": "some"}[when]
     assert len(written(address, filled)) == committed(address, filled) == sum(done)
@@ -194,6 +194,34 @@ def test_a_transaction_that_fails_is_done_again(
     if worker.failure:
         raise worker.failure
     worker.stop()
+    assert sorted(written(address, filled)) == EXPECTED
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_the_transaction_ends_before_partitions_go_to_another_member(
+    api: Api, broker: Broker, address: str, filled: str, strategy: str, fails: bool
+) -> None:
+    given: list[int] = []
+
+    def count(batch: ottla.Batch) -> list[ottla.NewRecord]:
+        given.append(len(batch))
+        time.sleep(0.02)
+        return list(shout(batch))
+
+    small = {"max.poll.records": 5, "partition.assignment.strategy": strategy, "heartbeat.interval.ms": 50}
+    first = Worker(api, address, filled, count, consumer=EARLIEST | small, commit_interval=1000)
+    wait_until(lambda: sum(given) >= 30)
+    # Nothing is committed yet, and in one of the cases the commit that the rebalance asks for fails.
+    assert committed(address, filled) == 0
+    if fails:
+        broker.fail("TxnOffsetCommit", "ILLEGAL_GENERATION")
+    second = Worker(api, address, filled, consumer=EARLIEST | small)
+    wait_until(lambda: committed(address, filled) > 0)
+    wait_until(lambda: sum(given) >= COUNT // 2 and committed(address, filled) >= COUNT // 2)
+    first.stop()
+    wait_until(lambda: committed(address, filled) == COUNT)
+    second.stop()
     assert sorted(written(address, filled)) == EXPECTED
 
 
