@@ -174,9 +174,8 @@ def test_what_the_function_raises_ends_the_run_and_nothing_of_it_takes_effect(
         lambda broker: broker.fail("Produce", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
         lambda broker: broker.disconnect("EndTxn", applied=True, count=2),
         lambda broker: broker.disconnect("TxnOffsetCommit", count=2),
-        lambda broker: broker.fail("Heartbeat", "UNKNOWN_MEMBER_ID"),
     ],
-    ids=["generation", "member", "epoch", "sequence", "answer", "connection", "lost"],
+    ids=["generation", "member", "epoch", "sequence", "answer", "connection"],
 )
 def test_a_transaction_that_fails_is_done_again(
     api: Api, broker: Broker, address: str, filled: str, fault: Callable[[Broker], None]
