@@ -21,8 +21,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from ottla._assignors import Assignor
     from ottla._ottla import Keys
 
 ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
@@ -79,6 +80,8 @@ def _type(row: Property) -> str:
         choices = f"Literal[{', '.join(words + numbers)}]"
         # The one choice that may also be a function: of a topic's name, the keys and the number of partitions.
         return f"{choices} | Callable[[str, Keys, int], Any]" if row["name"] == "partitioner" else choices
+    if row["name"] == "partition.assignment.strategy":
+        return "str | Assignor | Sequence[str | Assignor]"
     return {"bool": "bool", "int": "int", "text": "str", "secret": "str"}[row["kind"]]
 
 

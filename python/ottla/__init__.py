@@ -23,12 +23,14 @@ from typing import TYPE_CHECKING
 
 from ottla import errors
 from ottla._admin import Admin
+from ottla._assignors import Assignor, GroupMember
 from ottla._consumer import Consumer
 from ottla._decoding import Decoder
 from ottla._metrics import MetricName, Metrics
 from ottla._ottla import DEBUG_BUILD, Batch, Decoded, Deliveries, Delivery, Keys, Record, __version__, close_at_exit
 from ottla._producer import Producer
 from ottla._registry import RegisteredSchema, SchemaRegistry
+from ottla._transform import Transform, transform
 from ottla._types import (
     BadRecord,
     DelegationToken,
@@ -37,6 +39,7 @@ from ottla._types import (
     GroupListing,
     GroupMetadata,
     MemberDescription,
+    NewRecord,
     NewTopic,
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Admin",
+    "Assignor",
     "BadRecord",
     "Batch",
     "Consumer",
@@ -70,12 +74,14 @@ __all__ = [
     "FencedProducer",
     "GroupDescription",
     "GroupListing",
+    "GroupMember",
     "GroupMetadata",
     "KafkaError",
     "Keys",
     "MemberDescription",
     "MetricName",
     "Metrics",
+    "NewRecord",
     "NewTopic",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
@@ -92,14 +98,16 @@ __all__ = [
     "TopicPartition",
     "TransactionDescription",
     "TransactionListing",
+    "Transform",
     "__version__",
     "aio",
     "errors",
     "protocol",
     "testing",
+    "transform",
 ]
 
-for _public in (Admin, Consumer, Decoder, Producer, RegisteredSchema, SchemaRegistry):
+for _public in (Admin, Assignor, Consumer, Decoder, Producer, RegisteredSchema, SchemaRegistry, Transform, transform):
     # The name under which users find them, as in a traceback and in help().
     _public.__module__ = "ottla"
 

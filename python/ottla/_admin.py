@@ -186,7 +186,9 @@ class Admin:
     def describe_groups(
         self, groups: str | Iterable[str], *, timeout: float | None = None
     ) -> dict[str, GroupDescription]:
-        """Describes groups of the classic protocol and their members. The coordinator of each group answers.
+        """Describes groups of the classic and of the consumer protocol (KIP-848), and their members.
+
+        The coordinator of each group answers. For groups that it does not know as classic ones it is asked again.
 
         Args:
             groups: Ids of groups.
@@ -196,7 +198,7 @@ class Admin:
             Descriptions by id.
 
         Raises:
-            NotFoundError: There is no such group, or it is of another protocol.
+            NotFoundError: There is no such group, or it is of a protocol that is neither of the two.
             AuthorizationError: This client may not describe the group.
             UnsupportedError: A broker is older than Kafka 0.9.
             ClosedError: The client is closed.

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypedDict
 
 from typing_extensions import Buffer, NotRequired, Self, Unpack, disjoint_base
 
+from ottla._assignors import Assignor
 from ottla._decoding import DecodeFormat, DecodeSchema
 from ottla._metrics import Metrics
 from ottla._properties import AdminProperties, ConfigValue, ConsumerProperties, ProducerProperties
@@ -227,6 +228,15 @@ class Batch:
     def __getitem__(self, key: int, /) -> Record: ...
     @overload
     def __getitem__(self, key: slice, /) -> Batch: ...
+    @property
+    def next_offsets(self) -> dict[TopicPartition, int]:
+        """By partition, the offset to go on at after these records: what to commit, or to `send_offsets`."""
+    @property
+    def spans(self) -> dict[TopicPartition, range]:
+        """By partition, a `range` from the offset of the first record to the one after the last record.
+
+        Between them offsets may be missing, which the log does not hold or which are not records.
+        """
     def to_arrow(self) -> Any:
         """The batch as a `pyarrow.Table`, without a copy.
 
@@ -611,6 +621,30 @@ class Batches:
     def __next__(self) -> Batch: ...
 
 @final
+class AssignorQuestion:
+    """What a member asks its assignors, and where they answer. Unanswered, the member tries again after a pause."""
+    @property
+    def subscribes(self) -> list[str]:
+        """The names of those who are asked what the member tells them."""
+    @property
+    def assigns(self) -> str | None:
+        """The name of the one who is asked to assign."""
+    @property
+    def topics(self) -> dict[str, int]:
+        """The topics, with their numbers of partitions; 0 where it is about a subscription."""
+    @property
+    def members(
+        self,
+    ) -> list[tuple[str, str | None, list[str], list[TopicPartition], int, str | None, bytes | None]]:
+        """What a `GroupMember` is made of, for each member."""
+    def answer_subscription(self, user_data: list[bytes | None]) -> None:
+        """What the member tells each of its assignors."""
+    def answer_assignment(self, assigned: Mapping[str, Iterable[Partition]]) -> None:
+        """Who gets which partition."""
+    def fail(self, text: str) -> None:
+        """Says why there is no answer."""
+
+@final
 class ConsumerCore:
     def __new__(
         cls,
@@ -631,6 +665,8 @@ class ConsumerCore:
     ) -> None: ...
     def unsubscribe(self, timeout: float | None) -> Operation: ...
     def leave(self, timeout: float | None) -> Operation: ...
+    def take_question(self) -> tuple[AssignorQuestion, dict[str, Assignor]] | None: ...
+    def assignor_timeout(self) -> float: ...
     def take_rebalance(self) -> tuple[Callable[[list[TopicPartition]], object], list[TopicPartition]] | None: ...
     def told_rebalance(self) -> None: ...
     def commit(self, offsets: Offsets | None, timeout: float | None) -> Operation: ...

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from ottla._assignors import Assignor
     from ottla._ottla import Keys
 
 ConfigValue: TypeAlias = str | int | bool | list[str] | tuple[str, ...] | None
@@ -428,9 +429,10 @@ class ConsumerProperties(TypedDict, total=False):
     group_remote_assignor: str | None
     """The coordinator's assignor, such as uniform or range, where it is to use another than its first one. Not with
     group.protocol=classic."""
-    partition_assignment_strategy: str | None
+    partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] | None
     """How members assign partitions with the classic protocol, the preferred way first: range, roundrobin, sticky,
-    cooperative-sticky, or Java's class names. The group uses one that all have. Default: range,cooperative-sticky."""
+    cooperative-sticky, or Java's class names; in a list also assignors of your own, ottla.Assignor. The group uses one
+    that all have. Default: range,cooperative-sticky."""
     session_timeout_ms: int | None
     """After so long without a heartbeat a member is taken for dead. With group.protocol=consumer the brokers'
     configuration says it. Default: 45000."""

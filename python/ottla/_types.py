@@ -6,13 +6,16 @@ import base64
 import operator
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from uuid import UUID
 
     from typing_extensions import Self
+
+    from ottla._ottla import Data, Headers
 
 
 class TopicPartition(tuple[str, int]):  # noqa: SLOT001 tuples have no slots for the offset
@@ -86,6 +89,27 @@ class NewTopic:
     partitions: int = 1
     replication: int = -1
     config: Mapping[str, str | int | bool] | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record to write, as the function of `transform` gives it.
+
+    Attributes:
+        value: Bytes, a str, or None for a tombstone, as `Producer.send` takes it.
+        key: The same of the key, which chooses the partition.
+        topic: The topic; None is that of `transform`.
+        partition: The partition; None leaves it to the partitioner.
+        timestamp: Milliseconds since 1970 UTC, or a datetime with a time zone; None is the time of sending.
+        headers: A dict, or a list of pairs.
+    """
+
+    value: Data | None
+    key: Data | None = None
+    topic: str | None = None
+    partition: int | None = None
+    timestamp: int | datetime | None = None
+    headers: Headers | None = None
 
 
 class RecordMetadata(NamedTuple):
@@ -244,7 +268,7 @@ class GroupListing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member of a group of the classic protocol.
+    """A member of a group.
 
     Attributes:
         member_id: The id that the coordinator gave it.
@@ -254,9 +278,17 @@ class MemberDescription:
         assignment: The partitions that it was assigned, sorted, in a group of consumers; None if the group has another
             protocol, or if the assignment does not decode.
         metadata: What it told the group, in the form of the group's protocol. `ottla.protocol` decodes it: for
-            consumers a `ConsumerProtocolSubscription` behind two bytes of its version.
+            consumers a `ConsumerProtocolSubscription` behind two bytes of its version. Empty in a group of the consumer
+            protocol.
         assignment_data: What it was assigned, in the form of the group's protocol: for consumers a
-            `ConsumerProtocolAssignment` behind two bytes of its version.
+            `ConsumerProtocolAssignment` behind two bytes of its version. Empty in a group of the consumer protocol.
+        subscribed_topics: The topics that it subscribes to by name, sorted, in a group of consumers; None if what it
+            told does not decode.
+        subscribed_pattern: The regular expression that it has the coordinator match, if there is one (KIP-848).
+        rack: Its `client.rack`.
+        epoch: Its epoch, in a group of the consumer protocol (KIP-848).
+        target_assignment: The partitions that it is to have, sorted, in a group of the consumer protocol: what it
+            lacks of them others still have to give up, or it has not heard of.
     """
 
     member_id: str
@@ -266,19 +298,27 @@ class MemberDescription:
     assignment: list[TopicPartition] | None
     metadata: bytes = field(repr=False)
     assignment_data: bytes = field(repr=False)
+    subscribed_topics: list[str] | None = None
+    subscribed_pattern: str | None = None
+    rack: str | None = None
+    epoch: int | None = None
+    target_assignment: list[TopicPartition] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group of the classic protocol as its coordinator describes it.
+    """A group of the classic or of the consumer protocol (KIP-848) as its coordinator describes it.
 
     Attributes:
         group_id: Its id.
-        state: Its state: `"Empty"`, `"PreparingRebalance"`, `"CompletingRebalance"`, `"Stable"` or `"Dead"`.
+        state: Its state: `"Empty"`, `"PreparingRebalance"`, `"CompletingRebalance"`, `"Stable"` or `"Dead"`; with the
+            consumer protocol `"Empty"`, `"Assigning"`, `"Reconciling"`, `"Stable"` or `"Dead"`.
         protocol_type: What its members do, such as `"consumer"`; empty if it only has committed offsets.
         protocol: The protocol that its members agreed on, for consumers the assignor, such as `"range"`; empty while
             there is none.
         members: Its members, by their ids.
+        epoch: Grows with each change of the members or of their topics; None in a group of the classic protocol.
+        assignment_epoch: The epoch that the target assignment is for; None in a group of the classic protocol.
     """
 
     group_id: str
@@ -286,6 +326,13 @@ class GroupDescription:
     protocol_type: str
     protocol: str
     members: list[MemberDescription]
+    epoch: int | None = None
+    assignment_epoch: int | None = None
+
+    @property
+    def type(self) -> Literal["classic", "consumer"]:
+        """The group's protocol: whether a member assigns, or the coordinator does (KIP-848)."""
+        return "classic" if self.epoch is None else "consumer"
 
 
 class TransactionListing(NamedTuple):

@@ -5,14 +5,13 @@
     python -m tests.integration.fault_runs transform --version 2.8.2
 
 `produce`: three producers send records, and what they were told is held against what another client reads (R1 to R7).
-`transform`: workers read a topic and write another one in transactions, with their offsets; some crash in the middle and come back
-while their former selves still live (R11 to R13).
+`transform`: workers read a topic and write another one by `ottla.transform`; some stop in the middle and go on when they are replaced
+(R11 to R13).
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import itertools
 import random
 import signal
@@ -37,7 +36,7 @@ from tests.integration.peers.java import Java
 from tests.integration.stamps import read_stamp, stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from typing import Self
 
@@ -206,96 +205,110 @@ def produce(cluster: Cluster, records: int, fault: str) -> str:
 
 
 class Worker:
-    """Copies some partitions of a topic to another, each batch and its offsets in one transaction."""
+    """Copies partitions of a topic to another by `ottla.transform`. Now and then it stops in the middle, and while a successor of
+    the same name works, it wants to go on."""
 
-    def __init__(
-        self, bootstrap: str, source: str, sink: str, number: int, ends: dict[int, int], progress: tqdm
-    ) -> None:
+    def __init__(self, bootstrap: str, source: str, sink: str, number: int, progress: tqdm) -> None:
         self.bootstrap, self.source, self.sink, self.progress = bootstrap, source, sink, progress
         self.name = f"{source}-worker-{number}"
-        self.partitions = list(range(number, PARTITIONS, WORKERS))
-        self.ends = {p: ends[p] for p in self.partitions}
         self.chance = random.Random(number)
+        self.is_done, self.has_ended = threading.Event(), False
         self.outcomes: Counter[str] = Counter()
 
     def run(self) -> None:
-        former: ottla.Producer | None = None
-        end = time.monotonic() + 600
-        while time.monotonic() < end:
-            producer = ottla.Producer(
-                self.bootstrap, transactional_id=self.name, max_block_ms=60_000, request_timeout_ms=5_000
-            )
-            try:
-                producer.init_transactions()
-                if former:
+        try:
+            self.work()
+        finally:
+            self.has_ended = True
+
+    def work(self) -> None:
+        former: Incarnation | None = None
+        while not self.is_done.is_set():
+            current = Incarnation(self)
+            while current.is_alive() and not current.is_stuck.is_set() and not self.is_done.is_set():
+                # Its producer has the name by then: that of the former one is fenced.
+                if former and current.calls >= 2:
                     self.bury(former)
                     former = None
-                if self.work(producer):
-                    producer.close(DEADLINE)
-                    return
-                former = producer  # it crashes: its transaction is open, and it will try to go on
-            except errors.FencedError as error:
-                # Nobody else has this name, so that only a transaction that was open for too long explains it.
-                self.outcomes[f"gone: {type(error).__name__}"] += 1
-                producer.close(0)
-            except errors.KafkaError as error:
-                self.outcomes[f"new producer: {type(error).__name__}"] += 1
-                close_now(producer)
-        raise AssertionError(f"{self.name} does not come to the end: {self.outcomes}")
+                time.sleep(0.05)
+            if former:
+                self.bury(former)
+                former = None
+            if current.is_stuck.is_set():
+                former = current
+                continue
+            current.end()
+        if former:
+            # Nobody has taken its place, so that it may go on, and finds nothing to do.
+            former.is_released.set()
+            former.made.stop()
+            former.join(DEADLINE)
+            assert not former.is_alive()
 
-    def bury(self, former: ottla.Producer) -> None:
+    def bury(self, former: Incarnation) -> None:
         """Whoever was replaced can do nothing any more (R13)."""
+        former.is_released.set()
+        former.join(DEADLINE)
+        assert not former.is_alive(), f"{self.name}: a worker that was replaced goes on"
+        assert isinstance(former.failure, errors.FencedError), former.failure
+        self.outcomes[f"zombie: {type(former.failure).__name__}"] += 1
+
+
+class Incarnation(threading.Thread):
+    """One life of a worker."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(daemon=True)
+        self.worker = worker
+        self.calls = 0
+        self.is_stuck, self.is_released = threading.Event(), threading.Event()
+        self.failure: BaseException | None = None
+        quick = {"request.timeout.ms": 5_000}
+        self.made = ottla.transform(
+            worker.bootstrap,
+            self.copy,
+            topics=worker.source,
+            group_id=GROUP,
+            to=worker.sink,
+            transactional_id=worker.name,
+            max_records=200,
+            retry_for=DEADLINE,
+            consumer=quick
+            | {
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 10_000,
+                "heartbeat.interval.ms": 500,
+                # So long the group waits for one that stopped.
+                "max.poll.interval.ms": 10_000,
+            },
+            producer=quick | {"max.block.ms": 60_000, "transaction.timeout.ms": 60_000},
+        )
+        self.start()
+
+    def copy(self, batch: ottla.Batch) -> Iterator[ottla.NewRecord]:
+        self.calls += 1
+        yield from (ottla.NewRecord(record.value, partition=record.partition) for record in batch)
+        if self.worker.chance.random() < 0.02:
+            self.is_stuck.set()
+            self.is_released.wait(DEADLINE)
+        self.worker.progress.update(len(batch))
+
+    def run(self) -> None:
         try:
-            former.send(self.sink, b"from a zombie", partition=self.partitions[0])
-            former.commit_transaction()
-        except errors.KafkaError as error:
-            self.outcomes[f"zombie: {type(error).__name__}"] += 1
-        else:
-            raise AssertionError(f"{self.name}: a producer that was replaced has committed")
-        finally:
-            close_now(former)
+            self.made.run()
+        except BaseException as error:
+            self.failure = error
 
-    def work(self, producer: ottla.Producer) -> bool:
-        """Returns True at the end of the topic, False where the worker crashes."""
-        with ottla.Consumer(self.bootstrap, isolation_level="read_committed", request_timeout_ms=5_000) as consumer:
-            at = committed(self.bootstrap, self.source, self.partitions)
-            consumer.assign([ottla.TopicPartition(self.source, p, offset) for p, offset in at.items()])
-            while any(at[p] < self.ends[p] for p in self.partitions):
-                try:
-                    batch = list(consumer.poll(1, max_records=200))
-                except errors.KafkaError as error:
-                    if not error.retriable:
-                        raise
-                    continue
-                if not batch:
-                    continue
-                after = at | {r.partition: r.offset + 1 for r in batch}
-                if self.chance.random() < 0.02:
-                    producer.begin_transaction()
-                    self.write(producer, batch)
-                    return False
-                try:
-                    with producer.transaction():
-                        self.write(producer, batch)
-                        producer.send_offsets({(self.source, p): offset for p, offset in after.items()}, GROUP)
-                    at = after
-                    self.outcomes["committed"] += 1
-                    self.progress.update(len(batch))
-                except errors.TransactionAbortableError:
-                    self.outcomes["aborted"] += 1
-                    for p, offset in at.items():
-                        consumer.seek(ottla.TopicPartition(self.source, p, offset))
-        return True
-
-    def write(self, producer: ottla.Producer, batch: list[ottla.Record]) -> None:
-        for record in batch:
-            producer.send(self.sink, record.value, partition=record.partition)
-
-
-def close_now(producer: ottla.Producer) -> None:
-    """Close it; it tells what it could not deliver, which nobody waits for."""
-    with contextlib.suppress(errors.KafkaError):
-        producer.close(0)
+    def end(self) -> None:
+        """It has ended, or is to end."""
+        self.made.stop()
+        self.join(DEADLINE)
+        assert not self.is_alive()
+        if isinstance(self.failure, errors.FencedError):
+            # Nobody else has this name, so that only a transaction that was open for too long explains it.
+            self.worker.outcomes["gone: FencedError"] += 1
+        elif self.failure is not None:
+            raise self.failure
 
 
 def committed(bootstrap: str, topic: str, partitions: list[int]) -> dict[int, int]:
@@ -329,8 +342,21 @@ def transform(cluster: Cluster, records: int, fault: str) -> str:
         tqdm(total=total, desc=f"transform, {fault}", unit="rec", disable=None) as progress,
         Trouble(cluster, fault) as trouble,
     ):
-        workers = [Worker(through, source, sink, n, ends, progress) for n in range(WORKERS)]
-        in_parallel([worker.run for worker in workers])
+        workers = [Worker(through, source, sink, n, progress) for n in range(WORKERS)]
+
+        def watch() -> None:
+            end = time.monotonic() + 600
+            try:
+                while committed(controls.bootstrap, source, list(range(PARTITIONS))) != ends:
+                    assert time.monotonic() < end, "the workers do not come to the end"
+                    if any(worker.has_ended for worker in workers):
+                        return  # it says why
+                    time.sleep(0.5)
+            finally:
+                for worker in workers:
+                    worker.is_done.set()
+
+        in_parallel([watch, *(worker.run for worker in workers)])
     controls.wait_for_replicas(sink, PARTITIONS)
     assert committed(controls.bootstrap, source, list(range(PARTITIONS))) == ends, "the offsets of the group (R12)"
     wanted = {p: list(range(each)) for p in range(PARTITIONS)}

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer as Confluent
+from confluent_kafka.admin import AdminClient
 
 import ottla
 from ottla import SubscriptionPattern, errors
+from tests.brokers.brokers import java_tool
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.members import (
     PARTITIONS,
@@ -337,3 +339,66 @@ def test_a_transaction_is_fenced_by_the_member_that_has_left(bootstrap: str) -> 
             producer.send_offsets({(topic, 0): 2}, who)
         producer.abort_transaction()
         assert consumer.committed([(topic, 0)])[topic, 0] == ottla.OffsetAndMetadata(1)
+
+
+def test_a_group_is_described_as_others_describe_it(bootstrap: str, api: Api) -> None:
+    group = topic = f"described-{api.name}"
+    fill(bootstrap, topic)
+    one = member(bootstrap, topic, client_id="one", client_rack="r1")
+    two = member(bootstrap, topic, client_id="two", group_instance_id="second")
+    classic = Member(bootstrap, topic, **CLASSIC, client_id="classic")
+    wait_until(lambda: min(each.has() for each in (one, two, classic)) >= 1, "each has a part")
+    with ottla.Admin(bootstrap) as ours:
+        wait_until(lambda: ours.describe_groups(group)[group].state == "Stable", "the group is stable")
+    with api.admin(bootstrap) as admin:
+        found = api(admin.describe_groups([group]))[group]
+        with pytest.raises(errors.NotFoundError, match="none"):
+            api(admin.describe_groups([group, "none"]))
+    confluent = AdminClient({"bootstrap.servers": bootstrap})
+    theirs = confluent.describe_consumer_groups([group])[group].result(DEADLINE)
+
+    assert (found.group_id, found.type, found.state) == (group, "consumer", "Stable")
+    assert (found.protocol_type, found.protocol) == ("consumer", theirs.partition_assignor)
+    assert theirs.state.name == "STABLE"
+
+    def placed(assignment: Any) -> list[tuple[str, int]]:
+        return sorted((each.topic, each.partition) for each in assignment.topic_partitions)
+
+    assert [
+        (each.member_id, each.group_instance_id, each.client_id, each.client_host, each.assignment)
+        for each in found.members
+    ] == [
+        (each.member_id, each.group_instance_id, each.client_id, each.host, placed(each.assignment))
+        for each in sorted(theirs.members, key=lambda each: each.member_id)
+    ]
+    assert all(each.target_assignment == each.assignment for each in found.members)
+    by_client = {each.client_id: each for each in found.members}
+    assert by_client["one"].rack == "r1"
+    assert all(each.subscribed_topics == [topic] for each in found.members)
+
+    # Java's tool tells the epochs.
+    described = ["--bootstrap-server", bootstrap, "--describe", "--group", group, "--verbose"]
+    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    rows = {row["GROUP"]: row for row in table(java_tool(VERSION, tool, *described, "--state"))}
+    assert (str(found.epoch), str(found.assignment_epoch)) == (
+        rows[group]["GROUP-EPOCH"],
+        rows[group]["TARGET-ASSIGNMENT-EPOCH"],
+    )
+    members = {row["CONSUMER-ID"]: row for row in table(java_tool(VERSION, tool, *described, "--members"))}
+    assert {each.member_id: str(each.epoch) for each in found.members} == {
+        name: row["CURRENT-EPOCH"] for name, row in members.items()
+    }
+    for each in (one, two, classic):
+        each.leave()
+
+
+def table(printed: bytes) -> list[dict[str, str]]:
+    """The rows of what Kafka's tool prints. A cell may be empty, and begins where the name of its column does."""
+    lines = [line for line in printed.decode().splitlines() if line.strip()]
+    while not lines[0].startswith("GROUP"):
+        del lines[0]
+    begins = [(found.start(), found[0]) for found in re.finditer(r"\S+(?: \(\S+\))?", lines[0])]
+    ends = [begin for begin, _ in begins[1:]] + [None]
+    return [
+        {name: line[begin:end].strip() for (begin, name), end in zip(begins, ends, strict=True)} for line in lines[1:]
+    ]

@@ -38,9 +38,9 @@ mod unread;
 mod wait;
 
 pub use admin::{
-    Admin, ClusterDescription, Each, GroupDescription, GroupListing, MemberDescription, NewTopic,
-    Node, OffsetSpec, ProducerState, TopicDescription, TopicListing, TransactionDescription,
-    TransactionListing,
+    Admin, ClusterDescription, Each, Epochs, GroupDescription, GroupListing, MemberDescription,
+    NewTopic, Node, OffsetSpec, ProducerState, TopicDescription, TopicListing,
+    TransactionDescription, TransactionListing,
 };
 pub use consumer::{
     Aborted, Chunk, Consumer, Decode, Fetched, OffsetAndTimestamp, Rebalance, Start,
@@ -50,8 +50,9 @@ pub use delivery::{Delivery, RecordMetadata, Unasked};
 pub use events::{Events, Told};
 pub use ottla_engine::call::{GroupMetadata, GroupOffset};
 pub use ottla_engine::config;
-pub use ottla_engine::consumer::{Pattern, Selection};
+pub use ottla_engine::consumer::{Pattern, QuestionId, Selection};
 pub use ottla_engine::credentials;
+pub use ottla_engine::group::assignor;
 pub use ottla_engine::metrics::{self, Metric};
 pub use ottla_engine::observe::{Level, Observed};
 pub use ottla_engine::producer::{Finished, PreparedTransaction};

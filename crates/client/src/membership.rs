@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ottla_engine::call::{GroupMetadata, GroupOffset, OffsetFetch};
-use ottla_engine::consumer::{CommitId, Consumer as Work, Rebalance, Selection};
+use ottla_engine::consumer::{CommitId, Consumer as Work, QuestionId, Rebalance, Selection};
 use ottla_engine::engine::closed_error;
+use ottla_engine::group::assignor::{Question, Reply};
 use ottla_engine::{Change, Engine, Error, Kind};
 
 use crate::calls;
@@ -89,6 +90,19 @@ impl<D: Decode> Consumer<D> {
         *self.inner.listeners.lock() = Listeners::default();
         // It may be closed already.
         let _left = self.leave(Some(timeout)).await;
+    }
+
+    /// What an assignor of the caller's is asked, if a poll returned [`Polled::Rebalance`] for that; afterwards [`Consumer::answer`]
+    /// goes on with it.
+    pub fn take_question(&self) -> Option<(QuestionId, Question)> {
+        let driver = &self.inner.driver;
+        driver.with(|engine, _| engine.take_question())
+    }
+
+    /// What an assignor said, or why it said nothing: the member tries again after a pause.
+    pub fn answer(&self, id: QuestionId, reply: Result<Reply, Error>) {
+        let driver = &self.inner.driver;
+        driver.with(|engine, now| engine.answer(now, id, reply));
     }
 
     /// What listeners have to be told next; afterwards [`Consumer::told_rebalance`] goes on with it.
@@ -232,13 +246,18 @@ impl<D: Decode> Inner<D> {
     pub(crate) fn rebalance(&self) -> Turn {
         loop {
             let unread = self.unread.lock();
-            let (has_rebalance, is_held) = self.driver.with(|engine, now| {
+            let (is_asked, has_rebalance, is_held) = self.driver.with(|engine, now| {
                 if engine.wants_given(now) {
                     engine.note_given(now, |topic, partition| unread.position(topic, partition));
                 }
-                (engine.next_rebalance().is_some(), engine.is_held())
+                let is_asked = engine.has_question();
+                let has_rebalance = engine.next_rebalance().is_some();
+                (is_asked, has_rebalance, engine.is_held())
             });
             drop(unread);
+            if is_asked {
+                return Turn::Tell;
+            }
             if !has_rebalance {
                 return if is_held { Turn::Wait } else { Turn::Go };
             }

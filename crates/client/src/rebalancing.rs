@@ -28,7 +28,8 @@ impl Listeners {
 pub enum Polled<T> {
     /// Records, or that there were none.
     Done(T),
-    /// Listeners have to be told of a rebalance: `Consumer::take_rebalance`.
+    /// Listeners have to be told of a rebalance, or an assignor has to be asked: `Consumer::take_rebalance` and
+    /// `Consumer::take_question`.
     Rebalance,
 }
 
@@ -48,6 +49,6 @@ pub(crate) enum Turn {
     Go,
     /// A rebalance has to end first.
     Wait,
-    /// Listeners have to be told.
+    /// Listeners have to be told, or an assignor has to be asked.
     Tell,
 }

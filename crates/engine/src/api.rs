@@ -8,24 +8,24 @@ use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use ottla_protocol::messages::{
     AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse, ApiVersionsRequest, ApiVersionsResponse,
-    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, CreateDelegationTokenRequest,
-    CreateDelegationTokenResponse, CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest,
-    DeleteTopicsResponse, DescribeDelegationTokenRequest, DescribeDelegationTokenResponse,
-    DescribeGroupsRequest, DescribeGroupsResponse, DescribeProducersRequest,
-    DescribeProducersResponse, DescribeTransactionsRequest, DescribeTransactionsResponse,
-    EndTxnRequest, EndTxnResponse, ExpireDelegationTokenRequest, ExpireDelegationTokenResponse,
-    FetchRequest, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
-    GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, HeartbeatRequest,
-    HeartbeatResponse, InitProducerIdRequest, InitProducerIdResponse, JoinGroupRequest,
-    JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest,
-    ListGroupsResponse, ListOffsetsRequest, ListOffsetsResponse, ListTransactionsRequest,
-    ListTransactionsResponse, MetadataRequest, MetadataResponse, OffsetCommitRequest,
-    OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse, ProduceRequest, ProduceResponse,
-    PushTelemetryRequest, PushTelemetryResponse, RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse, SaslAuthenticateRequest, SaslAuthenticateResponse,
-    SaslHandshakeRequest, SaslHandshakeResponse, SyncGroupRequest, SyncGroupResponse,
-    TxnOffsetCommitRequest, TxnOffsetCommitResponse, WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
+    ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse, CreateDelegationTokenRequest, CreateDelegationTokenResponse,
+    CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
+    DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, DescribeGroupsRequest,
+    DescribeGroupsResponse, DescribeProducersRequest, DescribeProducersResponse,
+    DescribeTransactionsRequest, DescribeTransactionsResponse, EndTxnRequest, EndTxnResponse,
+    ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, FetchRequest, FetchResponse,
+    FindCoordinatorRequest, FindCoordinatorResponse, GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse, HeartbeatRequest, HeartbeatResponse, InitProducerIdRequest,
+    InitProducerIdResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
+    LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse, ListOffsetsRequest,
+    ListOffsetsResponse, ListTransactionsRequest, ListTransactionsResponse, MetadataRequest,
+    MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
+    OffsetFetchResponse, ProduceRequest, ProduceResponse, PushTelemetryRequest,
+    PushTelemetryResponse, RenewDelegationTokenRequest, RenewDelegationTokenResponse,
+    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
+    SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
@@ -129,6 +129,7 @@ apis! {
     SyncGroup: SyncGroupRequest => SyncGroupResponse, 0..=5, throttles from 2;
     Heartbeat: HeartbeatRequest => HeartbeatResponse, 0..=4, throttles from 2;
     LeaveGroup: LeaveGroupRequest => LeaveGroupResponse, 0..=5, throttles from 2;
+    ConsumerGroupDescribe: ConsumerGroupDescribeRequest => ConsumerGroupDescribeResponse, 0..=1, throttles from 0;
     ConsumerGroupHeartbeat: ConsumerGroupHeartbeatRequest => ConsumerGroupHeartbeatResponse, 0..=1, throttles from 0;
     // From version 10 on their topics have ids.
     OffsetCommit: OffsetCommitRequest => OffsetCommitResponse, 0..=9, throttles from 4;

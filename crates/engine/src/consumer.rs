@@ -10,7 +10,8 @@ use crate::engine::{Engine, closed_error};
 use crate::error::{Error, Kind};
 use crate::fetch::Fetcher;
 pub use crate::fetch::{Generation, Start, Taken};
-pub use crate::group::{CommitId, Pattern, Pulse, Rebalance, Selection};
+use crate::group::assignor::{Question, Reply};
+pub use crate::group::{CommitId, Pattern, Pulse, QuestionId, Rebalance, Selection};
 use crate::group::{Membership, Sought, no_group};
 use crate::part::sealed::Composition;
 use crate::part::{Client, Core, Part};
@@ -208,6 +209,26 @@ impl Engine<Consumer> {
         if let Some(membership) = &mut self.client.membership {
             membership.told();
             self.core.cluster.context.changes.tell(Change::Group);
+            self.settle(now);
+        }
+    }
+
+    /// Whether an assignor of the caller's has to be asked: [`Engine::take_question`].
+    pub fn has_question(&self) -> bool {
+        let membership = self.client.membership.as_ref();
+        membership.is_some_and(Membership::has_question)
+    }
+
+    /// What an assignor of the caller's is asked, once. [`Engine::answer`] follows, for the group waits for it.
+    pub fn take_question(&mut self) -> Option<(QuestionId, Question)> {
+        self.client.membership.as_mut()?.take_question()
+    }
+
+    /// Takes in what an assignor of the caller's said, or why it said nothing, which the caller raises itself:
+    /// the member tries again.
+    pub fn answer(&mut self, now: Instant, id: QuestionId, reply: Result<Reply, Error>) {
+        if let Some(membership) = &mut self.client.membership {
+            membership.answer(now, &mut self.core, id, reply);
             self.settle(now);
         }
     }

@@ -183,6 +183,8 @@ fn described_groups(py: Python<'_>, each: Each<String, GroupDescription>) -> PyR
             found.protocol_type,
             found.protocol,
             members,
+            found.epochs.map(|it| it.group),
+            found.epochs.map(|it| it.assignment),
         ))?;
         described.set_item(id, group)?;
     }
@@ -196,6 +198,10 @@ fn described_member<'py>(
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let assignment = member.assignment.as_deref();
     let assignment = assignment.map(|partitions| topic_partitions(py, partitions));
+    let target = member.target.as_deref();
+    let target = target.map(|partitions| topic_partitions(py, partitions));
+    let topics = member.topics.as_deref();
+    let topics: Option<Vec<&str>> = topics.map(|it| it.iter().map(|topic| &**topic).collect());
     CLASS
         .import(py, "ottla._types", "MemberDescription")?
         .call1((
@@ -206,6 +212,11 @@ fn described_member<'py>(
             assignment.transpose()?,
             PyBytes::new(py, &member.metadata),
             PyBytes::new(py, &member.assignment_data),
+            topics,
+            member.regex.as_deref(),
+            member.rack.as_deref(),
+            member.epoch,
+            target.transpose()?,
         ))
 }
 

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use ottla_columnar::Columns;
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyImportError, PyIndexError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyRange, PySlice, PyString, PyTuple};
 
 use crate::arrow;
 use crate::errors;
+use crate::partitions::topic_partition;
 
 /// How much of a key or value a `repr` shows, in bytes.
 const SHOWN: usize = 40;
@@ -54,6 +56,10 @@ impl Chunk {
     pub(crate) fn topic(&self, py: Python<'_>) -> Py<PyString> {
         let topic = || PyString::new(py, self.columns.topic()).unbind();
         self.topic.get_or_init(py, topic).clone_ref(py)
+    }
+
+    fn topic_partition<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        topic_partition(py, self.columns.topic(), self.columns.partition())
     }
 }
 
@@ -192,6 +198,40 @@ impl Batch {
                 "record {index} of a batch of {length}"
             ))),
         }
+    }
+
+    /// By partition, the offset to go on at after these records: what to commit, or to `send_offsets`.
+    #[getter]
+    fn next_offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let offsets = PyDict::new(py);
+        for chunk in &*self.chunks {
+            let next = chunk.columns.next_offset();
+            offsets.set_item(chunk.topic_partition(py)?, next)?;
+        }
+        Ok(offsets)
+    }
+
+    /// By partition, a `range` from the offset of the first record to the one after the last record.
+    ///
+    /// Between them offsets may be missing, which the log does not hold or which are not records.
+    #[getter]
+    fn spans<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let spans = PyDict::new(py);
+        for chunk in &*self.chunks {
+            let Some(last) = chunk.columns.len().checked_sub(1) else {
+                continue;
+            };
+            let partition = chunk.topic_partition(py)?;
+            let before = spans.get_item(&partition)?;
+            let first: i64 = match before {
+                Some(before) => before.getattr(intern!(py, "start"))?.extract()?,
+                None => chunk.columns.offset(0),
+            };
+            let end = chunk.columns.offset(last) + 1;
+            let span = py.get_type::<PyRange>().call1((first, end))?;
+            spans.set_item(partition, span)?;
+        }
+        Ok(spans)
     }
 
     /// The records as an `arrow_array_stream` capsule, by the Arrow PyCapsule interface.

@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use ottla_client::{Consumer as Client, Polled, Role, Selection, Start};
+use ottla_client::{Consumer as Client, Polled, Selection, Start};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping};
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::assignors::{AssignorQuestion, Assignors};
 use crate::batch::{Batch, Record};
 use crate::decoder::Decoder;
 use crate::open::{self, Opened};
@@ -26,6 +28,7 @@ use crate::{errors, events, metrics, options, rebalances, runtime, values, wait}
 pub(crate) struct ConsumerCore {
     client: Opened<Client<Decoder>>,
     listeners: Mutex<Callables>,
+    assignors: Mutex<Assignors>,
 }
 
 impl ConsumerCore {
@@ -71,7 +74,7 @@ impl ConsumerCore {
         config: Option<&Bound<'_, PyMapping>>,
         properties: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let config = options::parse(Role::Consumer, bootstrap_servers, config, properties)?;
+        let (config, assignors) = options::parse_consumer(bootstrap_servers, config, properties)?;
         let is_pattern = topics.map_or(Ok(false), rebalances::is_for_coordinator)?;
         if is_pattern {
             return Err(errors::argument(
@@ -94,6 +97,7 @@ impl ConsumerCore {
         Ok(ConsumerCore {
             client: Opened::new("Consumer", client),
             listeners: Mutex::default(),
+            assignors: Mutex::new(assignors),
         })
     }
 
@@ -130,6 +134,20 @@ impl ConsumerCore {
         let (client, timeout) = (self.client.get()?.clone(), seconds(timeout)?);
         let leave = async move { client.leave(timeout).await };
         Ok(Operation::new(leave, rebalances::must_tell))
+    }
+
+    /// What assignors have to be asked, and the assignors by their names.
+    fn take_question<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(AssignorQuestion, Bound<'py, PyDict>)>> {
+        let client = self.client.get()?;
+        let Some(question) = client.take_question() else {
+            return Ok(None);
+        };
+        let question = AssignorQuestion::new(client.clone(), question);
+        let assignors = self.assignors.lock().by_name(py)?;
+        Ok(Some((question, assignors)))
     }
 
     /// The listener that has to be called, and its partitions; `told_rebalance` is to follow.
@@ -211,9 +229,17 @@ impl ConsumerCore {
         Ok(client.config().max_poll_interval.as_secs_f64())
     }
 
+    /// Seconds that an assignor may take: the group waits for its answer as for a member that joins.
+    fn assignor_timeout(&self) -> PyResult<f64> {
+        Ok(self.listener_timeout()? / 2.0)
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        match self.listeners.try_lock() {
-            Some(listeners) => listeners.traverse(&visit),
+        if let Some(listeners) = self.listeners.try_lock() {
+            listeners.traverse(&visit)?;
+        }
+        match self.assignors.try_lock() {
+            Some(assignors) => assignors.traverse(&visit),
             None => Ok(()),
         }
     }
@@ -224,6 +250,11 @@ impl ConsumerCore {
             .try_lock()
             .map(|mut it| std::mem::take(&mut *it));
         drop(listeners);
+        let assignors = self
+            .assignors
+            .try_lock()
+            .map(|mut it| std::mem::take(&mut *it));
+        drop(assignors);
     }
 
     fn assign(&self, py: Python<'_>, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -530,8 +561,14 @@ fn poll(
     }
 }
 
-/// Calls the listener that a rebalance waits for. What it raises is raised here, once, and the rebalance goes on.
+/// Calls the listener that a rebalance waits for, or asks an assignor. What it raises is raised here, once, and the rebalance goes on.
 fn tell(py: Python<'_>, core: &ConsumerCore) -> PyResult<()> {
+    static ANSWER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if let Some((question, assignors)) = core.take_question(py)? {
+        let answer = ANSWER.import(py, "ottla._assignors", "answer")?;
+        let limit = core.assignor_timeout()?;
+        return answer.call1((question, assignors, limit)).map(drop);
+    }
     let Some((listener, partitions)) = core.take_rebalance(py)? else {
         return Ok(());
     };

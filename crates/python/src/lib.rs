@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 mod admin;
 mod arrow;
+mod assignors;
 mod batch;
 mod broker;
 mod certificates;
@@ -47,6 +48,8 @@ mod _ottla {
 
     #[pymodule_export]
     use admin::AdminCore;
+    #[pymodule_export]
+    use assignors::AssignorQuestion;
     #[pymodule_export]
     use batch::{Batch, Record, RecordIterator};
     #[pymodule_export]

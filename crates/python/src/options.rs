@@ -5,7 +5,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyMapping, PyString, PyTuple};
 
-use crate::{errors, sasl};
+use crate::assignors::Assignors;
+use crate::{assignors, errors, sasl};
+
+const STRATEGY: [&str; 2] = [
+    "partition_assignment_strategy",
+    "partition.assignment.strategy",
+];
 
 /// Settings of a client from what its constructor was given. Where servers belong, a mapping of properties may stand too, as
 /// other clients have it.
@@ -20,6 +26,32 @@ pub(crate) fn parse(
         but_token(given, &mut token)
     })?;
     provide(parsed, token)
+}
+
+/// The settings of a consumer, and its assignors.
+pub(crate) fn parse_consumer(
+    bootstrap_servers: Option<&Bound<'_, PyAny>>,
+    config: Option<&Bound<'_, PyMapping>>,
+    properties: Option<&Bound<'_, PyDict>>,
+) -> PyResult<(Config, Assignors)> {
+    let (mut token, mut strategy) = (None, None);
+    let parsed = read(
+        Role::Consumer,
+        bootstrap_servers,
+        config,
+        properties,
+        &mut |given| {
+            let rest = but_token(given, &mut token)?;
+            // Otherwise it is names, and in the table.
+            but(&rest, &STRATEGY, &mut strategy, assignors::has_assignors)
+        },
+    )?;
+    let mut config = provide(parsed, token)?;
+    let assignors = match strategy {
+        Some(strategy) => Assignors::offer(&mut config, &strategy)?,
+        None => Assignors::default(),
+    };
+    Ok((config, assignors))
 }
 
 /// The settings of a producer, and its partitioner if that is a function.

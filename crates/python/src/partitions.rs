@@ -169,18 +169,19 @@ pub(crate) fn topic_partitions(
 ) -> PyResult<Vec<Py<PyAny>>> {
     partitions
         .iter()
-        .map(|partition| Ok(topic_partition(py, partition)?.unbind()))
+        .map(|(topic, partition)| Ok(topic_partition(py, topic, *partition)?.unbind()))
         .collect()
 }
 
-fn topic_partition<'py>(
+pub(crate) fn topic_partition<'py>(
     py: Python<'py>,
-    (topic, partition): &Partition,
+    topic: &str,
+    partition: i32,
 ) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     CLASS
         .import(py, "ottla._types", "TopicPartition")?
-        .call1((&**topic, *partition))
+        .call1((topic, partition))
 }
 
 /// A dict of offsets by TopicPartition.
@@ -227,7 +228,10 @@ fn by_partition<T>(
 ) -> PyResult<Py<PyAny>> {
     let dict = PyDict::new(py);
     for (partition, value) in values {
-        dict.set_item(topic_partition(py, &partition)?, convert(value)?)?;
+        dict.set_item(
+            topic_partition(py, &partition.0, partition.1)?,
+            convert(value)?,
+        )?;
     }
     Ok(dict.into_any().unbind())
 }

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
+from ottla._assignors import answer_on_loop
 from ottla._consumer import CLOSE_TIMEOUT
 from ottla._habits import missing
 from ottla._metrics import check_callback
@@ -309,10 +310,15 @@ class Consumer:
         return batch
 
     async def _tell(self, left: float | None = None) -> None:
-        """Call the listener that a rebalance waits for, for at most `left` seconds.
+        """Call the listener that a rebalance waits for, or ask an assignor, for at most `left` seconds.
 
         What it raises is raised here, and the rebalance goes on.
         """
+        asked = self._core.take_question()
+        if asked is not None:
+            limit = self._core.assignor_timeout()
+            await answer_on_loop(*asked, limit if left is None else min(limit, left))
+            return
         taken = self._core.take_rebalance()
         if taken is None:
             return

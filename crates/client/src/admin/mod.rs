@@ -11,7 +11,7 @@ mod transactions;
 
 pub use cluster::{ClusterDescription, Node};
 pub use delegation_tokens::{DelegationToken, Principal};
-pub use groups::{GroupDescription, GroupListing, MemberDescription};
+pub use groups::{Epochs, GroupDescription, GroupListing, MemberDescription};
 pub use handle::{Admin, Each};
 pub use offsets::OffsetSpec;
 pub use producers::ProducerState;

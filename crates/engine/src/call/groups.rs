@@ -1,12 +1,14 @@
-//! Consumer groups of the classic protocol: ListGroups, which every broker answers for the groups that it coordinates, and
-//! DescribeGroups, asked of each group's coordinator.
+//! Groups: ListGroups, which every broker answers for the groups that it coordinates; and DescribeGroups for those of the classic
+//! protocol, asked of each group's coordinator.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ottla_protocol::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
 use ottla_protocol::messages::{
-    ConsumerProtocolAssignment, DescribeGroupsRequest, ListGroupsRequest,
+    ConsumerProtocolAssignment, ConsumerProtocolSubscription, DescribeGroupsRequest,
+    ListGroupsRequest,
 };
 use ottla_protocol::{ApiKey, ErrorCode, Message, Reader};
 
@@ -92,6 +94,25 @@ pub struct MemberDescription {
     pub metadata: Bytes,
     /// What it was assigned, in the form of the group's protocol.
     pub assignment_data: Bytes,
+    /// Its epoch, in a group of the consumer protocol (KIP-848).
+    pub epoch: Option<i32>,
+    /// The partitions that it is to have, sorted, in a group of the consumer protocol.
+    pub target: Option<Vec<(Arc<str>, i32)>>,
+    /// The topics that it subscribes to, sorted, in a group of consumers; `None` if what it told does not decode.
+    pub topics: Option<Vec<Arc<str>>>,
+    /// The expression that it subscribes by, which the coordinator matches.
+    pub regex: Option<String>,
+    /// Its `client.rack`.
+    pub rack: Option<String>,
+}
+
+/// How often a group of the consumer protocol (KIP-848) has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epochs {
+    /// Grows with each change of the members or of their topics.
+    pub group: i32,
+    /// The group's epoch that the target assignment is for.
+    pub assignment: i32,
 }
 
 /// A group as its coordinator describes it.
@@ -99,7 +120,8 @@ pub struct MemberDescription {
 pub struct GroupDescription {
     /// Its id.
     pub group_id: String,
-    /// Its state: `Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable` or `Dead`.
+    /// Its state: `Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable` or `Dead`; with the consumer protocol `Empty`,
+    /// `Assigning`, `Reconciling`, `Stable` or `Dead`.
     pub state: String,
     /// What its members do, such as `consumer`; empty if it only has committed offsets.
     pub protocol_type: String,
@@ -107,6 +129,8 @@ pub struct GroupDescription {
     pub protocol: String,
     /// Its members, by their ids.
     pub members: Vec<MemberDescription>,
+    /// In a group of the consumer protocol.
+    pub epochs: Option<Epochs>,
 }
 
 /// Describes groups. An item is a group.
@@ -180,11 +204,14 @@ fn described(row: &DescribedGroup, version: i16) -> Result<GroupDescription, Err
         protocol_type: row.protocol_type.to_string(),
         protocol: row.protocol_data.to_string(),
         members,
+        epochs: None,
     })
 }
 
 fn described_member(row: &DescribedGroupMember, consumes: bool) -> MemberDescription {
     let assigned = || assignment(row.member_assignment.clone());
+    let told = || versioned::<ConsumerProtocolSubscription>(row.member_metadata.clone());
+    let told = consumes.then(told).flatten();
     MemberDescription {
         member_id: row.member_id.to_string(),
         group_instance_id: row.group_instance_id.as_ref().map(|id| id.to_string()),
@@ -193,20 +220,35 @@ fn described_member(row: &DescribedGroupMember, consumes: bool) -> MemberDescrip
         assignment: consumes.then(assigned).flatten(),
         metadata: row.member_metadata.clone(),
         assignment_data: row.member_assignment.clone(),
+        epoch: None,
+        target: None,
+        rack: told
+            .as_ref()
+            .and_then(|it| it.rack_id.as_ref())
+            .map(|rack| rack.to_string()),
+        topics: told.map(|it| {
+            let topics = it.topics.iter();
+            let topics: BTreeSet<_> = topics.map(|topic| Arc::from(&**topic)).collect();
+            topics.into_iter().collect()
+        }),
+        regex: None,
     }
 }
 
-/// The partitions of an assignment of the consumer protocol: its version, then the message. Any client of the group may have
-/// written it, also in a version that is not known here, which is read as the highest that is. A member that was assigned
-/// nothing yet has no bytes.
+/// What stands behind its version. Any client of the group may have written it, also in a version that is not known here, which is
+/// read as the highest that is.
+fn versioned<M: Message>(data: Bytes) -> Option<M> {
+    let mut input = Reader::new(data);
+    let version = input.i16().ok()?;
+    M::decode(version.min(M::VERSIONS.max), &mut input).ok()
+}
+
+/// The partitions of an assignment of the consumer protocol. A member that was assigned nothing yet has no bytes.
 fn assignment(data: Bytes) -> Option<Vec<(Arc<str>, i32)>> {
     if data.is_empty() {
         return Some(Vec::new());
     }
-    let mut input = Reader::new(data);
-    let version = input.i16().ok()?;
-    let highest = ConsumerProtocolAssignment::VERSIONS.max;
-    let decoded = ConsumerProtocolAssignment::decode(version.min(highest), &mut input).ok()?;
+    let decoded: ConsumerProtocolAssignment = versioned(data)?;
     let topics = decoded.assigned_partitions.iter();
     Some(partitions::pairs(topics.map(|topic| {
         (&*topic.topic, topic.partitions.iter().copied())

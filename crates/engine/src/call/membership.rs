@@ -81,7 +81,7 @@ pub(crate) struct JoinGroup {
     /// How long the group waits for its members to join again.
     pub(crate) rebalance_timeout: Duration,
     /// Assignors, the preferred first, with what the member tells each.
-    pub(crate) protocols: Vec<(&'static str, Bytes)>,
+    pub(crate) protocols: Vec<(Arc<str>, Bytes)>,
     pub(crate) reason: Option<&'static str>,
 }
 
@@ -145,7 +145,7 @@ impl Call for JoinGroup {
             protocol_type: CONSUMER.into(),
             protocols: protocols
                 .map(|(name, metadata)| JoinGroupRequestProtocol {
-                    name: (*name).into(),
+                    name: (&**name).into(),
                     metadata: metadata.clone(),
                     ..Default::default()
                 })
@@ -200,7 +200,7 @@ pub(crate) struct SyncGroup {
     pub(crate) member: GroupMetadata,
     pub(crate) rebalance_timeout: Duration,
     /// The assignor that all members know.
-    pub(crate) protocol: &'static str,
+    pub(crate) protocol: Arc<str>,
     /// What the leader assigned to each member; nothing of who is not the leader.
     pub(crate) assignments: Vec<(Arc<str>, Bytes)>,
 }
@@ -230,7 +230,7 @@ impl Call for SyncGroup {
             member_id: (&*self.member.member_id).into(),
             group_instance_id: self.member.instance_id.as_deref().map(Into::into),
             protocol_type: Some(CONSUMER.into()),
-            protocol_name: Some(self.protocol.into()),
+            protocol_name: Some((&*self.protocol).into()),
             assignments: assignments
                 .map(|(member, assignment)| SyncGroupRequestAssignment {
                     member_id: (&**member).into(),
@@ -248,7 +248,7 @@ impl Call for SyncGroup {
         };
         let group = &self.member.group;
         let other = answer.protocol_name.as_deref();
-        let other = other.filter(|other| *other != self.protocol);
+        let other = other.filter(|other| *other != &*self.protocol);
         vec![match (verdict(answer.error_code, group), other) {
             (Err(error), _) => Err(error),
             (Ok(()), Some(other)) => {

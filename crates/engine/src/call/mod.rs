@@ -12,6 +12,7 @@
 
 mod abort_transaction;
 mod calls;
+mod consumer_groups;
 mod consumer_heartbeat;
 mod controller;
 mod create_topics;
@@ -37,6 +38,7 @@ mod transactions;
 
 pub use self::abort_transaction::AbortTransaction;
 pub(crate) use self::calls::Calls;
+pub use self::consumer_groups::DescribeConsumerGroups;
 pub(crate) use self::consumer_heartbeat::{
     ConsumerGroupHeartbeat, Declaration, IdPartition, Standing,
 };
@@ -53,7 +55,7 @@ pub use self::fence_producers::FenceProducers;
 pub(crate) use self::group_offsets::OffsetCommit;
 pub use self::group_offsets::OffsetFetch;
 pub use self::groups::{
-    DescribeGroups, GroupDescription, GroupListing, ListGroups, MemberDescription,
+    DescribeGroups, Epochs, GroupDescription, GroupListing, ListGroups, MemberDescription,
 };
 pub use self::init_producer_id::{InitProducerId, ProducerIdentity};
 pub use self::interface::{About, Asked, Call, Effect};

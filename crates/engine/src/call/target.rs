@@ -93,9 +93,15 @@ fn coordinator(
         Way::NotYet(None) => Way::NotYet(None),
         Way::Never(error) if error.is_refusal() => Way::Never(error),
         // It cannot be reached, or left: another broker coordinates by now, or will.
-        Way::NotYet(Some(error)) | Way::Never(error) => {
+        Way::NotYet(Some(error)) => {
             cluster.forget_coordinator(kind, key);
             Way::NotYet(Some(error))
+        }
+        Way::Never(_) => {
+            cluster.forget_coordinator(kind, key);
+            let text =
+                format!("broker {node}, which coordinates it, is not in the cluster at the moment");
+            Way::NotYet(Some(Error::new(Kind::Unreachable, text)))
         }
     }
 }

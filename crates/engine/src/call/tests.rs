@@ -612,6 +612,26 @@ fn a_coordinator_that_does_not_accept_the_client_ends_the_call() {
     assert_eq!(error.broker(), Some("b2:9092"));
 }
 
+/// A node that was killed is out of the view for a while, and coordinators are told from older knowledge.
+#[test]
+fn a_coordinator_that_is_not_in_the_cluster_is_waited_for() {
+    let mut script = admin(&[]);
+    let target = Target::Coordinator(CoordinatorType::Group, "g".into());
+    let id = ask(&mut script, To(target), 2);
+    let end = script.now + Duration::from_secs(3);
+    while script.now < end {
+        for each in script.pass(Duration::from_millis(50)) {
+            assert!(matches!(each.request, Request::FindCoordinator(_)));
+            script.answer(&each, coordinated_by(9, ErrorCode::NONE));
+        }
+    }
+    let error = script.engine.take_answer(&id).unwrap().unwrap_err();
+    assert_eq!(
+        (error.kind(), error.is_retriable()),
+        (Kind::Unreachable, true)
+    );
+}
+
 #[test]
 fn a_request_that_takes_long_delays_none_to_the_coordinator() {
     let mut script = admin(&[]);

@@ -27,5 +27,6 @@ pub use property::{Property, Role, Value};
 pub use secret::{Secret, is_secret};
 pub use settings::{Config, PROPERTIES};
 pub use tables::{
-    GroupProtocol, OffsetReset, Partitioner, SaslMechanism, SecurityProtocol, StoreType, TlsVersion,
+    CustomAssignor, GroupProtocol, OfferedAssignor, OffsetReset, Partitioner, SaslMechanism,
+    SecurityProtocol, StoreType, TlsVersion, offered_assignors,
 };

@@ -8,7 +8,7 @@ use super::jaas::Jaas;
 use super::network::{AddressMap, DnsLookup, Proxy, address_map, proxy};
 use super::property::{FromWhole, Property, Role, Value};
 use super::secret::Secret;
-use super::tables::{GroupProtocol, strategies};
+use super::tables::{CustomAssignor, GroupProtocol, strategies};
 use super::tables::{OffsetReset, Partitioner, SaslMechanism, SecurityProtocol, StoreType};
 use super::tables::{TlsVersion, addresses, client_id, security_protocol};
 use super::tables::{algorithm, grant, jaas, mechanism, optional, text, whole_secret};
@@ -42,6 +42,8 @@ macro_rules! settings {
             pub sasl_given: Vec<(&'static str, Secret)>,
             /// Who has tokens, signed documents and tickets, where the mechanism needs some.
             pub credentials: Credentials,
+            /// Assignors of the caller's, which `partition_assignment_strategy` lists with the others.
+            pub assignors: Vec<CustomAssignor>,
             /// Whether the caller asked for idempotence by name, and would rather fail than do without.
             pub requires_idempotence: bool,
             $($( $(#[doc = $doc])+ pub $field: $type, )+)+
@@ -56,6 +58,7 @@ macro_rules! settings {
                     token_auth: false,
                     sasl_given: Vec::new(),
                     credentials: Credentials::default(),
+                    assignors: Vec::new(),
                     requires_idempotence: false,
                     $($( $field: Default::default(), )+)+
                 }

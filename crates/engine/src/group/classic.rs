@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::config::Config;
-use crate::group::assignor::{Assignor, RebalanceProtocol, TopicPartition, by_name};
+use crate::group::asking::Asking;
+use crate::group::assignor::{RebalanceProtocol, TopicPartition};
 use crate::group::heartbeats::Heartbeats;
 use crate::group::lead::Lead;
+use crate::group::strategy::Strategy;
 
 #[derive(Debug)]
 pub(super) struct Classic {
     /// Those that it offers.
-    pub(super) assignors: Vec<&'static dyn Assignor>,
+    pub(super) assignors: Vec<Strategy>,
     pub(super) rebalances: RebalanceProtocol,
     /// The assignor of this generation.
     pub(super) assignor: usize,
@@ -20,19 +24,21 @@ pub(super) struct Classic {
     /// The last assignment and its generation, for assignors that keep to it.
     pub(super) last: (Option<Vec<TopicPartition>>, i32),
     pub(super) lead: Option<Lead>,
+    /// What the caller's assignors are asked.
+    pub(super) asking: Asking,
+    /// What the caller's assignors want told in the next JoinGroup, in their order; `None` until they were asked.
+    pub(super) user_data: Option<Vec<Option<Bytes>>>,
     pub(super) heartbeats: Heartbeats,
 }
 
 impl Classic {
     pub(super) fn new(config: &Config) -> Classic {
         let names = config.partition_assignment_strategy.iter();
-        let assignors: Vec<_> = names.filter_map(|name| by_name(name)).collect();
-        let cooperates = |it: &&dyn Assignor| {
-            let protocols = it.protocols();
-            protocols.contains(&RebalanceProtocol::Cooperative)
-        };
+        let assignors: Vec<_> = names
+            .filter_map(|name| Strategy::find(name, &config.assignors))
+            .collect();
         // The best that all of them know: the group may agree on any of them.
-        let rebalances = if assignors.iter().all(cooperates) {
+        let rebalances = if assignors.iter().all(Strategy::cooperates) {
             RebalanceProtocol::Cooperative
         } else {
             RebalanceProtocol::Eager
@@ -44,12 +50,21 @@ impl Classic {
             joined: BTreeSet::new(),
             last: (None, -1),
             lead: None,
+            asking: Asking::default(),
+            user_data: None,
             heartbeats: Heartbeats::new(config.heartbeat_interval, config.session_timeout),
         }
     }
 
     /// The names of the assignors that it offers.
-    pub(super) fn offers(&self) -> Vec<&'static str> {
-        self.assignors.iter().map(|it| it.name()).collect()
+    pub(super) fn offers(&self) -> Vec<Arc<str>> {
+        self.assignors.iter().map(Strategy::name).collect()
+    }
+
+    /// The names of those of the caller.
+    pub(super) fn customs(&self) -> Vec<Arc<str>> {
+        let customs = self.assignors.iter();
+        let customs = customs.filter(|it| matches!(it, Strategy::Custom(_)));
+        customs.map(Strategy::name).collect()
     }
 }

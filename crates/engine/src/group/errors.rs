@@ -76,7 +76,7 @@ pub(crate) fn no_regex() -> Error {
 }
 
 /// The error that polls raise.
-pub(super) fn explained(error: Error, assignors: &[&'static str]) -> Error {
+pub(super) fn explained(error: Error, assignors: &[Arc<str>]) -> Error {
     match error.code() {
         Some(ErrorCode::INCONSISTENT_GROUP_PROTOCOL) => {
             let ours = assignors.join(", ");

@@ -8,8 +8,11 @@ use bytes::Bytes;
 
 use crate::call::JoinedMember;
 use crate::cluster::Cluster;
+use crate::config::CustomAssignor;
 use crate::error::Error;
-use crate::group::assignor::{Assignment, Assignor, Member, Subscription, Topics};
+use crate::group::assignor::{
+    Assignment, Assignments, Assignor, Member, Question, Subscription, Topics, settle,
+};
 use crate::metadata::Metadata;
 use crate::observe::Observed;
 
@@ -20,6 +23,8 @@ pub(super) struct Lead {
     /// The topics of all members.
     topics: BTreeSet<Arc<str>>,
     since: Instant,
+    /// What an assignor of the caller's was asked about.
+    asked: Topics,
     /// The number of partitions of each topic, as it was when they were assigned.
     counts: BTreeMap<Arc<str>, usize>,
 }
@@ -57,6 +62,7 @@ impl Lead {
             members,
             topics,
             since: now,
+            asked: Topics::default(),
             counts: BTreeMap::new(),
         }
     }
@@ -94,16 +100,35 @@ impl Lead {
         let members = std::mem::take(&mut self.members);
         let topics = Topics::of(view, self.topics.iter().map(|topic| &**topic));
         self.note(view);
-        let assigned = assignor.assign(&topics, &members).into_iter();
-        assigned
-            .map(|(member, partitions)| {
-                let assignment = Assignment {
-                    partitions,
-                    user_data: None,
-                };
-                Ok((member, assignment.encode()?))
-            })
-            .collect()
+        encode(assignor.assign(&topics, &members))
+    }
+
+    /// What an assignor of the caller's is asked.
+    pub(super) fn question(&mut self, view: &Metadata, assignor: &CustomAssignor) -> Question {
+        self.asked = Topics::of(view, self.topics.iter().map(|topic| &**topic));
+        self.note(view);
+        let topics = self.asked.counts();
+        Question::Assign {
+            assignor: Arc::clone(&assignor.name),
+            members: self.members.clone(),
+            topics: topics
+                .map(|(name, count)| (Arc::clone(name), count))
+                .collect(),
+        }
+    }
+
+    /// What each member gets by the reply of the caller's assignor, as bytes.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if it cannot be, or cannot be written.
+    pub(super) fn settle(
+        &mut self,
+        assignor: &CustomAssignor,
+        assigned: Assignments,
+    ) -> Result<Vec<(Arc<str>, Bytes)>, Error> {
+        let members = std::mem::take(&mut self.members);
+        let topics = std::mem::take(&mut self.asked);
+        encode(settle(assignor, assigned, &members, &topics)?)
     }
 
     /// Takes in how many partitions there are, where the assignment stays as it was.
@@ -124,6 +149,18 @@ impl Lead {
             }
         })
     }
+}
+
+fn encode(assigned: Assignments) -> Result<Vec<(Arc<str>, Bytes)>, Error> {
+    let each = assigned.into_iter();
+    each.map(|(member, partitions)| {
+        let assignment = Assignment {
+            partitions,
+            user_data: None,
+        };
+        Ok((member, assignment.encode()?))
+    })
+    .collect()
 }
 
 fn count(view: &Metadata, topic: &str) -> Option<usize> {

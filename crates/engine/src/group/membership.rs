@@ -57,6 +57,8 @@ enum State {
     Joining(CallId),
     /// As leader, until the topics of all members are known.
     Leading,
+    /// An assignor of the caller's is asked, before the member joins or as leader.
+    Asking,
     Syncing(CallId),
     /// Partitions of the new assignment's predecessor have to go (KIP-429, KIP-848), once a caller says how far they were read.
     Dropping {
@@ -187,9 +189,12 @@ impl Membership {
                 self.state = State::Unjoined;
                 self.session = Session::new();
             }
-            State::Leading | State::Dropping { .. } => self.state = State::Unjoined,
+            State::Leading | State::Asking | State::Dropping { .. } => {
+                self.state = State::Unjoined;
+            }
             _ => {}
         }
+        self.classic.asking.drop_question();
         self.release_lead(&mut core.cluster);
         self.holding.drop_added();
         if self.is_consumer() {
@@ -325,6 +330,11 @@ impl Membership {
         self.holding.take_news()
     }
 
+    /// Whether an assignor of the caller's has to be asked: [`Membership::take_question`].
+    pub(crate) fn has_question(&self) -> bool {
+        self.classic.asking.has_question()
+    }
+
     /// The error that polls raise.
     pub(crate) fn obstacle(&self) -> Option<&Error> {
         let refusal = || self.wanted.as_ref().and_then(Wanted::refusal);
@@ -441,7 +451,7 @@ impl Membership {
     fn is_between_generations(&self) -> bool {
         matches!(
             self.state,
-            State::Joining(_) | State::Leading | State::Syncing(_)
+            State::Joining(_) | State::Leading | State::Asking | State::Syncing(_)
         )
     }
 
@@ -625,7 +635,10 @@ impl Membership {
 
     fn join(&mut self, now: Instant, core: &mut Core) {
         match self.protocol {
-            Some(Protocol::Classic) => self.join_classic(now, core),
+            Some(Protocol::Classic) => {
+                self.classic.user_data = None;
+                self.join_classic(now, core);
+            }
             Some(Protocol::Consumer) => self.join_as_consumer(now, core),
             None => self.state = State::Unjoined,
         }
@@ -700,6 +713,7 @@ impl Membership {
             core.calls.cancel(&mut core.cluster, call);
         }
         self.state = State::Unjoined;
+        self.classic.asking.drop_question();
         self.release_lead(&mut core.cluster);
         self.is_lost = true;
         self.rejoin = Some("the member is to join anew");
@@ -876,7 +890,8 @@ impl Membership {
             core.cluster.context.changes.tell(Change::Group);
         }
         self.was_waiting = waits;
-        self.polls.pulse().set_needs_poll(waits || self.is_held());
+        let waits = waits || self.is_held() || self.has_question();
+        self.polls.pulse().set_needs_poll(waits);
         let commits = self.next_auto_commit;
         let commits = commits.filter(|_| self.config.enable_auto_commit);
         for at in self.retry_at.into_iter().chain(commits) {

@@ -49,6 +49,8 @@
 //! | `searches` | where partitions begin that were committed before |
 //! | `holding` | what callers own, and what listeners are still to be told of it |
 //! | `identity` | who the member is, and who callers are told that it is |
+//! | `strategy` | an assignor that a member offers: one of ottla's, or one of the caller's |
+//! | `asking` | the question to the caller's assignors that is open |
 //! | `lead` | what only the leader does |
 //! | `heartbeats` | when the coordinator hears of the member |
 //! | `classic` | what a member of the classic protocol keeps of its generation |
@@ -57,6 +59,7 @@
 //! | `membership` | when each of them acts; its folder has the steps of each protocol |
 //! | `part` | the membership as a part of a client |
 
+mod asking;
 pub mod assignor;
 mod classic;
 mod commits;
@@ -71,10 +74,12 @@ mod polls;
 mod pulse;
 mod searches;
 mod session;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod wanted;
 
+pub use asking::QuestionId;
 pub use commits::CommitId;
 pub(crate) use errors::no_group;
 pub use holding::Rebalance;

@@ -1,5 +1,6 @@
 //! A member stepped through scripts.
 
+mod assignors;
 mod consumer;
 mod generations;
 mod reconciliation;

@@ -200,6 +200,90 @@ fn speaking(rows: &[(ApiKey, i16)]) -> Versions {
     })
 }
 
+#[test]
+fn groups_of_the_consumer_protocol_are_described_with_their_epochs_and_targets() {
+    use ottla_protocol::messages::ConsumerGroupDescribeResponse;
+    use ottla_protocol::messages::consumer_group_describe_response as row;
+    let mut script = admin(&[]);
+    let call = DescribeConsumerGroups {
+        groups: vec!["g".into(), "classic".into()],
+    };
+    let (id, asked) = at_coordinator(&mut script, call);
+    let has = |numbers: &[i32]| row::Assignment {
+        topic_partitions: vec![row::TopicPartitions {
+            topic_name: "t".into(),
+            partitions: numbers.iter().copied().collect(),
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let member = |id: &str| row::Member {
+        member_id: id.into(),
+        member_epoch: 6,
+        rack_id: Some("".into()),
+        ..Default::default()
+    };
+    let stable = row::DescribedGroup {
+        group_id: "g".into(),
+        group_state: "Reconciling".into(),
+        group_epoch: 7,
+        assignment_epoch: 6,
+        assignor_name: "uniform".into(),
+        members: vec![
+            row::Member {
+                subscribed_topic_regex: Some("t.*".into()),
+                rack_id: Some("r".into()),
+                ..member("m2")
+            },
+            row::Member {
+                subscribed_topic_names: vec!["u".into(), "t".into()],
+                assignment: has(&[1]),
+                target_assignment: has(&[1, 0]),
+                ..member("m1")
+            },
+        ],
+        ..Default::default()
+    };
+    let classic = row::DescribedGroup {
+        group_id: "classic".into(),
+        error_code: ErrorCode::GROUP_ID_NOT_FOUND.0,
+        ..Default::default()
+    };
+    let answer = ConsumerGroupDescribeResponse {
+        groups: vec![classic, stable],
+        ..Default::default()
+    };
+    script.answer(&asked, Response::ConsumerGroupDescribe(answer));
+    let found = script.engine.take_answer(&id).unwrap().unwrap();
+    let [Ok(group), Err(missing)] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(missing.code(), Some(ErrorCode::GROUP_ID_NOT_FOUND));
+    let epochs = group.epochs.unwrap();
+    assert_eq!((epochs.group, epochs.assignment), (7, 6));
+    assert_eq!(
+        (&*group.protocol_type, &*group.protocol, &*group.state),
+        ("consumer", "uniform", "Reconciling")
+    );
+    let [one, two] = &group.members[..] else {
+        panic!("{group:?}")
+    };
+    let t: Arc<str> = "t".into();
+    assert_eq!((&*one.member_id, one.epoch), ("m1", Some(6)));
+    assert_eq!(one.assignment, Some(vec![(Arc::clone(&t), 1)]));
+    assert_eq!(
+        one.target,
+        Some(vec![(Arc::clone(&t), 0), (Arc::clone(&t), 1)])
+    );
+    assert_eq!(one.topics, Some(vec![t, "u".into()]));
+    assert_eq!((&one.rack, &one.regex), (&None, &None));
+    assert_eq!(two.target, Some(Vec::new()));
+    assert_eq!(
+        (two.rack.as_deref(), two.regex.as_deref()),
+        (Some("r"), Some("t.*"))
+    );
+}
+
 /// KIP-1043: old brokers call it dead, new ones answer with an error.
 #[test]
 fn a_group_that_does_not_exist_is_said_by_old_and_new_brokers_alike() {

@@ -1,5 +1,7 @@
 //! The properties of consumers that are about their group.
 
+use std::sync::Arc;
+
 macro_rules! group {
     ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* CONSUMER {
         /// The consumer group. Its members share the partitions of the topics that they subscribe to, and offsets are committed
@@ -17,7 +19,8 @@ macro_rules! group {
         /// group.protocol=classic.
         "group.remote.assignor" => group_remote_assignor: Option<String>, text(optional);
         /// How members assign partitions with the classic protocol, the preferred way first: range, roundrobin, sticky,
-        /// cooperative-sticky, or Java's class names. The group uses one that all have.
+        /// cooperative-sticky, or Java's class names; in a list also assignors of your own, ottla.Assignor. The group uses one
+        /// that all have.
         "partition.assignment.strategy" => partition_assignment_strategy: Vec<String> = "range,cooperative-sticky", text(strategies);
         /// After so long without a heartbeat a member is taken for dead. With group.protocol=consumer the brokers' configuration says
         /// it.
@@ -56,6 +59,59 @@ const STRATEGIES: [(&str, &str); 4] = [
     ("sticky", "StickyAssignor"),
     ("cooperative-sticky", "CooperativeStickyAssignor"),
 ];
+
+/// An assignor of the caller's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustomAssignor {
+    /// Its name in JoinGroup, by which members agree on one.
+    pub name: Arc<str>,
+    /// Whether its members keep their partitions in a rebalance, and give up only what the new assignment lacks (KIP-429).
+    pub cooperates: bool,
+}
+
+/// What `partition.assignment.strategy` lists where it is more than text.
+#[derive(Clone, Debug)]
+pub enum OfferedAssignor {
+    /// The name of one of ottla's, or of Java's class.
+    Name(String),
+    /// One of the caller's.
+    Custom(CustomAssignor),
+}
+
+/// The names of all that a member offers, in their order, and those of the caller among them.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn offered_assignors(
+    offered: Vec<OfferedAssignor>,
+) -> Result<(Vec<String>, Vec<CustomAssignor>), String> {
+    let (mut names, mut customs) = (Vec::<String>::new(), Vec::new());
+    for each in offered {
+        let more = match each {
+            OfferedAssignor::Name(name) => strategies(&name)?,
+            OfferedAssignor::Custom(custom) => {
+                let name = custom.name.to_string();
+                if name.is_empty() || STRATEGIES.iter().any(|(own, _)| *own == name) {
+                    return Err(format!(
+                        "an assignor needs a name of its own, which {name:?} is not"
+                    ));
+                }
+                customs.push(custom);
+                vec![name]
+            }
+        };
+        if let Some(name) = more.iter().find(|name| names.contains(name)) {
+            return Err(format!(
+                "must name each assignor once; {name} is there twice"
+            ));
+        }
+        names.extend(more);
+    }
+    if names.is_empty() {
+        return Err("must name one assignor at least, such as range".to_owned());
+    }
+    Ok((names, customs))
+}
 
 pub(in crate::config) fn strategies(text: &str) -> Result<Vec<String>, String> {
     let mut names = Vec::new();

@@ -30,7 +30,7 @@ pub use common::SecurityProtocol;
 pub(super) use common::{addresses, client_id, common, security_protocol};
 pub use consumer::OffsetReset;
 pub(super) use consumer::consumer;
-pub use group::GroupProtocol;
+pub use group::{CustomAssignor, GroupProtocol, OfferedAssignor, offered_assignors};
 pub(super) use group::{group, strategies};
 pub(super) use network::network;
 pub use producer::Partitioner;

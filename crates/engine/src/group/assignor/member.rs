@@ -96,6 +96,11 @@ impl Topics {
         self.0.insert(name, partitions);
     }
 
+    /// The topics with their numbers of partitions.
+    pub(in crate::group) fn counts(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
+        self.0.iter().map(|(name, racks)| (name, racks.len()))
+    }
+
     /// The racks of each partition of a topic, if it exists and has partitions.
     pub(super) fn partitions(&self, name: &str) -> Option<(&Arc<str>, &ReplicaRacks)> {
         let (name, partitions) = self.0.get_key_value(name)?;

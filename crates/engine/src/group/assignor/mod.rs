@@ -23,10 +23,12 @@
 //! | `constrained` | the sticky assignment where all subscribed to the same topics |
 //! | `movements`, `general` | where they did not |
 //! | `sticky` | both sticky assignors |
+//! | `custom` | assignors of the caller's: what they are asked, and what of their answers can be |
 
 mod claims;
 mod constrained;
 mod consumer_protocol;
+mod custom;
 mod general;
 mod java;
 mod member;
@@ -41,6 +43,8 @@ mod tests;
 mod user_data;
 
 pub use self::consumer_protocol::{Assignment, Subscription};
+pub(in crate::group) use self::custom::settle;
+pub use self::custom::{Question, Reply};
 pub use self::member::{
     Assignments, Assignor, Member, Owned, RebalanceProtocol, ReplicaRacks, TopicPartition, Topics,
 };

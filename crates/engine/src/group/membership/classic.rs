@@ -12,15 +12,19 @@ use crate::call::{Admission, JoinGroup, Joined, SyncGroup};
 use crate::change::Change;
 use crate::cluster::Cluster;
 use crate::error::{Error, Kind};
-use crate::group::assignor::{Assignment, Owned, Subscription};
+use crate::group::asking::QuestionId;
+use crate::group::assignor::{Assignment, Owned, Question, Reply, Subscription};
 use crate::group::errors::no_regex;
 use crate::group::holding::Rebalance;
 use crate::group::lead::Lead;
+use crate::group::strategy::Strategy;
 use crate::observe::Observed;
 use crate::part::Core;
 
 /// The leader assigns what is known by then.
 const LEAD_AT_MOST: Duration = Duration::from_secs(30);
+
+const ASSIGNOR_FAILED: &str = "the assignor of its leader failed";
 
 impl Membership {
     pub(super) fn join_classic(&mut self, now: Instant, core: &mut Core) {
@@ -32,6 +36,15 @@ impl Membership {
             return self.refuse(now, core, no_regex());
         }
         self.classic.joined = wanted.names().cloned().collect();
+        let customs = self.classic.customs();
+        if self.classic.user_data.is_none() && !customs.is_empty() {
+            let question = Question::Subscribe {
+                topics: self.classic.joined.iter().cloned().collect(),
+                assignors: customs,
+            };
+            return self.ask(core, question);
+        }
+        let mut told = self.classic.user_data.iter().flatten().cloned();
         let reason = self.rejoin.take();
         let last = Owned {
             partitions: self.classic.last.0.clone(),
@@ -41,7 +54,10 @@ impl Membership {
         for assignor in &self.classic.assignors {
             let subscription = Subscription {
                 topics: self.classic.joined.iter().cloned().collect(),
-                user_data: assignor.user_data(&last),
+                user_data: match assignor {
+                    Strategy::Own(own) => own.user_data(&last),
+                    Strategy::Custom(_) => told.next().flatten(),
+                },
                 owned: self.holding.owned().iter().cloned().collect(),
                 generation: self.identity.generation(),
                 rack: self.config.client_rack.as_deref().map(Arc::from),
@@ -91,7 +107,7 @@ impl Membership {
             members,
         } = joined;
         let mut known = self.classic.assignors.iter();
-        let known = known.position(|assignor| assignor.name() == protocol);
+        let known = known.position(|assignor| *assignor.name() == *protocol);
         let Some(assignor) = known.filter(|_| generation >= 0 && !member_id.is_empty()) else {
             let text = format!(
                 "the coordinator names generation {generation}, member {member_id:?} and assignor {protocol:?}, of which one \
@@ -127,9 +143,68 @@ impl Membership {
         let Some(assignor) = self.classic.assignors.get(self.classic.assignor) else {
             return;
         };
-        match lead.assign(core.cluster.view(), *assignor) {
+        match assignor {
+            Strategy::Own(own) => match lead.assign(core.cluster.view(), *own) {
+                Ok(assignments) => self.sync(now, core, assignments),
+                Err(error) => self.refuse(now, core, error),
+            },
+            Strategy::Custom(custom) => {
+                let question = lead.question(core.cluster.view(), custom);
+                self.ask(core, question);
+            }
+        }
+    }
+
+    /// Waits for an assignor of the caller's, who is asked while a caller polls.
+    fn ask(&mut self, core: &mut Core, question: Question) {
+        self.state = State::Asking;
+        self.classic.asking.ask(question);
+        core.cluster.context.changes.tell(Change::Group);
+    }
+
+    /// What an assignor of the caller's is asked, once; [`Membership::answer`] follows.
+    pub(crate) fn take_question(&mut self) -> Option<(QuestionId, Question)> {
+        self.classic.asking.take()
+    }
+
+    /// Takes in what an assignor of the caller's said, or why it said nothing.
+    pub(crate) fn answer(
+        &mut self,
+        now: Instant,
+        core: &mut Core,
+        id: QuestionId,
+        reply: Result<Reply, Error>,
+    ) {
+        if !self.classic.asking.close(id) {
+            return;
+        }
+        let assignments = match reply {
+            Ok(Reply::Subscribe(user_data)) => {
+                self.classic.user_data = Some(user_data);
+                return self.join_classic(now, core);
+            }
+            Ok(Reply::Assign(assigned)) => {
+                let chosen = self.classic.assignors.get(self.classic.assignor);
+                let (Some(Strategy::Custom(custom)), Some(lead)) = (chosen, &mut self.classic.lead)
+                else {
+                    return;
+                };
+                lead.settle(custom, assigned)
+            }
+            Err(error) => {
+                // The caller has raised it already.
+                self.release_lead(&mut core.cluster);
+                self.rejoin.get_or_insert(ASSIGNOR_FAILED);
+                return self.pause(now, core, error.group_is(&self.group));
+            }
+        };
+        match assignments {
             Ok(assignments) => self.sync(now, core, assignments),
-            Err(error) => self.refuse(now, core, error),
+            Err(error) => {
+                self.release_lead(&mut core.cluster);
+                self.rejoin.get_or_insert(ASSIGNOR_FAILED);
+                self.refuse(now, core, error);
+            }
         }
     }
 

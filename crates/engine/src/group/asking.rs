@@ -1,0 +1,48 @@
+//! The question to the caller's assignors that is open, if there is one.
+
+use crate::group::assignor::Question;
+
+/// A question's number, by which a reply that comes too late is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuestionId(u64);
+
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    last: u64,
+    is_open: bool,
+    /// Until a caller takes it.
+    untaken: Option<Question>,
+}
+
+impl Asking {
+    pub(super) fn ask(&mut self, question: Question) {
+        self.last += 1;
+        self.is_open = true;
+        self.untaken = Some(question);
+    }
+
+    /// Whether a caller has to take a question.
+    pub(super) fn has_question(&self) -> bool {
+        self.untaken.is_some()
+    }
+
+    pub(super) fn take(&mut self) -> Option<(QuestionId, Question)> {
+        let question = self.untaken.take()?;
+        Some((QuestionId(self.last), question))
+    }
+
+    /// A reply came. Whether somebody still waits for it.
+    pub(super) fn close(&mut self, id: QuestionId) -> bool {
+        let is_awaited = self.is_open && id.0 == self.last;
+        if is_awaited {
+            self.is_open = false;
+        }
+        is_awaited
+    }
+
+    /// Nobody waits for a reply any more.
+    pub(super) fn drop_question(&mut self) {
+        self.is_open = false;
+        self.untaken = None;
+    }
+}

@@ -1,0 +1,259 @@
+"""What both facades' `transform` share: its settings, how far it has read, and what is to be done after a failure."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ottla._types import NewRecord
+from ottla.errors import (
+    ArgumentError,
+    ConfigError,
+    FatalError,
+    FencedError,
+    KafkaError,
+    KafkaTimeoutError,
+    TransactionAbortableError,
+    UnknownOutcomeError,
+)
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ottla._ottla import Batch, Servers
+    from ottla._properties import ConfigValue
+    from ottla._types import OffsetAndMetadata, SubscriptionPattern, TopicPartition
+
+LOGGER = logging.getLogger("ottla.transform")
+# Seconds that a poll waits at most, so that a stop is seen soon.
+SLICE = 0.2
+# Seconds that the clients of a transform have for their closes, and what is open for its end.
+CLOSE_TIMEOUT = 5.0
+# As Kafka Streams has it: for so long, readers wait for what a killed member left open.
+_TRANSACTION_TIMEOUT_MS = 10_000
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+_OURS = {
+    "group.id": "pass group_id",
+    "enable.auto.commit": "offsets are committed with the records, in one transaction",
+    "isolation.level": "only committed records are read, and only settled offsets",
+    "transactional.id": "pass transactional_id",
+}
+# To do the work again does not mend these.
+_HOPELESS = frozenset(
+    {
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "FENCED_INSTANCE_ID",
+        "GROUP_AUTHORIZATION_FAILED",
+        "INVALID_RECORD",
+        "INVALID_TIMESTAMP",
+        "INVALID_TOPIC_EXCEPTION",
+        "INVALID_TRANSACTION_TIMEOUT",
+        "MESSAGE_TOO_LARGE",
+        "OFFSET_METADATA_TOO_LARGE",
+        "POLICY_VIOLATION",
+        "RECORD_LIST_TOO_LARGE",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+        "UNSUPPORTED_VERSION",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `transform` was given, checked."""
+
+    topics: str | Iterable[str] | re.Pattern[str] | SubscriptionPattern
+    to: str | None
+    max_records: int | None
+    commit_interval: float
+    retry_for: float
+    transactional_id: str
+    is_named: bool
+    consumer: dict[str, Any] = field(repr=False)
+    producer: dict[str, Any] = field(repr=False)
+
+    @staticmethod
+    def of(
+        bootstrap_servers: Servers,
+        *,
+        topics: str | Iterable[str] | re.Pattern[str] | SubscriptionPattern,
+        group_id: str,
+        to: str | None,
+        transactional_id: str | None,
+        max_records: int | None,
+        commit_interval: float,
+        retry_for: float,
+        config: Mapping[str, ConfigValue] | None,
+        consumer: Mapping[str, ConfigValue] | None,
+        producer: Mapping[str, ConfigValue] | None,
+    ) -> Settings:
+        """Check what was given, as far as that can be done without the clients.
+
+        Raises:
+            ArgumentError: A number is out of range.
+            ConfigError: A property is given that the transform sets itself.
+        """
+        if max_records is not None and max_records < 1:
+            raise ArgumentError(f"max_records is {max_records}: a transaction needs at least one record")
+        if commit_interval < 0 or retry_for < 0:
+            raise ArgumentError(
+                f"commit_interval is {commit_interval} and retry_for is {retry_for}: both are seconds, from 0 on"
+            )
+        for properties in (config, consumer, producer):
+            for name in _OURS.keys() & (properties or {}).keys():
+                raise ConfigError(f"{name} is not for the caller of transform() to set: {_OURS[name]}")
+        name = transactional_id or f"{group_id}-{uuid.uuid4().hex}"
+        shared = dict(config or {}, **{"bootstrap.servers": bootstrap_servers})
+        writes = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS} | shared | dict(producer or {})
+        reads = shared | dict(consumer or {})
+        return Settings(
+            topics=topics,
+            to=to,
+            max_records=max_records,
+            commit_interval=commit_interval,
+            retry_for=retry_for,
+            transactional_id=name,
+            is_named=transactional_id is not None,
+            consumer=reads | {"group.id": group_id, "enable.auto.commit": False, "isolation.level": "read_committed"},
+            producer=writes | {"transactional.id": name},
+        )
+
+
+class Progress:
+    """How far a transform has read since its last commit, and for how long its transactions have failed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        # By partition: where the records begin that are not committed yet, and where they end.
+        self.first: dict[TopicPartition, int] = {}
+        self.next: dict[TopicPartition, int] = {}
+        self._records = 0
+        self._since = 0.0
+        # A transaction failed, so that what was read has to be read again.
+        self.is_behind = False
+        self._failures = 0
+        self._failing_since = 0.0
+
+    def read(self, batch: Batch) -> None:
+        """Take in what a poll brought."""
+        if not self._records:
+            self._since = time.monotonic()
+        self._records += len(batch)
+        for partition, span in batch.spans.items():
+            self.first.setdefault(partition, span.start)
+        self.next.update(batch.next_offsets)
+
+    def wait(self) -> float:
+        """Seconds that a poll may wait."""
+        if not self._records:
+            return SLICE
+        return min(max(self._since + self._settings.commit_interval - time.monotonic(), 0), SLICE)
+
+    def room(self) -> int | None:
+        """How many more records the transaction takes."""
+        most = self._settings.max_records
+        return None if most is None else max(most - self._records, 1)
+
+    def is_due(self) -> bool:
+        """Whether the transaction is to be committed now; after a failure at once, so that it stays short."""
+        if not self._records:
+            return False
+        most = self._settings.max_records
+        is_full = most is not None and self._records >= most
+        return is_full or self._failures > 0 or time.monotonic() >= self._since + self._settings.commit_interval
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Partitions came or went: they are read from what the group has committed."""
+        for partition in partitions:
+            self.first.pop(partition, None)
+            self.next.pop(partition, None)
+
+    def committed(self) -> None:
+        """Everything that was read is committed."""
+        self.restarted()
+        self._failures = 0
+
+    def restarted(self) -> None:
+        """Nothing is read that is not committed."""
+        self.first.clear()
+        self.next.clear()
+        self._records = 0
+        self.is_behind = False
+
+    def failed(self, error: KafkaError) -> float:
+        """A transaction or a poll failed.
+
+        Returns:
+            Seconds to wait before the work is done again.
+
+        Raises:
+            KafkaError: The error itself, where another attempt is of no use or the time for attempts is up.
+        """
+        now = time.monotonic()
+        self.is_behind = True
+        if not self._failures:
+            self._failing_since = now
+        self._failures += 1
+        if not self._can_pass(error):
+            raise error
+        if now - self._failing_since > self._settings.retry_for:
+            error.add_note(
+                f"no transaction was committed for {self._settings.retry_for:g} s, in {self._failures} attempts"
+            )
+            raise error
+        LOGGER.warning("%s: the work since the last commit is done again: %s", self._settings.transactional_id, error)
+        return min(_SHORTEST_PAUSE * 2.0 ** min(self._failures - 1, 10), _LONGEST_PAUSE)
+
+    def _can_pass(self, error: KafkaError) -> bool:
+        if error.name in _HOPELESS:
+            return False
+        if isinstance(error, FencedError) and self._settings.is_named:
+            error.add_note(
+                f"transactional_id={self._settings.transactional_id!r}: each running transform() needs one of its own, "
+                "or none, which makes one up"
+            )
+            return False
+        passing = (FatalError, FencedError, KafkaTimeoutError, TransactionAbortableError, UnknownOutcomeError)
+        return error.retriable or isinstance(error, passing)
+
+    def starts(
+        self, committed: Mapping[TopicPartition, OffsetAndMetadata | None]
+    ) -> Iterator[tuple[TopicPartition, int]]:
+        """Where to read on after a failure: at what is committed, and where nothing is, at what was read first."""
+        for partition, found in committed.items():
+            yield partition, self.first[partition] if found is None else found.offset
+
+
+class FunctionError(Exception):
+    """What the caller's function raised, so that it is not taken for a failure of a transaction."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def is_table(given: object) -> bool:
+    """Whether the function gave Arrow data, rather than records."""
+    return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")
+
+
+def checked(given: Any, to: str | None) -> tuple[NewRecord, str]:
+    """One of the records that the function gave, and its topic.
+
+    Raises:
+        FunctionError: It is none, or has no topic.
+    """
+    if not isinstance(given, NewRecord):
+        kind = type(given).__name__
+        raise FunctionError(TypeError(f"the function of transform() gives NewRecords or a table of Arrow, not {kind}"))
+    topic = given.topic or to
+    if not topic:
+        text = "a NewRecord has no topic: give it one, or call transform() with to=, the topic of those without"
+        raise FunctionError(ArgumentError(text))
+    return given, topic

@@ -1,0 +1,336 @@
+"""Consume, transform, produce: for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import time
+from typing import TYPE_CHECKING, Any
+
+from ottla._transforming import CLOSE_TIMEOUT, FunctionError, Progress, Settings, checked, is_table
+from ottla.aio._consumer import Consumer
+from ottla.aio._producer import Producer
+from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeError
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
+
+    from typing_extensions import Self
+
+    from ottla._ottla import ArrowArray, ArrowStream, Batch, Servers
+    from ottla._properties import ConfigValue
+    from ottla._types import NewRecord, SubscriptionPattern, TopicPartition
+
+    Given = Iterable[NewRecord] | ArrowArray | ArrowStream | None
+    Outgoing = Given | Awaitable[Given] | AsyncIterable[NewRecord]
+
+
+class Transform:
+    """Reads records of a group, and writes what a function makes of them, each record once. `transform` makes it."""
+
+    __slots__ = ("_function", "_settings", "_stopped")
+
+    def __init__(self, function: Callable[[Batch], Outgoing], settings: Settings) -> None:
+        self._function = function
+        self._settings = settings
+        self._stopped = False
+
+    @property
+    def transactional_id(self) -> str:
+        """The `transactional.id` of its producer."""
+        return self._settings.transactional_id
+
+    async def run(self) -> None:
+        """Works in this task until `stop`, or until an error that another attempt does not mend.
+
+        It joins the group, and leaves it at its end, however it ends. After `stop` the open transaction is committed;
+        if anything is raised, such as `CancelledError`, it is aborted.
+
+        Raises:
+            FencedError: Another producer took over the `transactional_id` that was given, or its transaction was open
+                for longer than `transaction.timeout.ms`; or another member has the same `group.instance.id`.
+            AuthorizationError: The client may not read or write a topic, not join the group, or not have transactions.
+            TransactionAbortableError: A record was refused, such as one that is too large; or no transaction was
+                committed for `retry_for` seconds.
+            KafkaError: What else polls and transactions raise. Nothing is lost by it: the next `run` goes on from the
+                last commit.
+            Exception: What the function raised.
+        """
+        try:
+            async with _Run(self) as running:
+                await running.work()
+        except FunctionError as failed:
+            raise failed.error from failed.error.__cause__
+
+    def stop(self) -> None:
+        """Has `run` commit what is done and return. Threads and signal handlers may call it, also before `run`."""
+        self._stopped = True
+
+
+def transform(
+    bootstrap_servers: Servers,
+    function: Callable[[Batch], Outgoing],
+    *,
+    topics: str | Iterable[str] | re.Pattern[str] | SubscriptionPattern,
+    group_id: str,
+    to: str | None = None,
+    transactional_id: str | None = None,
+    max_records: int | None = None,
+    commit_interval: float = 0.1,
+    retry_for: float = 300.0,
+    config: Mapping[str, ConfigValue] | None = None,
+    consumer: Mapping[str, ConfigValue] | None = None,
+    producer: Mapping[str, ConfigValue] | None = None,
+) -> Transform:
+    """Prepares to read topics as a member of a group, and to write what a function makes of them, exactly once.
+
+    The records that the function gives and the offsets of those that it was given are committed in one transaction.
+    Before partitions go to another member, the transaction is committed; if that fails, it is aborted and its records
+    are read again. A member that the group has replaced can commit nothing (KIP-447), which needs brokers from 2.5 on.
+
+    Args:
+        bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
+        function: Is called with each batch, in order, in the task of `run`; it may be async. It returns or yields
+            `NewRecord`s; or returns a table, as `Producer.send_arrow` takes it; or None. It may be given a record again
+            whose transaction was aborted. What it raises ends `run`.
+        topics: What to read: a topic, several, or a pattern, as `Consumer.subscribe` takes them.
+        group_id: The group.
+        to: The topic to write to. Without it, each record or row names its own.
+        transactional_id: The `transactional.id` of the producer, which no other running one has. One that stays the
+            same ends at once, when it starts again, what it left open when it was killed; and whoever takes it over
+            ends the run of the one before. None makes one up.
+        max_records: The most records to read in a transaction.
+        commit_interval: Seconds after which a transaction is committed.
+        retry_for: Seconds for which transactions may fail, one after the other, before `run` raises.
+        config: Properties of both clients by Kafka's names, such as `{"security.protocol": "SSL"}`.
+        consumer: Properties of the consumer alone, such as `{"auto.offset.reset": "earliest"}`.
+        producer: Properties of the producer alone. `transaction.timeout.ms` is 10,000 without it: for so long, readers
+            wait for what a killed member left open. A call of the function should take less.
+
+    Returns:
+        What `run` starts, and `stop` ends.
+
+    Raises:
+        ArgumentError: A number is out of range.
+        ConfigError: A property is given that the transform sets itself.
+
+    Example:
+        ```python
+        async def enrich(batch):
+            for record in batch:
+                yield ottla.NewRecord(await look_up(record.value), key=record.key)
+
+
+        enrichment = aio.transform(
+            "localhost:9092", enrich, topics="flights", group_id="enrichers", to="flights-enriched"
+        )
+        await enrichment.run()
+        ```
+    """
+    settings = Settings.of(
+        bootstrap_servers,
+        topics=topics,
+        group_id=group_id,
+        to=to,
+        transactional_id=transactional_id,
+        max_records=max_records,
+        commit_interval=commit_interval,
+        retry_for=retry_for,
+        config=config,
+        consumer=consumer,
+        producer=producer,
+    )
+    return Transform(function, settings)
+
+
+class _Run:
+    """The clients of one `run`, and the transaction that is open."""
+
+    def __init__(self, transform: Transform) -> None:
+        self._transform = transform
+        self._function, self._settings = transform._function, transform._settings  # noqa: SLF001 what it runs
+        self._progress = Progress(self._settings)
+        self._consumer = Consumer(config=self._settings.consumer)
+        self._producer: Producer | None = None
+        self._is_open = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        try:
+            if error is not None:
+                await self._abort(error, CLOSE_TIMEOUT)
+        finally:
+            try:
+                await self._close_consumer(error)
+            finally:
+                await self._close_producer()
+
+    async def work(self) -> None:
+        self._consumer.subscribe(
+            self._settings.topics, on_assign=self._progress.forget, on_revoke=self._revoked, on_lost=self._lost
+        )
+        while not self._transform._stopped:  # noqa: SLF001 what it runs
+            try:
+                await self._turn()
+            except KafkaError as error:  # noqa: PERF203 the work goes on
+                await asyncio.sleep(await self._recover(error))
+        try:
+            await self._commit()
+        except KafkaError as error:
+            # Nothing is lost: whoever has the partitions next does this work again.
+            await self._recover(error)
+
+    async def _turn(self) -> None:
+        progress = self._progress
+        if progress.is_behind:
+            await self._go_back()
+        batch = await self._consumer.poll(progress.wait(), max_records=progress.room())
+        if len(batch):
+            progress.read(batch)
+            if progress.is_behind:
+                return  # a listener aborted the transaction in between, and these records are read again, too
+            await self._write(batch)
+        if progress.is_due():
+            await self._commit()
+
+    async def _write(self, batch: Batch) -> None:
+        to = self._settings.to
+        outgoing = await self._call(batch)
+        producer = await self._open()
+        if outgoing is None:
+            return
+        if is_table(outgoing):
+            await producer.send_arrow(to, outgoing)
+            return
+        async with contextlib.aclosing(self._each(outgoing)) as each:
+            async for given in each:
+                record, topic = checked(given, to)
+                await producer.send(
+                    topic,
+                    record.value,
+                    key=record.key,
+                    partition=record.partition,
+                    timestamp=record.timestamp,
+                    headers=record.headers,
+                )
+
+    async def _call(self, batch: Batch) -> Any:
+        try:
+            given = self._function(batch)
+            return await given if inspect.isawaitable(given) else given
+        except Exception as error:
+            raise FunctionError(error) from error
+
+    async def _each(self, outgoing: Any) -> AsyncGenerator[NewRecord]:
+        """A generator runs while it is read, so that the function may raise here, too."""
+        try:
+            if hasattr(outgoing, "__aiter__"):
+                async for given in outgoing:
+                    yield given
+            else:
+                for given in outgoing:
+                    yield given
+        except Exception as error:
+            raise FunctionError(error) from error
+
+    async def _open(self) -> Producer:
+        """Open a transaction, if none is."""
+        if self._producer is None:
+            self._producer = Producer(config=self._settings.producer)
+        if not self._is_open:
+            await self._producer.begin_transaction()
+            self._is_open = True
+        return self._producer
+
+    async def _commit(self, timeout: float | None = None) -> None:
+        """Commit what was read and written, if there is anything, and none of it has failed."""
+        progress = self._progress
+        member = self._consumer.group_metadata()
+        if progress.is_behind or not progress.next or member is None:
+            return
+        deadline = None if timeout is None else time.monotonic() + timeout
+        producer = await self._open()
+        await producer.send_offsets(progress.next, member, timeout)
+        await producer.commit_transaction(None if deadline is None else max(deadline - time.monotonic(), 0))
+        self._is_open = False
+        progress.committed()
+
+    async def _recover(self, error: KafkaError, timeout: float | None = None) -> float:
+        """Abort what is open after a failure; gives the seconds to wait. What cannot be mended is raised."""
+        pause = self._progress.failed(error)
+        refusal = await self._abort(error, timeout)
+        # A partition's leader may only be behind where it refuses a producer; its coordinator knows.
+        return self._progress.failed(refusal) if isinstance(refusal, FencedError) else pause
+
+    async def _abort(self, error: BaseException | None, timeout: float | None = None) -> KafkaError | None:
+        """End what is open. A producer that cannot do so is given up: its successor, of the same name, ends it.
+
+        Returns:
+            Why it cannot.
+        """
+        producer = self._producer
+        if producer is None:
+            return None
+        is_gone = isinstance(error, (FatalError, FencedError))
+        refusal: KafkaError | None = None
+        if self._is_open and not is_gone:
+            try:
+                if not isinstance(error, UnknownOutcomeError):
+                    await producer.abort_transaction(timeout)
+            except KafkaError as failed:
+                is_gone, refusal = True, failed
+        self._is_open = False
+        if is_gone:
+            self._producer = None
+            with contextlib.suppress(KafkaError):
+                await producer.close(0)
+        return refusal
+
+    async def _go_back(self) -> None:
+        """Set positions to what the group has committed, when that is settled."""
+        progress = self._progress
+        partitions = [partition for partition in self._consumer.assignment() if partition in progress.first]
+        if partitions:
+            # Another one begins only when it is known how the last one ended.
+            await (await self._open()).abort_transaction()
+            self._is_open = False
+            for partition, offset in progress.starts(await self._consumer.committed(partitions)):
+                self._consumer.seek(partition, offset)
+        progress.restarted()
+
+    # --- what polls tell of rebalances
+
+    async def _revoked(self, partitions: list[TopicPartition]) -> None:
+        # The group waits for this no longer than for a poll.
+        limit = self._consumer._core.listener_timeout() / 4  # noqa: SLF001 the limit of listeners
+        try:
+            await self._commit(limit)
+        except KafkaError as error:
+            await self._recover(error, limit)
+        self._progress.forget(partitions)
+
+    async def _lost(self, partitions: list[TopicPartition]) -> None:
+        self._progress.is_behind = True
+        await self._abort(None, self._consumer._core.listener_timeout() / 4)  # noqa: SLF001 the limit of listeners
+        self._progress.forget(partitions)
+
+    # --- the end
+
+    async def _close_consumer(self, error: BaseException | None) -> None:
+        # What was read and not committed is nobody's any more: listeners that the close calls are not to commit it.
+        self._progress.restarted()
+        try:
+            await self._consumer.close(CLOSE_TIMEOUT)
+        except KafkaError:
+            if error is None:
+                raise
+
+    async def _close_producer(self) -> None:
+        # It holds no record of a transaction that counts.
+        if self._producer is not None:
+            with contextlib.suppress(KafkaError):
+                await self._producer.close(CLOSE_TIMEOUT)
