@@ -81,8 +81,6 @@ mod _ottla {
     #[pymodule_export]
     use protocol::internal::{identify_control, identify_record, internal_topics};
     #[pymodule_export]
-    use protocol::log::{decode_log, outline_log};
-    #[pymodule_export]
     use protocol::messages::{decode_message, encode_message};
     #[pymodule_export]
     use protocol::records::decode_records;

@@ -8,7 +8,6 @@ mod data;
 pub(crate) mod frames;
 mod given;
 pub(crate) mod internal;
-pub(crate) mod log;
 pub(crate) mod messages;
 mod names;
 mod notation;
