@@ -122,13 +122,17 @@ def test_checkpoints_move_to_the_source_and_back(topic, tmp_path):
     sent.produce(range(5))
     run(sent, tmp_path, given)
     sent.produce(range(5, 9))
-    sent.stream(tmp_path, startingOffsets="earliest")
-    assert sent.streamed(tmp_path) == [5, 6, 7, 8]
+    rows = sent.spark.readStream.format("ottla").options(**sent.options(startingOffsets="earliest")).load()
+    query = rows.writeStream.foreachBatch(given).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    running = query.trigger(availableNow=True).start()
+    try:
+        assert running.awaitTermination(90), "the query did not end"
+    finally:
+        running.stop()
     sent.produce(range(9, 12))
-    given.clear()
     run(sent, tmp_path, given)
-    assert [values for _, values in given] == [[9, 10, 11]]
-    assert kept(tmp_path, "offsets").keys() == kept(tmp_path, "commits").keys()
+    assert given == [(0, [0, 1, 2, 3, 4]), (1, [5, 6, 7, 8]), (2, [9, 10, 11])]
+    assert kept(tmp_path, "offsets").keys() == kept(tmp_path, "commits").keys() == {0, 1, 2}
 
 
 def test_two_queries_on_a_checkpoint_are_told_apart(topic, tmp_path):
