@@ -36,7 +36,7 @@ impl Api for ConsumerGroupHeartbeatRequest {
         let beat = self.to_beat(cx);
         let ticket = cx.ticket();
         let may_describe = |topic: &str| cx.may(Operation::Describe, Resource::topic(topic));
-        cx.core.with_groups(cx.now, |groups| {
+        cx.core.with_group(&beat.group, cx.now, |groups| {
             groups.beat(&beat, &may_describe, Arc::clone(&ticket), cx.now.instant)
         });
         from_coordinator(cx, ticket, |reply| match reply {

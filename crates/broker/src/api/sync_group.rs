@@ -30,8 +30,9 @@ impl Api for SyncGroupRequest {
                 Bytes::copy_from_slice(&assigned.assignment),
             )
         });
+        let group = self.group_id.to_string();
         let sync = Sync {
-            group: self.group_id.to_string(),
+            group: group.clone(),
             as_member: AsMember {
                 id: self.member_id.to_string(),
                 instance: self.group_instance_id.as_ref().map(ToString::to_string),
@@ -42,7 +43,7 @@ impl Api for SyncGroupRequest {
             assignments: assignments.collect(),
         };
         let ticket = cx.ticket();
-        cx.core.with_groups(cx.now, |groups| {
+        cx.core.with_group(&group, cx.now, |groups| {
             groups.sync(sync, Arc::clone(&ticket), cx.now.instant)
         });
         from_coordinator(cx, ticket, |reply| match reply {

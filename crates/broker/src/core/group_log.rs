@@ -23,6 +23,27 @@ impl Core {
     /// Runs `act` on the group coordinator and keeps what it changed of groups' members, then hands out the answers that
     /// became due and has the timer looked at.
     pub(crate) fn with_groups<R>(&self, now: Now, act: impl FnOnce(&mut Groups<Ticket>) -> R) -> R {
+        self.act(None, now, act)
+    }
+
+    /// As [`Core::with_groups`], for answers that tell what a member of this group has: they also wait for what was kept of it
+    /// earlier and is not on all replicas yet. A coordinator that takes over without that would assign otherwise in the same
+    /// generation.
+    pub(crate) fn with_group<R>(
+        &self,
+        group: &str,
+        now: Now,
+        act: impl FnOnce(&mut Groups<Ticket>) -> R,
+    ) -> R {
+        self.act(Some(group), now, act)
+    }
+
+    fn act<R>(
+        &self,
+        group: Option<&str>,
+        now: Now,
+        act: impl FnOnce(&mut Groups<Ticket>) -> R,
+    ) -> R {
         let mut groups = self.groups.lock();
         let before = groups.next_timeout();
         groups.see(self.catalogue());
@@ -30,6 +51,10 @@ impl Core {
         let result = act(&mut groups);
         let changed = groups.take_changed(now.unix_ms);
         let kept = self.keep(&changed, now);
+        let kept = kept.map(|kept| match group {
+            Some(group) if kept.is_empty() => self.unreplicated(group).into_iter().collect(),
+            _ => kept,
+        });
         self.hand_out(groups, before, &kept);
         result
     }
@@ -75,6 +100,22 @@ impl Core {
     fn keep(&self, changed: &[Kept], now: Now) -> Result<Vec<Unreplicated>, ErrorCode> {
         let encode = |kept: &Kept| Ok((kept.group().to_owned(), kept.encode(now.unix_ms)?));
         self.write(changed.iter().map(encode), None, now)
+    }
+
+    /// What is kept of a group, or of others beside it, and is not on all replicas yet.
+    fn unreplicated(&self, group: &str) -> Option<Unreplicated> {
+        let topic = self.offsets_topic().ok()?;
+        let index = partition_of(group, topic.partitions.len());
+        let least_in_sync = self.settings.log_config(&topic.values).least_in_sync;
+        let mut replica = topic.partition(index).ok()?.lock();
+        let end = replica.log().bounds().end;
+        (replica.visible().high_watermark < end).then(|| Unreplicated {
+            epoch: replica.standing().epoch,
+            topic: topic.clone(),
+            index,
+            end,
+            least_in_sync,
+        })
     }
 
     /// Commits or forgets offsets: first in the offsets topic, then in the groups. Those of a transaction count when it is
