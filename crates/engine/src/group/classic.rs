@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::call::CallId;
 use crate::config::Config;
 use crate::group::asking::Asking;
 use crate::group::assignor::{RebalanceProtocol, TopicPartition};
@@ -28,6 +29,8 @@ pub(super) struct Classic {
     pub(super) asking: Asking,
     /// What the caller's assignors want told in the next JoinGroup, in their order; `None` until they were asked.
     pub(super) user_data: Option<Vec<Option<Bytes>>>,
+    /// The question what members have, of a leader that did not assign it.
+    pub(super) describing: Option<CallId>,
     pub(super) heartbeats: Heartbeats,
 }
 
@@ -52,6 +55,7 @@ impl Classic {
             lead: None,
             asking: Asking::default(),
             user_data: None,
+            describing: None,
             heartbeats: Heartbeats::new(config.heartbeat_interval, config.session_timeout),
         }
     }

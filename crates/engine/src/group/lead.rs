@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::call::JoinedMember;
+use crate::call::{JoinedMember, MemberDescription};
 use crate::cluster::Cluster;
 use crate::config::CustomAssignor;
 use crate::error::Error;
@@ -27,6 +27,10 @@ pub(super) struct Lead {
     asked: Topics,
     /// The number of partitions of each topic, as it was when they were assigned.
     counts: BTreeMap<Arc<str>, usize>,
+    /// Members have what is to be others': it is nobody's until they have given it up, and join anew (KIP-429).
+    withholds: bool,
+    /// Another process with its instance id assigned, and nothing is assigned anew (KIP-814).
+    is_heir: bool,
 }
 
 impl Lead {
@@ -64,6 +68,8 @@ impl Lead {
             since: now,
             asked: Topics::default(),
             counts: BTreeMap::new(),
+            withholds: false,
+            is_heir: false,
         }
     }
 
@@ -76,6 +82,14 @@ impl Lead {
 
     pub(super) fn since(&self) -> Instant {
         self.since
+    }
+
+    pub(super) fn withholds(&self) -> bool {
+        self.withholds
+    }
+
+    pub(super) fn is_heir(&self) -> bool {
+        self.is_heir
     }
 
     /// Whether the partitions of all topics are known, or that they are not there.
@@ -100,7 +114,9 @@ impl Lead {
         let members = std::mem::take(&mut self.members);
         let topics = Topics::of(view, self.topics.iter().map(|topic| &**topic));
         self.note(view);
-        encode(assignor.assign(&topics, &members))
+        let assigned = assignor.assign(&topics, &members);
+        self.withholds = withholds(&topics, &members, &assigned);
+        encode(assigned)
     }
 
     /// What an assignor of the caller's is asked.
@@ -128,11 +144,36 @@ impl Lead {
     ) -> Result<Vec<(Arc<str>, Bytes)>, Error> {
         let members = std::mem::take(&mut self.members);
         let topics = std::mem::take(&mut self.asked);
-        encode(settle(assignor, assigned, &members, &topics)?)
+        let assigned = settle(assignor, assigned, &members, &topics)?;
+        self.withholds = withholds(&topics, &members, &assigned);
+        encode(assigned)
     }
 
-    /// Takes in how many partitions there are, where the assignment stays as it was.
-    pub(super) fn note(&mut self, view: &Metadata) {
+    /// Takes over an assignment that stays as it was.
+    pub(super) fn inherit(&mut self, view: &Metadata) {
+        self.is_heir = true;
+        self.note(view);
+    }
+
+    /// Whether members have all partitions of the topics that are known; also if what one has cannot be read.
+    pub(super) fn is_covered(&self, view: &Metadata, members: &[MemberDescription]) -> bool {
+        let mut given = BTreeSet::new();
+        for member in members {
+            let Some(assigned) = &member.assignment else {
+                return true;
+            };
+            given.extend(assigned.iter().map(|(topic, number)| (&**topic, *number)));
+        }
+        let topics = self.topics.iter().filter_map(|topic| view.topic(topic));
+        let mut all = topics.flat_map(|topic| {
+            let numbers = topic.partitions.keys();
+            numbers.map(|number| (&*topic.name, *number))
+        });
+        all.all(|partition| given.contains(&partition))
+    }
+
+    /// Takes in how many partitions there are.
+    fn note(&mut self, view: &Metadata) {
         let known = self.topics.iter();
         let known = known.filter_map(|topic| Some((Arc::clone(topic), count(view, topic)?)));
         self.counts = known.collect();
@@ -161,6 +202,17 @@ fn encode(assigned: Assignments) -> Result<Vec<(Arc<str>, Bytes)>, Error> {
         Ok((member, assignment.encode()?))
     })
     .collect()
+}
+
+/// Whether somebody owns a partition that is assigned to nobody. Any client may say that it owns what does not exist.
+fn withholds(topics: &Topics, members: &[Member], assigned: &Assignments) -> bool {
+    let given: BTreeSet<_> = assigned.values().flatten().collect();
+    let mut owned = members.iter().flat_map(|it| &it.subscription.owned);
+    owned.any(|partition| {
+        let (topic, number) = partition;
+        let known = topics.partitions(topic).map_or(0, |(_, all)| all.len());
+        usize::try_from(*number).is_ok_and(|it| it < known) && !given.contains(partition)
+    })
 }
 
 fn count(view: &Metadata, topic: &str) -> Option<usize> {

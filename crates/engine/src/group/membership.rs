@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::call::{
-    CallId, ConsumerGroupHeartbeat, Ended, GroupMetadata, GroupOffset, Heartbeat, JoinGroup,
-    LeaveGroup, SyncGroup, TopicNames,
+    CallId, ConsumerGroupHeartbeat, DescribeGroups, Ended, GroupMetadata, GroupOffset, Heartbeat,
+    JoinGroup, LeaveGroup, SyncGroup, TopicNames,
 };
 use crate::change::Change;
 use crate::cluster::{Cluster, CoordinatorType};
@@ -364,6 +364,7 @@ impl Membership {
             wanted.pump(now, core);
         }
         self.watch(&mut core.cluster);
+        self.share_withheld(now, &mut core.cluster);
         self.choose(now, core);
         self.advance(now, core);
         self.reconcile(now, core);
@@ -392,6 +393,10 @@ impl Membership {
         } else if let Some(generation) = self.classic.heartbeats.ended(id) {
             if let Some(result) = ended.answer::<Heartbeat>() {
                 self.heard(now, core, generation, result);
+            }
+        } else if self.classic.describing == Some(id) {
+            if let Some(result) = ended.answer::<DescribeGroups>() {
+                self.described(core, result);
             }
         } else if let Some((epoch, declared)) = self.session.ended(id) {
             if let Some(result) = ended.answer::<ConsumerGroupHeartbeat>() {

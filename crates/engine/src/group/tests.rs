@@ -3,6 +3,7 @@
 mod assignors;
 mod consumer;
 mod generations;
+mod heirs;
 mod reconciliation;
 
 use std::collections::BTreeSet;

@@ -102,7 +102,7 @@ impl Topics {
     }
 
     /// The racks of each partition of a topic, if it exists and has partitions.
-    pub(super) fn partitions(&self, name: &str) -> Option<(&Arc<str>, &ReplicaRacks)> {
+    pub(in crate::group) fn partitions(&self, name: &str) -> Option<(&Arc<str>, &ReplicaRacks)> {
         let (name, partitions) = self.0.get_key_value(name)?;
         (!partitions.is_empty()).then_some((name, partitions))
     }

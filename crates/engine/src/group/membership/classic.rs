@@ -8,7 +8,7 @@ use bytes::Bytes;
 use ottla_protocol::ErrorCode;
 
 use super::{Membership, State};
-use crate::call::{Admission, JoinGroup, Joined, SyncGroup};
+use crate::call::{Admission, DescribeGroups, GroupDescription, JoinGroup, Joined, SyncGroup};
 use crate::change::Change;
 use crate::cluster::Cluster;
 use crate::error::{Error, Kind};
@@ -21,6 +21,8 @@ use crate::group::strategy::Strategy;
 use crate::observe::Observed;
 use crate::part::Core;
 
+/// The state in which a description has all assignments.
+const STABLE: &str = "Stable";
 /// The leader assigns what is known by then.
 const LEAD_AT_MOST: Duration = Duration::from_secs(30);
 
@@ -124,7 +126,7 @@ impl Membership {
         }
         let mut lead = Lead::new(now, &mut core.cluster, &self.group, members);
         if keeps_assignment {
-            lead.note(core.cluster.view());
+            lead.inherit(core.cluster.view());
             self.classic.lead = Some(lead);
             return self.sync(now, core, Vec::new());
         }
@@ -263,6 +265,7 @@ impl Membership {
         self.trouble = None;
         self.next_auto_commit = self.auto_commit_after(now);
         self.must_compare = true;
+        self.describe_inherited(now, core);
         if dropped.is_empty() {
             self.state = State::Stable;
             self.tell(core, Rebalance::Assigned(added));
@@ -293,7 +296,56 @@ impl Membership {
         }
     }
 
+    /// Asks what all members have, if another process assigned it: topics may have grown since, and who was to give partitions up
+    /// for others may have begun again, too.
+    fn describe_inherited(&mut self, now: Instant, core: &mut Core) {
+        let lead = self.classic.lead.as_ref();
+        if !lead.is_some_and(Lead::is_heir) {
+            return;
+        }
+        let call = DescribeGroups {
+            groups: vec![Arc::clone(&self.group)],
+        };
+        let deadline = now + self.config.session_timeout;
+        self.classic.describing = Some(core.start(now, call, deadline));
+    }
+
+    /// Takes in what all members have. Without an answer it is as with Kafka's own clients: the next rebalance brings the rest.
+    pub(super) fn described(
+        &mut self,
+        core: &mut Core,
+        result: Result<Vec<Result<GroupDescription, Error>>, Error>,
+    ) {
+        self.classic.describing = None;
+        let (Ok([Ok(found)]), Some(lead)) = (result.as_deref(), &self.classic.lead) else {
+            return;
+        };
+        let is_settled = lead.is_heir() && found.state == STABLE;
+        if is_settled && !lead.is_covered(core.cluster.view(), &found.members) {
+            self.rejoin
+                .get_or_insert("partitions of its topics are nobody's");
+        }
+    }
+
+    /// Shares out what was to be given up for others, if nobody has joined anew by now: a static member that begins again before
+    /// that does not know that it was to give something up, and is told to keep the rest (KIP-345).
+    pub(super) fn share_withheld(&mut self, now: Instant, cluster: &mut Cluster) {
+        let lead = self.classic.lead.as_ref();
+        let Some(lead) = lead.filter(|lead| lead.withholds()) else {
+            return;
+        };
+        if !matches!(self.state, State::Stable) || self.rejoin.is_some() {
+            return;
+        }
+        let due = lead.since() + self.config.max_poll_interval;
+        if due > now {
+            return cluster.set_alarm(due);
+        }
+        self.rejoin = Some("partitions that members were to give up are nobody's");
+    }
+
     pub(super) fn release_lead(&mut self, cluster: &mut Cluster) {
+        self.classic.describing = None;
         if let Some(lead) = self.classic.lead.take() {
             lead.release(cluster);
         }
