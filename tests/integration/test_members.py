@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer as Confluent
-from confluent_kafka.admin import AdminClient, NewPartitions
 
 import ottla
 from ottla import errors
@@ -153,24 +152,6 @@ def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureReque
     # The console consumer goes back to the first message that it has not shown, commits that, and leaves.
     wait_until(lambda: whole(ours.read, theirs), "ours reads the rest")
     all_once(ours.leave(), theirs)
-
-
-def test_a_static_leader_that_comes_back_has_partitions_that_were_added(
-    bootstrap: str, request: pytest.FixtureRequest
-) -> None:
-    if "4.4.0" not in request.node.name:
-        pytest.skip("who comes back is told that it leads since 3.2 (KIP-814)")
-    topic = "grown"
-    fill(bootstrap, topic, 0, PARTITIONS)
-    options = {"group_instance_id": "one", "session_timeout_ms": 60_000}
-    leader = member(bootstrap, topic, **options)
-    wait_until(lambda: len(leader.read) == PARTITIONS, "it reads all there is")
-    leader.leave()
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_partitions([NewPartitions(topic, PARTITIONS + 1)])[topic].result(DEADLINE)
-    heir = member(bootstrap, topic, **options)
-    wait_until(lambda: heir.has() == PARTITIONS + 1, "it has the new one, too")
-    heir.leave()
 
 
 def test_auto_takes_the_protocol_that_brokers_have_and_says_so(

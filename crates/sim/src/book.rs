@@ -84,6 +84,10 @@ impl Book {
             }
             Observed::TransactionSettled { .. } => "client: learned how a transaction ended",
             Observed::VersionsAssumed { .. } => "client: assumed a release",
+            Observed::GroupJoined { .. } => "member: joined a generation",
+            Observed::Rebalancing { .. } => "member: was to join again",
+            Observed::MembershipLost { .. } => "member: was expelled",
+            Observed::CommitFailed { .. } => "member: a commit that nobody waited for failed",
             _ => "client: observed something else",
         };
         self.tally.meet(state);

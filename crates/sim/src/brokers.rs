@@ -80,6 +80,11 @@ impl Brokers {
                 "replica.lag.time.max.ms",
                 plan.replica_lag.as_millis().to_string(),
             ),
+            (
+                "group.initial.rebalance.delay.ms",
+                plan.first_rebalance.as_millis().to_string(),
+            ),
+            ("group.min.session.timeout.ms", "100".to_owned()),
         ];
         if plan.authenticated {
             config.security = SecuritySettings {

@@ -10,6 +10,8 @@
 //! | R6 | each record has one fate, in time | `unresolved`, `resolved-twice`, `resolved-late` |
 //! | R7 | what is read is what was sent, there | `misplaced`, `corrupt`, `phantom` |
 //! | R8 | a consumer gives out each offset once and in order, from where it was told | `poll-skip`, `nonmonotonic-poll`, within a poll `int-poll-skip`, `int-nonmonotonic-poll`; `paused-poll`, `unassigned-poll`, `external-reset` |
+//! | R9 | a partition has one owner in a generation, who begins at the committed offset and gets nothing after it was revoked; who cooperates gives up only what others get; every acknowledged record is given to somebody; who is of a generation of the past commits nothing | `two-owners`, `wrong-start`, `external-reset`, `revoked-poll`, `needless-stop`, `never-given`, `stale-commit`, `torn-group` |
+//! | R10 | what is committed was given out before the last poll, or is what the application asked for; what it was told to be committed is; who closes has committed what it was given | `ahead-commit`, `untrue-commit`, `lost-commit`, `late-commit` |
 //! | R11 | who reads only what is committed gets no record of a transaction that was not, none before somebody wanted it committed, and all others as they are in the log | `aborted-read`, `dirty-read`, `hidden-record`, `inconsistent-offsets` |
 //! | R12 | a transaction takes effect as a whole or not at all, with its offsets, as its producer was told | `lost-commit`, `torn-commit`, `incomplete-commit`, `untrue-verdict`, `lost-offsets`, `aborted-offsets` |
 //! | R13 | whoever was succeeded under its transactional id writes and commits nothing any more | `zombie-write`, `zombie-commit`, `late-write` |
@@ -18,10 +20,11 @@
 //! | R17 | what an admin client was told of a change is so: done, or surely not done; and it was done once | `untrue-success`, `untrue-failure`, `own-success-refused`, `lost-topic`, `wrong-topic`, `made-twice` |
 //! | R18 | what an admin client was answered was so, and whoever made a topic finds it | `wrong-answer` |
 //!
-//! R14 also holds each call to its deadline: `call-unresolved`, `call-late`.
+//! R14 also wants groups to stay as they are while nobody comes or goes: `restless-group`. It holds each call to its deadline: `call-unresolved`, `call-late`.
 //!
 //! The names are Jepsen's where it has them (its Kafka workload and Elle).
 
+mod groups;
 mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +58,7 @@ pub fn check(history: &History) -> Vec<Anomaly> {
         checker.polls(consumer, seen);
     }
     checker.found.extend(transactions::check(history));
+    checker.found.extend(groups::check(history));
     checker.found.sort();
     checker.found.dedup();
     checker.found

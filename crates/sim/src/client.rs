@@ -8,6 +8,7 @@ use crate::admin::Admin;
 use crate::book::Book;
 use crate::consumer::Consumer;
 use crate::host::{Ending, Out};
+use crate::member::Member;
 use crate::producer::Producer;
 use crate::transactor::Transactor;
 
@@ -21,6 +22,8 @@ pub enum Client {
     Consumer(Consumer),
     /// It sends in transactions.
     Transactor(Transactor),
+    /// It shares partitions with others of its group.
+    Member(Member),
     /// It makes calls.
     Admin(Admin),
 }
@@ -31,6 +34,7 @@ macro_rules! each {
             Client::Producer($one) => $do,
             Client::Consumer($one) => $do,
             Client::Transactor($one) => $do,
+            Client::Member($one) => $do,
             Client::Admin($one) => $do,
         }
     };
@@ -62,6 +66,14 @@ impl Client {
     pub fn transactor(&mut self) -> Option<&mut Transactor> {
         match self {
             Client::Transactor(transactor) => Some(transactor),
+            _ => None,
+        }
+    }
+
+    /// The consumer of a group that it is.
+    pub fn member(&mut self) -> Option<&mut Member> {
+        match self {
+            Client::Member(member) => Some(member),
             _ => None,
         }
     }

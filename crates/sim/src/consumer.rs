@@ -5,32 +5,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ottla_engine::consumer::{Consumer as Work, Generation, Start};
-use ottla_engine::fetched::Fetched;
+use ottla_engine::consumer::{Consumer as Work, Start};
 use ottla_engine::observe::Observed;
 use ottla_engine::{Config, Engine, Error};
-use ottla_protocol::records::{AbortedTransactions, Entry, RecordsError, entries};
 
 use crate::book::Book;
 use crate::chance::Chance;
-use crate::history::{Origin, Place, Seen, Value, parse};
+use crate::history::{Origin, Place, Seen};
 use crate::host::Host;
 use crate::plant::Plant;
-
-/// The most bytes that records may have after decompression.
-const MOST: usize = 16 << 20;
+use crate::reading::{Chunk, decode};
 
 /// An application that got an error does not poll again at once.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
-
-/// Decoded records of one partition that were not given out.
-#[derive(Debug)]
-struct Chunk {
-    place: Place,
-    generation: Generation,
-    records: VecDeque<(i64, Value)>,
-    next_offset: i64,
-}
 
 /// A consumer and the application around it.
 #[derive(Debug)]
@@ -339,7 +326,12 @@ impl Consumer {
         };
         let fetched = &taken.fetched;
         let place = (Arc::clone(&fetched.topic), fetched.partition);
-        match self.decode_all(book, fetched) {
+        let mut markers = Vec::new();
+        let decoded = decode(book, fetched, self.plant, &mut markers);
+        for marker in markers {
+            self.note(book, Seen::Marker(place.clone(), marker));
+        }
+        match decoded {
             Ok(records) => self.decoded.push_back(Chunk {
                 place,
                 generation: taken.generation,
@@ -358,62 +350,10 @@ impl Consumer {
         true
     }
 
-    fn decode_all(
-        &self,
-        book: &mut Book,
-        fetched: &Fetched,
-    ) -> Result<VecDeque<(i64, Value)>, RecordsError> {
-        let mut records = VecDeque::new();
-        let mut aborted = AbortedTransactions::new(fetched.aborted.iter().copied());
-        for entry in entries(fetched.records.clone()) {
-            let entry = entry?;
-            entry.verify_crc()?;
-            if let Entry::Batch(batch) = &entry {
-                let hidden = aborted.hide(batch, MOST)?;
-                if batch.header.is_control() {
-                    let place = (Arc::clone(&fetched.topic), fetched.partition);
-                    self.note(book, Seen::Marker(place, batch.header.base_offset));
-                    continue;
-                }
-                if hidden && self.plant != Some(Plant::AbortedGivenOut) {
-                    book.tally
-                        .meet("reader: hid records of an aborted transaction");
-                    continue;
-                }
-            }
-            let payload = entry.payload(MOST)?;
-            for record in entry.records(&payload)? {
-                let record = record?;
-                let wanted =
-                    record.offset >= fetched.fetch_offset || self.plant == Some(Plant::StepsBack);
-                if !wanted {
-                    continue;
-                }
-                let mut value = record.value.unwrap_or_default().to_vec();
-                if self.plant == Some(Plant::BufferReused) && records.len() % 4 == 3 {
-                    let middle = value.len() / 2;
-                    value.truncate(middle);
-                    value.extend_from_slice(record.value.unwrap_or_default());
-                }
-                let read = parse(&value).unwrap_or(Value {
-                    id: usize::MAX,
-                    topic: String::new(),
-                    sound: false,
-                });
-                records.push_back((record.offset, read));
-            }
-        }
-        Ok(records)
-    }
-
     /// Gives out at most `most` records of a chunk, and keeps the rest; says how many.
     fn give_out(&mut self, book: &mut Book, mut chunk: Chunk, most: usize) -> usize {
-        let count = chunk.records.len().min(most);
-        let rest = chunk.records.split_off(count);
-        let next_offset = match rest.front() {
-            Some((offset, _)) => *offset,
-            None => chunk.next_offset,
-        };
+        let rest = chunk.cut(most);
+        let (count, next_offset) = (chunk.records.len(), chunk.next_offset);
         let (topic, partition) = (&chunk.place.0, chunk.place.1);
         let engine = &mut self.host.engine;
         let current = engine.advance(topic, partition, chunk.generation, next_offset);
@@ -424,7 +364,7 @@ impl Consumer {
                 return 0;
             }
         }
-        let cut = !rest.is_empty();
+        let cut = rest.is_some();
         if cut {
             book.tally.meet("consumer: a poll cut a batch");
         }
@@ -450,11 +390,8 @@ impl Consumer {
             }
             self.note(book, Seen::Record(place, offset, value));
         }
-        if cut {
-            self.decoded.push_front(Chunk {
-                records: rest,
-                ..chunk
-            });
+        if let Some(rest) = rest {
+            self.decoded.push_front(rest);
         }
         count
     }

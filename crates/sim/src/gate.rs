@@ -1,6 +1,8 @@
 //! What stands between the network and a broker: it knows where requests and answers begin and end, and so can strike at each
 //! stage of an exchange. It also plays the planted defects of brokers.
 
+mod frames;
+mod groups;
 mod transactions;
 
 use std::collections::VecDeque;
@@ -8,8 +10,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use ottla_protocol::header::{
-    RequestHeader, correlation_id, decode_request_header, decode_response, encode_request,
-    encode_response,
+    RequestHeader, correlation_id, decode_request_header, encode_request, encode_response,
 };
 use ottla_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use ottla_protocol::messages::{
@@ -17,13 +18,13 @@ use ottla_protocol::messages::{
     ProduceResponse,
 };
 use ottla_protocol::refusal::{Refusal, error_frame};
-use ottla_protocol::{ApiKey, ErrorCode, Message, Response};
+use ottla_protocol::{ApiKey, ErrorCode, Message};
 
 use crate::keeper::{Keeper, Trouble};
 use crate::lies::falsified;
 use crate::plant::{self, Plant};
 use crate::tally::Tally;
-use transactions::Defect;
+use frames::{Defect, changed};
 
 /// So many of a hundred answers of a hostile broker are lies.
 const LIES: u32 = 20;
@@ -42,7 +43,7 @@ pub enum ToClient {
 #[derive(Debug)]
 struct Owed {
     header: RequestHeader,
-    /// The transactional id of an InitProducerId, where a plant wants to know.
+    /// The transactional id of an InitProducerId, or the group of a member, where a plant wants to know.
     id: Option<String>,
     answer: Option<Bytes>,
     trouble: Option<Trouble>,
@@ -131,7 +132,8 @@ impl Gate {
             return;
         }
         let mut whole = whole;
-        match transactions::defect(&header, api, &whole, &rest, keeper) {
+        let defect = transactions::defect(&header, api, &whole, &rest, keeper);
+        match defect.or_else(|| groups::defect(&header, api, &whole, &rest, keeper)) {
             Some(Defect::Changed(other)) => whole = other,
             Some(Defect::Answered(answer)) => {
                 self.owed.push_back(Owed {
@@ -151,6 +153,7 @@ impl Gate {
                 let id = request.ok().and_then(|request| request.transactional_id);
                 id.map(|id| id.to_string())
             }
+            (_, Some(_)) => groups::group_of(&header, api, &rest),
             _ => None,
         };
         let mut produce = None;
@@ -185,7 +188,8 @@ impl Gate {
             .filter(is_possible);
         if let Some(trouble) = trouble {
             tally.strike(trouble.name());
-            if let Some(name) = transactions::name_of(api, trouble) {
+            let of_groups = groups::name_of(api, trouble);
+            if let Some(name) = of_groups.or_else(|| transactions::name_of(api, trouble)) {
                 tally.strike(name);
             }
         }
@@ -360,6 +364,7 @@ impl Gate {
             }
             if let Some(api) = api_of(&header).filter(|_| keeper.counts) {
                 transactions::count(&header, api, &answer, keeper);
+                groups::count(&header, api, &answer, keeper);
             }
             let answer = spoiled(&header, id.as_deref(), answer, keeper);
             let answer = falsify(&header, answer, keeper);
@@ -425,21 +430,6 @@ impl Gate {
     }
 }
 
-/// An answer, changed; itself if it is not one of that type.
-fn changed<R: Response>(
-    header: &RequestHeader,
-    answer: &Bytes,
-    change: impl FnOnce(&mut R),
-) -> Bytes {
-    let version = header.api_version;
-    let decoded = decode_response::<R>(version, answer.slice(4..));
-    let encoded = decoded.ok().and_then(|(id, mut body)| {
-        change(&mut body);
-        encode_response(&body, version, id).ok()
-    });
-    encoded.map_or_else(|| answer.clone(), |frame| frame.into_bytes())
-}
-
 fn throttled(header: &RequestHeader, answer: Bytes, pause: i32) -> Bytes {
     match api_of(header) {
         Some(ApiKey::Produce) => changed(header, &answer, |answer: &mut ProduceResponse| {
@@ -496,7 +486,8 @@ fn spoiled(header: &RequestHeader, id: Option<&str>, answer: Bytes, keeper: &mut
                 plant::hide_leader(answer)
             })
         }
-        _ => answer,
+        Some(api) => groups::spoiled(header, api, id, answer, keeper),
+        None => answer,
     }
 }
 

@@ -248,6 +248,56 @@ pub struct Ended {
     pub cluster: Option<([u8; 16], i32)>,
 }
 
+/// A consumer of a group, from its beginning to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// The group's number.
+    pub group: usize,
+    /// Its `group.instance.id`.
+    pub instance: Option<Arc<str>>,
+    /// All that it offers is cooperative.
+    pub cooperates: bool,
+    /// Its polls commit.
+    pub commits_itself: bool,
+}
+
+/// What happened to a consumer of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Joint {
+    /// It subscribed to topics.
+    Subscribed,
+    /// Its listener was told that these were added, in this generation.
+    Assigned(i32, Vec<Place>),
+    /// Its listener was told that these go, in this generation.
+    Revoked(i32, Vec<Place>),
+    /// Its listener was told that these are gone.
+    Lost(Vec<Place>),
+    /// The listener returned: what was revoked or lost is given up.
+    GaveUp,
+    /// Its engine says that the group went on without it.
+    Expelled,
+    /// It left the group, or its process ended; `true` if it did so in order.
+    Ended(bool),
+    /// A poll began: what it was given before is done with.
+    Polled,
+    /// A poll gave out the record at this offset.
+    Given(Place, i64),
+    /// It was told to read on from here.
+    Sought(Place, i64),
+    /// It went on elsewhere by itself: from where, and to where.
+    Reset(Place, i64, i64),
+    /// It asked for a commit of this number.
+    Asked(usize, Vec<(Place, i64)>),
+    /// It was told of that commit that it was done.
+    Committed(usize),
+    /// Its engine sent an OffsetCommit of this number, in this generation.
+    Sent(usize, i32, Vec<(Place, i64)>),
+    /// A broker took that request, and was to handle it.
+    Taken(usize),
+    /// A broker answered it: whether each offset was committed; `None` if that is unknown.
+    Answered(usize, Option<bool>),
+}
+
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Anomaly {
@@ -290,6 +340,14 @@ pub struct History {
     pub first_read: BTreeMap<RecordId, Duration>,
     /// The offsets that are committed after the end for each transactional id's group, -1 where none is.
     pub group_offsets: BTreeMap<(usize, Place), i64>,
+    /// Consumers of groups, and what happened to them in order: when, to whom, and what.
+    pub processes: Vec<Process>,
+    /// See there.
+    pub joint: Vec<(Duration, usize, Joint)>,
+    /// When everything was well again, and every group had read all there was.
+    pub steady: Option<Duration>,
+    /// The offsets that each group has committed after the end, -1 where none is.
+    pub committed_after: BTreeMap<(usize, Place), i64>,
     /// Topics that were deleted: only what a record says of itself holds for them.
     pub mortal: Vec<Arc<str>>,
     /// Leaders were lost, and with them what only they had acknowledged.

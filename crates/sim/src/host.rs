@@ -82,6 +82,7 @@ pub struct Host<C: Client> {
     logins: (u64, u64),
     chance: Chance,
     spoil: ClientSpoil,
+    is_dead: bool,
 }
 
 impl<C: Client> Host<C> {
@@ -98,6 +99,7 @@ impl<C: Client> Host<C> {
             logins: (0, 0),
             chance,
             spoil: ClientSpoil::new(plant),
+            is_dead: false,
         }
     }
 
@@ -115,6 +117,19 @@ impl<C: Client> Host<C> {
         self.work(now, |engine| {
             engine.close(now, &ottla_engine::engine::closed_error());
         });
+    }
+
+    /// Its process ends at once: connections close, and nothing happens any more.
+    pub fn die(&mut self) {
+        self.is_dead = true;
+        for link in std::mem::take(&mut self.links).into_keys() {
+            self.outs.push_back(Out::Close { link });
+        }
+    }
+
+    /// Whether its process ended at once.
+    pub fn is_dead(&self) -> bool {
+        self.is_dead
     }
 
     /// Whether it was closed to its end.
@@ -304,6 +319,9 @@ impl<C: Client> Host<C> {
     /// Does what follows from a step of the engine, until nothing more follows.
     fn follow(&mut self, now: Instant) {
         while let Some(action) = self.engine.poll_action() {
+            if self.is_dead {
+                continue;
+            }
             match action {
                 Action::Dial(link, dial) => {
                     let dialing = Link::Dialing {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use crate::chance::Chance;
@@ -111,13 +112,16 @@ pub struct Keeper {
     pub lied: u64,
     /// The next offset of each partition, as answers to Produce told it.
     pub(crate) ends: BTreeMap<(String, i32), i64>,
-    /// Whether it is counted what brokers answer in transactions, and how often they did.
+    /// Whether it is counted what brokers answer in transactions and to groups, and how often they did.
     pub counts: bool,
     /// See there.
     pub tally: Tally,
     /// The last epoch that each producer id got from InitProducerId, and the last identity of each transactional id.
     pub(crate) epochs: BTreeMap<i64, i16>,
     pub(crate) identities: BTreeMap<String, (i64, i16)>,
+    /// The newest generation of each group with the id of one of its members, and the last assignment that it gave.
+    pub(crate) generations: BTreeMap<String, (i32, String)>,
+    pub(crate) assignments: BTreeMap<String, Bytes>,
 }
 
 impl Keeper {

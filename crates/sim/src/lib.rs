@@ -3,8 +3,8 @@
 //!
 //! * [`plan`]: what a seed stands for; [`theme`]: what seeds are about. [`run`]: one run, and the shortest prefix of it that fails.
 //! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door, [`keeper`]: what doors share; [`brokers`]: the embedded broker's cluster.
-//! * [`host`]: an engine and its connections. [`producer`], [`transactor`], [`consumer`], [`admin`]: applications around one;
-//!   [`client`]: any; [`batches`]: what producers count.
+//! * [`host`]: an engine and its connections. [`producer`], [`transactor`], [`consumer`], [`member`], [`admin`]: applications around
+//!   one; [`client`]: any; [`batches`]: what producers count; [`habits`]: how a group's consumers work.
 //! * [`lies`]: answers of brokers that mean ill. [`meter`]: what a client's own code allocates.
 //! * [`history`]: what was done and seen. [`check`]: which invariants did not hold.
 //! * [`plant`]: defects made on purpose, which the checker must see.
@@ -22,14 +22,17 @@ pub mod check;
 pub mod client;
 pub mod consumer;
 pub mod gate;
+pub mod habits;
 pub mod history;
 pub mod host;
 pub mod keeper;
 pub mod lies;
+pub mod member;
 pub mod meter;
 pub mod plan;
 pub mod plant;
 pub mod producer;
+mod reading;
 pub mod run;
 pub mod summary;
 pub mod tally;

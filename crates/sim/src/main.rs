@@ -1,7 +1,7 @@
 //! `simulate`: many seeds, with a line of progress and a summary; or one, with its trace.
 //!
 //! ```text
-//! simulate [THEME] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of a theme: transactions, deposed
+//! simulate [THEME] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of a theme: transactions, groups, deposed
 //! simulate [THEME] seed SEED         one seed: its trace and its anomalies
 //! simulate plants                    the planted defects, by name
 //! ```
@@ -38,7 +38,7 @@ fn main() -> io::Result<ExitCode> {
         _ => {
             writeln!(
                 io::stderr(),
-                "simulate [transactions | deposed] COUNT [FIRST] | [transactions | deposed] seed SEED | plants"
+                "simulate [transactions | groups | deposed] COUNT [FIRST] | [transactions | groups | deposed] seed SEED | plants"
             )?;
             Ok(ExitCode::from(2))
         }

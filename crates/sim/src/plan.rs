@@ -2,6 +2,7 @@
 //! befalls them. A shorter run of the same seed is a prefix of the same steps.
 
 pub mod deposed;
+pub mod groups;
 pub mod transactions;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use ottla_broker::node::Stop;
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use crate::chance::Chance;
+use crate::habits::Habits;
 use crate::keeper::Trouble;
 
 /// A topic.
@@ -77,6 +79,12 @@ pub enum What {
     Transact(usize, u64),
     /// Another producer of a transactional id begins, while the one before goes on.
     Succeed(usize),
+    /// A consumer of a group begins, unless it is there; one with an instance id begins beside the one before.
+    Join(usize),
+    /// The application around it does something: a number that chooses what.
+    Deed(usize, u64),
+    /// Its process ends at once.
+    Die(usize),
     /// Something goes wrong.
     Strike(Fault),
 }
@@ -94,7 +102,7 @@ pub enum Aim {
     Beyond,
 }
 
-/// A step of a transaction, by the request that makes it.
+/// A step of a transaction or of a member of a group, by the request that makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// A producer gets its identity.
@@ -111,11 +119,23 @@ pub enum Stage {
     EndTxn,
     /// The markers are written that follow from that.
     Markers,
+    /// A consumer joins its group.
+    JoinGroup,
+    /// It gets, or hands out, an assignment.
+    SyncGroup,
+    /// It says that it is there.
+    Heartbeat,
+    /// It commits offsets.
+    OffsetCommit,
+    /// It looks up where to read on.
+    OffsetFetch,
+    /// It leaves.
+    LeaveGroup,
 }
 
 impl Stage {
-    /// All of them.
-    pub const ALL: [Stage; 7] = [
+    /// Those of a transaction.
+    pub const OF_TRANSACTIONS: [Stage; 7] = [
         Stage::InitProducerId,
         Stage::AddPartitionsToTxn,
         Stage::Produce,
@@ -123,6 +143,16 @@ impl Stage {
         Stage::TxnOffsetCommit,
         Stage::EndTxn,
         Stage::Markers,
+    ];
+
+    /// Those of a group.
+    pub const OF_GROUPS: [Stage; 6] = [
+        Stage::JoinGroup,
+        Stage::SyncGroup,
+        Stage::Heartbeat,
+        Stage::OffsetCommit,
+        Stage::OffsetFetch,
+        Stage::LeaveGroup,
     ];
 
     /// The request that it begins with.
@@ -134,6 +164,12 @@ impl Stage {
             Stage::AddOffsetsToTxn => ApiKey::AddOffsetsToTxn,
             Stage::TxnOffsetCommit => ApiKey::TxnOffsetCommit,
             Stage::EndTxn | Stage::Markers => ApiKey::EndTxn,
+            Stage::JoinGroup => ApiKey::JoinGroup,
+            Stage::SyncGroup => ApiKey::SyncGroup,
+            Stage::Heartbeat => ApiKey::Heartbeat,
+            Stage::OffsetCommit => ApiKey::OffsetCommit,
+            Stage::OffsetFetch => ApiKey::OffsetFetch,
+            Stage::LeaveGroup => ApiKey::LeaveGroup,
         }
     }
 
@@ -147,6 +183,12 @@ impl Stage {
             Stage::TxnOffsetCommit => "coordinator: moved at TxnOffsetCommit",
             Stage::EndTxn => "coordinator: moved at EndTxn",
             Stage::Markers => "coordinator: moved while markers were written",
+            Stage::JoinGroup => "coordinator: moved at JoinGroup",
+            Stage::SyncGroup => "coordinator: moved at SyncGroup",
+            Stage::Heartbeat => "coordinator: moved at Heartbeat",
+            Stage::OffsetCommit => "coordinator: moved at OffsetCommit",
+            Stage::OffsetFetch => "coordinator: moved at OffsetFetch",
+            Stage::LeaveGroup => "coordinator: moved at LeaveGroup",
         }
     }
 }
@@ -192,13 +234,15 @@ pub enum Fault {
     Grows(usize),
     /// A topic is deleted, and made anew after a time.
     Deleted(usize, Duration),
-    /// The coordinator moves when a transaction comes to this step next: before the request is handled, or right after.
+    /// The coordinator moves when somebody comes to this step next: before the request is handled, or right after.
     CoordinatorMoves(Stage, bool),
     /// The coordinators of a node get successors, and it does not hear of it for a time.
     CoordinatorDeposed(i32, Duration),
-    /// A client stands still for a time, as a program that is stopped. In a plan it is the newest of this transactional id.
+    /// A client stands still for a time, as a program that is stopped. In a plan it is the newest of this transactional id, or of
+    /// this number in groups.
     Sleeps(usize, Duration),
-    /// Packets to and from a client do not pass for a time. In a plan it is the newest of this transactional id.
+    /// Packets to and from a client do not pass for a time. In a plan it is the newest of this transactional id, or of
+    /// this number in groups.
     CutOff(usize, Duration),
 }
 
@@ -257,6 +301,8 @@ pub struct Plan {
     pub transactors: Vec<Member>,
     /// Consumers.
     pub consumers: Vec<Member>,
+    /// Consumers of groups.
+    pub members: Vec<Habits>,
     /// Admin clients.
     pub admins: Vec<Member>,
     /// The network.
@@ -269,6 +315,8 @@ pub struct Plan {
     pub min_in_sync: i32,
     /// See there.
     pub replica_lag: Duration,
+    /// `group.initial.rebalance.delay.ms`.
+    pub first_rebalance: Duration,
     /// What each node is.
     pub releases: Vec<Release>,
     /// Whether clients authenticate.
@@ -404,12 +452,14 @@ impl Plan {
             producers,
             transactors: Vec::new(),
             consumers,
+            members: Vec::new(),
             admins,
             weather,
             steps: Vec::new(),
             end,
             min_in_sync,
             replica_lag,
+            first_rebalance: Duration::ZERO,
             releases,
             authenticated,
             chance: chance.fork(),

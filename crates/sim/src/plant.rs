@@ -9,13 +9,14 @@ use std::collections::BTreeSet;
 use bytes::{Bytes, BytesMut};
 use ottla_engine::api::{Request, Response};
 use ottla_engine::dispatch::Outgoing;
-use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::{
-    FetchResponse, ListOffsetsResponse, MetadataResponse, ProduceRequest, ProduceResponse,
+    ConsumerProtocolSubscription, FetchResponse, ListOffsetsResponse, MetadataResponse,
+    OffsetFetchResponse, ProduceRequest, ProduceResponse,
 };
 use ottla_protocol::records::{
     BatchHeader, Entry, ProducerState, assign_offsets, entries, set_producer_state,
 };
+use ottla_protocol::{ErrorCode, Message, Reader, Writer};
 
 /// Declares the plants: variant, name, and the invariants of which one must see it.
 macro_rules! plants {
@@ -102,6 +103,19 @@ plants! {
     UnknownCommitAssumed "client: a commit of unknown outcome is told as done" "R12";
     UnknownCommitForgotten "client: a commit of unknown outcome is told as not done" "R11";
     AbortedGivenOut "client: records of aborted transactions are given out" "R11";
+    // In groups.
+    CommitErrorsOverlooked "client: an error code in an answer to OffsetCommit is overlooked" "R10";
+    CommitsAhead "client: OffsetCommit carries offsets that were not given out" "R10";
+    CommitsReset "client: OffsetCommit carries the offsets of the beginning" "R10";
+    CommitsTooSoon "client: polls commit what they are about to give out" "R10";
+    CommittedTooHigh "client: the offset that OffsetFetch found is read one too high" "R9";
+    CommittedOverlooked "client: the offset that OffsetFetch found is overlooked" "R9";
+    GivenAfterRevoked "client: records of a partition are given out after it was revoked" "R9";
+    AssignedTwice "client: the leader assigns partitions to two members" "R9";
+    AssignedToNobody "client: the leader assigns a member's partitions to nobody" "R9" "R14";
+    OwnedUntold "client: a member does not tell what it owns when it joins" "R9";
+    RebalancesOverlooked "client: error codes in answers to Heartbeat are overlooked" "R9" "R14";
+    HeartbeatsEnd "client: it sends no second Heartbeat" "R14";
     Panics "client: it panics when a connection breaks" "R15";
     // Between network and broker.
     AckedNotWritten "broker: a batch is acknowledged and not written" "R1" "R3";
@@ -124,6 +138,12 @@ plants! {
     UnstableServed "broker: the last stable offset passes an open transaction" "R11";
     OldEpochWritten "broker: a batch of an epoch that was succeeded is written" "R13" "R11";
     EpochGivenTwice "broker: InitProducerId gives the epoch that it gave before" "R13" "R11" "R12";
+    CommitsForgotten "broker: OffsetCommit is answered, and its offsets forgotten" "R9" "R10";
+    OldGenerationCommits "broker: a commit of a generation that is over is carried out" "R9";
+    OffsetsStoredAhead "broker: other offsets are committed than OffsetCommit says" "R9" "R10";
+    CommittedUntold "broker: OffsetFetch does not tell what is committed" "R9";
+    HeartbeatsUnheard "broker: Heartbeat is answered, and not heard" "R14";
+    AssignmentsMixedUp "broker: SyncGroup gives a member another's assignment" "R9" "R14";
     LeaderHidden "broker: Metadata never tells the leader of partition 0" "R14" "R6";
 }
 
@@ -135,6 +155,13 @@ impl Plant {
     pub fn is_about_transactions(self) -> bool {
         let of_clients = Plant::OutsideTransaction..=Plant::AbortedGivenOut;
         let of_brokers = Plant::CommitNotDone..=Plant::EpochGivenTwice;
+        of_clients.contains(&self) || of_brokers.contains(&self)
+    }
+
+    /// Whether only runs that are about groups can show it.
+    pub fn is_about_groups(self) -> bool {
+        let of_clients = Plant::CommitErrorsOverlooked..=Plant::HeartbeatsEnd;
+        let of_brokers = Plant::CommitsForgotten..=Plant::AssignmentsMixedUp;
         of_clients.contains(&self) || of_brokers.contains(&self)
     }
 }
@@ -242,6 +269,37 @@ impl ClientSpoil {
                     partition.committed_offset += 50;
                 }
             }
+            (Some(Plant::CommitsAhead), Request::OffsetCommit(request)) => {
+                let topics = request.topics.iter_mut();
+                for partition in topics.flat_map(|topic| &mut topic.partitions) {
+                    partition.committed_offset += 2;
+                }
+            }
+            (Some(Plant::CommitsReset), Request::OffsetCommit(request)) => {
+                let topics = request.topics.iter_mut();
+                for partition in topics.flat_map(|topic| &mut topic.partitions) {
+                    partition.committed_offset = 0;
+                }
+            }
+            (Some(Plant::AssignedTwice), Request::SyncGroup(request)) => {
+                let first = request.assignments.first();
+                if let Some(first) = first.map(|row| row.assignment.clone()) {
+                    let rows = request.assignments.iter_mut();
+                    rows.for_each(|row| row.assignment = first.clone());
+                }
+            }
+            (Some(Plant::AssignedToNobody), Request::SyncGroup(request)) => {
+                if let Some(last) = request.assignments.last_mut() {
+                    last.assignment = Bytes::new();
+                }
+            }
+            (Some(Plant::OwnedUntold), Request::JoinGroup(request)) => {
+                for protocol in &mut request.protocols {
+                    if let Some(untold) = without_owned(&protocol.metadata) {
+                        protocol.metadata = untold;
+                    }
+                }
+            }
             (Some(Plant::UncommittedFetched), Request::Fetch(request)) => {
                 request.isolation_level = 0;
             }
@@ -322,6 +380,19 @@ impl ClientSpoil {
                 let rows = topics.flat_map(|topic| &mut topic.partitions);
                 rows.for_each(|row| row.error_code = 0);
             }
+            (Plant::CommitErrorsOverlooked, Response::OffsetCommit(answer)) => {
+                let topics = answer.topics.iter_mut();
+                let rows = topics.flat_map(|topic| &mut topic.partitions);
+                rows.for_each(|row| row.error_code = 0);
+            }
+            (Plant::CommittedTooHigh, Response::OffsetFetch(answer)) => {
+                each_committed(answer, |offset| *offset += i64::from(*offset >= 0));
+            }
+            (Plant::CommittedOverlooked, Response::OffsetFetch(answer)) => {
+                each_committed(answer, |offset| *offset = -1);
+            }
+            (Plant::RebalancesOverlooked, Response::Heartbeat(answer)) => answer.error_code = 0,
+            (Plant::HeartbeatsEnd, Response::Heartbeat(_)) => return None,
             (Plant::PartitionsMixedUp, Response::Fetch(answer)) => swap_records(answer),
             (Plant::FirstBatchDropped, Response::Fetch(answer)) => drop_first(answer),
             (Plant::BatchReadTwice, Response::Fetch(answer)) => repeat_last(answer),
@@ -428,6 +499,31 @@ pub(crate) fn with_records(answer: &mut FetchResponse) -> Vec<&mut Bytes> {
     let partitions = topics.flat_map(|topic| &mut topic.partitions);
     let records = partitions.filter_map(|partition| partition.records.as_mut());
     records.filter(|records| !records.is_empty()).collect()
+}
+
+/// Changes every committed offset that is told.
+pub(crate) fn each_committed(answer: &mut OffsetFetchResponse, change: impl Fn(&mut i64)) {
+    let rows = answer.topics.iter_mut();
+    let rows = rows.flat_map(|topic| &mut topic.partitions);
+    rows.for_each(|row| change(&mut row.committed_offset));
+    let topics = answer.groups.iter_mut().flat_map(|group| &mut group.topics);
+    let rows = topics.flat_map(|topic| &mut topic.partitions);
+    rows.for_each(|row| change(&mut row.committed_offset));
+}
+
+/// A subscription that tells of nothing that its member owns; `None` if it tells of nothing anyway.
+fn without_owned(metadata: &Bytes) -> Option<Bytes> {
+    let mut input = Reader::new(metadata.clone());
+    let version = input.i16().ok()?;
+    let mut told = ConsumerProtocolSubscription::decode(version, &mut input).ok()?;
+    if told.owned_partitions.is_empty() {
+        return None;
+    }
+    told.owned_partitions.clear();
+    let mut out = Writer::new();
+    out.i16(version);
+    told.encode(version, &mut out).ok()?;
+    Some(out.finish().into_bytes())
 }
 
 /// Exchanges the records of two partitions.

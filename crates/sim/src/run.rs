@@ -1,5 +1,7 @@
 //! One run of one seed, from its first event to the checker's verdict.
 
+mod groups;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -137,6 +139,8 @@ struct Run {
     /// What those draw from that begin later.
     births: Chance,
     consumers: Vec<usize>,
+    /// The processes of each consumer of a group, in the order of their beginnings.
+    members: Vec<Vec<usize>>,
     admins: Vec<usize>,
     probes: Vec<RecordId>,
     /// Topics that admin clients made after the faults: the calls' places.
@@ -186,7 +190,7 @@ impl Run {
         }
         let kept = options.steps.unwrap_or(plan.steps.len());
         plan.steps.truncate(kept);
-        world.set_counting(options.theme == Theme::Transactions);
+        world.set_counting(options.theme != Theme::Everything);
         let mut run = Run {
             seed,
             options,
@@ -197,6 +201,7 @@ impl Run {
             transactors: Vec::new(),
             births: chance.fork(),
             consumers,
+            members: Vec::new(),
             admins,
             probes: Vec::new(),
             made: Vec::new(),
@@ -205,6 +210,8 @@ impl Run {
             run.transactors.push(Vec::new());
             run.succeed(id);
         }
+        run.members = vec![Vec::new(); run.plan.members.len()];
+        run.count_strategies();
         Ok(run)
     }
 
@@ -230,11 +237,13 @@ impl Run {
         for client in self.transactors.concat() {
             self.with_transactor(client, |transactor, _| transactor.find_out(&topics));
         }
+        self.hurry_members();
         self.pass(RECOVERY);
         self.probe();
         self.probe_transactions();
         self.make();
         self.catch_up();
+        self.stay();
         self.close();
         self.referee();
         self.judge()
@@ -318,6 +327,9 @@ impl Run {
                     self.transact(client, *id as u64);
                 }
             }
+            What::Join(member) => self.join(*member),
+            What::Deed(member, which) => self.deed(*member, *which),
+            What::Die(member) => self.die(*member),
             What::Strike(fault) => {
                 let newest = |id: usize| self.newest(id).unwrap_or(usize::MAX);
                 let fault = match *fault {
@@ -330,9 +342,13 @@ impl Run {
         }
     }
 
-    /// The newest producer of a transactional id.
+    /// The newest producer of a transactional id, or process of a consumer of a group.
     fn newest(&self, id: usize) -> Option<usize> {
-        self.transactors.get(id)?.last().copied()
+        let all = match self.options.theme {
+            Theme::Groups => &self.members,
+            _ => &self.transactors,
+        };
+        all.get(id)?.last().copied()
     }
 
     /// Another producer of a transactional id begins.
@@ -643,6 +659,7 @@ impl Run {
             behind.extend(text.flatten());
         }
         let ends = ends(&self.world.book.history);
+        behind.extend(self.unread(&ends));
         for number in 0..self.consumers.len() {
             let positions = self.with_consumer(number, |consumer, _| consumer.positions());
             for (place, position) in positions.unwrap_or_default() {
@@ -671,6 +688,7 @@ impl Run {
         for admin in 0..self.admins.len() {
             self.with_admin(admin, Admin::close);
         }
+        self.close_members();
         self.pass(CLOSE + MARGIN);
         for client in &self.world.clients {
             if !client.is_closed() {
@@ -709,6 +727,7 @@ impl Run {
         let history = &mut self.world.book.history;
         (history.log, history.markers, history.committed) = (log, markers, committed);
         self.look_up_offsets();
+        self.look_up_committed();
     }
 
     /// What the groups of transactional ids have committed.

@@ -1,6 +1,7 @@
 //! What runs are about: each theme has plans of its own, and faults and states that its runs must meet.
 
-use crate::plan::{self, Plan, deposed, transactions};
+use crate::plan::{self, Plan, deposed, groups, transactions};
+use crate::plant::Plant;
 
 /// What a run is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,17 +11,31 @@ pub enum Theme {
     Everything,
     /// Transactions.
     Transactions,
+    /// Groups of consumers.
+    Groups,
     /// Leaders of the past, which do not know that they are.
     Deposed,
 }
 
 impl Theme {
-    /// The theme with this name.
+    /// The theme of this name; `None` if there is none. Everything has no name.
     pub fn named(name: &str) -> Option<Theme> {
         match name {
             "transactions" => Some(Theme::Transactions),
+            "groups" => Some(Theme::Groups),
             "deposed" => Some(Theme::Deposed),
             _ => None,
+        }
+    }
+
+    /// What runs are about that can show a defect.
+    pub fn showing(plant: Plant) -> Theme {
+        if plant.is_about_groups() {
+            Theme::Groups
+        } else if plant.is_about_transactions() {
+            Theme::Transactions
+        } else {
+            Theme::Everything
         }
     }
 
@@ -29,6 +44,7 @@ impl Theme {
         match self {
             Theme::Everything => Plan::of(seed),
             Theme::Transactions => transactions::plan(seed),
+            Theme::Groups => groups::plan(seed),
             Theme::Deposed => deposed::plan(seed),
         }
     }
@@ -38,6 +54,7 @@ impl Theme {
         match self {
             Theme::Everything => plan::FAULTS,
             Theme::Transactions => transactions::FAULTS,
+            Theme::Groups => groups::FAULTS,
             Theme::Deposed => deposed::FAULTS,
         }
     }
@@ -47,6 +64,7 @@ impl Theme {
         match self {
             Theme::Everything => plan::STATES,
             Theme::Transactions => transactions::STATES,
+            Theme::Groups => groups::STATES,
             Theme::Deposed => deposed::STATES,
         }
     }

@@ -9,6 +9,7 @@
 //!
 //! What one connection carries in one direction stays in order, as TCP keeps it. Everything else may overtake.
 
+mod commits;
 mod coordinators;
 mod faults;
 mod network;
@@ -127,6 +128,14 @@ struct Planned {
     after: bool,
 }
 
+/// A commit that a broker has not answered: its number, whose it is, and the version that it speaks.
+#[derive(Clone, Copy, Debug)]
+struct Commit {
+    number: usize,
+    process: usize,
+    version: i16,
+}
+
 /// Everything in a run.
 pub struct World {
     /// What is written down.
@@ -152,6 +161,8 @@ pub struct World {
     /// Coordinators that are to move, and whether one is to when it writes markers.
     moves: Vec<Planned>,
     awaits_markers: bool,
+    /// Commits of groups that are under way, by their connections and correlation ids.
+    commits: BTreeMap<(u64, i32), Commit>,
     /// What waits for clients that stand still.
     asleep: BTreeMap<usize, Vec<Event>>,
     /// Clients that the network lets nobody reach.
@@ -197,6 +208,7 @@ impl World {
             deposed: BTreeMap::new(),
             moves: Vec::new(),
             awaits_markers: false,
+            commits: BTreeMap::new(),
             asleep: BTreeMap::new(),
             cut_off: BTreeMap::new(),
             keeper: Keeper::new(plant),
@@ -417,6 +429,9 @@ impl World {
             let number = match &served {
                 Served::Bytes(number, _) | Served::Close(number) => *number,
             };
+            if let Served::Bytes(_, bytes) = &served {
+                self.note_answered(number, bytes);
+            }
             let Some(wire) = self.wires.get_mut(&number) else {
                 continue;
             };

@@ -9,8 +9,8 @@ use ottla_engine::ErrorCode;
 use ottla_engine::call::{EARLIEST, LATEST};
 use ottla_sim::check::check;
 use ottla_sim::history::{
-    Act, Before, Called, Ended, Fate, History, Incarnation, Origin, Place, Promise, Seen, Sent,
-    Told, Transaction, Value, Verdict, parse, value,
+    Act, Before, Called, Ended, Fate, History, Incarnation, Joint, Origin, Place, Process, Promise,
+    Seen, Sent, Told, Transaction, Value, Verdict, parse, value,
 };
 
 fn place() -> Place {
@@ -645,4 +645,197 @@ fn a_value_tells_any_change_of_it() {
         );
     }
     assert_eq!(parse(b""), None);
+}
+
+/// A group of two. The first, whose polls commit, reads records 0 and 1 in generation 1, commits 2 and gives the partition up; the
+/// second reads the rest in generation 2, commits 4 as its application asks, and closes.
+fn shared() -> Vec<(usize, Joint)> {
+    let all = || vec![place()];
+    let mut steps = vec![
+        (0, Joint::Assigned(1, all())),
+        (0, Joint::Polled),
+        (0, Joint::Given(place(), 0)),
+        (0, Joint::Given(place(), 1)),
+        (0, Joint::Polled),
+    ];
+    let sent = steps.len();
+    steps.extend([
+        (0, Joint::Sent(sent, 1, vec![(place(), 2)])),
+        (0, Joint::Taken(sent)),
+        (0, Joint::Answered(sent, Some(true))),
+        (0, Joint::Revoked(1, all())),
+        (0, Joint::GaveUp),
+        (0, Joint::Assigned(2, vec![])),
+        (1, Joint::Assigned(2, all())),
+        (1, Joint::Polled),
+        (1, Joint::Given(place(), 2)),
+        (1, Joint::Given(place(), 3)),
+    ]);
+    let asked = steps.len();
+    steps.extend([
+        (1, Joint::Asked(asked, vec![(place(), 4)])),
+        (1, Joint::Sent(asked + 1, 2, vec![(place(), 4)])),
+        (1, Joint::Taken(asked + 1)),
+        (1, Joint::Answered(asked + 1, Some(true))),
+        (1, Joint::Committed(asked)),
+        (1, Joint::Ended(true)),
+    ]);
+    steps
+}
+
+/// What is found after a change of the clean group's history.
+fn of_groups(change: impl FnOnce(&mut Vec<(usize, Joint)>, &mut History)) -> Vec<&'static str> {
+    let mut steps = shared();
+    after(|history| {
+        let process = |commits_itself| Process {
+            group: 0,
+            instance: None,
+            cooperates: true,
+            commits_itself,
+        };
+        history.processes = vec![process(true), process(false)];
+        history.committed_after.insert((0, place()), 4);
+        change(&mut steps, history);
+        let steps = steps.into_iter().enumerate();
+        let timed = steps.map(|(at, (who, what))| (Duration::from_millis(at as u64), who, what));
+        history.joint = timed.collect();
+    })
+}
+
+fn at(steps: &[(usize, Joint)], wanted: &Joint) -> usize {
+    let found = steps.iter().position(|(_, joint)| joint == wanted);
+    found.unwrap_or(usize::MAX)
+}
+
+#[test]
+fn a_partition_of_a_group_has_one_owner_who_goes_on_where_the_last_one_was() {
+    assert_eq!(of_groups(|_, _| {}), [""; 0]);
+    let two = of_groups(|steps, _| {
+        let (_, assigned) = &mut steps[11];
+        *assigned = Joint::Assigned(1, vec![place()]);
+    });
+    assert!(two.contains(&"two-owners"), "{two:?}");
+    // The second is assigned it before the first, which is of the same generation, gave it up.
+    let too_soon = of_groups(|steps, _| {
+        let early = steps.remove(11);
+        steps.insert(8, early);
+        steps[9].1 = Joint::Revoked(2, vec![place()]);
+    });
+    assert_eq!(too_soon, ["two-owners"]);
+    // The first was expelled, before or after that, is told so later, and joins the same generation.
+    for expelled_at in [8, 9] {
+        let expelled = of_groups(|steps, _| {
+            let early = steps.remove(11);
+            steps.insert(8, early);
+            steps[9].1 = Joint::Lost(vec![place()]);
+            steps.insert(expelled_at, (0, Joint::Expelled));
+        });
+        assert_eq!(expelled, [""; 0]);
+    }
+    let revoked = of_groups(|steps, _| {
+        let given = at(steps, &Joint::GaveUp);
+        steps.insert(given, (0, Joint::Given(place(), 2)));
+    });
+    assert_eq!(revoked, ["revoked-poll"]);
+    let skipped = of_groups(|steps, _| {
+        let first = at(steps, &Joint::Given(place(), 2));
+        steps.remove(first);
+        steps.retain(|(_, joint)| !matches!(joint, Joint::Asked(..) | Joint::Committed(_)));
+    });
+    assert_eq!(skipped, ["ahead-commit", "never-given", "wrong-start"]);
+    let repeated = of_groups(|steps, _| {
+        let first = at(steps, &Joint::Given(place(), 2));
+        steps.insert(first, (1, Joint::Given(place(), 0)));
+    });
+    assert!(repeated.contains(&"wrong-start"), "{repeated:?}");
+    let reset = of_groups(|steps, _| {
+        let first = at(steps, &Joint::Given(place(), 2));
+        steps[first] = (1, Joint::Reset(place(), 2, 0));
+        steps[first + 1] = (1, Joint::Given(place(), 0));
+    });
+    assert!(reset.contains(&"external-reset"), "{reset:?}");
+    let unread = of_groups(|steps, _| {
+        steps.retain(|(_, joint)| *joint != Joint::Given(place(), 3));
+    });
+    assert!(unread.contains(&"never-given"), "{unread:?}");
+    // It gave up in generation 1 what it gets back in generation 2: for that it need not have stopped.
+    let needless = of_groups(|steps, _| {
+        steps[10].1 = Joint::Assigned(2, vec![place()]);
+        steps.truncate(11);
+    });
+    assert!(needless.contains(&"needless-stop"), "{needless:?}");
+}
+
+#[test]
+fn a_group_commits_what_was_given_and_asked_for() {
+    let ahead = of_groups(|steps, _| {
+        let sent = at(steps, &Joint::Taken(5)) - 1;
+        let poll = steps.remove(sent - 1);
+        steps.insert(sent, poll);
+    });
+    assert!(ahead.contains(&"ahead-commit"), "{ahead:?}");
+    // A commit of where it was told to read goes out again after the next seek.
+    let again = of_groups(|steps, _| {
+        let sought = |to| (0, Joint::Sought(place(), to));
+        let sent = (0, Joint::Sent(99, 1, vec![(place(), 50)]));
+        steps.splice(1..1, [sought(50), sought(0), sent]);
+    });
+    assert_eq!(again, [""; 0]);
+    let refused = of_groups(|steps, history| {
+        let answered = steps.len() - 3;
+        if let (_, Joint::Answered(_, done)) = &mut steps[answered] {
+            *done = Some(false);
+        }
+        history.committed_after.insert((0, place()), 2);
+    });
+    assert_eq!(refused, ["untrue-commit"]);
+    let lost = |offset: i64| {
+        of_groups(|_, history| {
+            history.committed_after.insert((0, place()), offset);
+        })
+    };
+    assert_eq!(lost(2), ["lost-commit"]);
+    assert_eq!(lost(-1), ["lost-commit"]);
+    let unknown = of_groups(|steps, history| {
+        steps.retain(|(who, joint)| {
+            let is_late = matches!(joint, Joint::Answered(..) | Joint::Committed(_));
+            *who == 0 || !is_late
+        });
+        history.committed_after.insert((0, place()), 2);
+    });
+    assert_eq!(unknown, [""; 0]);
+    let late = of_groups(|steps, history| {
+        steps.retain(|(who, joint)| *who == 0 || !matches!(joint, Joint::Asked(..)));
+        let first = at(steps, &Joint::Given(place(), 3)) + 1;
+        steps.truncate(first);
+        history.steady = Some(Duration::from_millis(steps.len() as u64 - 1));
+        steps.push((1, Joint::Ended(true)));
+        history.processes[1].commits_itself = true;
+        history.committed_after.insert((0, place()), 2);
+    });
+    assert_eq!(late, ["late-commit"]);
+    let stale = of_groups(|steps, _| {
+        let last = steps.len();
+        steps.extend([
+            (0, Joint::Sent(last, 1, vec![(place(), 2)])),
+            (0, Joint::Taken(last)),
+            (0, Joint::Answered(last, Some(true))),
+        ]);
+    });
+    assert!(stale.contains(&"stale-commit"), "{stale:?}");
+}
+
+#[test]
+fn a_group_stays_as_it_is_in_good_weather() {
+    let restless = of_groups(|steps, history| {
+        history.steady = Some(Duration::ZERO);
+        steps.push((0, Joint::Expelled));
+    });
+    assert!(restless.contains(&"restless-group"), "{restless:?}");
+    let torn = of_groups(|steps, history| {
+        history.steady = Some(Duration::from_secs(1));
+        steps[10].1 = Joint::Subscribed;
+        steps.pop();
+    });
+    assert_eq!(torn, ["torn-group"]);
 }

@@ -16,10 +16,7 @@ fn every_planted_defect_is_seen() {
     let seen_here = |plant: &&Plant| plant.breaks() != ["memory"];
     for plant in Plant::ALL.iter().filter(seen_here) {
         let options = Options {
-            theme: match plant.is_about_transactions() {
-                true => Theme::Transactions,
-                false => Theme::Everything,
-            },
+            theme: Theme::showing(*plant),
             plant: Some(*plant),
             ..Options::default()
         };

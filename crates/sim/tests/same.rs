@@ -4,9 +4,15 @@
 
 use ottla_sim::plan::Plan;
 use ottla_sim::run::{Options, run};
+use ottla_sim::theme::Theme;
 
 fn trace(seed: u64, steps: Option<usize>) -> Vec<String> {
+    trace_of(Theme::Everything, seed, steps)
+}
+
+fn trace_of(theme: Theme, seed: u64, steps: Option<usize>) -> Vec<String> {
     let options = Options {
+        theme,
         trace: true,
         steps,
         ..Options::default()
@@ -21,6 +27,17 @@ fn a_seed_repeats_itself_and_no_other_seed_does() {
         assert!(first.len() > 100, "{} lines", first.len());
         assert_eq!(first, trace(seed, None), "seed {seed}");
         assert_ne!(first, trace(seed + 1, None), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_seed_of_groups_repeats_itself() {
+    for seed in [1, 2, 3, 17, 99] {
+        let first = trace_of(Theme::Groups, seed, None);
+        assert!(first.len() > 100, "{} lines", first.len());
+        assert_eq!(first, trace_of(Theme::Groups, seed, None), "seed {seed}");
+        let other = trace_of(Theme::Groups, seed + 1, None);
+        assert_ne!(first, other, "seed {seed}");
     }
 }
 

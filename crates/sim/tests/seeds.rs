@@ -34,3 +34,8 @@ fn three_hundred_seeds_of_leaders_of_the_past_hold_and_meet_everything() {
 fn a_thousand_seeds_of_transactions_hold_and_meet_everything() {
     hold_and_meet_everything(Theme::Transactions, 1000);
 }
+
+#[test]
+fn a_thousand_seeds_of_groups_hold_and_meet_everything() {
+    hold_and_meet_everything(Theme::Groups, 1000);
+}

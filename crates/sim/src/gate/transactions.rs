@@ -2,7 +2,7 @@
 //! brokers do with them.
 
 use bytes::{Bytes, BytesMut};
-use ottla_protocol::header::{RequestHeader, decode_response, encode_request, encode_response};
+use ottla_protocol::header::{RequestHeader, decode_response, encode_response};
 use ottla_protocol::messages::{
     AddOffsetsToTxnResponse, AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse,
     FetchRequest, InitProducerIdRequest, InitProducerIdResponse, ProduceRequest, ProduceResponse,
@@ -10,18 +10,11 @@ use ottla_protocol::messages::{
 };
 use ottla_protocol::records::{BatchHeader, ControlType, Entry, entries};
 use ottla_protocol::refusal::{Refusal, error_frame};
-use ottla_protocol::{ApiKey, ErrorCode, Message, Reader, Request};
+use ottla_protocol::{ApiKey, ErrorCode, Message, Reader};
 
+use super::frames::{Defect, request_instead};
 use crate::keeper::{Keeper, Trouble};
 use crate::plant::{Plant, outside_transaction};
-
-/// What became of a request at the door of a defective broker.
-pub(super) enum Defect {
-    /// The broker sees this instead.
-    Changed(Bytes),
-    /// The broker sees nothing, and this is answered.
-    Answered(Bytes),
-}
 
 /// The name in the summary of what befalls an exchange of a transaction.
 pub(super) fn name_of(api: ApiKey, trouble: Trouble) -> Option<&'static str> {
@@ -181,7 +174,7 @@ pub(super) fn defect(
         (Plant::UnstableServed, ApiKey::Fetch) => {
             let mut request = FetchRequest::decode(version, &mut rest).ok()?;
             request.isolation_level = 0;
-            changed(header, &request)
+            request_instead(header, &request)
         }
         (Plant::OldEpochWritten, ApiKey::Produce) => {
             let mut request = ProduceRequest::decode(version, &mut rest).ok()?;
@@ -191,7 +184,7 @@ pub(super) fn defect(
                 known.is_some_and(|known| batch.producer_epoch < *known)
             };
             if outside_transaction(&mut request, is_old) {
-                changed(header, &request)
+                request_instead(header, &request)
             } else {
                 None
             }
@@ -210,17 +203,6 @@ pub(super) fn defect(
         }
         _ => None,
     }
-}
-
-fn changed<R: Request>(header: &RequestHeader, request: &R) -> Option<Defect> {
-    let client = header.client_id.clone();
-    let frame = encode_request(
-        request,
-        header.api_version,
-        header.correlation_id,
-        client.as_deref(),
-    );
-    Some(Defect::Changed(frame.ok()?.into_bytes()))
 }
 
 /// Remembers identities that brokers gave, for plants that need them.

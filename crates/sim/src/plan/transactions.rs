@@ -137,6 +137,7 @@ pub fn plan(seed: u64) -> Plan {
         producers,
         transactors,
         consumers,
+        members: Vec::new(),
         admins: Vec::new(),
         weather: Weather {
             delay: (Duration::from_micros(50), Duration::from_micros(500) + slow),
@@ -146,6 +147,7 @@ pub fn plan(seed: u64) -> Plan {
         end: chance.time(SECOND * 8, SECOND * 20),
         min_in_sync: chance.from_to(1, (nodes - 1).max(1)),
         replica_lag: chance.time(SECOND, SECOND * 6),
+        first_rebalance: Duration::ZERO,
         releases,
         authenticated: false,
         chance: chance.fork(),
@@ -347,7 +349,9 @@ fn fault(plan: &Plan, chance: &mut Chance) -> Option<Fault> {
         28 => Fault::HearsLate(node, chance.millis(1, 2000), lasting),
         29..=32 => Fault::Sleeps(id, lasting),
         33..=36 => Fault::CutOff(id, lasting),
-        37..=58 => Fault::CoordinatorMoves(chance.pick(&Stage::ALL)?, chance.percent(60)),
+        37..=58 => {
+            Fault::CoordinatorMoves(chance.pick(&Stage::OF_TRANSACTIONS)?, chance.percent(60))
+        }
         59..=62 => Fault::CoordinatorDeposed(node, lasting),
         _ => {
             let api = chance.pick(&APIS)?;

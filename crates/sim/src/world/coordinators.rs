@@ -1,4 +1,4 @@
-//! Coordinators that move at a chosen step of a transaction: right before a request is handled, right after, or while the markers
+//! Coordinators that move at a chosen step of a transaction or of a member of a group: right before a request is handled, right after, or while the markers
 //! of a transaction are written.
 
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::{Event, Planned, World};
 use crate::plan::{Fault, Stage};
 
 /// Where transactional ids are kept, and the offsets of groups.
-const TRANSACTIONS: &str = "__transaction_state";
-const OFFSETS: &str = "__consumer_offsets";
+pub(super) const TRANSACTIONS: &str = "__transaction_state";
+pub(super) const OFFSETS: &str = "__consumer_offsets";
 
 /// The API of a request.
 pub(super) fn api_of(frame: &Bytes) -> Option<ApiKey> {
@@ -49,6 +49,7 @@ impl World {
     fn move_coordinator(&mut self, node: i32, stage: Stage) {
         let topic = match stage {
             Stage::TxnOffsetCommit => OFFSETS,
+            stage if Stage::OF_GROUPS.contains(&stage) => OFFSETS,
             _ => TRANSACTIONS,
         };
         // Only these are asked of the coordinator itself.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::coordinators::{OFFSETS, TRANSACTIONS};
 use super::{Event, World, Wrong};
 use crate::host::Ending;
 use crate::plan::Fault;
@@ -17,7 +18,9 @@ impl World {
         match *fault {
             Fault::Dies(node, how, lasting) => {
                 self.book.history.leaders_lost = true;
-                let topics: Vec<&str> = self.topics.iter().map(|(name, _)| &**name).collect();
+                let topics = self.topics.iter().map(|(name, _)| &**name);
+                // What groups were told of is as dear as records.
+                let topics: Vec<&str> = topics.chain([OFFSETS, TRANSACTIONS]).collect();
                 let how = self.brokers.stop(now, node, how, &topics);
                 name = Fault::Dies(node, how, lasting).name();
                 for wire in self.wires_of(node) {

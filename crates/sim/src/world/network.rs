@@ -24,6 +24,7 @@ impl World {
             Out::Dial { link, host, port } => self.dial(client, link, &host, port),
             Out::Send { link, bytes } => {
                 if let Some(wire) = self.numbers.get(&(client, link)).copied() {
+                    self.note_sent(wire, client, &bytes);
                     self.send(wire, bytes, true, Duration::ZERO);
                 }
             }
@@ -228,6 +229,7 @@ impl World {
             .hear_client(&bytes, &mut self.keeper, &mut self.book.tally);
         for frame in frames {
             self.tell(number, &frame);
+            self.note_taken(number, &frame);
             self.meet_deposed(node, &frame);
             let api = api_of(&frame);
             if let Some(api) = api {

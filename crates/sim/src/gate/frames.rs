@@ -1,0 +1,40 @@
+//! Requests and answers that are made otherwise than they came.
+
+use bytes::Bytes;
+use ottla_protocol::header::{RequestHeader, decode_response, encode_request, encode_response};
+use ottla_protocol::{Request, Response};
+
+/// What became of a request at the door of a defective broker.
+pub(super) enum Defect {
+    /// The broker sees this instead.
+    Changed(Bytes),
+    /// The broker sees nothing, and this is answered.
+    Answered(Bytes),
+}
+
+/// What the broker sees instead of a request.
+pub(super) fn request_instead<R: Request>(header: &RequestHeader, request: &R) -> Option<Defect> {
+    let client = header.client_id.clone();
+    let frame = encode_request(
+        request,
+        header.api_version,
+        header.correlation_id,
+        client.as_deref(),
+    );
+    Some(Defect::Changed(frame.ok()?.into_bytes()))
+}
+
+/// An answer, changed; itself if it is not one of that type.
+pub(super) fn changed<R: Response>(
+    header: &RequestHeader,
+    answer: &Bytes,
+    change: impl FnOnce(&mut R),
+) -> Bytes {
+    let version = header.api_version;
+    let decoded = decode_response::<R>(version, answer.slice(4..));
+    let encoded = decoded.ok().and_then(|(id, mut body)| {
+        change(&mut body);
+        encode_response(&body, version, id).ok()
+    });
+    encoded.map_or_else(|| answer.clone(), |frame| frame.into_bytes())
+}

@@ -1,0 +1,42 @@
+//! How the application around a consumer of a group works.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When it commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commits {
+    /// Never itself: its polls do (`enable.auto.commit`).
+    ByPolls,
+    /// When it has worked on what a poll gave, and it waits for the end of that.
+    Waiting,
+    /// Then, too, and it goes on at once.
+    Later,
+}
+
+/// A consumer of a group, its settings, and what its application makes of it. All its processes have the same.
+#[derive(Clone, Debug)]
+pub struct Habits {
+    /// The group's number.
+    pub group: usize,
+    /// Kafka's names and values.
+    pub pairs: Vec<(&'static str, String)>,
+    /// Its `group.instance.id`, which is among them.
+    pub instance: Option<Arc<str>>,
+    /// All that it offers is cooperative.
+    pub cooperates: bool,
+    /// When it commits.
+    pub commits: Commits,
+    /// Its listener commits before partitions go.
+    pub commits_in_listener: bool,
+    /// How long its listener takes at most.
+    pub listens: Duration,
+    /// How long it works on what a poll gave at most.
+    pub works: Duration,
+    /// The most records of a poll.
+    pub most: usize,
+    /// It subscribes by a pattern.
+    pub by_pattern: bool,
+    /// `max.poll.interval.ms`.
+    pub poll_interval: Duration,
+}

@@ -1,0 +1,474 @@
+//! The runs that are about groups: small worlds with one group or two, whose consumers come, go, die, come back, stand still and
+//! work for too long, with every assignor of the classic protocol, static or not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ottla_broker::Release;
+use ottla_broker::node::Stop;
+use ottla_protocol::{ApiKey, ErrorCode};
+
+use super::{
+    Cluster, Fault, Member, Plan, SECOND, Stage, Step, Topic, Weather, What, any_since, common,
+    millis, since,
+};
+use crate::chance::Chance;
+use crate::habits::{Commits, Habits};
+use crate::keeper::Trouble;
+
+/// A seed of groups has nothing to do with the other seeds of its number.
+const SALT: u64 = 0x6772_6f75_7073_3135;
+
+/// Every fault that some seed must meet.
+pub const FAULTS: &[&str] = &[
+    "Fetch: answer late",
+    "Fetch: answer lost",
+    "Fetch: refused",
+    "Fetch: request lost",
+    "Heartbeat: answer late",
+    "Heartbeat: answer lost",
+    "Heartbeat: refused",
+    "Heartbeat: request lost",
+    "JoinGroup: answer late",
+    "JoinGroup: answer lost",
+    "JoinGroup: refused",
+    "JoinGroup: request lost",
+    "LeaveGroup: answer late",
+    "LeaveGroup: answer lost",
+    "LeaveGroup: refused",
+    "LeaveGroup: request lost",
+    "OffsetCommit: answer late",
+    "OffsetCommit: answer lost",
+    "OffsetCommit: refused",
+    "OffsetCommit: request lost",
+    "OffsetFetch: answer late",
+    "OffsetFetch: answer lost",
+    "OffsetFetch: refused",
+    "OffsetFetch: request lost",
+    "SyncGroup: answer late",
+    "SyncGroup: answer lost",
+    "SyncGroup: refused",
+    "SyncGroup: request lost",
+    "client: cut off",
+    "client: stood still",
+    "cluster: a follower stood still",
+    "cluster: a leader did not hear of its successor",
+    "cluster: a leader moved",
+    "cluster: a node heard late",
+    "cluster: a topic grew",
+    "cluster: followers lagged",
+    "coordinator: did not hear of its successor",
+    "coordinator: moved at Heartbeat",
+    "coordinator: moved at JoinGroup",
+    "coordinator: moved at LeaveGroup",
+    "coordinator: moved at OffsetCommit",
+    "coordinator: moved at OffsetFetch",
+    "coordinator: moved at SyncGroup",
+    "member: was killed",
+    "network: bytes of a client held up",
+    "network: half open",
+    "network: packets held up",
+    "network: reset",
+    "network: slow",
+    "node: lost power and came back",
+    "node: paused",
+    "node: stopped and came back",
+    "node: was killed and came back",
+];
+
+/// Every state that some seed must enter.
+pub const STATES: &[&str] = &[
+    "answer: Fetch OFFSET_OUT_OF_RANGE",
+    "answer: Fetch session refused",
+    "answer: Heartbeat FENCED_INSTANCE_ID",
+    "answer: Heartbeat ILLEGAL_GENERATION",
+    "answer: Heartbeat REBALANCE_IN_PROGRESS",
+    "answer: Heartbeat UNKNOWN_MEMBER_ID",
+    "answer: JoinGroup FENCED_INSTANCE_ID",
+    "answer: JoinGroup MEMBER_ID_REQUIRED",
+    "answer: JoinGroup UNKNOWN_MEMBER_ID",
+    "answer: LeaveGroup UNKNOWN_MEMBER_ID",
+    "answer: OffsetCommit FENCED_INSTANCE_ID",
+    "answer: OffsetCommit ILLEGAL_GENERATION",
+    "answer: OffsetCommit REBALANCE_IN_PROGRESS",
+    "answer: OffsetCommit UNKNOWN_MEMBER_ID",
+    "answer: SyncGroup ILLEGAL_GENERATION",
+    "answer: SyncGroup REBALANCE_IN_PROGRESS",
+    "answer: SyncGroup UNKNOWN_MEMBER_ID",
+    "client: reset an offset",
+    "client: saw a leader move",
+    "client: saw partitions added",
+    "group: a process took the place of another with its instance id",
+    "group: began with cooperative-sticky",
+    "group: began with range",
+    "group: began with roundrobin",
+    "group: began with sticky",
+    "group: members that offer different assignors",
+    "member: a commit came too late",
+    "member: a commit that nobody waited for failed",
+    "member: a commit was refused at once",
+    "member: a commit's outcome stayed unknown",
+    "member: a poll raised an error",
+    "member: all of its partitions were revoked",
+    "member: committed and waited for it",
+    "member: committed in its listener",
+    "member: did not poll in time",
+    "member: dropped records that were stale",
+    "member: its partitions were lost",
+    "member: joined a generation",
+    "member: left and came back",
+    "member: some of its partitions were revoked",
+    "member: was assigned partitions",
+    "member: was expelled between polls",
+    "member: was expelled in a poll",
+    "member: was expelled while it committed",
+    "member: was expelled while its listener worked",
+    "member: was fenced by another with its instance id",
+];
+
+/// The run of a seed.
+pub fn plan(seed: u64) -> Plan {
+    let mut chance = Chance::new(seed ^ SALT);
+    let nodes = chance.pick(&[1, 2, 3, 3, 3]).unwrap_or(1);
+    let releases = releases(&mut chance, nodes);
+    let cluster = Cluster {
+        nodes,
+        authenticated: false,
+        is_old: false,
+    };
+    let producers = (0..1 + chance.below(2))
+        .map(|number| producer(&mut chance, &cluster, number))
+        .collect();
+    // Static members came with 2.3, and leaders that begin again are told that they are since 3.2 (KIP-814).
+    let oldest = releases.iter().min().copied();
+    let oldest = oldest.unwrap_or(Release::NEWEST);
+    let age = Age {
+        knows_instances: oldest >= since("2.3"),
+        knows_heirs: oldest >= since("3.2"),
+    };
+    let mut members = Vec::new();
+    for group in 0..chance.pick(&[1, 1, 1, 2]).unwrap_or(1) {
+        members.extend(group_of(&mut chance, &cluster, group, &age));
+    }
+    let topics = (0..1 + chance.below(2)).map(|number| Topic {
+        name: format!("t{number}").into(),
+        partitions: chance.pick(&[1, 2, 3, 4]).unwrap_or(1),
+        mortal: false,
+    });
+    let topics = topics.collect();
+    let slow = chance.millis(0, 4);
+    let mut plan = Plan {
+        nodes,
+        topics,
+        producers,
+        transactors: Vec::new(),
+        consumers: Vec::new(),
+        members,
+        admins: Vec::new(),
+        weather: Weather {
+            delay: (Duration::from_micros(50), Duration::from_micros(500) + slow),
+            pieces: chance.pick(&[0, 0, 5]).unwrap_or(0),
+        },
+        steps: Vec::new(),
+        end: chance.time(SECOND * 10, SECOND * 25),
+        min_in_sync: chance.from_to(1, (nodes - 1).max(1)),
+        replica_lag: chance.time(SECOND, SECOND * 6),
+        first_rebalance: chance
+            .pick(&[0, 0, 500, 3000])
+            .map_or(Duration::ZERO, Duration::from_millis),
+        releases,
+        authenticated: false,
+        chance: chance.fork(),
+    };
+    work(&mut plan, &mut chance);
+    come_and_go(&mut plan, &mut chance);
+    trouble(&mut plan, &mut chance);
+    plan.steps.sort_by_key(|step| step.at);
+    plan
+}
+
+/// Mostly new brokers, else all of one release, or each of another.
+fn releases(chance: &mut Chance, nodes: i32) -> Vec<Release> {
+    let each = 0..nodes;
+    match chance.below(10) {
+        0..=5 => each.map(|_| Release::NEWEST).collect(),
+        6..=7 => {
+            let release = any_since(chance, "0.11.0");
+            each.map(|_| release).collect()
+        }
+        _ => each.map(|_| any_since(chance, "1.0")).collect(),
+    }
+}
+
+fn producer(chance: &mut Chance, cluster: &Cluster, number: usize) -> Member {
+    let mut pairs = common(chance, cluster, format!("producer-{number}"));
+    pairs.extend([
+        ("enable.idempotence", "true".to_owned()),
+        ("acks", "all".to_owned()),
+        ("linger.ms", millis(chance, &[0, 1, 20])),
+        ("batch.size", millis(chance, &[200, 2000, 100_000])),
+        ("delivery.timeout.ms", millis(chance, &[9000, 15_000])),
+        ("max.block.ms", millis(chance, &[2000, 5000])),
+    ]);
+    Member {
+        pairs,
+        rest: Duration::ZERO,
+        most: 0,
+    }
+}
+
+/// What the members of one group offer. All know one of them.
+const STRATEGIES: [&str; 7] = [
+    "range",
+    "roundrobin",
+    "sticky",
+    "cooperative-sticky",
+    "cooperative-sticky",
+    "cooperative-sticky",
+    // A change from one to the other, in the middle of it. Nobody may prefer what others lack: a coordinator that takes over knows
+    // of each member only what the group had chosen, and refuses who does not offer that.
+    "range|range,cooperative-sticky",
+];
+
+/// What all brokers know.
+struct Age {
+    knows_instances: bool,
+    knows_heirs: bool,
+}
+
+fn group_of(chance: &mut Chance, cluster: &Cluster, group: usize, age: &Age) -> Vec<Habits> {
+    let strategies = chance.pick(&STRATEGIES).unwrap_or("range");
+    // A static member that begins again before it has joined anew leaves partitions that it gave up with nobody; if it led, nobody
+    // knows that, unless it is told that it leads.
+    let may_lead = age.knows_heirs || strategies != "cooperative-sticky";
+    let is_static = age.knows_instances && may_lead && chance.percent(60);
+    let session = chance.pick(&[1500, 3000, 6000]).unwrap_or(3000);
+    let interval = chance.pick(&[3000, 5000, 8000]).unwrap_or(5000);
+    let reset = chance.pick(&["earliest", "earliest", "none"]);
+    let count = chance.pick(&[1, 2, 2, 3, 3, 4]).unwrap_or(2);
+    let members = (0..count).map(|number| {
+        let mut pairs = common(chance, cluster, format!("member-{group}-{number}"));
+        // Who leads looks at the topics often enough to see one grow.
+        for (name, value) in &mut pairs {
+            if *name == "metadata.max.age.ms" && value == "300000" {
+                "15000".clone_into(value);
+            }
+        }
+        let offered: Vec<&str> = strategies.split('|').collect();
+        let strategy = chance.pick(&offered).unwrap_or("range");
+        let commits = chance.pick(&[Commits::ByPolls, Commits::Waiting, Commits::Later]);
+        let commits = commits.unwrap_or(Commits::ByPolls);
+        let instance = (is_static && chance.percent(80)).then(|| format!("i-{group}-{number}"));
+        pairs.extend([
+            ("group.id", name(group)),
+            ("partition.assignment.strategy", strategy.to_owned()),
+            ("session.timeout.ms", session.to_string()),
+            ("heartbeat.interval.ms", (session / 5).to_string()),
+            ("max.poll.interval.ms", interval.to_string()),
+            ("auto.offset.reset", reset.unwrap_or("earliest").to_owned()),
+            (
+                "enable.auto.commit",
+                (commits == Commits::ByPolls).to_string(),
+            ),
+            (
+                "auto.commit.interval.ms",
+                millis(chance, &[250, 1000, 3000]),
+            ),
+            ("fetch.max.wait.ms", millis(chance, &[250, 500])),
+            (
+                "max.partition.fetch.bytes",
+                millis(chance, &[300, 4000, 1_000_000]),
+            ),
+        ]);
+        if let Some(instance) = &instance {
+            pairs.push(("group.instance.id", instance.clone()));
+        }
+        Habits {
+            group,
+            pairs,
+            instance: instance.map(Arc::from),
+            cooperates: strategies == "cooperative-sticky",
+            commits,
+            commits_in_listener: chance.percent(40),
+            listens: chance
+                .pick(&[0, 50, 1000, 6000])
+                .map_or(Duration::ZERO, Duration::from_millis),
+            works: chance
+                .pick(&[5, 50, 500])
+                .map_or(Duration::ZERO, Duration::from_millis),
+            most: chance.pick(&[1, 3, 10, 500]).unwrap_or(500),
+            by_pattern: chance.percent(20),
+            poll_interval: Duration::from_millis(interval),
+        }
+    });
+    members.collect()
+}
+
+/// A group's id.
+pub fn name(group: usize) -> String {
+    format!("group-{group}")
+}
+
+/// What applications do.
+fn work(plan: &mut Plan, chance: &mut Chance) {
+    for producer in 0..plan.producers.len() {
+        for _ in 0..8 + chance.below(16) {
+            let at = chance.time(Duration::ZERO, plan.end);
+            let what = plan.send(chance, producer);
+            plan.steps.push(Step { at, what });
+        }
+    }
+    for member in 0..plan.members.len() {
+        for _ in 0..chance.below(7) {
+            let at = chance.time(SECOND, plan.end);
+            let what = What::Deed(member, chance.number());
+            plan.steps.push(Step { at, what });
+        }
+    }
+}
+
+/// Processes begin, end, and begin again; with an instance id at times before the last one knows that it is gone.
+fn come_and_go(plan: &mut Plan, chance: &mut Chance) {
+    let mut step = |at, what| plan.steps.push(Step { at, what });
+    for member in 0..plan.members.len() {
+        // Every prefix has one.
+        let first = match member {
+            0 => Duration::ZERO,
+            _ => chance.time(Duration::ZERO, SECOND * 5),
+        };
+        step(first, What::Join(member));
+        for _ in 0..chance.below(4) {
+            let at = chance.time(SECOND, plan.end);
+            let lasting = chance.millis(10, 7000);
+            match chance.below(10) {
+                0..=3 => step(at, What::Die(member)),
+                4..=6 => step(at, What::Strike(Fault::Sleeps(member, lasting))),
+                _ => step(at, What::Strike(Fault::CutOff(member, lasting))),
+            }
+            let back = chance.time(Duration::ZERO, lasting);
+            step(at + back, What::Join(member));
+        }
+        step(chance.time(SECOND, plan.end), What::Join(member));
+    }
+}
+
+fn trouble(plan: &mut Plan, chance: &mut Chance) {
+    if chance.percent(8) {
+        return;
+    }
+    let pause = chance.time(SECOND / 2, SECOND * 5);
+    let mut at = chance.time(Duration::ZERO, pause);
+    while at < plan.end {
+        if let Some(fault) = fault(plan, chance) {
+            let what = What::Strike(fault);
+            plan.steps.push(Step { at, what });
+        }
+        at += chance.time(pause / 2, pause * 2);
+    }
+}
+
+fn fault(plan: &Plan, chance: &mut Chance) -> Option<Fault> {
+    let node = chance.from_to(1, plan.nodes);
+    let lasting = match chance.percent(25) {
+        true => chance.time(SECOND, SECOND * 8),
+        false => chance.time(SECOND / 10, SECOND * 3),
+    };
+    let topic = chance.below(plan.topics.len());
+    let partition = chance.from_to(0, 3);
+    // Nothing tells a leader of the past from the one of today, where brokers tell no epochs.
+    let tells_epochs = plan.releases.iter().all(|release| *release >= since("2.4"));
+    // A static leader that begins again and is not told that it leads looks after no topics.
+    let knows_heirs = plan.releases.iter().all(|release| *release >= since("3.2"));
+    let may_grow = knows_heirs || plan.members.iter().all(|it| it.instance.is_none());
+    Some(match chance.below(100) {
+        0..=5 => {
+            let how = chance.pick(&[Stop::Clean, Stop::Kill, Stop::Kill, Stop::PowerLoss])?;
+            Fault::Dies(node, how, lasting)
+        }
+        6..=8 => Fault::Pauses(node, lasting),
+        9..=10 => Fault::Unreachable(node, lasting),
+        11..=12 => Fault::Vanishes(node, lasting),
+        13..=15 => Fault::Resets(node),
+        16 => Fault::Slow(chance.millis(20, 400), lasting),
+        17..=18 => Fault::StandsStill(node, lasting),
+        19..=21 => Fault::FollowersLag(chance.millis(20, 1500), lasting),
+        22..=23 if tells_epochs => Fault::Deposed(topic, partition, lasting),
+        22..=26 => Fault::LeaderMoves(topic, partition),
+        27 if tells_epochs => Fault::HearsLate(node, chance.millis(1, 2000), lasting),
+        27..=30 if may_grow => Fault::Grows(topic),
+        27..=30 => Fault::LeaderMoves(topic, partition),
+        31..=52 => Fault::CoordinatorMoves(chance.pick(&Stage::OF_GROUPS)?, chance.percent(60)),
+        53..=56 if tells_epochs => Fault::CoordinatorDeposed(node, lasting),
+        _ => {
+            let api = chance.pick(&APIS)?;
+            let trouble = of_answer(chance, api)?;
+            Fault::Answers(node, api, trouble, 1 + chance.below(3) as u32)
+        }
+    })
+}
+
+/// Whose exchanges get into trouble.
+const APIS: [ApiKey; 16] = [
+    ApiKey::JoinGroup,
+    ApiKey::JoinGroup,
+    ApiKey::SyncGroup,
+    ApiKey::SyncGroup,
+    ApiKey::Heartbeat,
+    ApiKey::Heartbeat,
+    ApiKey::LeaveGroup,
+    ApiKey::LeaveGroup,
+    ApiKey::OffsetCommit,
+    ApiKey::OffsetCommit,
+    ApiKey::OffsetCommit,
+    ApiKey::OffsetFetch,
+    ApiKey::OffsetFetch,
+    ApiKey::Fetch,
+    ApiKey::Fetch,
+    ApiKey::FindCoordinator,
+];
+
+fn of_answer(chance: &mut Chance, api: ApiKey) -> Option<Trouble> {
+    Some(match chance.below(10) {
+        0..=2 => Trouble::Refused(refusal(chance, api)?),
+        3..=4 => Trouble::Late(chance.millis(10, 5000)),
+        5 => Trouble::CutAfter(chance.below(60)),
+        6 => Trouble::Lost,
+        7 => Trouble::ClosedBefore,
+        8 => Trouble::Silence,
+        _ => Trouble::Swallowed,
+    })
+}
+
+/// A code that a sound broker may refuse a request of this API with, whoever sends it.
+fn refusal(chance: &mut Chance, api: ApiKey) -> Option<ErrorCode> {
+    let of_coordinators = [
+        ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode::COORDINATOR_NOT_AVAILABLE,
+        ErrorCode::NOT_COORDINATOR,
+    ];
+    match api {
+        ApiKey::JoinGroup => chance.pick(&[
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            ErrorCode::NOT_COORDINATOR,
+            // The group was forgotten meanwhile.
+            ErrorCode::UNKNOWN_MEMBER_ID,
+        ]),
+        ApiKey::SyncGroup | ApiKey::Heartbeat => chance.pick(&[
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            ErrorCode::NOT_COORDINATOR,
+            ErrorCode::UNKNOWN_MEMBER_ID,
+            // The group has gone on with an instance that did not answer.
+            ErrorCode::ILLEGAL_GENERATION,
+        ]),
+        ApiKey::Fetch => chance.pick(&[
+            ErrorCode::FETCH_SESSION_ID_NOT_FOUND,
+            ErrorCode::INVALID_FETCH_SESSION_EPOCH,
+            ErrorCode::NOT_LEADER_OR_FOLLOWER,
+            ErrorCode::KAFKA_STORAGE_ERROR,
+        ]),
+        ApiKey::FindCoordinator => Some(ErrorCode::COORDINATOR_NOT_AVAILABLE),
+        _ => chance.pick(&of_coordinators),
+    }
+}
