@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from ottla._consumer import Consumer
 from ottla._producer import Producer
-from ottla._transforming import CLOSE_TIMEOUT, FunctionError, Progress, Settings, checked, is_table
+from ottla._transforming import CLOSE_TIMEOUT, SLICE, FunctionError, Progress, Settings, checked, is_table
 from ottla.errors import FatalError, FencedError, KafkaError, UnknownOutcomeError
 
 if TYPE_CHECKING:
@@ -33,7 +32,8 @@ class Transform:
     def __init__(self, function: Callable[[Batch], Outgoing], settings: Settings) -> None:
         self._function = function
         self._settings = settings
-        self._stopped = threading.Event()
+        # No lock: a signal handler may interrupt whoever holds it, and wait for it on the same thread.
+        self._stopped = False
 
     @property
     def transactional_id(self) -> str:
@@ -57,14 +57,17 @@ class Transform:
             Exception: What the function raised.
         """
         try:
-            with _Run(self._function, self._settings, self._stopped) as running:
+            with _Run(self) as running:
                 running.work()
         except FunctionError as failed:
-            raise failed.error from failed.error.__cause__
+            error = failed.error
+        else:
+            return
+        raise error
 
     def stop(self) -> None:
         """Has `run` commit what is done and return. Threads and signal handlers may call it, also before `run`."""
-        self._stopped.set()
+        self._stopped = True
 
 
 def transform(
@@ -143,10 +146,11 @@ def transform(
 class _Run:
     """The clients of one `run`, and the transaction that is open."""
 
-    def __init__(self, function: Callable[[Batch], Outgoing], settings: Settings, stopped: threading.Event) -> None:
-        self._function, self._settings, self._stopped = function, settings, stopped
-        self._progress = Progress(settings)
-        self._consumer = Consumer(config=settings.consumer)
+    def __init__(self, transform: Transform) -> None:
+        self._transform = transform
+        self._function, self._settings = transform._function, transform._settings  # noqa: SLF001 what it runs
+        self._progress = Progress(self._settings)
+        self._consumer = Consumer(config=self._settings.consumer)
         self._producer: Producer | None = None
         self._is_open = False
 
@@ -167,19 +171,30 @@ class _Run:
         self._consumer.subscribe(
             self._settings.topics, on_assign=self._progress.forget, on_revoke=self._revoked, on_lost=self._lost
         )
-        while not self._stopped.is_set():
+        while not self._is_stopped():
             try:
                 self._turn()
             except KafkaError as error:  # noqa: PERF203 the work goes on
-                self._stopped.wait(self._recover(error))
+                self._rest(self._recover(error))
         try:
-            self._commit()
+            self._commit(CLOSE_TIMEOUT)
         except KafkaError as error:
             # Nothing is lost: whoever has the partitions next does this work again.
-            self._recover(error)
+            self._recover(error, CLOSE_TIMEOUT)
+
+    def _is_stopped(self) -> bool:
+        return self._transform._stopped  # noqa: SLF001 what it runs
+
+    def _rest(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while not self._is_stopped() and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, SLICE))
 
     def _turn(self) -> None:
         progress = self._progress
+        if self._producer is None and self._settings.is_named:
+            # What a producer of this name left open may hold back what is to be read, and ends only now.
+            self._open()
         if progress.is_behind:
             self._go_back()
         batch = self._consumer.poll(progress.wait(), max_records=progress.room())
@@ -188,6 +203,8 @@ class _Run:
             if progress.is_behind:
                 return  # a listener aborted the transaction in between, and these records are read again, too
             self._write(batch)
+        else:
+            progress.read_nothing()
         if progress.is_due():
             self._commit()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from ottla.errors import (
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from ottla._ottla import Batch, Servers
     from ottla._properties import ConfigValue
@@ -36,6 +37,8 @@ CLOSE_TIMEOUT = 5.0
 # As Kafka Streams has it: for so long, readers wait for what a killed member left open.
 _TRANSACTION_TIMEOUT_MS = 10_000
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+# Seconds without records after a failure, after which the next one counts as the first.
+_QUIET = 5.0
 _OURS = {
     "group.id": "pass group_id",
     "enable.auto.commit": "offsets are committed with the records, in one transaction",
@@ -105,15 +108,16 @@ class Settings:
             raise ArgumentError(
                 f"commit_interval is {commit_interval} and retry_for is {retry_for}: both are seconds, from 0 on"
             )
-        for properties in (config, consumer, producer):
-            for name in _OURS.keys() & (properties or {}).keys():
+        both, read, write = (_by_names_of_kafka(each) for each in (config, consumer, producer))
+        for properties in (both, read, write):
+            for name in _OURS.keys() & properties.keys():
                 raise ConfigError(f"{name} is not for the caller of transform() to set: {_OURS[name]}")
         name = transactional_id or f"{group_id}-{uuid.uuid4().hex}"
-        shared = dict(config or {}, **{"bootstrap.servers": bootstrap_servers})
-        writes = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS} | shared | dict(producer or {})
-        reads = shared | dict(consumer or {})
+        shared = both | {"bootstrap.servers": bootstrap_servers}
+        writes = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS} | shared | write
+        reads = shared | read
         return Settings(
-            topics=topics,
+            topics=list(topics) if isinstance(topics, Iterable) and not isinstance(topics, str) else topics,
             to=to,
             max_records=max_records,
             commit_interval=commit_interval,
@@ -123,6 +127,11 @@ class Settings:
             consumer=reads | {"group.id": group_id, "enable.auto.commit": False, "isolation.level": "read_committed"},
             producer=writes | {"transactional.id": name},
         )
+
+
+def _by_names_of_kafka(properties: Mapping[str, ConfigValue] | None) -> dict[str, Any]:
+    """Properties whose names may have underscores, so that one that is given twice is seen."""
+    return {name.replace("_", "."): value for name, value in (properties or {}).items()}
 
 
 class Progress:
@@ -139,9 +148,22 @@ class Progress:
         self.is_behind = False
         self._failures = 0
         self._failing_since = 0.0
+        # Since when polls have brought nothing after a failure.
+        self._quiet_since: float | None = None
+
+    def read_nothing(self) -> None:
+        """Take in that a poll brought nothing. A failure is over if there is nothing to do for a while after it."""
+        if self._records or self.is_behind or not self._failures:
+            return
+        now = time.monotonic()
+        if self._quiet_since is None:
+            self._quiet_since = now
+        elif now - self._quiet_since >= _QUIET:
+            self._failures = 0
 
     def read(self, batch: Batch) -> None:
         """Take in what a poll brought."""
+        self._quiet_since = None
         if not self._records:
             self._since = time.monotonic()
         self._records += len(batch)
@@ -197,6 +219,7 @@ class Progress:
         """
         now = time.monotonic()
         self.is_behind = True
+        self._quiet_since = None
         if not self._failures:
             self._failing_since = now
         self._failures += 1

@@ -133,7 +133,9 @@ def killed_member(bootstrap: str, protocol: str, consumer: dict[str, Any]) -> No
             given += int(line)
             if given >= 700:
                 break
+        assert given >= 700, "the member read and committed before it was killed"
         child.send_signal(signal.SIGKILL)
+    assert child.returncode == -signal.SIGKILL
 
 
 def committed(bootstrap: str, protocol: str) -> int:
@@ -167,6 +169,7 @@ def test_each_record_is_there_once_whoever_came_and_went(bootstrap: str, protoco
 
     stays = Member(bootstrap, protocol, consumer, sleep=5)
     killed_member(bootstrap, protocol, consumer)
+    wait_until(lambda: not stays.sleep or stays.failure is not None, "it sleeps longer than the group waits")
     comers, module = 0, aio
     while committed(bootstrap, protocol) < RECORDS:
         comer = Member(bootstrap, protocol, consumer, module=module)

@@ -62,7 +62,10 @@ class Transform:
             async with _Run(self) as running:
                 await running.work()
         except FunctionError as failed:
-            raise failed.error from failed.error.__cause__
+            error = failed.error
+        else:
+            return
+        raise error
 
     def stop(self) -> None:
         """Has `run` commit what is done and return. Threads and signal handlers may call it, also before `run`."""
@@ -179,13 +182,16 @@ class _Run:
             except KafkaError as error:  # noqa: PERF203 the work goes on
                 await asyncio.sleep(await self._recover(error))
         try:
-            await self._commit()
+            await self._commit(CLOSE_TIMEOUT)
         except KafkaError as error:
             # Nothing is lost: whoever has the partitions next does this work again.
-            await self._recover(error)
+            await self._recover(error, CLOSE_TIMEOUT)
 
     async def _turn(self) -> None:
         progress = self._progress
+        if self._producer is None and self._settings.is_named:
+            # What a producer of this name left open may hold back what is to be read, and ends only now.
+            await self._open()
         if progress.is_behind:
             await self._go_back()
         batch = await self._consumer.poll(progress.wait(), max_records=progress.room())
@@ -194,6 +200,8 @@ class _Run:
             if progress.is_behind:
                 return  # a listener aborted the transaction in between, and these records are read again, too
             await self._write(batch)
+        else:
+            progress.read_nothing()
         if progress.is_due():
             await self._commit()
 
@@ -229,8 +237,12 @@ class _Run:
         """A generator runs while it is read, so that the function may raise here, too."""
         try:
             if hasattr(outgoing, "__aiter__"):
-                async for given in outgoing:
-                    yield given
+                async with contextlib.AsyncExitStack() as stack:
+                    if hasattr(outgoing, "aclose"):
+                        # Else it would end sometime, beside the next call for the same records.
+                        await stack.enter_async_context(contextlib.aclosing(outgoing))
+                    async for given in outgoing:
+                        yield given
             else:
                 for given in outgoing:
                     yield given
