@@ -16,26 +16,26 @@ lane() {
     printf '%-12s %s in %d s\n' "$name" $result $(($(date +%s) - begin)) | tee -a $logs/summary
 }
 
-# Two rows of lanes at a time, since each waits for its last crate or its slowest test with one core: what is built to be checked,
-# and what is built as it ships. What a lane printed comes after both.
-printf '==== clippy and rust beside setup, simulation, corpus, wheel and lint\n'
+# Two rows of lanes at a time, since each waits for its last crate or its slowest test with one core; as long as each other. What a
+# lane printed comes after both.
+printf '==== clippy, rust and corpus beside setup, simulation, wheel and lint\n'
 {
     lane clippy scripts/lint.sh rust
     # The extension module links against the interpreter that loads it; pytest is its test.
     lane rust cargo test --workspace --exclude ottla-python --exclude ottla-sim --locked --quiet
+    # As it ships: every line of Kafka's classes, with the table of what was counted.
+    lane corpus cargo test --release --locked -p ottla-protocol --test messages --test refusals -- --nocapture
 } &
 {
     lane setup make setup
     # Optimised: it runs clients and brokers for many simulated hours.
     lane simulation cargo test --release --locked -p ottla-sim --quiet
-    # As it ships: every line of Kafka's classes, with the table of what was counted.
-    lane corpus cargo test --release --locked -p ottla-protocol --test messages --test refusals -- --nocapture
     # tests/install puts it into an empty environment.
     lane wheel scripts/wheel.sh
     lane lint scripts/lint.sh python
 } &
 wait
-for log in clippy rust setup simulation corpus wheel lint; do
+for log in clippy rust corpus setup simulation wheel lint; do
     printf '\n==== %s\n' $log
     cat $logs/$log.log
 done
