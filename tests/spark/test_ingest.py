@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import confluent_kafka
 import pyarrow.dataset as ds
@@ -17,6 +18,7 @@ import ottla
 from ottla.errors import ConfigError
 from ottla.spark import ingest
 from ottla.spark.ingest.batches import Batches
+from ottla.spark.ingest.job import Stop
 from ottla.spark.ingest.plain import IngestError, innermost
 from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import parse
@@ -31,17 +33,18 @@ SCHEMA = "n int, day string"
 class Job:
     """A job on a topic of its own, in a folder of its own."""
 
-    def __init__(self, topic, folder):
-        self.topic, self.folder = topic, folder
+    def __init__(self, topic, folder, partitions):
+        self.topic, self.folder, self.partitions = topic, folder, partitions
         self.spark = topic.spark
         self.sent = 0
 
     def produce(self, count, *bad):
-        """Send numbers that go on from the last ones, and values that are none."""
+        """Send numbers that go on from the last ones, and values that are none: as many to each partition, of both days."""
         numbers = range(self.sent, self.sent + count)
+        values = [*(b'{"n":%d,"day":"d%d"}' % (n, n % 2) for n in numbers), *bad]
+        places = [n // 2 % self.partitions for n in range(len(values))]
         with ottla.Producer(self.topic.bootstrap) as producer:
-            values = [b'{"n":%d,"day":"d%d"}' % (n, n % 2) for n in numbers]
-            producer.send_many(self.topic.name, [*values, *bad]).result(timeout=30)
+            producer.send_many(self.topic.name, values, partitions=places).result(timeout=30)
         self.sent += count
 
     def text(self, source="", table="", run="", more=""):
@@ -65,8 +68,8 @@ class Job:
     def settings(self, **parts):
         return parse(self.text(**parts).encode(), "job.toml", {})
 
-    def run(self, **parts):
-        return ingest.run(self.settings(**parts), self.spark)
+    def run(self, stop=None, **parts):
+        return ingest.run(self.settings(**parts), self.spark, stop)
 
     def files(self, name="table"):
         """The data files that a reader sees."""
@@ -79,7 +82,7 @@ class Job:
 
 @pytest.fixture
 def job(topic, tmp_path):
-    return lambda partitions=4: Job(topic(partitions), tmp_path)
+    return lambda partitions=4: Job(topic(partitions), tmp_path, partitions)
 
 
 def test_batches_become_few_files_and_bad_records_dead_letters(job):
@@ -123,7 +126,7 @@ def test_each_record_is_there_once_whatever_fails(job, monkeypatch, when):
     move, take = Folder.move, Batches.__call__
     moved = []
 
-    def dying_write(self, name, text):
+    def dying_make(self, name, text):
         # Staged anew, since nobody had decided for it.
         raise OSError("the disk is gone")
 
@@ -139,7 +142,7 @@ def test_each_record_is_there_once_whatever_fails(job, monkeypatch, when):
 
     with monkeypatch.context() as patched:
         if when == "staged":
-            patched.setattr(Folder, "write", dying_write)
+            patched.setattr(Folder, "make", dying_make)
         elif when == "moved":
             patched.setattr(Folder, "move", dying_move)
         else:
@@ -152,20 +155,37 @@ def test_each_record_is_there_once_whatever_fails(job, monkeypatch, when):
     assert ds.dataset(job.files("dead"), format="parquet").to_table().column("value").to_pylist() == [b"bad"]
 
 
+def test_folders_of_spark_make_texts_once(spark, tmp_path):
+    folder = Folder(spark, str(tmp_path))
+    assert folder.make("own/plan.json", "one")
+    assert not folder.make("own/plan.json", "two")
+    assert folder.read("own/plan.json") == (tmp_path / "own" / "plan.json").read_text() == "one"
+    assert folder.names("own") == ["plan.json"]
+    assert (folder.names("absent"), folder.size("absent"), folder.read("absent")) == ([], None, None)
+    folder.move("own/plan.json", "day=1/plan.json")
+    assert (folder.size("day=1/plan.json"), folder.size("own/plan.json")) == (3, None)
+    folder.delete("day=1")
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+
+
+@contextmanager
 def when(happened, then):
-    """Do something in another thread as soon as something has happened."""
+    """Do something in another thread as soon as an event is set, unless the block ends before."""
+    over = threading.Event()
 
     def wait():
-        end = time.monotonic() + 120
-        while not happened():
-            if time.monotonic() > end:
-                break
-            time.sleep(0.01)
+        while not happened.wait(0.01):
+            if over.is_set():
+                return
         then()
 
     thread = threading.Thread(target=wait)
     thread.start()
-    return thread
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def interrupt():
@@ -189,11 +209,10 @@ def test_a_signal_ends_the_job_after_the_running_batch(job, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(Batches, "__call__", slow)
-        helper = when(running.is_set, signalled)
-        # Without a pause between batches: the next one begins before anybody has seen that the last one ended.
         before = signal.getsignal(signal.SIGINT)
-        outcome = job.run(source="maxOffsetsPerTrigger = 100", run='trigger = "0s"')
-        helper.join()
+        with when(running, signalled):
+            # Without a pause between batches: the next one begins before anybody has seen that the last one ended.
+            outcome = job.run(source="maxOffsetsPerTrigger = 100", run='trigger = "0s"')
     assert signal.getsignal(signal.SIGINT) is before
     assert outcome.stopped
     assert outcome.records in (100, 200), (
@@ -207,28 +226,56 @@ def test_a_signal_ends_the_job_after_the_running_batch(job, monkeypatch):
 def test_a_second_signal_ends_the_running_batch(job, monkeypatch):
     job = job()
     job.produce(500)
-    add, running = Folder.move, threading.Event()
+    move, running, allowed, stop = Folder.move, threading.Event(), threading.Event(), Stop()
 
-    def slow(self, source, target):
-        if target.startswith("_"):
-            return add(self, source, target)
+    def held(self, source, target):
         running.set()
-        time.sleep(1)
-        return add(self, source, target)
+        assert allowed.wait(60)
+        move(self, source, target)
 
     def twice():
-        interrupt()
-        time.sleep(0.3)
-        interrupt()
+        try:
+            for asked in (stop.softly, stop.at_once):
+                interrupt()
+                assert asked.wait(30)
+        finally:
+            allowed.set()
 
     with monkeypatch.context() as patched:
-        patched.setattr(Folder, "move", slow)
-        helper = when(running.is_set, twice)
-        with pytest.raises(KeyboardInterrupt):
-            job.run(source="maxOffsetsPerTrigger = 100", run='trigger = "0s"')
-        helper.join()
+        patched.setattr(Folder, "move", held)
+        with when(running, twice), pytest.raises(KeyboardInterrupt):
+            job.run(stop, source="maxOffsetsPerTrigger = 100", run='trigger = "0s"')
     job.run()
     assert job.numbers() == list(range(500))
+
+
+def test_the_first_batch_begins_where_it_was_decided(job, monkeypatch):
+    """Also if the group, whose place that was, has gone on since."""
+    job = job(1)
+    job.produce(100)
+    group = f"g-{job.topic.name}"
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": job.topic.bootstrap, "group.id": group})
+
+    def committed(offset):
+        consumer.commit(offsets=[confluent_kafka.TopicPartition(job.topic.name, 0, offset)], asynchronous=False)
+
+    def dying(self, name, text):
+        raise OSError("the disk is gone")
+
+    source = f'startingOffsets = "group:{group}"'
+    committed(10)
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "make", dying)
+        with pytest.raises(IngestError, match="the disk is gone"):
+            job.run(source=source)
+    committed(60)
+    consumer.close()
+    outcome = job.run(source=source)
+    assert (outcome.records, outcome.batches) == (90, 1)
+    assert job.numbers() == list(range(10, 100))
+    job.produce(5)
+    assert job.run(source=source).records == 5
+    assert job.numbers() == list(range(10, 105))
 
 
 def test_rows_and_sizes_of_files(job):
@@ -298,12 +345,14 @@ def test_what_spark_says_about_causes():
     assert innermost("\n[CODE] Something. SQLSTATE: 42703; line 1 pos 0;\nplan") == "[CODE] Something."
 
 
-def progress(batch, start, end, latest):
+def progress(batch, start, end, latest, rows=None):
     def offsets(n):
         return f'{{"t":{{"0":{n}}}}}' if n is not None else None
 
     source = {"startOffset": offsets(start), "endOffset": offsets(end), "latestOffset": offsets(latest)}
-    return {"batchId": batch, "numInputRows": end - (start or 0), "sources": [source]}
+    rows = (end or 0) - (start or 0) if rows is None else rows
+    # Of a trigger without records it is not that of the batch, which has the same number.
+    return {"batchId": batch, "timestamp": f"{batch} {rows > 0}", "numInputRows": rows, "sources": [source]}
 
 
 def test_lines_of_a_log_come_every_ten_seconds():
@@ -313,9 +362,7 @@ def test_lines_of_a_log_come_every_ten_seconds():
     report.start()
     for batch in range(30):
         clock[0] += 1
-        told = progress(batch, 100 * batch, 100 * batch + 100, 5000)
-        told["sources"][0]["startOffset"] = None if batch == 0 else told["sources"][0]["startOffset"]
-        report.progress(told, 3)
+        report.progress([progress(batch, 100 * batch or None, 100 * batch + 100, 5000)], 3)
     report.end(3)
     lines = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in out.getvalue().splitlines()]
     assert lines == [
@@ -323,6 +370,38 @@ def test_lines_of_a_log_come_every_ten_seconds():
         "job: batch 19, 2,000 records, 100/s, 3,000 behind, 3 dead letters",
         "job: batch 29, 3,000 records, 100/s, 2,000 behind, 3 dead letters",
     ]
+
+
+def test_each_batch_counts_once_whatever_comes_between():
+    report = Report("job", io.StringIO())
+    report.start()
+    told = [progress(4, 100, 150, 150), progress(5, 150, 150, 150), progress(5, 150, 170, 170)]
+    report.progress(told[:1], 0)
+    assert (report.records, report.batches) == (50, 1)
+    # Two at once, and the second has the number of the first, which had no records.
+    report.progress(told, 0)
+    assert (report.records, report.batches) == (70, 2)
+    assert report.knows(told[-1])
+    assert not report.knows(told[0])
+    report.progress(told, 0)
+    # What a query keeps goes on, and the one that was taken last may be gone.
+    report.progress([progress(6, 170, 180, 180), progress(7, 180, 200, 200)], 0)
+    assert (report.records, report.batches) == (100, 4)
+
+
+@pytest.mark.parametrize(("begin", "records"), [({("t", 0): 40}, 60), (None, 55)])
+def test_the_first_batch_counts_from_where_it_begins(begin, records):
+    """Spark does not say where that is; without it rows are counted."""
+    report = Report("job", io.StringIO())
+    report.start(begin)
+    report.progress([progress(0, None, 100, 100, rows=55), progress(1, 100, 110, 110)], 0)
+    assert (report.records, report.batches) == (records + 10, 2)
+
+
+def test_what_is_hidden_is_not_told():
+    out = io.StringIO()
+    Report("job", out, shown=lambda text: text.replace("sesame", "${PASSWORD}")).say("done: open sesame")
+    assert out.getvalue().endswith("job: done: open ${PASSWORD}\n")
 
 
 def test_a_terminal_has_one_line_that_moves():
@@ -335,7 +414,7 @@ def test_a_terminal_has_one_line_that_moves():
     report.doing("starting Spark")
     report.start()
     clock[0] = 0.5
-    report.progress(progress(7, 1000, 1500, 1500), 0)
+    report.progress([progress(7, 1000, 1500, 1500)], 0)
     report.end(0)
     report.say("done")
     assert out.getvalue().split("\r\x1b[K") == [

@@ -94,6 +94,9 @@ def test_the_example_is_right_and_shows_every_key():
         (changed("1_000", '"many"'), "[source] option maxOffsetsPerTrigger must be a whole number above 0"),
         (changed("maxOffsetsPerTrigger = 1_000", "fetch = 2026-01-01"), "[source] fetch is a text, a number"),
         (changed("maxOffsetsPerTrigger", "kafka.fetch.min.bites"), "[source] option kafka.fetch.min.bites"),
+        (changed("maxOffsetsPerTrigger = 1_000", 'kafka.ssl.ca.locatoin = "/absent"'), "[source] option kafka.ssl.ca.locatoin: is not a property of the consumer; did you mean ssl.ca.location?"),
+        (changed("maxOffsetsPerTrigger = 1_000", 'kafka.security.protocl = "SSL"\nkafka.sasl.mechanism = "?"'), "[source] option kafka.security.protocl: is not a property of the consumer; did you mean security.protocol?"),
+        (changed("maxOffsetsPerTrigger = 1_000", 'kafka.security.providers = "a.B"'), "[source] option kafka.security.providers: names Java classes"),
         (changed("maxOffsetsPerTrigger = 1_000", 'endingOffsets = "latest"'), "[source] option endingOffsets has no meaning in a stream"),
         (GOOD + 'trigger = "hourly"\n', '[run] trigger is "available-now", "once", or a time'),
         (changed('checkpoint = "/checkpoints/orders"', ""), "[run] checkpoint is missing"),
@@ -131,6 +134,27 @@ def test_secrets_come_from_the_environment_and_are_never_shown():
     assert "${PASSWORD}" in wrong
 
 
+def test_names_of_security_are_checked_and_their_files_are_not():
+    more = 'kafka.security.protocol = "SASL_SSL"\nkafka.ssl.ca.location = "/absent"\nkafka.sasl.mechanisms = "PLAIN"\n'
+    settings = parsed(changed("maxOffsetsPerTrigger = 1_000", more))
+    assert settings.source["kafka.ssl.ca.location"] == "/absent"
+
+
+@pytest.mark.parametrize("shown", ["' open\\nsesame '", "is open\nsesame.", "'open\\nsesame'"])
+def test_secrets_are_hidden_in_every_form(shown):
+    text = changed("maxOffsetsPerTrigger = 1_000", 'kafka.sasl.password = "${PASSWORD}"')
+    settings = parsed(text, PASSWORD=" open\nsesame ")
+    assert "sesame" not in settings.shown(shown)
+    assert "${PASSWORD}" in settings.shown(shown)
+
+
+@pytest.mark.parametrize(("old", "new"), [("1_000", '"${WHEN}"'), ("/checkpoints/orders", 'c"\ntrigger = "${WHEN}')])
+def test_errors_of_a_file_hide_what_they_strip_and_quote(old, new):
+    wrong = refused(changed(old, new), WHEN=' it\'s\ta\n"day" ')
+    assert "day" not in wrong
+    assert "${WHEN}" in wrong
+
+
 def test_a_folder_of_dead_letters_adds_the_columns_that_it_needs():
     letters = '[dead-letters]\nfolder = "/dead/orders"\n'
     text = re.sub(r"subscribe(?:.*\n)*?(?=\[table)", OF_COLUMNS, GOOD) + letters
@@ -149,6 +173,10 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     file.write_text(EXAMPLE)
     assert main(["ingest", "--check", str(file)]) == 0
     assert capsys.readouterr().out == f"{file}: orders is right, into parquet orders-table\n"
+    monkeypatch.setenv("PLACE", "hidden-place")
+    file.write_text(EXAMPLE.replace('path = "orders-table"', 'path = "/${PLACE}/orders"'))
+    assert main(["ingest", "--check", str(file)]) == 0
+    assert capsys.readouterr().out == f"{file}: orders is right, into parquet /${{PLACE}}/orders\n"
     file.write_text(EXAMPLE.replace("[table]", "[tabel]"))
     assert main(["ingest", "--check", str(file)]) == 1
     assert capsys.readouterr().err.startswith(f"ottla: {file}: [tabel] is not known; did you mean table?")

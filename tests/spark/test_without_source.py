@@ -1,6 +1,7 @@
 """Frames and streams for Spark 3.5, which has no data sources in Python, under the Spark that is installed."""
 
 import json
+import time
 
 import pytest
 
@@ -110,7 +111,9 @@ def test_a_stream_waits_for_records(topic, tmp_path):
         try:
             for count in (1, 2):
                 sent.produce([count])
+                end = time.monotonic() + 90
                 while len(given) < count:
+                    assert time.monotonic() < end, f"batch {count} did not come"
                     assert not query.awaitTermination(0.1), query.exception()
         finally:
             query.stop()

@@ -23,9 +23,9 @@ def add(commands: Any) -> None:
         ottla ingest orders.toml                 # what is there now; with trigger = "30s" until Ctrl-C
         KAFKA_PASSWORD=... ottla ingest orders.toml      # ${KAFKA_PASSWORD} in the file
 
-        The first Ctrl-C, or SIGTERM, lets the running micro-batch end, and the exit status is 0. The second ends the
-        job at once, and that micro-batch is done again at the next start. Each record is in the table once, however
-        the job ends.
+        The first Ctrl-C, or SIGTERM to this process, lets the running micro-batch end, and the exit status is 0. The
+        second ends the job at once, and that micro-batch is done again at the next start. Each record is in the table
+        once, however the job ends, as long as one job at a time runs on a checkpoint.
 
         It needs the extra spark (pip install 'ottla[spark]') and Java 17. docs/ingest.md has the way to spark-submit,
         YARN, Kubernetes, Databricks and EMR.
@@ -51,6 +51,6 @@ def _ingest(options: argparse.Namespace) -> None:
         raise ConfigError(f"ottla ingest needs {error.name}: pip install 'ottla[spark]'") from None
     settings = ingest.read_settings(options.config)
     if options.check:
-        print(f"{options.config}: {settings.name} is right, into {settings.table}")
+        print(settings.shown(f"{options.config}: {settings.name} is right, into {settings.table}"))
         return
     ingest.run(settings)

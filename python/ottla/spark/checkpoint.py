@@ -61,6 +61,18 @@ class Checkpoint:
         start = self._end_of(number - 1) if number - 1 in numbers else self._initial(number)
         return Planned(number, start, end, done=False)
 
+    def first(self) -> Offsets | None:
+        """Where the first batch begins; None if that was not decided here.
+
+        Raises:
+            ValueError: The folder is not that of a stream of Kafka's records.
+        """
+        return self._initial(0) if self._files.has("sources/0/0") else None
+
+    def has_commits(self) -> bool:
+        """Whether any batch was processed."""
+        return bool(self._files.numbers("commits"))
+
     def begin(self, offsets: Callable[[], Offsets]) -> Offsets:
         """Where the first batch begins: as it was decided before, else decided now."""
         if not self._files.has("metadata"):

@@ -12,14 +12,17 @@ from typing import NamedTuple
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.spark import ensure_java, register
 from ottla.spark.ingest.batches import Batches, filtered, selected
+from ottla.spark.ingest.beginning import Beginning
 from ottla.spark.ingest.plain import IngestError, told_plainly
 from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import AVAILABLE_NOW, ONCE, Settings
 from ottla.spark.ingest.tables import check_package, properties
+from ottla.spark.offsets import Offsets
 
 # Spark gives a process of Python 10 s to start, whatever else the machine does, and there is no setting for it.
 SLOW, STARTS = "Python worker failed to connect back", 4
@@ -79,7 +82,7 @@ def run(settings: Settings, spark: SparkSession | None = None, stop: Stop | None
         IngestError: The query failed.
         ConfigError: The format's package is missing, or columns do not fit.
     """
-    stop, report = stop or Stop(), Report(settings.name)
+    stop, report = stop or Stop(), Report(settings.name, shown=settings.shown)
     report.doing("starting Spark")
     # Spark takes SIGINT for itself when its session is made.
     with _session(settings, spark) as (session, own), _signals(stop):
@@ -99,13 +102,13 @@ def run(settings: Settings, spark: SparkSession | None = None, stop: Stop | None
 
 def _run(settings: Settings, spark: SparkSession, stop: Stop, report: Report, *, own: bool) -> Outcome:
     batches = Batches(settings, stop.softly, quiet=own)
-    query = _start(settings, spark, batches)
-    report.start()
+    query, begin = _start(settings, spark, batches)
+    report.start(begin)
     batches.of(query.id)
     interrupted = False
     try:
         while query.isActive:
-            report.progress(query.lastProgress, batches.bad)
+            report.progress(_news(query, report), batches.bad)
             if stop.at_once.is_set():
                 interrupted = True
                 break
@@ -115,7 +118,7 @@ def _run(settings: Settings, spark: SparkSession, stop: Stop, report: Report, *,
             time.sleep(LOOK)
     finally:
         query.stop()
-        report.progress(query.lastProgress, batches.bad)
+        report.progress(_news(query, report), batches.bad)
         report.end(batches.bad)
     if interrupted:
         raise KeyboardInterrupt
@@ -126,9 +129,17 @@ def _run(settings: Settings, spark: SparkSession, stop: Stop, report: Report, *,
     return outcome
 
 
-def _start(settings: Settings, spark: SparkSession, batches: Batches) -> StreamingQuery:
-    frame = spark.readStream.format("ottla").options(**settings.source).load()
+def _news(query: StreamingQuery, report: Report) -> list[StreamingQueryProgress]:
+    """What Spark says about its last batches, if there is a new one: it takes its time to say it."""
+    return [] if report.knows(query.lastProgress) else query.recentProgress
+
+
+def _start(settings: Settings, spark: SparkSession, batches: Batches) -> tuple[StreamingQuery, Offsets | None]:
+    """Start the query; with where its first batch begins, unless that is past."""
+    beginning = Beginning(spark, settings)
+    frame = spark.readStream.format("ottla").options(**beginning.source).load()
     _check_columns(settings, frame)
+    beginning.keep()
     writer = frame.writeStream.foreachBatch(batches).queryName(settings.name)
     writer = writer.option("checkpointLocation", settings.checkpoint)
     if settings.trigger == AVAILABLE_NOW:
@@ -137,7 +148,7 @@ def _start(settings: Settings, spark: SparkSession, batches: Batches) -> Streami
         writer = writer.trigger(once=True)
     else:
         writer = writer.trigger(processingTime=settings.trigger)
-    return writer.start()
+    return writer.start(), beginning.offsets
 
 
 def _check_columns(settings: Settings, frame: DataFrame) -> None:

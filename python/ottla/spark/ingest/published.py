@@ -1,17 +1,18 @@
 """Folders of Parquet files to which micro-batches are added exactly once, for every reader.
 
-Spark's own streaming sink keeps a list of files that only Spark reads. Here a batch is written beside the data, where
-no reader looks (`_ottla`), then a plan of its moves is written, and then the files are moved to their places under
-names that say batch and query. The plan is the decision: a batch that Spark replays finds its plan and makes the
-moves that are left, and nothing else. Without a plan it is written anew, and what a failed attempt left is overwritten.
+Spark's own streaming sink keeps a list of files that only Spark reads. Here each attempt at a batch writes its files
+to a folder of its own beside the data, where no reader looks (`_ottla`), then a plan of their moves is made, and then
+they are moved to their places under names that say batch and query. The plan is the decision: a batch that Spark
+replays finds it and makes the moves that are left, and nothing else. Without a plan it is written anew, and what failed
+attempts have left is deleted.
 """
 
-import json
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
+from ottla.spark.ingest.moves import Move, Moves
 from ottla.spark.ingest.storage import Folder
 
 OWN = "_ottla"
@@ -55,7 +56,7 @@ class PublishedFolder:
         self._partition_by = partition_by
         self._options = dict(options)
         # Of one query alone: others may write here, too.
-        self._staging, self._plan = f"{OWN}/{query}/staging", f"{OWN}/{query}/plan.json"
+        self._moves = Moves(self._folder, f"{OWN}/{query}")
 
     def add(self, batch: int, frame: DataFrame, most_rows: int) -> Written | None:
         """Add the rows of a batch.
@@ -67,36 +68,30 @@ class PublishedFolder:
 
         Returns:
             What was written; None if an earlier attempt had decided that already.
+
+        Raises:
+            IngestError: Another job runs on this checkpoint, or files were touched.
         """
-        moves = self._planned(batch)
-        if moves is not None:
-            self._make(moves)
+        planned = self._moves.planned(batch)
+        if planned is not None:
+            self._moves.make(batch, planned, again=True)
             return None
+        staging = self._moves.staging(batch)
         counted = Observation()
-        writer = frame.observe(counted, f.count("*").alias("rows")).write.mode("overwrite").options(**self._options)
+        writer = frame.observe(counted, f.count("*").alias("rows")).write.options(**self._options)
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
-        writer.option("maxRecordsPerFile", most_rows).parquet(f"{self._folder}/{self._staging}")
+        writer.option("maxRecordsPerFile", most_rows).parquet(f"{self._folder}/{staging}")
         rows = int(counted.get["rows"])
         # A batch without rows is a file without rows.
-        staged = [file for file in self._folder.files(self._staging) if rows and file.name.endswith(".parquet")]
-        moves = [(f"{self._staging}/{file.name}", self._place(batch, n, file.name)) for n, file in enumerate(staged)]
-        self._folder.write(self._plan, json.dumps({"batch": batch, "moves": moves}))
-        self._make(moves)
+        staged = [file for file in self._folder.files(staging) if rows and file.name.endswith(".parquet")]
+        moves = [Move(f"{staging}/{file.name}", self._place(batch, n, file.name)) for n, file in enumerate(staged)]
+        self._moves.plan(batch, moves)
+        self._moves.make(batch, moves, again=False)
         return Written(rows, len(staged), sum(file.size for file in staged))
-
-    def _planned(self, batch: int) -> list[tuple[str, str]] | None:
-        text = self._folder.read(self._plan)
-        plan = json.loads(text) if text else {}
-        return [(source, target) for source, target in plan["moves"]] if plan.get("batch") == batch else None
 
     def _place(self, batch: int, number: int, staged: str) -> str:
         """Where a staged file comes to stand: in the same folder of partitions, under a name of its own."""
         folders, slash, name = staged.rpartition("/")
         ending = name[name.index(".") :]
         return f"{folders}{slash}{self._query[:8]}-{batch:06d}-{number:05d}{ending}"
-
-    def _make(self, moves: list[tuple[str, str]]) -> None:
-        for source, target in moves:
-            self._folder.move(source, target)
-        self._folder.delete(self._staging)

@@ -49,6 +49,8 @@ VARIABLE = re.compile(r"\$(?:(?P<escaped>\$)\{|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 # What a text must have to be hidden where it is shown: anything shorter is part of other words.
 SECRET = 3
+# A property that no client has.
+NO_NAME = "ottla.no.property"
 
 
 class SettingsError(ConfigError):
@@ -159,9 +161,17 @@ def parse(content: bytes, file: str, environment: Mapping[str, str]) -> Settings
 
 
 def _shown(text: str, hidden: tuple[tuple[str, str], ...]) -> str:
-    for value, name in sorted(hidden, key=lambda pair: -len(pair[0])):
-        text = text.replace(value, f"${{{name}}}")
+    forms = {(form, name) for value, name in hidden for form in _forms(value) if len(form) >= SECRET}
+    # The longest first: one may hold another.
+    for form, name in sorted(forms, key=lambda pair: (-len(pair[0]), pair)):
+        text = text.replace(form, f"${{{name}}}")
     return text
+
+
+def _forms(value: str) -> tuple[str, ...]:
+    """A value as errors may show it: without spaces around it, or as Python writes texts."""
+    plain = (value, value.strip())
+    return (*plain, *(repr(one)[1:-1] for one in plain))
 
 
 class _Place(NamedTuple):
@@ -466,12 +476,21 @@ def _holds(folder: str, path: str) -> bool:
 
 def _check_properties(options: ReadOptions) -> None:
     """Refuse properties that no consumer takes. Files and secrets may be there for the tasks, and not here."""
+    secure = ("security.", "ssl.", "sasl.", "https.")
+    shown = tuple((name, value) for name, value in options.properties if not name.startswith(secure))
+    # A consumer looks at all names before it looks at a value: if it refuses the last one, the others are right.
+    if len(shown) < len(options.properties):
+        _check(options, (*options.properties, (NO_NAME, "")), unless=NO_NAME)
+    _check(options, shown)
+
+
+def _check(options: ReadOptions, properties: tuple[tuple[str, str], ...], unless: str | None = None) -> None:
     from ottla.spark.clients import close_idle, consumer
 
-    shown = tuple((n, v) for n, v in options.properties if not n.startswith(("security.", "ssl.", "sasl.", "https.")))
     try:
-        with consumer(replace(options, properties=shown)):
+        with consumer(replace(options, properties=properties)):
             pass
         close_idle(options)
     except ConfigError as error:
-        raise ValueError(f"option kafka.{error} (`ottla config consumer` lists all properties)") from None
+        if unless is None or not str(error).startswith(f"{unless}:"):
+            raise ValueError(f"option kafka.{error} (`ottla config consumer` lists all properties)") from None

@@ -1,6 +1,8 @@
 """Files where Spark keeps its own: folders of any file system that its Hadoop libraries know, by URL."""
 
+import uuid
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
@@ -27,10 +29,11 @@ class Folder:
     """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public name for it
-        self._java = java
+        context: Any = spark.sparkContext
+        self._java, self._gateway = context._jvm, context._gateway  # noqa: SLF001 - PySpark has no public names for them
         self._path = self._java.org.apache.hadoop.fs.Path(path)
-        self._system = self._path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
+        self._configuration = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+        self._system = self._path.getFileSystem(self._configuration)
 
     def __str__(self) -> str:
         return str(self._path.toString())
@@ -51,25 +54,51 @@ class Folder:
         finally:
             stream.close()
 
-    def write(self, name: str, text: str) -> None:
-        """Write a text so that it is there as a whole or not at all."""
-        beside = self._at(f"{name}.new")
-        stream = self._system.create(beside, True)
+    def names(self, name: str) -> list[str]:
+        """What stands in a folder itself, files and folders, in order; nothing if it is not there."""
+        at = self._at(name)
+        if not self._system.exists(at):
+            return []
+        return sorted(str(status.getPath().getName()) for status in self._system.listStatus(at))
+
+    def size(self, name: str) -> int | None:
+        """The bytes of a file; None if it is not there."""
+        at = self._at(name)
+        return int(self._system.getFileStatus(at).getLen()) if self._system.exists(at) else None
+
+    def make(self, name: str, text: str) -> bool:
+        """Make a text so that it is there as a whole or not at all; false if there is one, which stays.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        at = self._system.makeQualified(self._at(name))
+        beside = self._system.makeQualified(self._at(f"{name}.{uuid.uuid4().hex}"))
+        stream = self._system.create(beside, False)
         try:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-        self._system.delete(self._at(name), False)
-        self._rename(beside, self._at(name))
-
-    def move(self, name: str, other: str) -> bool:
-        """Move a file to another name in this folder; false if there is none."""
-        source, target = self._at(name), self._at(other)
-        if not self._system.exists(source):
-            return False
-        self._system.mkdirs(target.getParent())
-        self._rename(source, target)
+        plain = self._gateway.new_array(self._java.org.apache.hadoop.fs.Options.Rename, 0)
+        try:
+            self._renames.rename(beside, at, plain)
+        except Exception as error:
+            self._system.delete(beside, False)
+            if self._system.exists(at):
+                return False
+            raise OSError(f"{at.toString()} cannot be made: {error}") from error
         return True
+
+    def move(self, name: str, other: str) -> None:
+        """Move a file to another name in this folder, which no file has.
+
+        Raises:
+            OSError: It cannot be moved.
+        """
+        source, target = self._at(name), self._at(other)
+        self._system.mkdirs(target.getParent())
+        if not self._system.rename(source, target):
+            raise OSError(f"{source.toString()} cannot be renamed to {target.toString()}")
 
     def delete(self, name: str) -> None:
         """Delete a file, or a folder with all that is in it, if it is there."""
@@ -78,9 +107,11 @@ class Folder:
     def _at(self, name: str) -> Any:
         return self._java.org.apache.hadoop.fs.Path(self._path, name) if name else self._path
 
-    def _rename(self, source: Any, target: Any) -> None:
-        if not self._system.rename(source, target):
-            raise OSError(f"{source.toString()} cannot be renamed to {target.toString()}")
+    @cached_property
+    def _renames(self) -> Any:
+        """What renames without overwriting, which `FileSystem` does not promise."""
+        whole = self._system.makeQualified(self._path)
+        return self._java.org.apache.hadoop.fs.FileContext.getFileContext(whole.toUri(), self._configuration)
 
     def _walk(self, folder: Any, begin: str) -> Iterator[File]:
         if not self._system.exists(folder):

@@ -1,0 +1,81 @@
+"""Where the first batch of a job begins: decided once, and kept beside the checkpoint until that batch is done.
+
+A source in Python is asked anew by each query that has no batch yet. By `latest`, a group or a time the answer may be
+another one then, while the end of the batch is in the checkpoint, and records between the two would never be read.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from ottla.errors import KafkaError
+from ottla.spark.checkpoint import Checkpoint
+from ottla.spark.clients import close_idle, planner
+from ottla.spark.ingest.plain import IngestError
+from ottla.spark.ingest.settings import Settings
+from ottla.spark.offsets import Offsets, to_json
+from ottla.spark.options import ReadOptions
+from ottla.spark.positions import EARLIEST
+
+# What else says where to begin, in lower case; the last one only beside a group.
+OTHERS = (
+    "startingoffsets",
+    "startingtimestamp",
+    "startingoffsetsbytimestamp",
+    "startingoffsetsbytimestampstrategy",
+    "kafka.auto.offset.reset",
+)
+
+
+class Beginning:
+    """Where the first batch of a job begins.
+
+    Args:
+        spark: The session.
+        settings: Of the job.
+
+    Attributes:
+        offsets: That of each partition; None if the first batch is past, or there is no partition yet.
+        source: The options of the source, which say just that.
+
+    Raises:
+        IngestError: The brokers cannot be asked, or the checkpoint is that of something else.
+    """
+
+    def __init__(self, spark: SparkSession, settings: Settings) -> None:
+        self._name = settings.name
+        self.offsets: Offsets | None = None
+        self.source: Mapping[str, str] = settings.source
+        with self._plainly():
+            self._checkpoint = Checkpoint(spark, settings.checkpoint)
+            if self._checkpoint.has_commits():
+                return
+            options = ReadOptions.parse(settings.source)
+            plan, kept = planner(options), self._checkpoint.first()
+            # Partitions that came since then begin at their first record, as later ones do.
+            offsets = plan.initial() if kept is None else {**dict.fromkeys(plan.latest({}), EARLIEST), **kept}
+            close_idle(options)
+        if offsets:
+            others = {name: value for name, value in settings.source.items() if name.lower() not in OTHERS}
+            self.source = {**others, "startingOffsets": json.dumps(to_json(offsets))}
+            self.offsets = offsets if kept is None else kept
+
+    def keep(self) -> None:
+        """Keep it beside the checkpoint, unless it is there.
+
+        Raises:
+            IngestError: Another job has just done so.
+        """
+        offsets = self.offsets
+        if offsets is not None:
+            with self._plainly():
+                self._checkpoint.begin(lambda: offsets)
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        try:
+            yield
+        except (KafkaError, ValueError, OSError) as error:
+            raise IngestError(f"{self._name}: {error}") from error
