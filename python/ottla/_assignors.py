@@ -6,10 +6,8 @@ An assignor runs on a thread of its own: a loop goes on meanwhile, and what does
 from __future__ import annotations
 
 import abc
-import asyncio
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ottla.errors import ArgumentError, KafkaError, KafkaTimeoutError
 
@@ -20,8 +18,7 @@ if TYPE_CHECKING:
     from ottla._types import TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMember:
+class GroupMember(NamedTuple):
     """A member of a group, as an assignor sees it.
 
     Attributes:
@@ -167,6 +164,9 @@ def answer(question: AssignorQuestion, assignors: Mapping[str, Assignor], limit:
 
 async def answer_on_loop(question: AssignorQuestion, assignors: Mapping[str, Assignor], limit: float) -> None:
     """Ask as `answer` does, and leave the loop free."""
+    # Programs without a loop do without the import, too.
+    import asyncio
+
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 

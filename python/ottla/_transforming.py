@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
+import os
 import time
-import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla._types import NewRecord
 from ottla.errors import (
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from ottla._properties import ConfigValue
     from ottla._types import OffsetAndMetadata, SubscriptionPattern, TopicPartition
 
-LOGGER = logging.getLogger("ottla.transform")
 # Seconds that a poll waits at most, so that a stop is seen soon.
 SLICE = 0.2
 # Seconds that the clients of a transform have for their closes, and what is open for its end.
@@ -67,8 +64,7 @@ _HOPELESS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What `transform` was given, checked."""
 
     topics: str | Iterable[str] | re.Pattern[str] | SubscriptionPattern
@@ -78,8 +74,12 @@ class Settings:
     retry_for: float
     transactional_id: str
     is_named: bool
-    consumer: dict[str, Any] = field(repr=False)
-    producer: dict[str, Any] = field(repr=False)
+    consumer: dict[str, Any]
+    producer: dict[str, Any]
+
+    def __repr__(self) -> str:
+        # Properties may be secret.
+        return f"Settings(topics={self.topics!r}, to={self.to!r}, transactional_id={self.transactional_id!r})"
 
     @staticmethod
     def of(
@@ -112,7 +112,7 @@ class Settings:
         for properties in (both, read, write):
             for name in _OURS.keys() & properties.keys():
                 raise ConfigError(f"{name} is not for the caller of transform() to set: {_OURS[name]}")
-        name = transactional_id or f"{group_id}-{uuid.uuid4().hex}"
+        name = transactional_id or f"{group_id}-{os.urandom(16).hex()}"
         shared = both | {"bootstrap.servers": bootstrap_servers}
         writes = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS} | shared | write
         reads = shared | read
@@ -230,7 +230,13 @@ class Progress:
                 f"no transaction was committed for {self._settings.retry_for:g} s, in {self._failures} attempts"
             )
             raise error
-        LOGGER.warning("%s: the work since the last commit is done again: %s", self._settings.transactional_id, error)
+        # Programs that log nothing do without the import, too.
+        import logging
+
+        name = self._settings.transactional_id
+        logging.getLogger("ottla.transform").warning(
+            "%s: the work since the last commit is done again: %s", name, error
+        )
         return min(_SHORTEST_PAUSE * 2.0 ** min(self._failures - 1, 10), _LONGEST_PAUSE)
 
     def _can_pass(self, error: KafkaError) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import logging
 import os
 import signal
 import threading
@@ -17,11 +18,10 @@ import pytest
 
 import ottla
 from ottla import aio, errors
-from ottla._transforming import LOGGER, Progress
+from ottla._transforming import Progress
 from tests.python.conftest import PATIENCE
 
 if TYPE_CHECKING:
-    import logging
     from collections.abc import Callable, Iterable
 
     from ottla.testing import Broker
@@ -298,7 +298,8 @@ def test_a_stop_in_a_handler_that_interrupts_the_pause_after_a_failure(
         failed.append(record)
         return True
 
-    LOGGER.addFilter(note)
+    logger = logging.getLogger("ottla.transform")
+    logger.addFilter(note)
     before = signal.signal(signal.SIGUSR1, stop)
     teller = threading.Thread(target=told)
     teller.start()
@@ -307,7 +308,7 @@ def test_a_stop_in_a_handler_that_interrupts_the_pause_after_a_failure(
     finally:
         teller.join(PATIENCE)
         signal.signal(signal.SIGUSR1, before)
-        LOGGER.removeFilter(note)
+        logger.removeFilter(note)
         broker.clear_faults()
     assert committed(address, filled) == 0
 
