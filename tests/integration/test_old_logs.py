@@ -123,6 +123,10 @@ def test_segments_hold_what_the_old_release_says(log: Log) -> None:
         assert batches[-1].position + batches[-1].size == log.segment(topic).stat().st_size
 
 
+def _files_of(segment: Path) -> list[Path]:
+    return [segment, segment.parent / "partition.metadata"]
+
+
 def test_a_newer_release_serves_the_old_log(log: Log, tmp_path: Path) -> None:
     """As after an upgrade: its Fetch answers hold the old messages as they are, and batches after them."""
     newer = Log(VERSION, tmp_path / "kafka")
@@ -131,8 +135,10 @@ def test_a_newer_release_serves_the_old_log(log: Log, tmp_path: Path) -> None:
         with ottla.Admin(bootstrap) as admin:
             admin.create_topics([ottla.NewTopic(topic, 1, 1) for topic in log.topics])
         end = time.monotonic() + 20
-        while not all(newer.segment(topic).exists() for topic in log.topics) and time.monotonic() < end:
-            time.sleep(0.1)  # a topic is there before its folder is
+        # A topic is there before its folder is, and that before its id, without which a broker that begins again makes it anew.
+        wanted = [path for topic in log.topics for path in _files_of(newer.segment(topic))]
+        while not all(path.exists() for path in wanted) and time.monotonic() < end:
+            time.sleep(0.1)
         cluster.kill("node1")
         for topic in log.topics:
             shutil.copy(log.segment(topic), newer.segment(topic))
