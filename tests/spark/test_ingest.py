@@ -19,10 +19,11 @@ from ottla.errors import ConfigError
 from ottla.spark import ingest
 from ottla.spark.ingest.batches import Batches
 from ottla.spark.ingest.job import Stop
+from ottla.spark.ingest.moves import Moves
 from ottla.spark.ingest.plain import IngestError, innermost
 from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import parse
-from ottla.spark.ingest.storage import Folder
+from ottla.spark.storage import Folder
 
 # Spark takes its time on a machine that does other things too.
 pytestmark = pytest.mark.timeout(300)
@@ -259,13 +260,13 @@ def test_the_first_batch_begins_where_it_was_decided(job, monkeypatch):
     def committed(offset):
         consumer.commit(offsets=[confluent_kafka.TopicPartition(job.topic.name, 0, offset)], asynchronous=False)
 
-    def dying(self, name, text):
+    def dying(self, batch, moves):
         raise OSError("the disk is gone")
 
     source = f'startingOffsets = "group:{group}"'
     committed(10)
     with monkeypatch.context() as patched:
-        patched.setattr(Folder, "make", dying)
+        patched.setattr(Moves, "plan", dying)
         with pytest.raises(IngestError, match="the disk is gone"):
             job.run(source=source)
     committed(60)

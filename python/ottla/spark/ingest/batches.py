@@ -10,9 +10,9 @@ from pyspark.sql import functions as f
 from ottla.spark.formats import OF_KEYS
 from ottla.spark.ingest.published import PublishedFolder
 from ottla.spark.ingest.settings import PLACE, Settings, Table
-from ottla.spark.ingest.storage import Folder
 from ottla.spark.ingest.tables import Sink, sink
 from ottla.spark.offsets import Offsets, from_json
+from ottla.spark.storage import Folder
 
 # Seconds until Spark has told the id of a query that it has started.
 PATIENCE = 60.0

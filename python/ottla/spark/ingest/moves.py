@@ -8,7 +8,7 @@ import uuid
 from typing import NamedTuple
 
 from ottla.spark.ingest.plain import IngestError
-from ottla.spark.ingest.storage import Folder
+from ottla.spark.storage import Folder
 
 # Plans that are kept, as many as Spark keeps batches in a checkpoint.
 KEPT = 100

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from ottla.spark.ingest.moves import Move, Moves
-from ottla.spark.ingest.storage import Folder
+from ottla.spark.storage import Folder
 
 OWN = "_ottla"
 

@@ -73,7 +73,8 @@ class Folder:
             OSError: It cannot be made.
         """
         at = self._system.makeQualified(self._at(name))
-        beside = self._system.makeQualified(self._at(f"{name}.{uuid.uuid4().hex}"))
+        # Under a name that Spark's own readers pass over.
+        beside = self._java.org.apache.hadoop.fs.Path(at.getParent(), f".{at.getName()}.{uuid.uuid4().hex}.tmp")
         stream = self._system.create(beside, False)
         try:
             stream.write(bytearray(text.encode()))
