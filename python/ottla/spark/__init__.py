@@ -35,6 +35,10 @@ __all__ = ["commit_listener", "ensure_java", "offsets_behind_latest", "read_kafk
 # They need PySpark, which the others need only when they are called.
 _OF_FRAMES = {"read_kafka": "ottla.spark.mapped", "stream_kafka": "ottla.spark.foreach_batch"}
 
+# The names of options whose values plans hide, and the words of ours that Spark does not look for by itself.
+_HIDDEN = "spark.sql.redaction.options.regex"
+_SECRETS = "(?i:passphrase|credential|jaas|user[.]info|key[.]pem|keystore[.]key|proxy)"
+
 
 def __getattr__(name: str) -> object:
     if name in _OF_FRAMES:
@@ -71,7 +75,9 @@ def register(spark: "SparkSession") -> None:
 
     It is needed in two cases: if Spark's Python does not find the package `pyspark_ottla`; and in each thread of your
     own that calls `df.write`, since Spark finds no data source in Python from a thread that knows no session. Otherwise
-    it changes nothing, but still makes sure that Spark's workers can import ottla.
+    it makes sure that Spark's workers can import ottla, and that plans hide what is secret: Spark by itself shows an
+    inline private key and a registry's `basic.auth.user.info` in the plan of a stream
+    (`spark.sql.redaction.options.regex`, to which this adds).
 
     Args:
         spark: The session, classic or Connect.
@@ -95,6 +101,9 @@ def register(spark: "SparkSession") -> None:
         # Found by its package name already: Spark guards such sources against being replaced.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+    hidden = spark.conf.get(_HIDDEN) or ""
+    if not hidden.endswith(_SECRETS):
+        spark.conf.set(_HIDDEN, f"{hidden}|{_SECRETS}" if hidden else _SECRETS)
 
 
 def _check_worker_python(python: str) -> None:
