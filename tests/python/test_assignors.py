@@ -192,8 +192,11 @@ def test_settings_that_can_never_work(api: Api) -> None:
             make(strategy)
     make(Named("a"))
     make([Named("a"), "range,sticky"])
-    with pytest.raises(errors.ConfigError, match=r"not used with group\.protocol=consumer"):
-        api.consumer("x:1", group_id="g", group_protocol="consumer", partition_assignment_strategy=Named("a"))
+    with (
+        pytest.raises(errors.ConfigError, match=r"not used with group\.protocol=consumer"),
+        api.consumer("x:1", group_id="g", group_protocol="consumer", partition_assignment_strategy=Named("a")),
+    ):
+        pass
     with pytest.raises(TypeError, match="abstract"):
         ottla.Assignor()  # type: ignore[abstract]
 
