@@ -71,7 +71,7 @@ mod _ottla {
     #[pymodule_export]
     use operation::{CompletionQueue, Operation};
     #[pymodule_export]
-    use options::properties;
+    use options::{properties, secret_words};
     #[pymodule_export]
     use partitioner::Keys;
     #[pymodule_export]

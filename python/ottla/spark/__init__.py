@@ -35,9 +35,8 @@ __all__ = ["commit_listener", "ensure_java", "offsets_behind_latest", "read_kafk
 # They need PySpark, which the others need only when they are called.
 _OF_FRAMES = {"read_kafka": "ottla.spark.mapped", "stream_kafka": "ottla.spark.foreach_batch"}
 
-# The names of options whose values plans hide, and the words of ours that Spark does not look for by itself.
+# The names of options whose values plans hide.
 _HIDDEN = "spark.sql.redaction.options.regex"
-_SECRETS = "(?i:passphrase|credential|jaas|user[.]info|key[.]pem|keystore[.]key|proxy)"
 
 
 def __getattr__(name: str) -> object:
@@ -88,6 +87,7 @@ def register(spark: "SparkSession") -> None:
     from pyspark.errors import PySparkException
     from pyspark.sql.utils import is_remote
 
+    from ottla._secrets import secret_names
     from ottla.spark.source import OttlaDataSource
 
     if not is_remote():
@@ -102,8 +102,9 @@ def register(spark: "SparkSession") -> None:
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
     hidden = spark.conf.get(_HIDDEN) or ""
-    if not hidden.endswith(_SECRETS):
-        spark.conf.set(_HIDDEN, f"{hidden}|{_SECRETS}" if hidden else _SECRETS)
+    ours = secret_names()
+    if not hidden.endswith(ours):
+        spark.conf.set(_HIDDEN, f"{hidden}|{ours}" if hidden else ours)
 
 
 def _check_worker_python(python: str) -> None:

@@ -2,10 +2,8 @@
 
 import gc
 import sys
-from functools import cache
 
 
-@cache
 def spare_collections() -> None:
     """Take what is loaded by now out of the garbage collector's sight, once in a worker of Spark's.
 
@@ -13,6 +11,6 @@ def spare_collections() -> None:
     loaded that takes longer than a small task; none of it is garbage before the process ends.
     """
     program = getattr(sys.modules["__main__"], "__spec__", None)
-    if program and program.name == "pyspark.daemon":
+    if program and program.name == "pyspark.daemon" and not gc.get_freeze_count():
         gc.collect()
         gc.freeze()
