@@ -39,9 +39,9 @@ def measure(frame: Any, broker: Broker, way: tuple[str, str, dict[str, str]], to
     given = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic, **options}
     if "exactlyOnce" in options:
         given["appId"] = topic
-    wall, cpu = time.perf_counter(), on_spark.processor_time()
+    wall, cpu = time.perf_counter(), on_spark.processor_time(broker)
     frame.write.format(sink).options(**given).mode("append").save()
-    wall, cpu = time.perf_counter() - wall, on_spark.processor_time() - cpu
+    wall, cpu = time.perf_counter() - wall, on_spark.processor_time(broker) - cpu
     broker.delete(topic)
     return wall, cpu
 

@@ -41,17 +41,17 @@ MOST_OVERHEAD = 30
 Way = tuple[str, "Callable[[], Any]"]
 
 
-def timed(frame: Any) -> tuple[float, float]:
+def timed(frame: Any, broker: Broker) -> tuple[float, float]:
     """Seconds on the clock, and of processor time, of reading all of it."""
-    wall, cpu = time.perf_counter(), on_spark.processor_time()
+    wall, cpu = time.perf_counter(), on_spark.processor_time(broker)
     frame.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - wall, on_spark.processor_time() - cpu
+    return time.perf_counter() - wall, on_spark.processor_time(broker) - cpu
 
 
-def measure(case: on_spark.Case, ways: list[Way], repeats: int) -> on_spark.Case:
+def measure(broker: Broker, case: on_spark.Case, ways: list[Way], repeats: int) -> on_spark.Case:
     for repeat in range(repeats + 1):
         for name, make in ways:
-            taken = timed(make())
+            taken = timed(make(), broker)
             if repeat:
                 case.add(name, *taken)
     return case
@@ -77,7 +77,7 @@ def rows(spark: Any, broker: Broker, repeats: int) -> on_spark.Case:
         ("Spark's own", lambda: read("kafka")),
         ("Spark's own, tuned", lambda: read("kafka", **TUNED)),
     ]
-    return measure(on_spark.Case("7 columns of 100-byte records", ROWS, goals=goals), ways, repeats)
+    return measure(broker, on_spark.Case("7 columns of 100-byte records", ROWS, goals=goals), ways, repeats)
 
 
 def typed(spark: Any, broker: Broker, topic: str, value: Any) -> Reads:
@@ -100,7 +100,7 @@ def typed_json(spark: Any, broker: Broker, repeats: int) -> on_spark.Case:
         ("Spark's own, tuned, and from_json", lambda: read("kafka", **TUNED).select(theirs).select("v.*")),
     ]
     case = on_spark.Case("JSON as 7 typed columns", TYPED, goals={ways[1][0]: (None, 4.0)})
-    return measure(case, ways, repeats)
+    return measure(broker, case, ways, repeats)
 
 
 def typed_avro(spark: Any, broker: Broker, repeats: int) -> on_spark.Case:
@@ -119,7 +119,7 @@ def typed_avro(spark: Any, broker: Broker, repeats: int) -> on_spark.Case:
             ("Spark's own, tuned, and from_avro", lambda: read("kafka", **TUNED).select(theirs).select("v.*")),
         ]
         case = on_spark.Case("Avro as 7 typed columns", TYPED, goals={ways[1][0]: (None, 3.0)})
-        return measure(case, ways, repeats)
+        return measure(broker, case, ways, repeats)
     finally:
         registry.close()
 
@@ -133,12 +133,12 @@ def stream(spark: Any, broker: Broker, repeats: int) -> on_spark.Case:
             given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "stream", "startingOffsets": "earliest"}
             frame = spark.readStream.format(source).options(**given, maxOffsetsPerTrigger=str(BATCH)).load()
             with tempfile.TemporaryDirectory() as folder:
-                cpu = on_spark.processor_time()
+                cpu = on_spark.processor_time(broker)
                 writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
                 query = writer.trigger(availableNow=True).start()
                 if not query.awaitTermination(120):
                     raise SystemExit("the stream does not come to its end")
-                cpu = on_spark.processor_time() - cpu
+                cpu = on_spark.processor_time(broker) - cpu
             lasted = [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"]]
             if repeat:
                 case.add(name, statistics.median(lasted) / 1e3, cpu / len(lasted))

@@ -91,7 +91,8 @@ class Memory:
                 continue
             try:
                 parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-                if b"pyspark" in (folder / "cmdline").read_bytes():
+                # `python -m pyspark.daemon` and its like; the JVM's own line names PySpark, too.
+                if b"\0-m\0pyspark." in (folder / "cmdline").read_bytes():
                     rows = (folder / "smaps_rollup").read_text().splitlines()
                     # What forks share counts in parts.
                     sizes[int(folder.name)] = next(int(r.split()[1]) << 10 for r in rows if r.startswith("Pss:"))
