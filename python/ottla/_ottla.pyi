@@ -128,6 +128,25 @@ class SegmentWindow:
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[int, int, BatchFields | None, str | None]: ...
 
+# Producer, offset, and whether its transaction ends there.
+_Step: TypeAlias = tuple[int, int, bool | None]
+
+def outline_log(data: bytes, left: int, limit: int) -> tuple[int, int | None, int, list[_Step], bool, str | None]: ...
+
+@final
+class LogDecoder:
+    def __new__(
+        cls,
+        topic: str,
+        partition: int,
+        start: int,
+        end: int,
+        segment: tuple[int, int],
+        aborted: list[tuple[int, int, int]],
+        limit: int,
+    ) -> Self: ...
+    def decode(self, data: bytes) -> tuple[Batch, int, bool, tuple[int | None, str] | None]: ...
+
 @final
 class Operation:
     def wait(self) -> Any: ...

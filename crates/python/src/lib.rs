@@ -21,6 +21,7 @@ mod decoder;
 mod delivery;
 mod errors;
 mod events;
+mod log;
 mod memory;
 mod metrics;
 mod open;
@@ -64,6 +65,8 @@ mod _ottla {
     use errors::error_kinds;
     #[pymodule_export]
     use events::EventQueue;
+    #[pymodule_export]
+    use log::{LogDecoder, outline_log};
     #[pymodule_export]
     use metrics::metric_table;
     #[pymodule_export]
