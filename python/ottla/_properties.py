@@ -403,9 +403,12 @@ class ConsumerProperties(TypedDict, total=False):
     33554432."""
     decompress_max_bytes: int | None
     """Most bytes that one batch may decompress to. A larger batch is an error. Default: 268435456."""
-    auto_offset_reset: Literal["earliest", "latest", "none"] | None
+    auto_offset_reset: str | None
     """Where to start without a position, or if the records at the position are gone: at the first record (earliest),
-    after the last one (latest), or nowhere, with an error (none). Default: latest."""
+    after the last one (latest), at the first record that is at most so old (by_duration: and a duration of ISO 8601,
+    such as by_duration:PT6H or by_duration:P1DT12H; KIP-1106), or nowhere, with an error (none). Where a log was
+    truncated, as after an unclean election, reading goes on where it was, and none is an error (KIP-320). Default:
+    latest."""
     isolation_level: Literal["read_uncommitted", "read_committed"] | None
     """Whether records of open and aborted transactions are hidden. Default: read_uncommitted."""
     check_crcs: bool | None

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from ottla import Admin, Batch, Consumer, Producer, TopicDescription, TopicPartition
 from ottla._properties import AdminProperties
-from ottla.errors import KafkaError, KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError
+from ottla.errors import KafkaError, KafkaTimeoutError, LogTruncatedError, NotFoundError, OffsetOutOfRangeError
 from ottla.spark.bad_records import failure, send_dead_letters
 from ottla.spark.formats import FAILFAST, Typed
 from ottla.spark.layout import Bad, Layout
@@ -333,6 +333,10 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
 
 def _after_error(options: ReadOptions, span: Range, position: int, error: KafkaError) -> int:
     """Find the offset to continue at after an error, or raise it if none will do."""
+    if isinstance(error, LogTruncatedError):
+        # The offset is in the log, and what stands before it is not what was read.
+        planner(options).report(f"{span.topic}-{span.partition} {span.start} to {span.end}: {error}")
+        return position
     if isinstance(error, OffsetOutOfRangeError):
         return _after_refusal(options, span, position)
     if not isinstance(error, NotFoundError):
