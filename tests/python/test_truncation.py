@@ -17,7 +17,7 @@ PARTITION = ottla.TopicPartition(TOPIC, 0)
 
 @pytest.fixture
 def cluster():
-    config = {"replica.lag.time.max.ms": 300, "min.insync.replicas": 1, "offsets.topic.num.partitions": 1}
+    config = {"replica.lag.time.max.ms": 300, "min.insync.replicas": 1}
     with Broker(nodes=2, topics=[TOPIC], config=config) as broker:
         yield broker
 
@@ -171,5 +171,5 @@ def test_reading_begins_so_long_ago(api, cluster):
 
 @pytest.mark.parametrize("wrong", ["by_duration", "by_duration:6h", "by_duration:-PT6H", "by_duration:P1M", "oldest"])
 def test_a_wrong_duration_names_what_is_right(wrong):
-    with pytest.raises(errors.ConfigError, match=r"auto\.offset\.reset.*by_duration"):
+    with pytest.raises(errors.ConfigError, match=r"auto_offset_reset: .*by_duration"):
         ottla.Consumer("localhost:1", auto_offset_reset=wrong)
