@@ -48,6 +48,9 @@ class Log:
         wanted = {"num_partitions": 1, "replication_factor": 2, "configs": config}
         self.controls.wait(lambda admin: bool(admin.create_topics({topic: wanted})), f"{topic} is made")
         self.wait_in_sync(2)
+        # Brokers of 2.8 make the topic of committed offsets only while all three nodes are up.
+        with ottla.Consumer(self.controls.bootstrap, group_id="first") as consumer:
+            consumer.committed([self.partition])
 
     def wait_in_sync(self, count: int) -> None:
         def in_sync(admin: Any) -> bool:
