@@ -48,10 +48,14 @@ class Log:
         wanted = {"num_partitions": 1, "replication_factor": 2, "configs": config}
         self.controls.wait(lambda admin: bool(admin.create_topics({topic: wanted})), f"{topic} is made")
         self.wait_in_sync(2)
+        # Brokers of 2.8 make the topic of committed offsets only while all three nodes are up.
+        with ottla.Consumer(self.controls.bootstrap, group_id="first") as consumer:
+            consumer.committed([self.partition])
 
     def wait_in_sync(self, count: int) -> None:
         def in_sync(admin: Any) -> bool:
-            return len(described(admin, self.topic)[0]["isr_nodes"]) == count
+            # A node that has not heard of the topic yet tells no partition.
+            return [len(row["isr_nodes"]) for row in described(admin, self.topic)] == [count]
 
         self.controls.wait(in_sync, f"{count} replicas of {self.topic} are in sync")
 
@@ -76,7 +80,7 @@ class Log:
         """The leader is gone, and the other one leads."""
         self.cluster.end([f"node{self.leader}"], 0)
         self.cluster.restart(self.follower, grace=0)
-        self.controls.wait(lambda admin: leaders(admin, self.topic)[0] == self.follower, "the other node leads")
+        self.controls.wait(lambda admin: leaders(admin, self.topic) == {0: self.follower}, "the other node leads")
 
 
 def poll_until(api: Api, consumer: Any, count: int) -> list[ottla.Record]:
