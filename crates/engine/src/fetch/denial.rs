@@ -12,8 +12,9 @@
 //!      └── denied under an epoch as new ──▶ believed ◀────┴── behind the offset          denied long enough ──▶ believed
 //! ```
 //!
-//! An offset that nobody has confirmed is one that the caller made up: whoever denies it is believed at once. One that was looked up
-//! or committed without an epoch is believed to be gone sooner by a broker that knows of epochs: nothing was read there yet.
+//! An offset that nobody has confirmed, and that came without an epoch, is one that the caller made up: whoever denies it is believed
+//! at once. One that was looked up or committed without an epoch is believed to be gone sooner by a broker that knows of epochs:
+//! nothing was read there yet.
 
 use std::time::{Duration, Instant};
 

@@ -40,6 +40,12 @@ impl Epochs {
         (run.epoch >= 0).then_some(*run)
     }
 
+    /// Where records before `offset` begin that were read and are of a later epoch than this.
+    pub(super) fn read_above(&self, epoch: i32, offset: i64) -> Option<i64> {
+        let is_above = |run: &&Run| run.is_read && run.epoch > epoch && run.from < offset;
+        self.runs.iter().find(is_above).map(|run| run.from)
+    }
+
     /// The epoch of the record before `offset`; -1 if it is not known.
     pub(super) fn epoch_before(&self, offset: i64) -> i32 {
         self.before(offset).map_or(-1, |run| run.epoch)

@@ -1,5 +1,6 @@
 //! One partition's state: where it is read, and what keeps it from being read.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -149,9 +150,13 @@ pub(super) enum Need {
 
 impl Position {
     pub(super) fn new(generation: Generation, start: Start) -> Position {
+        let mut evidence = Evidence::default();
         let (offset, epochs) = match start {
             Start::Offset(offset) => (Some(offset), Epochs::default()),
-            Start::After(offset, epoch) => (Some(offset), Epochs::said(offset, epoch)),
+            Start::After(offset, epoch) => {
+                evidence.found(epoch);
+                (Some(offset), Epochs::said(offset, epoch))
+            }
             _ => (None, Epochs::default()),
         };
         Position {
@@ -172,7 +177,7 @@ impl Position {
             reset: None,
             was_seen: false,
             bounds: (-1, -1),
-            evidence: Evidence::default(),
+            evidence,
             epochs,
             checked_by: None,
             must_check: false,
@@ -206,9 +211,14 @@ impl Position {
     /// Goes back to where the log was truncated, as the leader of this epoch says, -1 if it is not known: to an offset, and the epoch
     /// of what stands before it.
     pub(super) fn go_back(&mut self, generation: Generation, at: (i64, i32), leader_epoch: i32) {
-        let topic_id = self.topic_id;
+        let (topic_id, mut epochs) = (self.topic_id, mem::take(&mut self.epochs));
         self.seek(generation, Start::After(at.0, at.1));
         self.topic_id = topic_id;
+        // What was read before that is held against the log again.
+        epochs.cut(at.0);
+        if epochs.before(at.0).is_some() {
+            self.epochs = epochs;
+        }
         self.evidence.found(leader_epoch);
     }
 

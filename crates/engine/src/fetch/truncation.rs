@@ -12,7 +12,9 @@
 //! ```
 //!
 //! Java looks at the offset alone, and so reads on where a log was truncated and has grown past the position since: in the case of
-//! the third line, records that stand before the position now were never given to anybody.
+//! the third line, records that stand before the position now were never given to anybody. It holds for what this consumer read
+//! itself: an epoch that a group committed, or that a caller sought with, may be one without records, so that a log that has grown
+//! past such a position is read on, as Java does it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,8 +47,8 @@ pub(super) fn judge(epochs: &Epochs, offset: i64, end: EpochEnd) -> Finding {
     if end.epoch < 0 || end.offset < 0 {
         return Finding::Truncated(None);
     }
-    if end.epoch < run.epoch && run.is_read {
-        return Finding::Truncated(Some(end.offset.min(run.from)));
+    if let Some(from) = epochs.read_above(end.epoch, offset) {
+        return Finding::Truncated(Some(end.offset.min(from)));
     }
     if end.offset < offset {
         return Finding::Truncated(Some(end.offset));
@@ -164,6 +166,8 @@ mod tests {
             // The log of epoch 3 goes on where epoch 5 stood.
             (30, 3, 25, Finding::Truncated(Some(20))),
             (30, 3, 99, Finding::Truncated(Some(20))),
+            // Neither was written by this log: both are gone.
+            (30, 2, 27, Finding::Truncated(Some(10))),
             (30, -1, -1, Finding::Truncated(None)),
             (30, 5, -1, Finding::Truncated(None)),
             (20, 3, 20, Finding::Same),

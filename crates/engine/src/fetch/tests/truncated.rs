@@ -306,31 +306,44 @@ fn positions_are_committed_with_the_epoch_of_what_was_read() {
     assert_eq!(given(Some(0)), (0, -1));
 }
 
+/// A consumer of a leader of epoch 1 that begins at offset 20, before which stands a record of this epoch, and the first request of its position.
+fn begins_after(epoch: i32, versions: Versions) -> (Reader, Asked) {
+    let none = [("auto.offset.reset", "none")];
+    let mut script = Script::new(Engine::consumer(config(Role::Consumer, &none), 7));
+    script.versions = versions;
+    script.topics = vec![("t", vec![1])];
+    let wanted = [("t".into(), 0, Start::After(20, epoch))];
+    script.engine.assign(script.now, wanted).unwrap();
+    let asked = one(script.pass(Duration::from_millis(1)));
+    match &asked.request {
+        Request::Fetch(_) => assert_eq!(epochs(&asked).1, epoch),
+        _ => assert_eq!(checked(&asked).1, epoch),
+    }
+    (script, asked)
+}
+
 #[test]
 fn an_offset_that_comes_with_its_epoch_is_compared_at_once() {
     for versions in both() {
-        let mut script = Script::new(Engine::consumer(
-            config(Role::Consumer, &[("auto.offset.reset", "none")]),
-            7,
-        ));
-        script.versions = versions;
-        script.topics = vec![("t", vec![1])];
-        let wanted = [("t".into(), 0, Start::After(20, 6))];
-        script.engine.assign(script.now, wanted).unwrap();
-        let asked = one(script.pass(Duration::from_millis(1)));
-        match &asked.request {
-            Request::Fetch(_) => assert_eq!(epochs(&asked).1, 6),
-            _ => assert_eq!(checked(&asked).1, 6),
-        }
-        ends(&mut script, &asked, ErrorCode::NONE, (5, 13));
+        let (mut script, asked) = begins_after(1, versions);
+        ends(&mut script, &asked, ErrorCode::NONE, (0, 13));
         let error = script.engine.stuck().unwrap();
         assert_eq!(error.kind(), Kind::Truncated);
         assert!(
             error
                 .message()
-                .contains("from offset 13 on (leader epoch 5"),
+                .contains("from offset 13 on (leader epoch 0"),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn a_leader_older_than_the_epoch_that_an_offset_comes_with_is_not_believed_at_once() {
+    for versions in both() {
+        let (mut script, asked) = begins_after(2, versions);
+        ends(&mut script, &asked, ErrorCode::NONE, (1, 13));
+        assert_eq!(script.engine.stuck(), None);
     }
 }
 
