@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ottla._ottla import Data, Headers
+    from ottla.errors import KafkaError
 
 
 class TopicPartition(tuple[str, int]):  # noqa: SLOT001 tuples have no slots for the offset
@@ -72,6 +73,23 @@ def _int(field: str, value: int) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(f"{field} must be an int, not {type(value).__name__}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """How the acknowledgement of some records of a share group ended.
+
+    Attributes:
+        partition: Their partition.
+        offsets: Their offsets.
+        kind: What was said of them: "accept", "release", "reject" or "renew".
+        error: Why it does not count, or is not known to; None if it does.
+    """
+
+    partition: TopicPartition
+    offsets: range
+    kind: str
+    error: KafkaError | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,15 @@ pub enum Observed {
         /// What is wrong.
         cause: Error,
     },
+    /// What was said of acquired records does not count, or is not known to, and no caller waited to be told.
+    AcknowledgeFailed {
+        /// The first offset.
+        first: i64,
+        /// The last offset.
+        last: i64,
+        /// Why, with the partition.
+        cause: Error,
+    },
     /// Offsets were not committed, and no caller waited to be told.
     CommitFailed {
         /// Why.
@@ -312,6 +321,7 @@ impl Observed {
             | Observed::ProducerIdentified { .. } => Level::Info,
             Observed::MembershipLost { .. }
             | Observed::MemberUnreadable { .. }
+            | Observed::AcknowledgeFailed { .. }
             | Observed::CommitFailed { .. }
             | Observed::ConnectFailed { .. }
             | Observed::Refused { .. }
@@ -351,6 +361,7 @@ impl Observed {
             | Observed::Rebalancing { .. }
             | Observed::MembershipLost { .. }
             | Observed::MemberUnreadable { .. }
+            | Observed::AcknowledgeFailed { .. }
             | Observed::CommitFailed { .. }
             | Observed::OffsetReset { .. }
             | Observed::ReplicaChosen { .. }
@@ -409,6 +420,9 @@ impl fmt::Display for Observed {
                 "member {member_id} of group {group} is assigned nothing: {}",
                 cause.message()
             ),
+            Observed::AcknowledgeFailed { first, last, cause } => {
+                write!(f, "what was said of offsets {first} to {last} does not count: {cause}")
+            }
             Observed::CommitFailed { cause } => {
                 write!(f, "offsets were not committed: {cause}")
             }

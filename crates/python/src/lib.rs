@@ -36,6 +36,7 @@ mod runs;
 mod runtime;
 mod sasl;
 mod sending;
+mod share;
 mod typed;
 mod unasked;
 mod values;
@@ -92,6 +93,8 @@ mod _ottla {
     use protocol::tables::{apis, error_codes, header_versions, messages};
     #[pymodule_export]
     use protocol::writing::encode_records;
+    #[pymodule_export]
+    use share::ShareConsumerCore;
     #[pymodule_export]
     use sasl::{SaslQueue, SaslRequest, sign_assertion};
     #[pymodule_export]
