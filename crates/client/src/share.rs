@@ -186,7 +186,9 @@ impl<D: Decode> ShareConsumer<D> {
             return Ok(None);
         };
         let is_dry = inner.ready.lock().is_empty();
-        inner.driver.with(|engine, now| inner.begin(engine, now, is_dry))?;
+        inner
+            .driver
+            .with(|engine, now| inner.begin(engine, now, is_dry))?;
         let _poll = Polling(&inner.driver);
         // Before looking, so that nothing that happens afterwards is missed.
         let waiter = inner.driver.enter(&[Change::Records, Change::Group]);
@@ -285,7 +287,9 @@ impl<D: Decode> ShareConsumer<D> {
 
     /// Keeps how each acknowledgement ends for [`ShareConsumer::take_outcomes`], or no longer.
     pub fn keep_outcomes(&self, keep: bool) {
-        self.inner.driver.with(|engine, _| engine.keep_outcomes(keep));
+        self.inner
+            .driver
+            .with(|engine, _| engine.keep_outcomes(keep));
     }
 
     /// How acknowledgements ended since the last call.
@@ -310,9 +314,13 @@ impl<D: Decode> ShareConsumer<D> {
         });
         begins?;
         inner.ready.lock().clear();
-        let look = |engine: &mut Engine<Work>, _: Instant| (!engine.is_leaving_group()).then_some(());
+        let look =
+            |engine: &mut Engine<Work>, _: Instant| (!engine.is_leaving_group()).then_some(());
         let late = |engine: &mut Engine<Work>, now: Instant| engine.abandon_group(now);
-        inner.driver.wait(&[Change::Group], deadline, look, late).await;
+        inner
+            .driver
+            .wait(&[Change::Group], deadline, look, late)
+            .await;
         Ok(())
     }
 
@@ -467,8 +475,12 @@ impl<D: Decode> Inner<D> {
                     }
                     let chunk = given.chunk.slice(*row, count);
                     *row += count;
-                    let (lock, first, last) = (given.lock, chunk.offset(0), chunk.offset(count - 1));
-                    if self.driver.with(|engine, now| engine.give(now, lock, first, last)) {
+                    let (lock, first, last) =
+                        (given.lock, chunk.offset(0), chunk.offset(count - 1));
+                    if self
+                        .driver
+                        .with(|engine, now| engine.give(now, lock, first, last))
+                    {
                         left -= count;
                         all.push(Given {
                             chunk,
@@ -507,7 +519,10 @@ struct Decoded<C> {
 }
 
 impl<C: Chunk> Decoded<C> {
-    fn of<D: Decode<Chunk = C>>(decoder: &D, acquired: &Acquired) -> (Vec<Ready<C>>, Vec<Disposal>) {
+    fn of<D: Decode<Chunk = C>>(
+        decoder: &D,
+        acquired: &Acquired,
+    ) -> (Vec<Ready<C>>, Vec<Disposal>) {
         let mut decoded = Decoded {
             lock: acquired.lock,
             found: Vec::new(),
@@ -522,7 +537,12 @@ impl<C: Chunk> Decoded<C> {
     }
 
     /// Decodes batch by batch, to find those that are broken.
-    fn take_apart<D: Decode<Chunk = C>>(&mut self, decoder: &D, acquired: &Acquired, whole: &Error) {
+    fn take_apart<D: Decode<Chunk = C>>(
+        &mut self,
+        decoder: &D,
+        acquired: &Acquired,
+        whole: &Error,
+    ) {
         let mut end = i64::MIN;
         let mut any = false;
         for part in acquired.fetched.split() {
@@ -633,7 +653,8 @@ fn row_at<C: Chunk>(chunk: &C, offset: i64) -> usize {
 /// How many rows from `row` on, before `end`, have consecutive offsets.
 fn consecutive<C: Chunk>(chunk: &C, row: usize, end: usize) -> usize {
     let span = |last: usize| chunk.offset(last).checked_sub(chunk.offset(row));
-    let is_dense = |last: usize| span(last).and_then(|it| usize::try_from(it).ok()) == Some(last - row);
+    let is_dense =
+        |last: usize| span(last).and_then(|it| usize::try_from(it).ok()) == Some(last - row);
     if is_dense(end - 1) {
         return end - row;
     }

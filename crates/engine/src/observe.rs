@@ -421,7 +421,10 @@ impl fmt::Display for Observed {
                 cause.message()
             ),
             Observed::AcknowledgeFailed { first, last, cause } => {
-                write!(f, "what was said of offsets {first} to {last} does not count: {cause}")
+                write!(
+                    f,
+                    "what was said of offsets {first} to {last} does not count: {cause}"
+                )
             }
             Observed::CommitFailed { cause } => {
                 write!(f, "offsets were not committed: {cause}")

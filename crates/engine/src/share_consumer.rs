@@ -159,7 +159,9 @@ impl Engine<ShareConsumer> {
         kind: AcknowledgeType,
     ) -> Result<(), Error> {
         let cluster = &self.core.cluster;
-        self.client.acquirer.acknowledge(cluster, lock, offsets, kind)
+        self.client
+            .acquirer
+            .acknowledge(cluster, lock, offsets, kind)
     }
 
     /// Whether the caller has said nothing of some record that it got.

@@ -94,9 +94,9 @@ mod _ottla {
     #[pymodule_export]
     use protocol::writing::encode_records;
     #[pymodule_export]
-    use share::ShareConsumerCore;
-    #[pymodule_export]
     use sasl::{SaslQueue, SaslRequest, sign_assertion};
+    #[pymodule_export]
+    use share::ShareConsumerCore;
     #[pymodule_export]
     use typed::{Decoded, TypedDecoder};
 

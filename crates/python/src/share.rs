@@ -75,7 +75,10 @@ impl ShareConsumerCore {
 
     fn subscribe(&self, py: Python<'_>, topics: &Bound<'_, PyAny>) -> PyResult<()> {
         let client = self.client.get()?;
-        let topics = names(topics)?.iter().map(|name| Arc::from(name.as_str())).collect();
+        let topics = names(topics)?
+            .iter()
+            .map(|name| Arc::from(name.as_str()))
+            .collect();
         client
             .subscribe(topics)
             .map_err(|error| errors::to_python(py, &error))
@@ -150,7 +153,9 @@ impl ShareConsumerCore {
     ) -> PyResult<()> {
         let client = self.client.get()?;
         let Some(kind) = AcknowledgeType::parse(kind) else {
-            let text = format!("records are acknowledged as accept, release, reject or renew, not as {kind:?}");
+            let text = format!(
+                "records are acknowledged as accept, release, reject or renew, not as {kind:?}"
+            );
             return Err(errors::argument(&text));
         };
         let spans = if let Ok(batch) = records.cast::<Batch>() {
@@ -161,7 +166,9 @@ impl ShareConsumerCore {
             }
         } else if let Ok(record) = records.cast::<Record>() {
             if rows.is_some() {
-                return Err(errors::argument("rows choose among the records of a batch, and this is one record"));
+                return Err(errors::argument(
+                    "rows choose among the records of a batch, and this is one record",
+                ));
             }
             vec![record.get().span()]
         } else {
@@ -271,7 +278,9 @@ fn committed(py: Python<'_>, found: Vec<Committed>) -> PyResult<Py<PyAny>> {
         error,
     } in &found
     {
-        let error = error.as_ref().map(|error| errors::to_python(py, error).into_value(py));
+        let error = error
+            .as_ref()
+            .map(|error| errors::to_python(py, error).into_value(py));
         dict.set_item(topic_partition(py, topic, *partition)?, error)?;
     }
     Ok(dict.into_any().unbind())
@@ -304,7 +313,10 @@ fn chosen(rows: &Bound<'_, PyAny>, length: usize) -> PyResult<Vec<usize>> {
         rows.clone()
     };
     let items: Vec<Bound<'_, PyAny>> = listed.try_iter()?.collect::<PyResult<_>>()?;
-    let masks = items.iter().filter(|item| item.is_instance_of::<PyBool>()).count();
+    let masks = items
+        .iter()
+        .filter(|item| item.is_instance_of::<PyBool>())
+        .count();
     if masks > 0 && masks == items.len() {
         if items.len() != length {
             return Err(errors::argument(&format!(
@@ -321,12 +333,16 @@ fn chosen(rows: &Bound<'_, PyAny>, length: usize) -> PyResult<Vec<usize>> {
         return Ok(rows);
     }
     if masks > 0 {
-        return Err(PyTypeError::new_err("rows must be a mask of bool, or indices, and is a mixture"));
+        return Err(PyTypeError::new_err(
+            "rows must be a mask of bool, or indices, and is a mixture",
+        ));
     }
     let mut rows = Vec::with_capacity(items.len());
     for item in &items {
         if item.is_none() {
-            return Err(PyTypeError::new_err("rows must be a mask of bool, or indices, and has a null"));
+            return Err(PyTypeError::new_err(
+                "rows must be a mask of bool, or indices, and has a null",
+            ));
         }
         let index: isize = item.extract()?;
         let row = match index {

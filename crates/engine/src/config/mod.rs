@@ -27,6 +27,6 @@ pub use property::{Property, Role, Value};
 pub use secret::{Secret, is_secret};
 pub use settings::{Config, PROPERTIES};
 pub use tables::{
-    AcknowledgementMode, AcquireMode, CustomAssignor, GroupProtocol, OfferedAssignor, OffsetReset, Partitioner, SaslMechanism,
-    SecurityProtocol, StoreType, TlsVersion, offered_assignors,
+    AcknowledgementMode, AcquireMode, CustomAssignor, GroupProtocol, OfferedAssignor, OffsetReset,
+    Partitioner, SaslMechanism, SecurityProtocol, StoreType, TlsVersion, offered_assignors,
 };

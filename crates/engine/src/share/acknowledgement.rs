@@ -63,7 +63,7 @@ impl Verdict {
 }
 
 /// Names what one answer brought of one partition. What is said of records counts only for the lock under which they were given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockId(pub(super) u64);
 
 /// A partition by its topic's id and its number.

@@ -309,7 +309,10 @@ impl Acquirer {
     }
 
     pub(crate) fn take_outcomes(&mut self) -> Vec<Acknowledged> {
-        self.outcomes.as_mut().map(std::mem::take).unwrap_or_default()
+        self.outcomes
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// How long locks last, as the broker said last.
@@ -319,7 +322,9 @@ impl Acquirer {
 
     /// The error that polls raise.
     pub(crate) fn stuck(&self) -> Option<&Error> {
-        self.trouble.as_ref().or_else(|| self.troubles.values().next())
+        self.trouble
+            .as_ref()
+            .or_else(|| self.troubles.values().next())
     }
 
     /// Why a broker that leads an assigned partition does not accept the client.
@@ -448,7 +453,10 @@ impl Acquirer {
                 let code = ErrorCode(row.error_code);
                 if code.is_error() {
                     pauses = true;
-                    let leader = (row.current_leader.leader_id, row.current_leader.leader_epoch);
+                    let leader = (
+                        row.current_leader.leader_id,
+                        row.current_leader.leader_epoch,
+                    );
                     let detail = row.error_message.as_deref();
                     let error = self.named(cluster, (node, api), Error::from_code(code, detail));
                     let error = error.partition_is(&name, key.1);
@@ -500,18 +508,28 @@ impl Acquirer {
         self.last_lock += 1;
         let lock = LockId(self.last_lock);
         let all = came.ranges.iter().chain(&came.missing);
-        let left = all.fold(0_i64, |sum, it| sum.saturating_add(length(it.first, it.last)));
-        self.locks.insert(lock, Lock {
-            key,
-            topic,
-            node,
-            session,
-            until: self.lock_timeout.and_then(|time| now.checked_add(time)),
-            left,
+        let left = all.fold(0_i64, |sum, it| {
+            sum.saturating_add(length(it.first, it.last))
         });
+        self.locks.insert(
+            lock,
+            Lock {
+                key,
+                topic,
+                node,
+                session,
+                until: self.lock_timeout.and_then(|time| now.checked_add(time)),
+                left,
+            },
+        );
         for AcquiredRange { first, last, .. } in came.missing {
             // The broker has them, and sent them not: somebody else may fare better.
-            self.say(now, lock, (first, last), Verdict::Of(AcknowledgeType::Release));
+            self.say(
+                now,
+                lock,
+                (first, last),
+                Verdict::Of(AcknowledgeType::Release),
+            );
         }
         if !came.ranges.is_empty() && !self.closing {
             self.buffer.push_back(Acquired {
@@ -792,7 +810,12 @@ impl Acquirer {
     }
 
     /// An acknowledgement counts, since then, or does not.
-    fn resolve(&mut self, cluster: &mut Cluster, run: Run<Pending>, result: Result<Instant, &Error>) {
+    fn resolve(
+        &mut self,
+        cluster: &mut Cluster,
+        run: Run<Pending>,
+        result: Result<Instant, &Error>,
+    ) {
         let Run { first, last, value } = run;
         let Some(lock) = self.locks.get_mut(&value.lock) else {
             return;
@@ -810,8 +833,12 @@ impl Acquirer {
             // Nobody asked for it.
             return;
         };
-        let error = result.err().map(|error| error.clone().partition_is(&topic, key.1));
-        let is_awaited = self.commits.note(value.turn, (&topic, key.1), error.as_ref());
+        let error = result
+            .err()
+            .map(|error| error.clone().partition_is(&topic, key.1));
+        let is_awaited = self
+            .commits
+            .note(value.turn, (&topic, key.1), error.as_ref());
         if let (Some(cause), false) = (&error, is_awaited) {
             cluster.context.observer.tell(Observed::AcknowledgeFailed {
                 first,
@@ -881,7 +908,10 @@ impl Acquirer {
     fn pending(&self) -> impl Iterator<Item = (bool, Pending)> {
         self.sessions.values().flat_map(|session| {
             let waiting = session.outbox.values().flat_map(Runs::iter);
-            let sent = session.sent.iter().flat_map(|sent| sent.acknowledged.values());
+            let sent = session
+                .sent
+                .iter()
+                .flat_map(|sent| sent.acknowledged.values());
             let sent = sent.flat_map(Runs::iter).map(|run| (true, run.value));
             waiting.map(|run| (false, run.value)).chain(sent)
         })
@@ -920,7 +950,12 @@ impl Acquirer {
         self.drop_broken(cluster);
         self.place(now, cluster);
         self.check_commits(now, cluster);
-        let nodes: BTreeSet<i32> = self.by_leader.keys().chain(self.sessions.keys()).copied().collect();
+        let nodes: BTreeSet<i32> = self
+            .by_leader
+            .keys()
+            .chain(self.sessions.keys())
+            .copied()
+            .collect();
         for node in nodes {
             if self.due(now, cluster, node).is_none() {
                 continue;
@@ -1015,7 +1050,10 @@ impl Acquirer {
                 let sent = it.sent.as_ref();
                 sent.is_some_and(|sent| matches!(sent.purpose, Purpose::Fetch(_)))
             };
-            let mut nodes = self.by_leader.range(self.next_node..).chain(&self.by_leader);
+            let mut nodes = self
+                .by_leader
+                .range(self.next_node..)
+                .chain(&self.by_leader);
             let turn = nodes.next().map(|(node, _)| *node);
             if turn != Some(node) || self.sessions.values().any(fetches) {
                 return None;
@@ -1066,9 +1104,7 @@ impl Acquirer {
                 let session = self.session(node);
                 Request::ShareFetch(session.fetch(&config, who, token, content))
             }
-            Due::Acknowledge => {
-                Request::ShareAcknowledge(session.acknowledge(who, token, false))
-            }
+            Due::Acknowledge => Request::ShareAcknowledge(session.acknowledge(who, token, false)),
             Due::End => Request::ShareAcknowledge(session.acknowledge(who, token, true)),
         };
         Some(Outgoing {
@@ -1121,7 +1157,8 @@ fn lost(cause: Error) -> Error {
 
 /// Nobody knows whether it counts.
 fn unknown(cause: Error) -> Error {
-    let text = "whether the acknowledgement counts is not known; the records may be delivered again";
+    let text =
+        "whether the acknowledgement counts is not known; the records may be delivered again";
     cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
 }
 

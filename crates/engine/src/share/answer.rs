@@ -91,7 +91,9 @@ pub(super) fn read(topic: &Arc<str>, partition: i32, row: PartitionData) -> Opti
 fn ordered(rows: &[AcquiredRecords]) -> Vec<AcquiredRange> {
     let mut ranges: Vec<AcquiredRange> = Vec::with_capacity(rows.len());
     for row in rows {
-        let due = ranges.last().map_or(0, |before| before.last.saturating_add(1));
+        let due = ranges
+            .last()
+            .map_or(0, |before| before.last.saturating_add(1));
         if row.first_offset >= due && row.last_offset >= row.first_offset {
             ranges.push(AcquiredRange {
                 first: row.first_offset,

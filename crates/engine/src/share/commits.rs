@@ -40,12 +40,15 @@ impl Commits {
     pub(super) fn add(&mut self, turn: u64, deadline: Instant) -> CommitId {
         self.next += 1;
         let id = CommitId(self.next);
-        self.all.insert(id, Commit {
-            turn,
-            deadline,
-            found: BTreeMap::new(),
-            is_done: false,
-        });
+        self.all.insert(
+            id,
+            Commit {
+                turn,
+                deadline,
+                found: BTreeMap::new(),
+                is_done: false,
+            },
+        );
         id
     }
 
@@ -111,11 +114,13 @@ impl Commits {
     pub(super) fn take(&mut self, id: CommitId) -> Option<Vec<Committed>> {
         self.all.get(&id).filter(|it| it.is_done)?;
         let found = self.all.remove(&id)?.found;
-        let found = found.into_iter().map(|((topic, partition), error)| Committed {
-            topic,
-            partition,
-            error,
-        });
+        let found = found
+            .into_iter()
+            .map(|((topic, partition), error)| Committed {
+                topic,
+                partition,
+                error,
+            });
         Some(found.collect())
     }
 

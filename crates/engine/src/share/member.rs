@@ -191,7 +191,9 @@ impl Member {
     /// The assigned partitions, sorted.
     pub(crate) fn assignment(&self) -> Vec<(Arc<str>, i32)> {
         let each = self.named.iter();
-        let mut all: Vec<_> = each.map(|((_, number), topic)| (Arc::clone(topic), *number)).collect();
+        let mut all: Vec<_> = each
+            .map(|((_, number), topic)| (Arc::clone(topic), *number))
+            .collect();
         all.sort();
         all
     }
@@ -271,7 +273,10 @@ impl Member {
         }
         let names = || wanted.names().cloned().collect::<BTreeSet<_>>();
         let is_known = self.epoch != JOINS
-            && self.declared.as_ref().is_some_and(|it| wanted.names().eq(it));
+            && self
+                .declared
+                .as_ref()
+                .is_some_and(|it| wanted.names().eq(it));
         let topics = (!is_known).then(names);
         if self.member_id.is_none() {
             self.member_id = Some(member_id(&mut core.cluster.context.random));
@@ -283,7 +288,11 @@ impl Member {
     }
 
     fn says(&self, epoch: i32, topics: Option<BTreeSet<Arc<str>>>) -> ShareGroupHeartbeat {
-        let rack = self.config.client_rack.as_deref().filter(|_| epoch == JOINS);
+        let rack = self
+            .config
+            .client_rack
+            .as_deref()
+            .filter(|_| epoch == JOINS);
         ShareGroupHeartbeat {
             group: Arc::clone(&self.group),
             member_id: self.member_id.clone().unwrap_or_default(),
@@ -335,7 +344,11 @@ impl Member {
         if self.trouble.take().is_some() {
             cluster.context.changes.tell(Change::Records);
         }
-        let is_same = |wanted: &Wanted| self.declared.as_ref().is_some_and(|it| wanted.names().eq(it));
+        let is_same = |wanted: &Wanted| {
+            self.declared
+                .as_ref()
+                .is_some_and(|it| wanted.names().eq(it))
+        };
         self.next_beat = match &self.wanted {
             // It was subscribed to others meanwhile.
             Some(wanted) if !is_same(wanted) => Some(now),
@@ -405,7 +418,8 @@ fn is_elsewhere(error: &Error) -> bool {
 
 /// The error that polls raise.
 fn explained(error: Error) -> Error {
-    let is_old = error.api() == Some(ApiKey::ShareGroupHeartbeat.name()) && error.kind() == Kind::Unsupported;
+    let is_old = error.api() == Some(ApiKey::ShareGroupHeartbeat.name())
+        && error.kind() == Kind::Unsupported;
     match error.code() {
         _ if is_old => error.adding(NEEDS),
         Some(ErrorCode::UNSUPPORTED_VERSION) => error.adding(NEEDS),

@@ -136,10 +136,7 @@ mod tests {
         assert!(runs.set(10, 19, 'a').is_empty());
         let before = runs.set(13, 15, 'b');
         assert_eq!(before.len(), 1);
-        assert_eq!(
-            listed(&runs),
-            [(10, 12, 'a'), (13, 15, 'b'), (16, 19, 'a')]
-        );
+        assert_eq!(listed(&runs), [(10, 12, 'a'), (13, 15, 'b'), (16, 19, 'a')]);
         assert_eq!(runs.set(13, 15, 'a').len(), 1);
         assert_eq!(listed(&runs), [(10, 19, 'a')]);
         assert_eq!(runs.take(0, 11).len(), 1);

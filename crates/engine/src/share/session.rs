@@ -107,10 +107,13 @@ impl Session {
         let mut rows: BTreeMap<Key, FetchPartition> = BTreeMap::new();
         let news = content.difference(&self.known).chain(acknowledged.keys());
         for key in news {
-            rows.insert(*key, FetchPartition {
-                partition_index: key.1,
-                ..Default::default()
-            });
+            rows.insert(
+                *key,
+                FetchPartition {
+                    partition_index: key.1,
+                    ..Default::default()
+                },
+            );
         }
         for (key, pending) in &acknowledged {
             if let Some(row) = rows.get_mut(key) {
@@ -138,11 +141,13 @@ impl Session {
         for (topic_id, partition) in self.known.difference(&content) {
             gone.entry(*topic_id).or_default().push(*partition);
         }
-        let forgotten = gone.into_iter().map(|(topic_id, partitions)| ForgottenTopic {
-            topic_id,
-            partitions: partitions.into(),
-            ..Default::default()
-        });
+        let forgotten = gone
+            .into_iter()
+            .map(|(topic_id, partitions)| ForgottenTopic {
+                topic_id,
+                partitions: partitions.into(),
+                ..Default::default()
+            });
         let forgotten = forgotten.collect();
         let records = i32::try_from(config.max_poll_records).unwrap_or(i32::MAX);
         let request = ShareFetchRequest {
@@ -203,7 +208,11 @@ impl Session {
             topics,
             ..Default::default()
         };
-        let purpose = if ends { Purpose::End } else { Purpose::Acknowledge };
+        let purpose = if ends {
+            Purpose::End
+        } else {
+            Purpose::Acknowledge
+        };
         self.sent = Some(Sent {
             token,
             purpose,

@@ -29,7 +29,10 @@ type Member = Script<ShareConsumer>;
 
 /// The id that the script gives the topic `t`, whose partitions 0 and 1 brokers 1 and 2 lead.
 const T: Uuid = Uuid([1; 16]);
-const EXPLICIT: &[(&str, &str)] = &[("group.id", "g"), ("share.acknowledgement.mode", "explicit")];
+const EXPLICIT: &[(&str, &str)] = &[
+    ("group.id", "g"),
+    ("share.acknowledgement.mode", "explicit"),
+];
 
 fn subscribed(pairs: &[(&'static str, &'static str)]) -> Member {
     let config = config(Role::ShareConsumer, pairs);
@@ -177,11 +180,13 @@ fn answer_fetch(script: &mut Member, asked: &Asked, code: ErrorCode, rows: Vec<P
 
 fn answer_acknowledge(script: &mut Member, asked: &Asked, partitions: &[(i32, ErrorCode)]) {
     acknowledge(asked);
-    let rows = partitions.iter().map(|(number, code)| acknowledged::PartitionData {
-        partition_index: *number,
-        error_code: code.0,
-        ..Default::default()
-    });
+    let rows = partitions
+        .iter()
+        .map(|(number, code)| acknowledged::PartitionData {
+            partition_index: *number,
+            error_code: code.0,
+            ..Default::default()
+        });
     let answer = ShareAcknowledgeResponse {
         acquisition_lock_timeout_ms: 30_000,
         responses: vec![acknowledged::ShareAcknowledgeTopicResponse {
@@ -239,7 +244,12 @@ fn poll(script: &mut Member) -> Vec<Asked> {
 fn holding(pairs: &[(&'static str, &'static str)]) -> (Member, Acquired) {
     let mut script = joined(pairs, &[0]);
     let open = only(poll(&mut script));
-    answer_fetch(&mut script, &open, ErrorCode::NONE, vec![row(0, &[(0, 4, 1)])]);
+    answer_fetch(
+        &mut script,
+        &open,
+        ErrorCode::NONE,
+        vec![row(0, &[(0, 4, 1)])],
+    );
     let acquired = script.engine.take().unwrap();
     let now = script.now;
     assert!(script.engine.give(now, acquired.lock, 0, 4));
@@ -250,7 +260,10 @@ fn holding(pairs: &[(&'static str, &'static str)]) -> (Member, Acquired) {
 
 fn commit(script: &mut Member) -> CommitId {
     let now = script.now;
-    script.engine.commit(now, now + Duration::from_secs(20)).unwrap()
+    script
+        .engine
+        .commit(now, now + Duration::from_secs(20))
+        .unwrap()
 }
 
 #[track_caller]
@@ -263,7 +276,10 @@ fn error_of(found: Option<Vec<Committed>>) -> crate::error::Error {
 #[test]
 fn a_member_joins_is_assigned_and_says_its_topics_once() {
     let mut script = joined(EXPLICIT, &[0, 1]);
-    assert_eq!(script.engine.assignment(), [("t".into(), 0), ("t".into(), 1)]);
+    assert_eq!(
+        script.engine.assignment(),
+        [("t".into(), 0), ("t".into(), 1)]
+    );
     let again = only(passed(&mut script, 5_000));
     assert_eq!(beat(&again).member_epoch, 3);
     assert_eq!(beat(&again).subscribed_topic_names, None);
@@ -314,14 +330,26 @@ fn records_are_requested_while_somebody_polls_and_none_are_there() {
     assert_eq!(open.len(), 2, "a session for each leader");
     for each in &open {
         assert_eq!(fetch(each).share_session_epoch, 0);
-        assert_eq!((fetch(each).max_records, fetch(each).batch_size), (500, 500));
+        assert_eq!(
+            (fetch(each).max_records, fetch(each).batch_size),
+            (500, 500)
+        );
         assert_eq!(fetch(each).topics[0].partitions.len(), 1);
     }
     let number = fetch(&open[0]).topics[0].partitions[0].partition_index;
-    answer_fetch(&mut script, &open[0], ErrorCode::NONE, vec![row(number, &[(2, 3, 1), (5, 6, 2)])]);
+    answer_fetch(
+        &mut script,
+        &open[0],
+        ErrorCode::NONE,
+        vec![row(number, &[(2, 3, 1), (5, 6, 2)])],
+    );
     assert!(asked(&mut script).is_empty(), "records wait");
     let acquired = script.engine.take().unwrap();
-    let counts: Vec<_> = acquired.ranges.iter().map(|it| (it.first, it.last, it.delivery_count)).collect();
+    let counts: Vec<_> = acquired
+        .ranges
+        .iter()
+        .map(|it| (it.first, it.last, it.delivery_count))
+        .collect();
     assert_eq!(counts, [(2, 3, 1), (5, 6, 2)]);
     assert_eq!(acquired.fetched.fetch_offset, 2);
     let now = script.now;
@@ -336,15 +364,27 @@ fn what_was_said_goes_with_the_next_fetch() {
     let (mut script, acquired) = holding(EXPLICIT);
     assert!(script.engine.has_unacknowledged());
     let lock = acquired.lock;
-    script.engine.acknowledge(lock, (0, 4), AcknowledgeType::Accept).unwrap();
-    script.engine.acknowledge(lock, (1, 1), AcknowledgeType::Reject).unwrap();
-    script.engine.acknowledge(lock, (3, 4), AcknowledgeType::Release).unwrap();
+    script
+        .engine
+        .acknowledge(lock, (0, 4), AcknowledgeType::Accept)
+        .unwrap();
+    script
+        .engine
+        .acknowledge(lock, (1, 1), AcknowledgeType::Reject)
+        .unwrap();
+    script
+        .engine
+        .acknowledge(lock, (3, 4), AcknowledgeType::Release)
+        .unwrap();
     assert!(!script.engine.has_unacknowledged());
     let next = only(poll(&mut script));
     assert_eq!(fetch(&next).share_session_epoch, 1);
     let wanted = [(0, 0, 0, 1), (0, 1, 1, 3), (0, 2, 2, 1), (0, 3, 4, 2)];
     assert_eq!(said(&next), wanted);
-    let error = script.engine.acknowledge(lock, (1, 1), AcknowledgeType::Accept).unwrap_err();
+    let error = script
+        .engine
+        .acknowledge(lock, (1, 1), AcknowledgeType::Accept)
+        .unwrap_err();
     assert_eq!(error.kind(), Kind::Argument, "it was said");
 }
 
@@ -361,7 +401,10 @@ fn a_commit_tells_the_end_of_each_partition() {
     answer_acknowledge(&mut script, &sent, &[(0, ErrorCode::NONE)]);
     let found = script.engine.take_commit(id).unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!((&*found[0].topic, found[0].partition, &found[0].error), ("t", 0, &None));
+    assert_eq!(
+        (&*found[0].topic, found[0].partition, &found[0].error),
+        ("t", 0, &None)
+    );
     assert_eq!(script.engine.take_commit(id), None);
     let nothing = commit(&mut script);
     assert_eq!(script.engine.take_commit(nothing), Some(Vec::new()));
@@ -373,24 +416,39 @@ fn an_acknowledgement_that_fails_is_told_for_its_partition_only() {
     script.engine.keep_outcomes(true);
     for open in poll(&mut script) {
         let number = fetch(&open).topics[0].partitions[0].partition_index;
-        answer_fetch(&mut script, &open, ErrorCode::NONE, vec![row(number, &[(0, 4, 1)])]);
+        answer_fetch(
+            &mut script,
+            &open,
+            ErrorCode::NONE,
+            vec![row(number, &[(0, 4, 1)])],
+        );
     }
     let now = script.now;
     for _ in 0..2 {
         let acquired = script.engine.take().unwrap();
         assert!(script.engine.give(now, acquired.lock, 0, 4));
         let kind = AcknowledgeType::Accept;
-        script.engine.acknowledge(acquired.lock, (0, 4), kind).unwrap();
+        script
+            .engine
+            .acknowledge(acquired.lock, (0, 4), kind)
+            .unwrap();
     }
     script.engine.poll_ended(now);
     let id = commit(&mut script);
     for sent in asked(&mut script) {
         let number = said(&sent)[0].0;
-        let code = if number == 0 { ErrorCode::INVALID_RECORD_STATE } else { ErrorCode::NONE };
+        let code = if number == 0 {
+            ErrorCode::INVALID_RECORD_STATE
+        } else {
+            ErrorCode::NONE
+        };
         answer_acknowledge(&mut script, &sent, &[(number, code)]);
     }
     let found = script.engine.take_commit(id).unwrap();
-    let errors: Vec<_> = found.iter().map(|it| it.error.as_ref().and_then(|it| it.code())).collect();
+    let errors: Vec<_> = found
+        .iter()
+        .map(|it| it.error.as_ref().and_then(|it| it.code()))
+        .collect();
     assert_eq!(errors, [Some(ErrorCode::INVALID_RECORD_STATE), None]);
     assert_eq!(script.engine.take_outcomes().len(), 2);
 }
@@ -401,7 +459,11 @@ fn a_commit_goes_on_while_the_group_state_has_no_coordinator() {
     script.engine.accept_given();
     let id = commit(&mut script);
     let sent = only(asked(&mut script));
-    answer_acknowledge(&mut script, &sent, &[(0, ErrorCode::COORDINATOR_NOT_AVAILABLE)]);
+    answer_acknowledge(
+        &mut script,
+        &sent,
+        &[(0, ErrorCode::COORDINATOR_NOT_AVAILABLE)],
+    );
     assert_eq!(script.engine.take_commit(id), None, "it is said again");
     let again = only(passed(&mut script, 1_000));
     assert_eq!(said(&again), [(0, 0, 4, 1)]);
@@ -416,7 +478,11 @@ fn a_leader_that_moved_ends_the_locks_it_gave() {
     script.engine.accept_given();
     let id = commit(&mut script);
     let sent = only(asked(&mut script));
-    answer_acknowledge(&mut script, &sent, &[(0, ErrorCode::NOT_LEADER_OR_FOLLOWER)]);
+    answer_acknowledge(
+        &mut script,
+        &sent,
+        &[(0, ErrorCode::NOT_LEADER_OR_FOLLOWER)],
+    );
     let error = error_of(script.engine.take_commit(id));
     assert_eq!(error.code(), Some(ErrorCode::NOT_LEADER_OR_FOLLOWER));
     assert!(error.message().contains("delivered again"), "{error}");
@@ -439,27 +505,39 @@ fn a_hint_leads_the_next_fetch_to_the_new_leader() {
     script.topics = vec![("t", vec![2, 2])];
     answer_fetch(&mut script, &open, ErrorCode::NONE, vec![moved]);
     let next = only(asked(&mut script));
-    assert_eq!((script.address(next.link), fetch(&next).share_session_epoch), ("b2", 0));
+    assert_eq!(
+        (script.address(next.link), fetch(&next).share_session_epoch),
+        ("b2", 0)
+    );
 }
 
 #[test]
 fn a_lost_answer_leaves_the_fate_unknown_and_opens_a_new_session() {
     let (mut script, acquired) = holding(EXPLICIT);
-    script.engine.acknowledge(acquired.lock, (0, 1), AcknowledgeType::Accept).unwrap();
+    script
+        .engine
+        .acknowledge(acquired.lock, (0, 1), AcknowledgeType::Accept)
+        .unwrap();
     let id = commit(&mut script);
     let sent = only(asked(&mut script));
     script.cut(sent.link);
     let error = error_of(script.engine.take_commit(id));
     assert_eq!(error.kind(), Kind::OutcomeUnknown, "{error}");
     // What was not said of records of the old session does not count, which is told and not guessed.
-    script.engine.acknowledge(acquired.lock, (2, 4), AcknowledgeType::Accept).unwrap();
+    script
+        .engine
+        .acknowledge(acquired.lock, (2, 4), AcknowledgeType::Accept)
+        .unwrap();
     let late = commit(&mut script);
     let error = error_of(script.engine.take_commit(late));
     assert!(error.message().contains("delivered again"), "{error}");
     let now = script.now;
     script.engine.poll_began(now, true);
     let all = passed(&mut script, 2_000);
-    let open = all.iter().find(|it| matches!(it.request, Request::ShareFetch(_))).unwrap();
+    let open = all
+        .iter()
+        .find(|it| matches!(it.request, Request::ShareFetch(_)))
+        .unwrap();
     assert_eq!(fetch(open).share_session_epoch, 0);
     assert_eq!(fetch(open).topics.len(), 1);
     assert!(said(open).is_empty());
@@ -473,7 +551,10 @@ fn a_session_that_the_broker_forgot_begins_anew() {
         ErrorCode::SHARE_SESSION_LIMIT_REACHED,
     ] {
         let (mut script, acquired) = holding(EXPLICIT);
-        script.engine.acknowledge(acquired.lock, (0, 4), AcknowledgeType::Accept).unwrap();
+        script
+            .engine
+            .acknowledge(acquired.lock, (0, 4), AcknowledgeType::Accept)
+            .unwrap();
         let next = only(poll(&mut script));
         assert_eq!(said(&next).len(), 1);
         answer_fetch(&mut script, &next, code, Vec::new());
@@ -489,23 +570,44 @@ fn a_session_that_the_broker_forgot_begins_anew() {
 fn a_renewal_fetches_nothing_and_an_accept_beside_it_counts() {
     let (mut script, acquired) = holding(EXPLICIT);
     let lock = acquired.lock;
-    script.engine.acknowledge(lock, (0, 3), AcknowledgeType::Renew).unwrap();
-    script.engine.acknowledge(lock, (4, 4), AcknowledgeType::Accept).unwrap();
+    script
+        .engine
+        .acknowledge(lock, (0, 3), AcknowledgeType::Renew)
+        .unwrap();
+    script
+        .engine
+        .acknowledge(lock, (4, 4), AcknowledgeType::Accept)
+        .unwrap();
     script.now += Duration::from_secs(25);
     let all = poll(&mut script);
-    let sent = all.iter().find(|it| matches!(it.request, Request::ShareAcknowledge(_))).unwrap();
+    let sent = all
+        .iter()
+        .find(|it| matches!(it.request, Request::ShareAcknowledge(_)))
+        .unwrap();
     assert!(acknowledge(sent).is_renew_ack);
     assert_eq!(said(sent), [(0, 0, 3, 4), (0, 4, 4, 1)]);
-    assert!(!script.engine.has_unacknowledged(), "a poll goes on beside it");
+    assert!(
+        !script.engine.has_unacknowledged(),
+        "a poll goes on beside it"
+    );
     // Its end is said while the renewal is under way.
-    script.engine.acknowledge(lock, (0, 0), AcknowledgeType::Accept).unwrap();
+    script
+        .engine
+        .acknowledge(lock, (0, 0), AcknowledgeType::Accept)
+        .unwrap();
     answer_acknowledge(&mut script, sent, &[(0, ErrorCode::NONE)]);
     let now = script.now;
     script.engine.poll_ended(now);
     script.now += Duration::from_secs(20);
-    script.engine.acknowledge(lock, (1, 3), AcknowledgeType::Accept).unwrap();
+    script
+        .engine
+        .acknowledge(lock, (1, 3), AcknowledgeType::Accept)
+        .unwrap();
     let next = script.now;
-    let id = script.engine.commit(next, next + Duration::from_secs(9)).unwrap();
+    let id = script
+        .engine
+        .commit(next, next + Duration::from_secs(9))
+        .unwrap();
     let all = asked(&mut script);
     let mut told = Vec::new();
     for each in &all {
@@ -533,24 +635,42 @@ fn a_broker_that_cannot_renew_is_not_asked_to() {
         assign(&mut script, &join, 3, Some(&[0]));
         let open = only(poll(&mut script));
         assert_eq!(open.version, 1);
-        answer_fetch(&mut script, &open, ErrorCode::NONE, vec![row(0, &[(0, 4, 1)])]);
+        answer_fetch(
+            &mut script,
+            &open,
+            ErrorCode::NONE,
+            vec![row(0, &[(0, 4, 1)])],
+        );
         let acquired = script.engine.take().unwrap();
         let now = script.now;
         script.engine.give(now, acquired.lock, 0, 4);
         (script, acquired)
     };
-    let error = script.engine.acknowledge(acquired.lock, (0, 4), AcknowledgeType::Renew).unwrap_err();
+    let error = script
+        .engine
+        .acknowledge(acquired.lock, (0, 4), AcknowledgeType::Renew)
+        .unwrap_err();
     assert_eq!(error.kind(), Kind::Unsupported);
     assert!(error.message().contains("4.2"), "{error}");
-    script.engine.acknowledge(acquired.lock, (0, 4), AcknowledgeType::Release).unwrap();
+    script
+        .engine
+        .acknowledge(acquired.lock, (0, 4), AcknowledgeType::Release)
+        .unwrap();
 }
 
 #[test]
 fn record_limits_ask_one_broker_at_a_time_and_need_version_2() {
-    let pairs = &[("group.id", "g"), ("share.acquire.mode", "record_limit"), ("max.poll.records", "7")];
+    let pairs = &[
+        ("group.id", "g"),
+        ("share.acquire.mode", "record_limit"),
+        ("max.poll.records", "7"),
+    ];
     let mut script = joined(pairs, &[0, 1]);
     let one = only(poll(&mut script));
-    assert_eq!((fetch(&one).share_acquire_mode, fetch(&one).max_records), (1, 7));
+    assert_eq!(
+        (fetch(&one).share_acquire_mode, fetch(&one).max_records),
+        (1, 7)
+    );
     let first = script.address(one.link).to_owned();
     answer_fetch(&mut script, &one, ErrorCode::NONE, Vec::new());
     let other = only(asked(&mut script));
@@ -571,7 +691,10 @@ fn speaking_at_most(most: i16) -> crate::api::Versions {
     use ottla_protocol::messages::api_versions_response::ApiVersion;
     let rows = crate::api::HIGHEST.iter();
     let rows = rows.filter(|(api, _)| {
-        !matches!(api, ApiKey::GetTelemetrySubscriptions | ApiKey::PushTelemetry)
+        !matches!(
+            api,
+            ApiKey::GetTelemetrySubscriptions | ApiKey::PushTelemetry
+        )
     });
     let api_keys = rows.map(|&(api, highest)| ApiVersion {
         api_key: api.as_i16(),
@@ -591,7 +714,12 @@ fn speaking_at_most(most: i16) -> crate::api::Versions {
 fn records_whose_lock_is_over_are_not_given_out() {
     let mut script = joined(EXPLICIT, &[0]);
     let open = only(poll(&mut script));
-    answer_fetch(&mut script, &open, ErrorCode::NONE, vec![row(0, &[(0, 4, 1)])]);
+    answer_fetch(
+        &mut script,
+        &open,
+        ErrorCode::NONE,
+        vec![row(0, &[(0, 4, 1)])],
+    );
     let acquired = script.engine.take().unwrap();
     script.now += Duration::from_secs(31);
     let now = script.now;
@@ -603,11 +731,17 @@ fn records_whose_lock_is_over_are_not_given_out() {
 fn an_old_batch_does_not_speak_for_a_new_delivery() {
     let (mut script, old) = holding(EXPLICIT);
     script.now += Duration::from_secs(31);
-    script.engine.acknowledge(old.lock, (4, 4), AcknowledgeType::Accept).unwrap();
+    script
+        .engine
+        .acknowledge(old.lock, (4, 4), AcknowledgeType::Accept)
+        .unwrap();
     let now = script.now;
     script.engine.poll_began(now, true);
     let all = asked(&mut script);
-    let next = all.iter().find(|it| matches!(it.request, Request::ShareFetch(_))).unwrap();
+    let next = all
+        .iter()
+        .find(|it| matches!(it.request, Request::ShareFetch(_)))
+        .unwrap();
     let late = PartitionData {
         acknowledge_error_code: ErrorCode::INVALID_RECORD_STATE.0,
         ..row(0, &[(0, 4, 2)])
@@ -615,20 +749,33 @@ fn an_old_batch_does_not_speak_for_a_new_delivery() {
     answer_fetch(&mut script, next, ErrorCode::NONE, vec![late]);
     let anew = script.engine.take().unwrap();
     assert!(script.engine.give(now, anew.lock, 0, 4));
-    let error = script.engine.acknowledge(old.lock, (0, 3), AcknowledgeType::Accept).unwrap_err();
+    let error = script
+        .engine
+        .acknowledge(old.lock, (0, 3), AcknowledgeType::Accept)
+        .unwrap_err();
     assert_eq!(error.kind(), Kind::Argument);
-    script.engine.acknowledge(anew.lock, (0, 4), AcknowledgeType::Accept).unwrap();
+    script
+        .engine
+        .acknowledge(anew.lock, (0, 4), AcknowledgeType::Accept)
+        .unwrap();
 }
 
 #[test]
 fn leaving_tells_what_was_said_ends_the_session_and_then_the_membership() {
     let (mut script, acquired) = holding(EXPLICIT);
-    script.engine.acknowledge(acquired.lock, (0, 1), AcknowledgeType::Accept).unwrap();
+    script
+        .engine
+        .acknowledge(acquired.lock, (0, 1), AcknowledgeType::Accept)
+        .unwrap();
     let now = script.now;
     script.engine.leave_group(now, now + Duration::from_secs(5));
     let end = only(asked(&mut script));
     assert_eq!(acknowledge(&end).share_session_epoch, -1);
-    assert_eq!(said(&end), [(0, 0, 1, 1)], "the others are free by the end of the session");
+    assert_eq!(
+        said(&end),
+        [(0, 0, 1, 1)],
+        "the others are free by the end of the session"
+    );
     assert!(script.engine.is_leaving_group());
     answer_acknowledge(&mut script, &end, &[(0, ErrorCode::NONE)]);
     let bye = only(asked(&mut script));
@@ -680,7 +827,11 @@ fn offsets_that_no_answer_holds_are_released() {
     let rows = vec![row(0, &[(5, 12, 1), (3, 4, 1), (40, 41, 1)])];
     answer_fetch(&mut script, &open, ErrorCode::NONE, rows);
     let acquired = script.engine.take().unwrap();
-    let ranges: Vec<_> = acquired.ranges.iter().map(|it| (it.first, it.last)).collect();
+    let ranges: Vec<_> = acquired
+        .ranges
+        .iter()
+        .map(|it| (it.first, it.last))
+        .collect();
     assert_eq!(ranges, [(5, 9)], "one goes back, and one was never sent");
     let next = script.now;
     script.engine.poll_goes_on(next);
