@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ShareConsumer:
-    """Reads records as a member of a share group (KIP-932). Threads may share it: their polls wait for each other.
+    """Reads records in a share group (KIP-932). Threads may share it: their polls wait for each other.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
@@ -43,8 +43,8 @@ class ShareConsumer:
 
     The members of a share group share records one by one, as workers share a queue: there may be more members than
     partitions, and a record goes to another member if the one that has it does not acknowledge it in time, dies, or
-    releases it. Order is not kept, and a record may be delivered more than once: `delivery_count` of a batch or a record
-    says how often. Where a new group begins, how long the lock on a record lasts, how often it is delivered at most and
+    releases it. Order is not kept, and a record may be delivered more than once: `delivery_count` of a batch or a
+    record says how often. Where a new group begins, how long the lock on a record lasts, how often it is delivered at most and
     whether records of open transactions are hidden is configured at the group: `share.auto.offset.reset`,
     `share.record.lock.duration.ms`, `share.delivery.count.limit` and `share.isolation.level`. It needs brokers of Kafka
     4.1 or newer.
@@ -155,7 +155,7 @@ class ShareConsumer:
                 yield batch
 
     def __iter__(self) -> Iterator[Record]:
-        """Iterates over records without end. Leaving the loop loses nothing: the next one begins with the next record."""
+        """Iterates over records without end. Leaving the loop loses nothing: the next goes on with the next record."""
         core = self._core
         while True:
             record = core.next_record()
@@ -197,7 +197,7 @@ class ShareConsumer:
 
         Returns:
             By partition of which something was said, None, or the first error: what was said of some of its records
-            does not count, or nobody knows whether it does (`OutcomeUnknownError`). They may be delivered again.
+            does not count, or nobody knows whether it does (`UnknownOutcomeError`). They may be delivered again.
 
         Raises:
             ClosedError: The consumer is closed.

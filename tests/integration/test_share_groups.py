@@ -385,16 +385,15 @@ def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[
 
 def test_permissions_are_named(api: Api, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("kafka")
-    with kafka_for_a_while(folder, version=VERSION, sasl="plain", acl=True) as cluster:
-        with api.open("ShareConsumer", topics="t", group_id="g", **user_of(cluster, "alice")) as consumer:
-            with pytest.raises(errors.AuthorizationError) as raised:
-                api(consumer.poll(PATIENCE))
-            assert "g" in str(raised.value)
+    with (
+        kafka_for_a_while(folder, version=VERSION, sasl="plain", acl=True) as cluster,
+        api.open("ShareConsumer", topics="t", group_id="workers", **user_of(cluster, "alice")) as consumer,
+        pytest.raises(errors.AuthorizationError, match="workers"),
+    ):
+        api(consumer.poll(PATIENCE))
 
 
-def test_a_cluster_without_share_groups_says_what_it_needs(
-    api: Api, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_cluster_without_share_groups_says_what_it_needs(api: Api, tmp_path_factory: pytest.TempPathFactory) -> None:
     with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version="3.9.1") as cluster:
         address = cluster.st["bootstrap"]["PLAINTEXT"]
         with api.open("ShareConsumer", address, topics="t", group_id="g") as consumer:

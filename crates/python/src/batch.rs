@@ -291,7 +291,7 @@ impl Batch {
         Ok(spans)
     }
 
-    /// How often each record was delivered, this time included, as an `array` of int16; None unless a `ShareConsumer` got them.
+    /// How often each record was delivered, this time included: an `array` of int16, or None without a `ShareConsumer`.
     ///
     /// Libraries that take buffers read it without a copy, such as `numpy.asarray(batch.delivery_count)`.
     #[getter]

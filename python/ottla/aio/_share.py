@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ShareConsumer:
-    """Reads records as a member of a share group (KIP-932), for asyncio. Tasks may share it: their polls wait for each other.
+    """Reads records in a share group (KIP-932), for asyncio. Tasks may share it: their polls wait for each other.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
@@ -45,8 +45,8 @@ class ShareConsumer:
 
     The members of a share group share records one by one, as workers share a queue: there may be more members than
     partitions, and a record goes to another member if the one that has it does not acknowledge it in time, dies, or
-    releases it. Order is not kept, and a record may be delivered more than once: `delivery_count` of a batch or a record
-    says how often. Where a new group begins, how long the lock on a record lasts, how often it is delivered at most and
+    releases it. Order is not kept, and a record may be delivered more than once: `delivery_count` of a batch or a
+    record says how often. Where a new group begins, how long the lock on a record lasts, how often it is delivered at most and
     whether records of open transactions are hidden is configured at the group: `share.auto.offset.reset`,
     `share.record.lock.duration.ms`, `share.delivery.count.limit` and `share.isolation.level`. It needs brokers of Kafka
     4.1 or newer.
@@ -55,8 +55,8 @@ class ShareConsumer:
     `explicit`, `acknowledge` says of each record what becomes of it, and a poll is refused until that was done. What
     was said is sent with the next poll or commit.
 
-    Nothing connects before the first call that needs a broker. Close it, or use it in an `async with` statement, which closes
-    it: records that are not acknowledged are then free for other members at once.
+    Nothing connects before the first call that needs a broker. Close it, or use it in an `async with` statement, which
+    closes it: records that are not acknowledged are then free for other members at once.
 
     Example:
         ```python
@@ -157,7 +157,7 @@ class ShareConsumer:
                 yield batch
 
     async def __aiter__(self) -> AsyncIterator[Record]:
-        """Iterates over records without end. Leaving the loop loses nothing: the next one begins with the next record."""
+        """Iterates over records without end. Leaving the loop loses nothing: the next goes on with the next record."""
         core = self._core
         while True:
             record = core.next_record()
@@ -190,7 +190,9 @@ class ShareConsumer:
         """
         self._core.acknowledge(records, kind, rows)
 
-    async def commit(self, *, wait: bool = True, timeout: float | None = None) -> dict[TopicPartition, KafkaError | None]:
+    async def commit(
+        self, *, wait: bool = True, timeout: float | None = None
+    ) -> dict[TopicPartition, KafkaError | None]:
         """Sends what was said of records; with implicit acknowledgement, accepts what polls and loops have returned.
 
         Args:
@@ -199,7 +201,7 @@ class ShareConsumer:
 
         Returns:
             By partition of which something was said, None, or the first error: what was said of some of its records
-            does not count, or nobody knows whether it does (`OutcomeUnknownError`). They may be delivered again.
+            does not count, or nobody knows whether it does (`UnknownOutcomeError`). They may be delivered again.
 
         Raises:
             ClosedError: The consumer is closed.

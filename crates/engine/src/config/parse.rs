@@ -484,7 +484,7 @@ mod tests {
         );
         assert_eq!(
             problem(&[("check.crcs", "true")]),
-            "check.crcs: is a property of the consumer, not of the producer"
+            "check.crcs: is a property of the consumer and share-consumer, not of the producer"
         );
         assert_eq!(
             problem(&[("acks", "2")]),
