@@ -255,7 +255,7 @@ class Batch:
         """
     @property
     def delivery_count(self) -> array[int] | None:
-        """How often each record was delivered, this time included: an `array` of int16, or None without a `ShareConsumer`.
+        """How often each record was delivered, this one included: an `array` of int16, None without a `ShareConsumer`.
 
         Libraries that take buffers read it without a copy, such as `numpy.asarray(batch.delivery_count)`.
         """

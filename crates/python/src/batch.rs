@@ -291,7 +291,7 @@ impl Batch {
         Ok(spans)
     }
 
-    /// How often each record was delivered, this time included: an `array` of int16, or None without a `ShareConsumer`.
+    /// How often each record was delivered, this one included: an `array` of int16, None without a `ShareConsumer`.
     ///
     /// Libraries that take buffers read it without a copy, such as `numpy.asarray(batch.delivery_count)`.
     #[getter]

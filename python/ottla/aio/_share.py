@@ -46,10 +46,10 @@ class ShareConsumer:
     The members of a share group share records one by one, as workers share a queue: there may be more members than
     partitions, and a record goes to another member if the one that has it does not acknowledge it in time, dies, or
     releases it. Order is not kept, and a record may be delivered more than once: `delivery_count` of a batch or a
-    record says how often. Where a new group begins, how long the lock on a record lasts, how often it is delivered at most and
-    whether records of open transactions are hidden is configured at the group: `share.auto.offset.reset`,
-    `share.record.lock.duration.ms`, `share.delivery.count.limit` and `share.isolation.level`. It needs brokers of Kafka
-    4.1 or newer.
+    record says how often. Where a new group begins, how long the lock on a record lasts, how often it is delivered
+    at most and whether records of open transactions are hidden is configured at the group:
+    `share.auto.offset.reset`, `share.record.lock.duration.ms`, `share.delivery.count.limit` and
+    `share.isolation.level`. It needs brokers of Kafka 4.1 or newer.
 
     With `share.acknowledgement.mode=implicit`, the next poll or commit accepts what was returned before. With
     `explicit`, `acknowledge` says of each record what becomes of it, and a poll is refused until that was done. What
