@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ottla._ottla import Data, Headers
-    from ottla.errors import KafkaError
 
 
 class TopicPartition(tuple[str, int]):  # noqa: SLOT001 tuples have no slots for the offset
@@ -83,13 +82,13 @@ class Acknowledgement:
         partition: Their partition.
         offsets: Their offsets.
         kind: What was said of them: "accept", "release", "reject" or "renew".
-        error: Why it does not count, or is not known to; None if it does.
+        error: A `KafkaError` that says why it does not count, or is not known to; None if it does.
     """
 
     partition: TopicPartition
     offsets: range
     kind: str
-    error: KafkaError | None
+    error: Exception | None
 
 
 @dataclass(frozen=True, slots=True)
