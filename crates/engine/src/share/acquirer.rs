@@ -1,5 +1,7 @@
 //! When records are acquired, what of them is held, and what brokers are told of it.
 
+mod asking;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,11 +9,10 @@ use std::time::{Duration, Instant};
 use ottla_protocol::messages::{ShareAcknowledgeResponse, ShareFetchResponse};
 use ottla_protocol::{ApiKey, ErrorCode};
 
-use crate::api::{Request, Response};
+use crate::api::Response;
 use crate::change::Change;
-use crate::cluster::{Cluster, Lane, LinkId, Orphan};
-use crate::config::{AcquireMode, Config};
-use crate::dispatch::Outgoing;
+use crate::cluster::{Cluster, Lane, Orphan};
+use crate::config::Config;
 use crate::error::{Error, Kind};
 use crate::observe::Observed;
 use crate::share::acknowledgement::{
@@ -19,7 +20,7 @@ use crate::share::acknowledgement::{
 };
 use crate::share::answer::{self, Acquired, AcquiredRange};
 use crate::share::commits::{CommitId, Commits, Committed};
-use crate::share::member::NEEDS;
+use crate::share::errors::{explained, lost, not_held, unknown};
 use crate::share::runs::{Run, Runs, cover};
 use crate::share::session::{Purpose, Sent, Session};
 
@@ -61,19 +62,14 @@ struct Lock {
     left: i64,
 }
 
-/// What a session has to do.
-enum Due {
-    Fetch(BTreeSet<Key>),
-    Acknowledge,
-    End,
-}
-
 #[derive(Debug)]
 pub(crate) struct Acquirer {
     config: Arc<Config>,
     group: Arc<str>,
     member: Option<Arc<str>>,
     assigned: BTreeMap<Key, Arc<str>>,
+    /// Partitions that went to others while answers may still bring records of them.
+    former: BTreeMap<Key, Arc<str>>,
     by_leader: BTreeMap<i32, BTreeSet<Key>>,
     must_place: bool,
     seen_view: u64,
@@ -111,6 +107,7 @@ impl Acquirer {
             config,
             member: None,
             assigned: BTreeMap::new(),
+            former: BTreeMap::new(),
             by_leader: BTreeMap::new(),
             must_place: false,
             seen_view: 0,
@@ -140,7 +137,12 @@ impl Acquirer {
     /// Takes in what is assigned, and who the member is.
     pub(crate) fn assign(&mut self, member: Option<&Arc<str>>, named: &BTreeMap<Key, Arc<str>>) {
         self.member = member.cloned();
-        self.assigned.clone_from(named);
+        if !self.sessions.values().any(|it| it.sent.is_some()) {
+            self.former.clear();
+        }
+        let before = std::mem::replace(&mut self.assigned, named.clone());
+        self.former.extend(before);
+        self.former.retain(|key, _| !named.contains_key(key));
         self.troubles.retain(|key, _| named.contains_key(key));
         self.must_place = true;
     }
@@ -152,7 +154,10 @@ impl Acquirer {
 
     /// The oldest records that nobody has taken.
     pub(crate) fn take(&mut self) -> Option<Acquired> {
-        self.buffer.pop_front()
+        let taken = self.buffer.pop_front();
+        // Nobody waits for more until the caller says so.
+        self.wanted &= taken.is_none();
+        taken
     }
 
     /// Whether a lock still holds, as far as known.
@@ -344,6 +349,10 @@ impl Acquirer {
             let is_renewed = |it: Held| it.state == State::Said(AcknowledgeType::Renew);
             held.extract(is_renewed);
         }
+        let sessions = self.sessions.values_mut();
+        for outbox in sessions.flat_map(|session| session.outbox.values_mut()) {
+            outbox.extract(|it| it.verdict == Verdict::RENEW);
+        }
         self.tell(now, cluster);
         self.buffer.clear();
         self.held.clear();
@@ -447,7 +456,8 @@ impl Acquirer {
                     let detail = row.acknowledge_error_message.as_deref();
                     self.judged(now, cluster, (node, api), (key, pending), code, detail);
                 }
-                let Some(name) = self.assigned.get(&key).cloned() else {
+                let name = self.assigned.get(&key).or_else(|| self.former.get(&key));
+                let Some(name) = name.cloned() else {
                     continue;
                 };
                 let code = ErrorCode(row.error_code);
@@ -503,8 +513,12 @@ impl Acquirer {
         now: Instant,
         (node, session): (i32, u64),
         (key, topic): (Key, Arc<str>),
-        came: answer::Came,
+        mut came: answer::Came,
     ) {
+        if !self.assigned.contains_key(&key) {
+            // It went to other members meanwhile, and with it what comes of it.
+            came.missing.append(&mut came.ranges);
+        }
         self.last_lock += 1;
         let lock = LockId(self.last_lock);
         let all = came.ranges.iter().chain(&came.missing);
@@ -629,7 +643,12 @@ impl Acquirer {
         for run in pending.iter() {
             if passes && now < run.value.until && !self.closing {
                 let outbox = self.session(about.0).outbox.entry(key).or_default();
+                // What was said meanwhile counts, and not what it overtook.
+                let newer = outbox.within(run.first, run.last);
                 outbox.set(run.first, run.last, run.value);
+                for it in newer {
+                    outbox.set(it.first, it.last, it.value);
+                }
                 again = true;
             } else {
                 self.resolve(cluster, run, Err(&error));
@@ -944,193 +963,6 @@ impl Acquirer {
         open.collect()
     }
 
-    // --- what follows
-
-    pub(super) fn pump(&mut self, now: Instant, cluster: &mut Cluster) {
-        self.drop_broken(cluster);
-        self.place(now, cluster);
-        self.check_commits(now, cluster);
-        let nodes: BTreeSet<i32> = self
-            .by_leader
-            .keys()
-            .chain(self.sessions.keys())
-            .copied()
-            .collect();
-        for node in nodes {
-            if self.due(now, cluster, node).is_none() {
-                continue;
-            }
-            match cluster.up_link(node, LANE) {
-                Some(link) => cluster.wake(link),
-                None => {
-                    cluster.node_link(now, node, LANE);
-                }
-            }
-        }
-    }
-
-    /// Ends the sessions whose connection is gone.
-    fn drop_broken(&mut self, cluster: &mut Cluster) {
-        let broken = self.sessions.iter().filter(|(_, session)| {
-            let link = session.link;
-            session.sent.is_none() && link.is_some_and(|link| !cluster.has_link(link))
-        });
-        let broken: Vec<i32> = broken.map(|(node, _)| *node).collect();
-        for node in broken {
-            let cause = Error::new(Kind::Unreachable, "the connection to the broker broke");
-            self.end_session(cluster, node, &cause);
-            cluster.context.changes.tell(Change::Group);
-        }
-        // What was given before stays with the caller; a session without a partition and without news is of no use.
-        let led = &self.by_leader;
-        self.sessions
-            .retain(|node, it| it.is_open() || it.sent.is_some() || led.contains_key(node));
-    }
-
-    /// Finds the leaders of what is assigned.
-    fn place(&mut self, now: Instant, cluster: &mut Cluster) {
-        if self.must_place || self.seen_view != cluster.view_version() {
-            self.must_place = false;
-            self.seen_view = cluster.view_version();
-            self.by_leader.clear();
-            let mut found = 0;
-            for (key, name) in &self.assigned {
-                if let Some((leader, _)) = cluster.view().leader(name, key.1) {
-                    self.by_leader.entry(leader).or_default().insert(*key);
-                    found += 1;
-                }
-            }
-            if found == self.assigned.len() {
-                self.seeks = 0;
-                self.seek_at = None;
-            } else {
-                self.seek_at.get_or_insert(now);
-            }
-        }
-        if let Some(at) = self.seek_at {
-            if at <= now {
-                self.seeks = self.seeks.saturating_add(1);
-                cluster.refresh(now);
-                self.seek_at = Some(now + cluster.retry_pause(self.seeks));
-            }
-            cluster.set_alarm(self.seek_at.unwrap_or(at));
-        }
-    }
-
-    /// What is to be asked of a broker now; sets an alarm for what is not due yet.
-    fn due(&self, now: Instant, cluster: &mut Cluster, node: i32) -> Option<Due> {
-        let session = self.sessions.get(&node);
-        if session.is_some_and(|it| it.sent.is_some()) {
-            return None;
-        }
-        if self.closing {
-            return session.filter(|it| it.is_open()).map(|_| Due::End);
-        }
-        if let Some(at) = session.and_then(|it| it.retry_at).filter(|at| *at > now) {
-            cluster.set_alarm(at);
-            return None;
-        }
-        let says = session.is_some_and(|it| it.is_open() && !it.outbox.is_empty());
-        let renews = says && session.is_some_and(Session::renews);
-        let content = self.content(node);
-        match content {
-            Some(content) if !renews => Some(Due::Fetch(content.clone())),
-            _ if says => Some(Due::Acknowledge),
-            _ => None,
-        }
-    }
-
-    /// The partitions to ask a broker for, if records are wanted of it now.
-    fn content(&self, node: i32) -> Option<&BTreeSet<Key>> {
-        let is_wanted = self.wanted && self.buffer.is_empty() && self.member.is_some();
-        let content = self.by_leader.get(&node).filter(|_| is_wanted)?;
-        if self.config.share_acquire_mode == AcquireMode::RecordLimit {
-            // Each of several brokers would give as many as the limit says.
-            let fetches = |it: &Session| {
-                let sent = it.sent.as_ref();
-                sent.is_some_and(|sent| matches!(sent.purpose, Purpose::Fetch(_)))
-            };
-            let mut nodes = self
-                .by_leader
-                .range(self.next_node..)
-                .chain(&self.by_leader);
-            let turn = nodes.next().map(|(node, _)| *node);
-            if turn != Some(node) || self.sessions.values().any(fetches) {
-                return None;
-            }
-        }
-        Some(content)
-    }
-
-    pub(super) fn next_dispatch(
-        &mut self,
-        now: Instant,
-        cluster: &mut Cluster,
-        link: LinkId,
-    ) -> Option<Outgoing> {
-        let (node, _) = cluster.node_of(link).filter(|(_, lane)| *lane == LANE)?;
-        let other = self.sessions.get(&node).and_then(|it| it.link);
-        if other.is_some_and(|other| other != link) {
-            self.drop_broken(cluster);
-        }
-        let due = self.due(now, cluster, node)?;
-        let api = match due {
-            Due::Fetch(_) => ApiKey::ShareFetch,
-            Due::Acknowledge | Due::End => ApiKey::ShareAcknowledge,
-        };
-        let version = match self.version(cluster, link, api) {
-            Ok(version) => version,
-            Err(error) => {
-                self.trouble = Some(error);
-                self.pause(now, cluster, node);
-                cluster.context.changes.tell(Change::Records);
-                return None;
-            }
-        };
-        let member = self.member.clone().unwrap_or_default();
-        let (config, group) = (Arc::clone(&self.config), Arc::clone(&self.group));
-        let who = (&*group, &*member);
-        let token = cluster.token();
-        let session = self.session(node);
-        session.link = Some(link);
-        session.retry_at = None;
-        let mut timeout = config.request_timeout;
-        let mut expected_bytes = 0;
-        let request = match due {
-            Due::Fetch(content) => {
-                timeout += config.fetch_max_wait;
-                expected_bytes = usize::try_from(config.fetch_max_bytes).unwrap_or(0) + ENVELOPE;
-                self.next_node = node.saturating_add(1);
-                let session = self.session(node);
-                Request::ShareFetch(session.fetch(&config, who, token, content))
-            }
-            Due::Acknowledge => Request::ShareAcknowledge(session.acknowledge(who, token, false)),
-            Due::End => Request::ShareAcknowledge(session.acknowledge(who, token, true)),
-        };
-        Some(Outgoing {
-            token,
-            request,
-            version,
-            timeout,
-            answered: true,
-            expected_bytes,
-        })
-    }
-
-    fn version(&self, cluster: &Cluster, link: LinkId, api: ApiKey) -> Result<i16, Error> {
-        let version = cluster.version(link, api, i16::MAX);
-        let version = version.map_err(|error| match error.kind() {
-            Kind::Unsupported => error.adding(NEEDS),
-            _ => error,
-        })?;
-        let limits = self.config.share_acquire_mode == AcquireMode::RecordLimit;
-        if api == ApiKey::ShareFetch && limits && version < RECORD_LIMIT {
-            let text = "share.acquire.mode=record_limit needs brokers from Kafka 4.2 on (KIP-1206): leave it out, or set batch_optimized";
-            return Err(Error::new(Kind::Unsupported, text).calling(api.name()));
-        }
-        Ok(version)
-    }
-
     /// The client closes.
     pub(super) fn abort(&mut self, cluster: &mut Cluster) {
         self.abandon(cluster);
@@ -1141,35 +973,4 @@ impl Acquirer {
 
 fn length(first: i64, last: i64) -> i64 {
     last.saturating_sub(first).saturating_add(1)
-}
-
-fn not_held(first: i64, last: i64) -> Error {
-    let text = format!(
-        "the records from offset {first} to {last} cannot be acknowledged: some were acknowledged before, or their lock ended and they          are delivered anew"
-    );
-    Error::new(Kind::Argument, text)
-}
-
-/// What is certain not to count: the broker frees what was acquired on a connection when that ends.
-fn lost(cause: Error) -> Error {
-    cause.adding("the acknowledgement was not sent, and the lock ended with the session: the records are delivered again")
-}
-
-/// Nobody knows whether it counts.
-fn unknown(cause: Error) -> Error {
-    let text =
-        "whether the acknowledgement counts is not known; the records may be delivered again";
-    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
-}
-
-fn explained(error: Error) -> Error {
-    match error.code() {
-        Some(ErrorCode::NOT_LEADER_OR_FOLLOWER | ErrorCode::FENCED_LEADER_EPOCH) => error.adding(
-            "the partition has another leader now, which knows nothing of the lock: the records are delivered again",
-        ),
-        Some(ErrorCode::INVALID_RECORD_STATE) => error.adding(
-            "the lock on some of the records had ended before (share.record.lock.duration.ms of the group): they are delivered again,              or were; what takes longer is to be renewed",
-        ),
-        _ => error,
-    }
 }

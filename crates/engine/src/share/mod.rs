@@ -23,14 +23,16 @@
 //! | `answer` | what the answer to a ShareFetch brings of one partition |
 //! | `session` | what one broker and this member know of each other's requests |
 //! | `commits` | callers who wait until what was said is settled |
+//! | `errors` | what callers are told of acknowledgements that do not count |
 //! | `member` | the membership: heartbeats, and what is assigned |
-//! | `acquirer` | when each of them acts |
+//! | `acquirer` | when each of them acts; its folder has what brokers are asked for |
 //! | `part` | both as parts of a client |
 
 mod acknowledgement;
 mod acquirer;
 mod answer;
 mod commits;
+mod errors;
 mod member;
 mod part;
 mod runs;

@@ -838,3 +838,64 @@ fn offsets_that_no_answer_holds_are_released() {
     let fetched = only(asked(&mut script));
     assert_eq!(said(&fetched), [(0, 10, 12, 2), (0, 40, 41, 2)]);
 }
+
+#[test]
+fn what_was_said_beside_a_renewal_that_is_said_again_counts() {
+    let (mut script, acquired) = holding(EXPLICIT);
+    let lock = acquired.lock;
+    let renew = AcknowledgeType::Renew;
+    script.engine.acknowledge(lock, (0, 3), renew).unwrap();
+    commit(&mut script);
+    let sent = only(asked(&mut script));
+    let accept = AcknowledgeType::Accept;
+    script.engine.acknowledge(lock, (0, 0), accept).unwrap();
+    commit(&mut script);
+    answer_acknowledge(
+        &mut script,
+        &sent,
+        &[(0, ErrorCode::COORDINATOR_NOT_AVAILABLE)],
+    );
+    let again = only(passed(&mut script, 1_000));
+    assert_eq!(said(&again), [(0, 0, 0, 1), (0, 1, 3, 4)]);
+}
+
+#[test]
+fn records_of_a_partition_that_went_to_others_are_released_by_themselves() {
+    let mut script = joined(EXPLICIT, &[0, 1]);
+    let mut open = poll(&mut script);
+    open.retain(|it| script.address(it.link) == "b1");
+    let open = only(open);
+    let beat = passed(&mut script, 5_000);
+    let beat = beat
+        .iter()
+        .find(|it| matches!(it.request, Request::ShareGroupHeartbeat(_)));
+    assign(&mut script, beat.unwrap(), 4, Some(&[1]));
+    answer_fetch(
+        &mut script,
+        &open,
+        ErrorCode::NONE,
+        vec![row(0, &[(0, 4, 1)])],
+    );
+    assert!(script.engine.take().is_none());
+    let release = only(asked(&mut script));
+    acknowledge(&release);
+    assert_eq!(said(&release), [(0, 0, 4, 2)]);
+}
+
+#[test]
+fn nothing_is_requested_while_what_came_is_looked_at() {
+    let mut script = joined(EXPLICIT, &[0]);
+    let open = only(poll(&mut script));
+    answer_fetch(
+        &mut script,
+        &open,
+        ErrorCode::NONE,
+        vec![row(0, &[(0, 4, 1)])],
+    );
+    let acquired = script.engine.take().unwrap();
+    let now = script.now;
+    script.engine.dispose(now, acquired.lock, (1, 1), None);
+    for asked in asked(&mut script) {
+        acknowledge(&asked);
+    }
+}
