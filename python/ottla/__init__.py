@@ -11,7 +11,7 @@ with ottla.Consumer("localhost:9092", topics=["flights"], auto_offset_reset="ear
         print(record.key, record.value)
 ```
 
-The wire protocol itself is in `ottla.protocol`.
+`ottla.log` reads the files of a broker's log. The wire protocol itself is in `ottla.protocol`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from ottla.errors import KafkaError
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ottla import aio, protocol, testing
+    from ottla import aio, log, protocol, testing
 
 __all__ = [
     "Acknowledgement",
@@ -106,6 +106,7 @@ __all__ = [
     "__version__",
     "aio",
     "errors",
+    "log",
     "protocol",
     "testing",
     "transform",
@@ -139,6 +140,6 @@ if DEBUG_BUILD:
 
 def __getattr__(name: str) -> ModuleType:
     # Imported on first use: asyncio alone takes as long as all the rest.
-    if name in {"aio", "protocol", "testing"}:
+    if name in {"aio", "log", "protocol", "testing"}:
         return importlib.import_module(f"ottla.{name}")
     raise AttributeError(f"module 'ottla' has no attribute {name!r}")

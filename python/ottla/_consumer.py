@@ -199,12 +199,14 @@ class Consumer(_ottla.SyncConsumer):
         """Lists the partitions that are paused, sorted."""
         return self._core.paused()
 
-    def seek(self, partition: Partition, offset: int | None = None) -> None:
+    def seek(self, partition: Partition, offset: int | OffsetAndMetadata | None = None) -> None:
         """Sets the offset at which a partition is read next.
 
         Args:
             partition: A partition that is assigned.
-            offset: The offset of the next record; without it, the offset of the `TopicPartition`.
+            offset: The offset of the next record; without it, the offset of the `TopicPartition`. Of an
+                `OffsetAndMetadata`, the leader epoch counts, too: a log that has no such record there was truncated
+                (KIP-320).
 
         Raises:
             ArgumentError: The partition is not assigned, or the offset is negative.

@@ -409,9 +409,12 @@ class ConsumerProperties(TypedDict, total=False):
     prefetch_max_bytes: int | None
     """Most bytes that are requested from brokers or wait for a poll; at this limit fetching pauses. Default:
     33554432."""
-    auto_offset_reset: Literal["earliest", "latest", "none"] | None
+    auto_offset_reset: str | None
     """Where to start without a position, or if the records at the position are gone: at the first record (earliest),
-    after the last one (latest), or nowhere, with an error (none). Default: latest."""
+    after the last one (latest), at the first record that is at most so old (by_duration: and a duration of ISO 8601,
+    such as by_duration:PT6H or by_duration:P1DT12H; KIP-1106), or nowhere, with an error (none). Where a log was
+    truncated, as after an unclean election, reading goes on where it was, and none is an error (KIP-320). Default:
+    latest."""
     isolation_level: Literal["read_uncommitted", "read_committed"] | None
     """Whether records of open and aborted transactions are hidden. Default: read_uncommitted."""
     client_rack: str | None

@@ -258,7 +258,8 @@ class _Run:
             return
         deadline = None if timeout is None else time.monotonic() + timeout
         producer = self._open()
-        producer.send_offsets(progress.next, member, timeout)
+        offsets = self._consumer._core.with_epochs(progress.next)  # noqa: SLF001 what batches do not tell
+        producer.send_offsets(offsets, member, timeout)
         producer.commit_transaction(None if deadline is None else max(deadline - time.monotonic(), 0))
         self._is_open = False
         progress.committed()

@@ -253,10 +253,10 @@ class Progress:
 
     def starts(
         self, committed: Mapping[TopicPartition, OffsetAndMetadata | None]
-    ) -> Iterator[tuple[TopicPartition, int]]:
+    ) -> Iterator[tuple[TopicPartition, int | OffsetAndMetadata]]:
         """Where to read on after a failure: at what is committed, and where nothing is, at what was read first."""
         for partition, found in committed.items():
-            yield partition, self.first[partition] if found is None else found.offset
+            yield partition, self.first[partition] if found is None else found
 
 
 class FunctionError(Exception):

@@ -13,6 +13,7 @@ KafkaError                      anything ottla raises about Kafka
 ├── NotFoundError               create it, or correct the name
 ├── AlreadyExistsError          go on, or choose another name
 ├── OffsetOutOfRangeError       seek to an offset that exists
+│   └── LogTruncatedError       seek to where the logs part, or go on behind what is lost
 ├── TransactionAbortableError   abort the transaction, and do its work again
 ├── CommitFailedError           poll to join the group again, and go on from what it committed
 ├── FencedError                 stop: another instance took over
@@ -57,6 +58,7 @@ __all__ = [
     "ForkedError",
     "KafkaError",
     "KafkaTimeoutError",
+    "LogTruncatedError",
     "NotFoundError",
     "NotKafkaError",
     "OffsetOutOfRangeError",
@@ -165,6 +167,16 @@ class AlreadyExistsError(KafkaError):
 
 class OffsetOutOfRangeError(KafkaError):
     """The partition does not hold this offset: it was deleted already, or was never written."""
+
+
+class LogTruncatedError(OffsetOutOfRangeError):
+    """The partition's log was truncated, as after an unclean election: records that were read are lost (KIP-320).
+
+    Its text names the position and the offset from which on the log is another one, each with its leader epoch. Other
+    records may stand there now. It is raised if `auto.offset.reset` is `none`; `Consumer.seek` goes on.
+    """
+
+    kind = "truncated"
 
 
 class TransactionAbortableError(KafkaError):
@@ -276,6 +288,7 @@ _BY_KIND: dict[str, type[KafkaError]] = {
         ForkedError,
         TransactionAbortableError,
         CommitFailedError,
+        LogTruncatedError,
         FencedError,
         FatalError,
         UnknownOutcomeError,

@@ -109,7 +109,9 @@ def test_only_the_spark_package_knows_spark(path):
 
 
 @pytest.mark.parametrize(
-    "path", [*sources("ottla/spark"), *sources("pyspark_ottla")], ids=lambda p: str(p.relative_to(ROOT))
+    "path",
+    [*sources("ottla/spark"), *sources("pyspark_ottla"), *sources("pyspark_ottla_log")],
+    ids=lambda p: str(p.relative_to(ROOT)),
 )
 def test_spark_package_is_a_client_like_any_other(path):
     named = imports(path)

@@ -162,7 +162,9 @@ def test_types_and_metadata(wheel):
     assert metadata.get_payload(decode=True).decode().startswith("# ottla")
     ((_, license_text),) = contents(wheel, r"[^/]*\.dist-info/licenses/LICENSE").items()
     assert license_text == (ROOT / "LICENSE").read_bytes()
-    assert not contents(wheel, r"(?!ottla/|pyspark_ottla/|ottla-[^/]*\.dist-info/).*"), "no other top-level name"
+    assert not contents(wheel, r"(?!ottla/|pyspark_ottla/|pyspark_ottla_log/|ottla-[^/]*\.dist-info/).*"), (
+        "no other top-level name"
+    )
 
 
 def test_the_sbom_names_every_crate(wheel):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
+from ottla.log import open_log
 from ottla.protocol import read_segment
 from tests.brokers.brokers import java_tool
 from tests.brokers.running import running
@@ -121,6 +122,19 @@ def test_segments_hold_what_the_old_release_says(log: Log) -> None:
         assert {batch.magic for batch in batches} == {RELEASES[log.version]}
         assert {batch.compression for batch in batches} == {topic if topic in CODECS else "none"}
         assert batches[-1].position + batches[-1].size == log.segment(topic).stat().st_size
+
+
+def test_folders_hold_what_the_old_release_says(log: Log) -> None:
+    """Wrappers of magic 0 and 1, as columns; also divided where an index says that they begin."""
+    kinds = {-1: "", 0: "Create", 1: "LogAppend"}
+    folder = open_log(log.folder / "node1")
+    for topic in log.topics:
+        for most in (10**6, 1_000):
+            batches = [b for part in folder.ranges((topic, 0), max_bytes=most) for b in part.read()]
+            read = [(r.offset, r.timestamp, kinds[r.timestamp_type], r.key, r.value) for b in batches for r in b]
+            assert read == log.records[topic], (topic, most)
+        inside = [r.offset for part in folder.ranges((topic, 0), 13, 57) for b in part.read() for r in b]
+        assert inside == list(range(13, 57))
 
 
 def _files_of(segment: Path) -> list[Path]:

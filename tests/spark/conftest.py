@@ -26,12 +26,12 @@ PEER = [
 ]
 
 
-def peer_jars():
-    """The jars of Spark's own Kafka source, from Maven once; none without Maven."""
+def peer_jars(*more):
+    """The jars of Spark's own Kafka source, and of further artifacts (group:name:version), from Maven once; none without Maven."""
     folder = ROOT / "target" / "spark-peer"
     folder.mkdir(parents=True, exist_ok=True)
     jars = [ROOT / "tests" / "spark" / "peer" / "spark-token-provider-stub.jar"]
-    for artifact in PEER:
+    for artifact in (*PEER, *more):
         _, name, version = artifact.split(":")
         jar = folder / f"{name}-{version}.jar"
         with FileLock(folder / "lock"):

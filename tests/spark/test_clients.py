@@ -1,6 +1,9 @@
 """Reading a range through a scripted consumer: where it ends, what is lost, what happens to the consumer."""
 
+import gc
 import multiprocessing
+import sys
+from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -14,6 +17,7 @@ from ottla.spark.frame import layout, schema
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions
 from ottla.spark.planner import DataLossError, DataLossWarning
+from ottla.spark.worker import spare_collections
 
 READ = ReadOptions.parse({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
 LAYOUT = layout(READ, schema(READ, {}), {})
@@ -220,3 +224,14 @@ def test_a_dead_letter_is_as_large_as_its_topic_takes(broker):
         with pytest.raises(TooLargeError, match="MESSAGE_TOO_LARGE"):
             refused.result(30)
     clients.close_idle(options)
+
+
+@pytest.mark.parametrize(("program", "spared"), [("pyspark.daemon", True), ("pytest", False)])
+def test_what_a_worker_has_loaded_is_not_collected_after_each_task(monkeypatch, program, spared):
+    """Nowhere else, for a program of the user's may hold garbage."""
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec(program, None))
+    try:
+        spare_collections()
+        assert (gc.get_freeze_count() > 0) == spared
+    finally:
+        gc.unfreeze()

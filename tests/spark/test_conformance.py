@@ -10,6 +10,7 @@ import json
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import confluent_kafka
 import pytest
@@ -17,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.brokers.running import running
 from tests.integration.peers.java import VERSION
 
+import ottla
 from ottla.spark import offsets_behind_latest
 
 from .conftest import done, rows, run_stream
@@ -40,6 +42,11 @@ class Kafka:
     """A real broker, and what writes to it."""
 
     bootstrap: str
+    folder: Path
+
+    @classmethod
+    def of(cls, cluster):
+        return cls(cluster.st["bootstrap"]["PLAINTEXT"], Path(cluster.st["dir"]) / "node1")
 
     @cached_property
     def admin(self):
@@ -86,6 +93,8 @@ def started(folder, version):
         "auto.create.topics.enable": "false",
         "log.cleaner.backoff.ms": "100",
         "log.retention.ms": "-1",
+        # Files say where a partition begins of which records were deleted.
+        "log.flush.start.offset.checkpoint.interval.ms": "100",
     }
     return running(folder, version=version, config=config)
 
@@ -94,7 +103,7 @@ def started(folder, version):
 def kafka(tmp_path_factory):
     """A broker with topics of every kind."""
     with started(tmp_path_factory.mktemp("kafka"), VERSION) as cluster:
-        kafka = Kafka(cluster.st["bootstrap"]["PLAINTEXT"])
+        kafka = Kafka.of(cluster)
         kafka.create("mixed", 3)
         for i, codec in enumerate(CODECS):
             kafka.write("mixed", range(i * 20, i * 20 + 20), partition=i % 2, codec=codec)
@@ -169,6 +178,16 @@ class Both:
         given = {key: json.dumps(value) if isinstance(value, dict) else value for key, value in options.items()}
         servers = {"kafka.bootstrap.servers": self.kafka.bootstrap}
         return self.spark.read.format(source).options(**servers, **given).load()
+
+    def same_in_files(self, topic, **options):
+        """The rows that Spark's own source has of the broker, which are those of its folder."""
+        options = {"subscribe": topic, "includeHeaders": "true", **options}
+        theirs = rows(self.frame("kafka", options))
+        given = {key: json.dumps(value) if isinstance(value, dict) else value for key, value in options.items()}
+        assert rows(self.spark.read.format("ottla-log").options(**given).load(str(self.kafka.folder))) == theirs, (
+            options
+        )
+        return theirs
 
     def same(self, **options):
         """The rows, which are the same."""
@@ -258,6 +277,44 @@ def test_deleted_records(both):
 )
 def test_what_is_read(both, what):
     both.same(**what)
+
+
+def wait_for_markers(kafka, topic):
+    """A broker answers the end of a transaction before its marker is in the log."""
+    at = ottla.TopicPartition(topic, 0)
+    end = time.monotonic() + 30
+    with (
+        ottla.Consumer(kafka.bootstrap) as all_records,
+        ottla.Consumer(kafka.bootstrap, isolation_level="read_committed") as committed,
+    ):
+        while committed.end_offsets([at]) != all_records.end_offsets([at]):
+            assert time.monotonic() < end, f"a transaction of {topic} is open"
+            time.sleep(0.05)
+
+
+def wait_for_starts(kafka, wanted):
+    """The file with the beginnings of partitions is written from time to time."""
+    file, end = kafka.folder / "log-start-offset-checkpoint", time.monotonic() + 30
+    while not (file.exists() and wanted <= set(file.read_text().splitlines())):
+        assert time.monotonic() < end, file.read_text() if file.exists() else "there is no file"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_files_hold_what_the_broker_serves(both, kafka, level):
+    wait_for_markers(kafka, "transactional")
+    wait_for_starts(kafka, {"deleted 0 12", "deleted 1 30"})
+    level = {"kafka.isolation.level": level}
+    counts = {}
+    for topic in ("mixed", "empty", "appended", "transactional", "open", "deleted", "compacted"):
+        counts[topic] = len(both.same_in_files(topic, **level))
+        assert len(both.same_in_files(topic, maxBytesPerPartition="300", **level)) == counts[topic]
+    assert [counts["mixed"], counts["empty"], counts["deleted"]] == [106, 0, 48]
+    part = {
+        "startingOffsets": {"mixed": {"0": 5, "1": -2, "2": 0}},
+        "endingOffsets": {"mixed": {"0": 31, "1": -1, "2": -1}},
+    }
+    assert both.same_in_files("mixed", **part, **level)
 
 
 def at(n):
@@ -408,7 +465,7 @@ def test_added_partitions_and_a_checkpoint_that_moves(spark, kafka, tmp_path, fi
 def old_kafka(tmp_path_factory):
     """A broker that writes messages as Kafka 0.10 and 0.9 did."""
     with started(tmp_path_factory.mktemp("old"), OLD) as cluster:
-        kafka = Kafka(cluster.st["bootstrap"]["PLAINTEXT"])
+        kafka = Kafka.of(cluster)
         for version in ("0.10.2", "0.9.0"):
             kafka.create(f"v{version}", message_format_version=version)
             for i, codec in enumerate(("none", "gzip", "snappy", "lz4")):
@@ -428,3 +485,5 @@ def test_old_formats(spark, old_kafka, version, tmp_path):
     if version == "0.10.2":
         assert numbers(both.same(subscribe=topic, startingTimestamp=at(50))) == list(range(50, 80))
     both.streamed(tmp_path, subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger="50")
+    assert numbers(both.same_in_files(topic)) == list(range(80))
+    assert numbers(both.same_in_files(topic, **part)) == list(range(33, 71))

@@ -190,6 +190,13 @@ impl<D: Decode> Consumer<D> {
         })
     }
 
+    /// Says of each offset without a leader epoch which one the record before it has, as far as this consumer was given it
+    /// (KIP-320).
+    pub fn note_epochs(&self, offsets: &mut [GroupOffset]) {
+        let driver = &self.inner.driver;
+        driver.with(|engine, _| engine.note_epochs(offsets));
+    }
+
     /// The offsets that the group has committed, in the order of `partitions`.
     ///
     /// # Errors

@@ -91,6 +91,14 @@ impl Columns {
         first
     }
 
+    /// The rows before an offset.
+    #[must_use]
+    pub fn before(&self, offset: i64) -> Self {
+        let rows = self.start..self.start + self.length;
+        let offsets = self.all.offsets.get(rows).unwrap_or_default();
+        self.slice(0, offsets.partition_point(|row| *row < offset))
+    }
+
     /// The offset to continue at after these rows. After the last decoded row it is past everything that was read: also past
     /// gaps, control batches and aborted records.
     #[must_use]

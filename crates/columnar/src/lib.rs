@@ -2,6 +2,7 @@
 //!
 //! * [`decode`] decodes the records of one partition in a Fetch response into [`Columns`]. It creates no object per record and
 //!   copies a key or value once, from the response (or its decompressed bytes) to the Arrow buffer.
+//! * [`LogPart`] decodes a part of a log segment, with the place of what is damaged.
 //! * [`rows`] reads the records in an Arrow table as slices of its buffers.
 //!
 //! Names and types of the columns are those of Spark's Kafka source ([`schema`]).
@@ -11,6 +12,7 @@ mod columns;
 mod decode;
 mod error;
 mod integers;
+mod log;
 mod memory;
 mod rows;
 mod schema;
@@ -19,6 +21,7 @@ pub use columns::{Columns, RecordHeaders};
 pub use decode::{FetchedPartition, decode};
 pub use error::ColumnarError;
 pub use integers::Integers;
+pub use log::{AbortedSpan, LogDamage, LogPart, LogRange};
 pub use memory::Memory;
 pub use ottla_protocol::records::AbortedTransaction as Aborted;
 pub use rows::{Row, RowHeaders, Rows, check_schema, rows};

@@ -21,11 +21,12 @@ use ottla_protocol::messages::{
     LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse, ListOffsetsRequest,
     ListOffsetsResponse, ListTransactionsRequest, ListTransactionsResponse, MetadataRequest,
     MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
-    OffsetFetchResponse, ProduceRequest, ProduceResponse, PushTelemetryRequest,
-    PushTelemetryResponse, RenewDelegationTokenRequest, RenewDelegationTokenResponse,
-    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
-    ShareAcknowledgeRequest, ShareAcknowledgeResponse, ShareFetchRequest, ShareFetchResponse,
-    ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, SyncGroupRequest, SyncGroupResponse,
+    OffsetFetchResponse, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, ProduceRequest,
+    ProduceResponse, PushTelemetryRequest, PushTelemetryResponse, RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse, SaslAuthenticateRequest, SaslAuthenticateResponse,
+    SaslHandshakeRequest, SaslHandshakeResponse, ShareAcknowledgeRequest, ShareAcknowledgeResponse,
+    ShareFetchRequest, ShareFetchResponse, ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse,
+    SyncGroupRequest, SyncGroupResponse,
     TxnOffsetCommitRequest, TxnOffsetCommitResponse, WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 };
@@ -120,6 +121,7 @@ apis! {
     Produce: ProduceRequest => ProduceResponse, 0..=13, throttles from 6;
     Fetch: FetchRequest => FetchResponse, 0..=17, throttles from 8;
     ListOffsets: ListOffsetsRequest => ListOffsetsResponse, 0..=10, throttles from 3;
+    OffsetForLeaderEpoch: OffsetForLeaderEpochRequest => OffsetForLeaderEpochResponse, 0..=4, throttles from 3;
     Metadata: MetadataRequest => MetadataResponse, 0..=13, throttles from 6;
     ApiVersions: ApiVersionsRequest => ApiVersionsResponse, 0..=4, throttles from 2;
     CreateTopics: CreateTopicsRequest => CreateTopicsResponse, 0..=7, throttles from 3;

@@ -175,15 +175,25 @@ impl Engine<Consumer> {
     pub fn given(&self, unread: impl Fn(&str, i32) -> Option<i64>) -> Vec<GroupOffset> {
         let each = self.client.fetcher.each();
         let each = each.filter_map(|(topic, partition, next, _)| {
+            let offset = unread(topic, partition).or(next)?;
+            let fetcher = &self.client.fetcher;
             Some(GroupOffset {
                 topic: Arc::clone(topic),
                 partition,
-                offset: unread(topic, partition).or(next)?,
-                leader_epoch: -1,
+                offset,
+                leader_epoch: fetcher.epoch_before(topic, partition, offset),
                 metadata: Arc::default(),
             })
         });
         each.collect()
+    }
+
+    /// Says of each offset without a leader epoch which one the record before it has, as far as the consumer was given it.
+    pub fn note_epochs(&self, offsets: &mut [GroupOffset]) {
+        let fetcher = &self.client.fetcher;
+        for it in offsets.iter_mut().filter(|it| it.leader_epoch < 0) {
+            it.leader_epoch = fetcher.epoch_before(&it.topic, it.partition, it.offset);
+        }
     }
 
     /// Whether nothing may be given out at the moment, because of a rebalance. [`crate::Change::Group`] says when to look again.

@@ -37,6 +37,8 @@ pub enum Kind {
     Protocol,
     /// Records that do not decode, or whose checksum is wrong.
     Corrupt,
+    /// A partition's log was truncated: records that were read are lost (KIP-320).
+    Truncated,
     /// A transaction, or a record of one, takes no effect: it can only be aborted, or it was (KIP-1050).
     Abortable,
     /// Offsets were not committed, since the group has gone on, or goes on, without the member that wanted to.

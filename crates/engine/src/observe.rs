@@ -225,6 +225,18 @@ pub enum Observed {
         /// Why.
         reason: &'static str,
     },
+    /// A partition's log was truncated, as after an unclean election: what a consumer had read there is lost (KIP-320).
+    LogTruncated {
+        /// The topic.
+        topic: Arc<str>,
+        /// The partition.
+        partition: i32,
+        /// The offset that the consumer would have read next, and the leader epoch of the record before it.
+        position: (i64, i32),
+        /// The offset from which on the leader's log is another one than was read, where the consumer goes on, and the leader epoch
+        /// of the record before it, or -1; `None` if nobody knows where.
+        parting: Option<(i64, i32)>,
+    },
     /// A partition is read at a replica that is nearer than its leader (KIP-392).
     ReplicaChosen {
         /// The topic.
@@ -332,6 +344,7 @@ impl Observed {
             | Observed::TopicMissing { .. }
             | Observed::TopicRecreated { .. }
             | Observed::OffsetReset { .. }
+            | Observed::LogTruncated { .. }
             | Observed::PartitionStuck { .. }
             | Observed::TransactionSettled { .. }
             | Observed::BatchFailed { .. } => Level::Warning,
@@ -364,6 +377,7 @@ impl Observed {
             | Observed::AcknowledgeFailed { .. }
             | Observed::CommitFailed { .. }
             | Observed::OffsetReset { .. }
+            | Observed::LogTruncated { .. }
             | Observed::ReplicaChosen { .. }
             | Observed::PartitionStuck { .. } => "consumer",
             Observed::BatchSent { .. }
@@ -540,6 +554,25 @@ impl fmt::Display for Observed {
                     write!(f, "from {from} ")?;
                 }
                 write!(f, "to {to}: {reason}")
+            }
+            Observed::LogTruncated {
+                topic,
+                partition,
+                position: (position, epoch),
+                parting,
+            } => {
+                write!(
+                    f,
+                    "the log of {topic}-{partition} was truncated, and records are lost that were read before offset {position} \
+                     (leader epoch {epoch}): "
+                )?;
+                match parting {
+                    Some((offset, before)) => write!(
+                        f,
+                        "the leader's log is another one from offset {offset} on (leader epoch {before}), and reading goes on there"
+                    ),
+                    None => write!(f, "the leader's log knows no such epoch"),
+                }
             }
             Observed::ReplicaChosen {
                 topic,

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ottla_client::assignor::{Member, Question, Reply};
-use ottla_client::config::{
-    Config, CustomAssignor, GroupProtocol, OfferedAssignor, offered_assignors,
-};
+use ottla_client::config::{Config, CustomAssignor, OfferedAssignor, offered_assignors};
 use ottla_client::{Consumer, Error, Kind, QuestionId};
 use parking_lot::Mutex;
 use pyo3::intern;
@@ -30,11 +28,10 @@ impl Assignors {
     /// Offers what `partition_assignment_strategy` lists, names and assignors.
     pub(crate) fn offer(config: &mut Config, given: &Bound<'_, PyAny>) -> PyResult<Assignors> {
         let py = given.py();
-        if config.group_protocol == GroupProtocol::Consumer {
-            return Err(wrong(
-                "is not used with group.protocol=consumer: leave it out; group.remote.assignor names an assignor of the brokers",
-            ));
-        }
+        config
+            .group_protocol
+            .check_uses("partition.assignment.strategy")
+            .map_err(|error| wrong(&error.problem))?;
         let mut assignors = Assignors::default();
         let mut offered = Vec::new();
         for each in listed(given)? {

@@ -16,8 +16,8 @@ use crate::decoder::Decoder;
 use crate::open::{self, Opened};
 use crate::operation::Operation;
 use crate::partitions::{
-    Named, Partition, all_named, committed, group_offsets, numbers, offsets, pairs, times,
-    timestamped, topic_partitions,
+    Named, Partition, all_named, committed, group_offsets, numbers, offset_and_epoch, offsets,
+    pairs, times, timestamped, topic_partitions,
 };
 use crate::rebalances::{Callables, Kind, Listener};
 use crate::values::{names, seconds};
@@ -209,6 +209,15 @@ impl ConsumerCore {
         Ok(Operation::new(find, committed))
     }
 
+    /// The offsets, each with the leader epoch of the record before it as far as it is known.
+    fn with_epochs(&self, py: Python<'_>, offsets: &Bound<'_, PyMapping>) -> PyResult<Py<PyAny>> {
+        let mut offsets = group_offsets(offsets)?;
+        self.client.get()?.note_epochs(&mut offsets);
+        let offsets = offsets.into_iter();
+        let named = offsets.map(|it| ((it.topic.clone(), it.partition), Some(it)));
+        committed(py, named.collect())
+    }
+
     /// Who the consumer is in its group.
     fn group_metadata(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let found = self.client.get()?.group_metadata();
@@ -277,15 +286,25 @@ impl ConsumerCore {
     }
 
     #[pyo3(signature = (partition, offset))]
-    fn seek(&self, py: Python<'_>, partition: Named, offset: Option<i64>) -> PyResult<()> {
+    fn seek(
+        &self,
+        py: Python<'_>,
+        partition: Named,
+        offset: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let client = self.client.get()?;
-        let Some(offset) = offset.or(partition.offset) else {
-            return Err(PyTypeError::new_err(
-                "seek needs an offset: seek(TopicPartition(topic, partition), offset)",
-            ));
+        let given = offset.map(|given| offset_and_epoch(&partition.topic, given));
+        let start = match (given.transpose()?, partition.offset) {
+            (Some((offset, epoch @ 0..)), _) => Start::After(offset, epoch),
+            (Some((offset, _)), _) | (None, Some(offset)) => Start::Offset(offset),
+            (None, None) => {
+                return Err(PyTypeError::new_err(
+                    "seek needs an offset: seek(TopicPartition(topic, partition), offset)",
+                ));
+            }
         };
         client
-            .seek(&partition.topic, partition.partition, Start::Offset(offset))
+            .seek(&partition.topic, partition.partition, start)
             .map_err(|error| errors::to_python(py, &error))
     }
 
@@ -504,7 +523,8 @@ impl SyncConsumer {
     ///     AuthenticationError: A broker does not accept the client: the leader of a partition, if not all of them.
     ///     AuthorizationError: The client may not read a topic, or not join the group.
     ///     FencedError: Another member of the group has the same `group.instance.id`.
-    ///     OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`.
+    ///     OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`; a `LogTruncatedError` if
+    ///         records were read there that are lost.
     ///     NotFoundError: A topic does not exist.
     ///     CorruptRecordError: Records do not decode; every poll raises this until a seek goes past them.
     ///     ClosedError: The consumer is closed.

@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 /// The party at fault, as the word that Python code sees as `KafkaError.kind`.
-const KINDS: [(Kind, &str); 18] = [
+const KINDS: [(Kind, &str); 19] = [
     (Kind::Config, "config"),
     (Kind::Argument, "argument"),
     (Kind::TooLarge, "too_large"),
@@ -20,6 +20,7 @@ const KINDS: [(Kind, &str); 18] = [
     (Kind::Unsupported, "unsupported"),
     (Kind::Protocol, "protocol"),
     (Kind::Corrupt, "corrupt"),
+    (Kind::Truncated, "truncated"),
     (Kind::Closed, "closed"),
     (Kind::Abortable, "abortable"),
     (Kind::CommitFailed, "commit_failed"),

@@ -21,6 +21,7 @@ mod decoder;
 mod delivery;
 mod errors;
 mod events;
+mod log;
 mod memory;
 mod metrics;
 mod open;
@@ -66,13 +67,15 @@ mod _ottla {
     #[pymodule_export]
     use events::EventQueue;
     #[pymodule_export]
+    use log::{LogDecoder, outline_log};
+    #[pymodule_export]
     use metrics::metric_table;
     #[pymodule_export]
     use open::close_at_exit;
     #[pymodule_export]
     use operation::{CompletionQueue, Operation};
     #[pymodule_export]
-    use options::properties;
+    use options::{properties, secret_words};
     #[pymodule_export]
     use partitioner::Keys;
     #[pymodule_export]

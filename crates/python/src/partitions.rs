@@ -131,18 +131,10 @@ pub(crate) fn group_offsets(offsets: &Bound<'_, PyMapping>) -> PyResult<Vec<Grou
     let entries = offsets.items()?.into_iter().map(|entry| {
         let (partition, given) = entry.extract::<(Named, Bound<'_, PyAny>)>()?;
         let topic = partition.topic;
-        let (offset, leader_epoch, metadata) = if given.hasattr(intern!(py, "metadata"))? {
-            let epoch = given.getattr(intern!(py, "leader_epoch"))?;
-            let epoch: Option<i32> = epoch.extract()?;
-            let metadata: String = given.getattr(intern!(py, "metadata"))?.extract()?;
-            let offset = given.getattr(intern!(py, "offset"))?;
-            (
-                int("offset", &topic, &offset)?,
-                epoch.unwrap_or(-1),
-                metadata,
-            )
-        } else {
-            (int("offset", &topic, &given)?, -1, String::new())
+        let (offset, leader_epoch) = offset_and_epoch(&topic, &given)?;
+        let metadata = match given.getattr_opt(intern!(py, "metadata"))? {
+            Some(metadata) => metadata.extract()?,
+            None => String::new(),
         };
         if offset < 0 {
             let text = format!(
@@ -160,6 +152,17 @@ pub(crate) fn group_offsets(offsets: &Bound<'_, PyMapping>) -> PyResult<Vec<Grou
         })
     });
     entries.collect()
+}
+
+/// An offset and the leader epoch of the record before it, or -1: of an int or an `OffsetAndMetadata`.
+pub(crate) fn offset_and_epoch(topic: &str, given: &Bound<'_, PyAny>) -> PyResult<(i64, i32)> {
+    let py = given.py();
+    if !given.hasattr(intern!(py, "metadata"))? {
+        return Ok((int("offset", topic, given)?, -1));
+    }
+    let epoch: Option<i32> = given.getattr(intern!(py, "leader_epoch"))?.extract()?;
+    let offset = given.getattr(intern!(py, "offset"))?;
+    Ok((int("offset", topic, &offset)?, epoch.unwrap_or(-1)))
 }
 
 /// A list of TopicPartitions.

@@ -92,7 +92,7 @@ impl Consumer {
 
     fn begin(&mut self, book: &mut Book, place: Place, start: Start) {
         let from = match start {
-            Start::Offset(offset) => Origin::Offset(offset),
+            Start::Offset(offset) | Start::After(offset, _) => Origin::Offset(offset),
             Start::Beginning => Origin::Beginning,
             Start::End | Start::Reset | Start::Committed => Origin::Anywhere,
         };

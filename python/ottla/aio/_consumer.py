@@ -218,12 +218,14 @@ class Consumer:
         """Lists the partitions that are paused, sorted."""
         return self._core.paused()
 
-    def seek(self, partition: Partition, offset: int | None = None) -> None:
+    def seek(self, partition: Partition, offset: int | OffsetAndMetadata | None = None) -> None:
         """Sets the offset at which a partition is read next.
 
         Args:
             partition: A partition that is assigned.
-            offset: The offset of the next record; without it, the offset of the `TopicPartition`.
+            offset: The offset of the next record; without it, the offset of the `TopicPartition`. Of an
+                `OffsetAndMetadata`, the leader epoch counts, too: a log that has no such record there was truncated
+                (KIP-320).
 
         Raises:
             ArgumentError: The partition is not assigned, or the offset is negative.
@@ -296,7 +298,8 @@ class Consumer:
             AuthenticationError: A broker does not accept the client: the leader of a partition, if not all of them.
             AuthorizationError: The client may not read a topic, or not join the group.
             FencedError: Another member of the group has the same `group.instance.id`.
-            OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`.
+            OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`; a
+                `LogTruncatedError` if records were read there that are lost.
             NotFoundError: A topic does not exist.
             CorruptRecordError: Records do not decode; every poll raises this until a seek goes past them.
             ClosedError: The consumer is closed.

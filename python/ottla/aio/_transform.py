@@ -266,7 +266,8 @@ class _Run:
             return
         deadline = None if timeout is None else time.monotonic() + timeout
         producer = await self._open()
-        await producer.send_offsets(progress.next, member, timeout)
+        offsets = self._consumer._core.with_epochs(progress.next)  # noqa: SLF001 what batches do not tell
+        await producer.send_offsets(offsets, member, timeout)
         await producer.commit_transaction(None if deadline is None else max(deadline - time.monotonic(), 0))
         self._is_open = False
         progress.committed()

@@ -1,11 +1,13 @@
 """Spark reads and writes Kafka topics through ottla, without a jar.
 
-`spark.read`, `spark.readStream`, `df.write` and `df.writeStream` take `.format("ottla")`.
+`spark.read`, `spark.readStream`, `df.write` and `df.writeStream` take `.format("ottla")`. `spark.read` also takes
+`.format("ottla-log")`, which reads the files of a broker's log without a broker.
 
 Spark 3.5 knows no data sources in Python: there, and wherever you like, `read_kafka` gives the frame and `stream_kafka`
 starts the stream that `format("ottla")` would.
 
-The package `pyspark_ottla`, which is installed along, registers the format by itself. `register` does it by hand, and
+The packages `pyspark_ottla` and `pyspark_ottla_log`, which are installed along, register the formats by themselves.
+`register` does it by hand, and
 `ensure_java` finds a Java runtime for Spark, which needs one. `offsets_behind_latest` tells how far a stream is behind,
 and `commit_listener` commits what it has read to a consumer group.
 
@@ -24,6 +26,7 @@ from ottla.spark.progress import offsets_behind_latest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     from ottla.spark.foreach_batch import stream_kafka
@@ -35,9 +38,10 @@ __all__ = ["commit_listener", "ensure_java", "offsets_behind_latest", "read_kafk
 # They need PySpark, which the others need only when they are called.
 _OF_FRAMES = {"read_kafka": "ottla.spark.mapped", "stream_kafka": "ottla.spark.foreach_batch"}
 
-# The names of options whose values plans hide, and the words of ours that Spark does not look for by itself.
+# The names of options whose values plans hide.
 _HIDDEN = "spark.sql.redaction.options.regex"
-_SECRETS = "(?i:passphrase|credential|jaas|user[.]info|key[.]pem|keystore[.]key|proxy)"
+# Of the file systems of logs no option is shown: each has secrets of its own.
+_STORAGE = "(?i:^fsspec[.])"
 
 
 def __getattr__(name: str) -> object:
@@ -71,7 +75,7 @@ def commit_listener(options: Mapping[str, str], query: str | None = None) -> "St
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `format("ottla")` known to a session.
+    """Make `format("ottla")` and `format("ottla-log")` known to a session.
 
     It is needed in two cases: if Spark's Python does not find the package `pyspark_ottla`; and in each thread of your
     own that calls `df.write`, since Spark finds no data source in Python from a thread that knows no session. Otherwise
@@ -85,9 +89,10 @@ def register(spark: "SparkSession") -> None:
     Raises:
         ImportError: pyspark is missing or older than 4.0, or the Python of Spark's workers has no ottla.
     """
-    from pyspark.errors import PySparkException
     from pyspark.sql.utils import is_remote
 
+    from ottla._secrets import secret_names
+    from ottla.spark.log.source import OttlaLogDataSource
     from ottla.spark.source import OttlaDataSource
 
     if not is_remote():
@@ -95,15 +100,23 @@ def register(spark: "SparkSession") -> None:
         # PySpark makes the session that of this thread whenever it makes a frame from Python's data, and has no call
         # that does nothing else.
         spark.createDataFrame([], "nothing int")
+    _make_known(spark, OttlaDataSource)
+    _make_known(spark, OttlaLogDataSource)
+    hidden = spark.conf.get(_HIDDEN) or ""
+    ours = f"{secret_names()}|{_STORAGE}"
+    if not hidden.endswith(ours):
+        spark.conf.set(_HIDDEN, f"{hidden}|{ours}" if hidden else ours)
+
+
+def _make_known(spark: "SparkSession", source: "type[DataSource]") -> None:
+    from pyspark.errors import PySparkException
+
     try:
-        spark.dataSource.register(OttlaDataSource)
+        spark.dataSource.register(source)
     except PySparkException as error:
         # Found by its package name already: Spark guards such sources against being replaced.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
-    hidden = spark.conf.get(_HIDDEN) or ""
-    if not hidden.endswith(_SECRETS):
-        spark.conf.set(_HIDDEN, f"{hidden}|{_SECRETS}" if hidden else _SECRETS)
 
 
 def _check_worker_python(python: str) -> None:

@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 
 from ottla import Admin, Batch, Consumer, Producer, TopicDescription, TopicPartition
 from ottla._properties import AdminProperties
-from ottla.errors import KafkaError, KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError
+from ottla.errors import KafkaError, KafkaTimeoutError, LogTruncatedError, NotFoundError, OffsetOutOfRangeError
 from ottla.spark.bad_records import failure, send_dead_letters
 from ottla.spark.formats import FAILFAST, Typed
 from ottla.spark.layout import Bad, Layout
 from ottla.spark.offsets import Offsets, Partition, Range, names
 from ottla.spark.options import ReadOptions, Topics
 from ottla.spark.planner import Planner
+from ottla.spark.worker import spare_collections
 
 LOG = logging.getLogger("ottla.spark")
 
@@ -35,6 +36,9 @@ BATCH_ROWS = 32_768
 SLICE = 0.1
 # Bytes of one fetch of one partition; a task reads one partition, so the consumer's default would starve it.
 FETCH_BYTES = 8 << 20
+# Milliseconds that a broker waits at the end of a log. A range ends before that, so that only a fetch ahead comes
+# there; and brokers answer one request of a connection after the other, so that the next task's would wait behind it.
+LONGEST_WAIT = 10
 # Most bytes of a dead letter: a little less than brokers take as a request (`socket.request.max.bytes`), so that it is
 # for the topic to refuse what is large.
 LETTER_BYTES = 100_000_000
@@ -113,6 +117,7 @@ def _consumer(options: ReadOptions) -> Consumer:
         # A mistyped name must not become a topic.
         "allow.auto.create.topics": "false",
         "max.partition.fetch.bytes": str(FETCH_BYTES),
+        "fetch.max.wait.ms": str(LONGEST_WAIT),
         "auto.offset.reset": "none",
         **dict(options.properties),
     }
@@ -296,6 +301,7 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
         KafkaTimeoutError: Nothing came for `kafkaConsumer.pollTimeoutMs`.
         DecodeError: A record does not decode, and the mode is FAILFAST.
     """
+    spare_collections()
     at = TopicPartition(span.topic, span.partition)
     with consumer(options) as client:
         position = span.start
@@ -327,6 +333,10 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
 
 def _after_error(options: ReadOptions, span: Range, position: int, error: KafkaError) -> int:
     """Find the offset to continue at after an error, or raise it if none will do."""
+    if isinstance(error, LogTruncatedError):
+        # The offset is in the log, and what stands before it is not what was read.
+        planner(options).report(f"{span.topic}-{span.partition} {span.start} to {span.end}: {error}")
+        return position
     if isinstance(error, OffsetOutOfRangeError):
         return _after_refusal(options, span, position)
     if not isinstance(error, NotFoundError):

@@ -14,17 +14,24 @@ BOOTSTRAP = "bootstrap.servers"
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def lowered(options: Mapping[str, str], known: Iterable[str], client: str) -> dict[str, str]:
-    """The options with their names in lower case. One that is neither known nor of Kafka's client is refused."""
+def lowered(
+    options: Mapping[str, str], known: Iterable[str], what: str = "property of a consumer", prefix: str = PREFIX
+) -> dict[str, str]:
+    """The options with their names in lower case. One that is not known and has not this prefix is refused.
+
+    Args:
+        options: As Spark hands them over.
+        known: Names in their canonical form.
+        what: What stands behind the prefix.
+        prefix: What further options begin with.
+    """
     canonical = {name.lower(): name for name in known}
     for name in options:
-        if name.lower() not in canonical and not name.lower().startswith(PREFIX):
+        if name.lower() not in canonical and not name.lower().startswith(prefix):
             near = difflib.get_close_matches(name.lower(), canonical, n=1)
             hint = f"did you mean {canonical[near[0]]}? Known" if near else "known"
             listed = ", ".join(canonical.values())
-            raise ValueError(
-                f"option {name} is not known to ottla; {hint} are {listed} and {PREFIX}<property of a {client}>"
-            )
+            raise ValueError(f"option {name} is not known to ottla; {hint} are {listed} and {prefix}<{what}>")
     return {name.lower(): value for name, value in options.items()}
 
 

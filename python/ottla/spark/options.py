@@ -99,7 +99,7 @@ class ReadOptions:
     """The checked options of a read. They are plain data and travel to executors by pickle.
 
     Attributes:
-        bootstrap: Addresses, `host:port` separated by commas.
+        bootstrap: Addresses, `host:port` separated by commas; empty for a read of files.
         topics: What is read.
         start: Where the user said to begin; None leaves it to the kind of read.
         end: Where the user said to end; None for latest.
@@ -152,7 +152,7 @@ class ReadOptions:
         Raises:
             ValueError: One is missing, unknown or has a bad value; the message names it.
         """
-        given = lowered(options, KNOWN, "consumer")
+        given = lowered(options, KNOWN)
         start = parse_start(given)
         if start is not None and start.group is not None:
             # It says where partitions without a commit begin, as it does for the consumers of a group.
@@ -160,7 +160,7 @@ class ReadOptions:
         bootstrap, properties = kafka_properties(given, REFUSED)
         parsed = cls(
             bootstrap=bootstrap,
-            topics=_topics(given),
+            topics=parse_topics(given),
             start=start,
             end=parse_end(given),
             latest_if_none=choice("startingOffsetsByTimestampStrategy", given, ("error", "latest")) == "latest",
@@ -252,7 +252,15 @@ def _without_groups(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name not in OF_GROUPS}
 
 
-def _topics(given: Mapping[str, str]) -> Topics:
+def parse_topics(given: Mapping[str, str]) -> Topics:
+    """What `subscribe`, `subscribePattern` or `assign` says, of which there must be one.
+
+    Args:
+        given: Options by their names in lower case.
+
+    Raises:
+        ValueError: None is there, or several, or it has a bad value.
+    """
     named = [name for name in (SUBSCRIBE, PATTERN, ASSIGN) if name.lower() in given]
     if not named:
         raise ValueError(

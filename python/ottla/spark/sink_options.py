@@ -61,7 +61,7 @@ class WriteOptions:
         Raises:
             ValueError: One is missing, unknown or has a bad value; the message names it.
         """
-        given = lowered(options, KNOWN, "producer")
+        given = lowered(options, KNOWN, "property of a producer")
         bootstrap, properties = kafka_properties(given, REFUSED)
         topic = given.get("topic")
         if topic is not None and not topic.strip():

@@ -136,8 +136,8 @@ class OttlaDataSource(DataSource):
             own = StructType(COLUMNS + [HEADERS] * self._options.include_headers)
             if schema != own:
                 raise ValueError(
-                    f"format ottla has a schema of its own, {own.simpleString()}: leave out .schema(...) and select "
-                    "or decode columns afterwards, or set option value.format to have values decoded"
+                    f"format {self.name()} has a schema of its own, {own.simpleString()}: leave out .schema(...) and "
+                    "select or decode columns afterwards, or set option value.format to have values decoded"
                 )
             return layout(self._options, schema, {})
         # Descriptors tell a message's fields even where the user names some.

@@ -330,12 +330,12 @@ impl Replica {
     ) -> io::Result<Fetched> {
         let visible = self.visible();
         if last_epoch >= 0 {
-            let end = self.log.bounds().end;
-            match self.log.epochs().end_of(last_epoch, end) {
+            match self.end_of_epoch(last_epoch) {
                 Some((epoch, end)) if epoch < last_epoch || end < offset => {
                     return Ok(Fetched::Diverging(visible, epoch, end));
                 }
-                _ => {}
+                Some(_) => {}
+                None => return Ok(Fetched::OutOfRange),
             }
         }
         let readable = visible.end(isolation);

@@ -54,7 +54,7 @@ fn batch(
     bytes
 }
 
-fn values(base_offset: i64, values: &[&str]) -> BytesMut {
+pub(super) fn values(base_offset: i64, values: &[&str]) -> BytesMut {
     let records: Vec<Owned> = values
         .iter()
         .map(|value| (TIME, None, Some(value.as_bytes().to_vec()), Vec::new()))
@@ -63,7 +63,7 @@ fn values(base_offset: i64, values: &[&str]) -> BytesMut {
 }
 
 /// One record of an open transaction.
-fn in_transaction(base_offset: i64, producer_id: i64, value: &str) -> BytesMut {
+pub(super) fn in_transaction(base_offset: i64, producer_id: i64, value: &str) -> BytesMut {
     let records = [(TIME, None, Some(value.as_bytes().to_vec()), Vec::new())];
     batch(Compression::None, base_offset, &records, |header| {
         header.producer_id = producer_id;
@@ -72,7 +72,7 @@ fn in_transaction(base_offset: i64, producer_id: i64, value: &str) -> BytesMut {
 }
 
 /// The end of a transaction; 0 aborts, 1 commits.
-fn marker(base_offset: i64, producer_id: i64, kind: u8) -> BytesMut {
+pub(super) fn marker(base_offset: i64, producer_id: i64, kind: u8) -> BytesMut {
     let records = [(
         TIME,
         Some(vec![0, 0, 0, kind]),
@@ -86,11 +86,11 @@ fn marker(base_offset: i64, producer_id: i64, kind: u8) -> BytesMut {
     })
 }
 
-fn joined(batches: &[BytesMut]) -> Bytes {
+pub(super) fn joined(batches: &[BytesMut]) -> Bytes {
     batches.concat().into()
 }
 
-fn texts(columns: &Columns) -> Vec<&str> {
+pub(super) fn texts(columns: &Columns) -> Vec<&str> {
     (0..columns.len())
         .map(|row| std::str::from_utf8(columns.value(row).unwrap()).unwrap())
         .collect()

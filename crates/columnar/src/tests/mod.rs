@@ -3,6 +3,7 @@ use bytes::Bytes;
 use crate::{ColumnarError, Columns, FetchedPartition, Memory};
 
 mod decoding;
+mod log;
 mod old_messages;
 mod sending;
 

@@ -51,6 +51,22 @@ impl fmt::Display for ConfigError {
     }
 }
 
+impl GroupProtocol {
+    /// Whether groups of this protocol have a use for a property, for a caller that gives it as something else than text.
+    ///
+    /// # Errors
+    /// They have none; it says who settles that there.
+    pub fn check_uses(self, name: &'static str) -> Result<(), ConfigError> {
+        match OF_CLASSIC.iter().find(|(classic, _)| *classic == name) {
+            Some((_, instead)) if self == GroupProtocol::Consumer => Err(error(
+                name,
+                format!("is not used with group.protocol=consumer: leave it out; {instead}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Config {
     /// Settings for `role` from pairs of a property's name and its text. Names may be written with underscores.
     ///
@@ -312,14 +328,10 @@ impl Config {
                 "names an assignor of the group's coordinator, which does not assign with group.protocol=classic: set \
                  group.protocol=consumer, or partition.assignment.strategy instead",
             )),
-            GroupProtocol::Consumer => match OF_CLASSIC.iter().find(|(name, _)| is_given(name)) {
-                Some((name, instead)) => Err(error(
-                    name,
-                    format!("is not used with group.protocol=consumer: leave it out; {instead}"),
-                )),
-                None => Ok(()),
-            },
-            GroupProtocol::Classic | GroupProtocol::Auto => Ok(()),
+            protocol => OF_CLASSIC
+                .iter()
+                .filter(|(name, _)| is_given(name))
+                .try_for_each(|(name, _)| protocol.check_uses(name)),
         }
     }
 

@@ -28,23 +28,25 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whether the value of a property with this name is kept from errors and logs. It goes by words, since people also misspell the
-/// names of secrets and bring those of other clients. Underscores may stand for dots.
+/// What the name of a property holds whose value is kept from sight, in lower case and with dots. People also misspell the names
+/// of secrets and bring those of other clients, so it goes by words.
+pub const SECRET_WORDS: &[&str] = &[
+    "password",
+    "passphrase",
+    "secret",
+    "credential",
+    "token",
+    "jaas",
+    "user.info",
+    "key.pem",
+    "keystore.key",
+    "proxy",
+];
+
+/// Whether the value of a property with this name is kept from errors and logs. Underscores may stand for dots.
 pub fn is_secret(key: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "password",
-        "passphrase",
-        "secret",
-        "credential",
-        "token",
-        "jaas",
-        "user.info",
-        "key.pem",
-        "keystore.key",
-        "proxy",
-    ];
     let dotted = key.replace('_', ".").to_ascii_lowercase();
-    WORDS.iter().any(|word| dotted.contains(word))
+    SECRET_WORDS.iter().any(|word| dotted.contains(word))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::tables::{OffsetReset, Partitioner, SaslMechanism, SecurityProtocol, S
 use super::tables::{TlsVersion, addresses, client_id, security_protocol};
 use super::tables::{algorithm, grant, jaas, mechanism, optional, text, whole_secret};
 use super::tables::{common, consumer, group, network, producer, sasl, security, share};
-use super::tables::{hidden, path, pem, versions, words};
+use super::tables::{hidden, offset_reset, path, pem, versions, words};
 use crate::credentials::Credentials;
 use crate::release::Fallback;
 

@@ -7,6 +7,7 @@ use ottla_protocol::messages::fetch_response::{FetchableTopicResponse, Partition
 use ottla_protocol::{ErrorCode, Uuid, records};
 use rustc_hash::FxHashMap;
 
+use crate::call::EpochEnd;
 use crate::error::{Error, Kind};
 use crate::fetch::fetched::{Aborted, Fetched};
 use crate::fetch::request::Span;
@@ -18,8 +19,10 @@ pub(super) enum Verdict {
     Nothing,
     /// This broker has a nearer replica (KIP-392).
     Nearer(i32),
-    /// Whole batches.
-    Records(Fetched),
+    /// Whole batches, and the leader epochs in them: each with the first offset that it has.
+    Records(Fetched, Vec<(i64, i32)>),
+    /// The broker's log is not the one that was read: there, the epoch of the record before the offset ends here.
+    Diverging(EpochEnd),
     /// Nothing behind this can be read until a seek.
     Stuck(Error),
     /// An error code, or no answer.
@@ -159,6 +162,13 @@ fn refused(span: &Span, whole: ErrorCode, row: Option<&PartitionData>) -> Refuse
 /// Cuts off the whole batches. Records before a broken batch are given out first; the next fetch meets the broken batch
 /// again.
 fn read_records(span: &Span, row: PartitionData) -> Verdict {
+    let end = EpochEnd {
+        epoch: row.diverging_epoch.epoch,
+        offset: row.diverging_epoch.end_offset,
+    };
+    if span.last_epoch >= 0 && (end.epoch >= 0 || end.offset >= 0) {
+        return Verdict::Diverging(end);
+    }
     let Some(records) = row.records.filter(|records| !records.is_empty()) else {
         return match row.preferred_read_replica {
             node @ 0.. => Verdict::Nearer(node),
@@ -166,12 +176,16 @@ fn read_records(span: &Span, row: PartitionData) -> Verdict {
         };
     };
     let (mut whole, mut next_offset, mut leader_epoch) = (0, span.offset, -1);
+    let mut epochs: Vec<(i64, i32)> = Vec::new();
     for entry in records::entries(records.clone()) {
         match entry {
             Ok(entry) => {
                 whole += entry.size();
-                next_offset = next_offset.max(entry.next_offset());
                 leader_epoch = entry.leader_epoch();
+                if epochs.last().is_none_or(|(_, last)| *last != leader_epoch) {
+                    epochs.push((next_offset.max(entry.base_offset()), leader_epoch));
+                }
+                next_offset = next_offset.max(entry.next_offset());
             }
             Err(_) if whole > 0 => break,
             Err(cause) => return stuck(span, Kind::Corrupt, &cause.to_string()),
@@ -186,7 +200,7 @@ fn read_records(span: &Span, row: PartitionData) -> Verdict {
         return stuck(span, Kind::Corrupt, &text);
     }
     let aborted = row.aborted_transactions.unwrap_or_default();
-    Verdict::Records(Fetched {
+    let fetched = Fetched {
         topic: Arc::clone(&span.topic),
         partition: span.partition,
         fetch_offset: span.offset,
@@ -201,7 +215,8 @@ fn read_records(span: &Span, row: PartitionData) -> Verdict {
                 first_offset: row.first_offset,
             })
             .collect(),
-    })
+    };
+    Verdict::Records(fetched, epochs)
 }
 
 fn stuck(span: &Span, kind: Kind, text: &str) -> Verdict {
@@ -228,7 +243,7 @@ pub(super) fn heals(error: &Error) -> bool {
 mod tests {
     use super::*;
     use crate::fetch::assignment::Key;
-    use crate::fetch::position::Generation;
+    use crate::fetch::position::{Generation, Leader};
 
     fn span(id: u8, topic: &str, partition: i32) -> Span {
         Span {
@@ -238,7 +253,8 @@ mod tests {
             partition,
             generation: Generation::default(),
             offset: 0,
-            leader_epoch: -1,
+            leader: Leader { node: 1, epoch: -1 },
+            last_epoch: -1,
             tells_rack: false,
         }
     }

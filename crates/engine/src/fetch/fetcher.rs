@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ottla_protocol::messages::FetchResponse;
 use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
 use crate::api::{Request, Response, TOPIC_IDS};
-use crate::call::{Absence, Ended, why_no_leader};
+use crate::call::{Ended, EpochEnd};
 use crate::change::Change;
 use crate::cluster::{Cluster, Lane, LinkId, Orphan};
 use crate::config::{Config, OffsetReset};
@@ -18,15 +18,18 @@ use crate::error::{Error, Kind};
 use crate::fetch::answer::{self, Refused, Verdict, heals};
 use crate::fetch::assignment::{Assignment, Key, Place};
 use crate::fetch::buffer::{Buffer, Taken};
+use crate::fetch::checks::{Checked, Checks};
+use crate::fetch::epochs::Epochs;
 use crate::fetch::lanes::{self, Lanes};
 use crate::fetch::leaders::Leaders;
-use crate::fetch::lookup::{Lookups, Searched, time_of};
-use crate::fetch::position::{Generation, Need, Position, Start, outdated};
+use crate::fetch::lookup::{Found, Lookups, Searched, time_of};
+use crate::fetch::position::{Generation, Leader, Need, Position, Start, absent, outdated};
 use crate::fetch::replica::Replica;
-use crate::fetch::request::{self, BOUNDED, EPOCHS, SentFetch, Span};
+use crate::fetch::request::{self, BOUNDED, DIVERGING, EPOCHS, SentFetch, Span};
 use crate::fetch::reset::leave_log;
+use crate::fetch::retries::Retries;
 use crate::fetch::subscription::{Finding, Subscription};
-use crate::metrics::Meters;
+use crate::fetch::truncation::{self, Truncated, judge};
 use crate::observe::Observed;
 use crate::part::Core;
 
@@ -40,6 +43,7 @@ pub struct Fetcher {
     pub(super) assignment: Assignment,
     pub(super) subscription: Subscription,
     lookups: Lookups,
+    checks: Checks,
     buffer: Buffer,
     sent: FxHashMap<u64, SentFetch>,
     lanes: Lanes,
@@ -57,6 +61,7 @@ impl Fetcher {
             assignment: Assignment::default(),
             subscription: Subscription::default(),
             lookups: Lookups::default(),
+            checks: Checks::default(),
             buffer: Buffer::new(&config),
             sent: FxHashMap::default(),
             lanes: Lanes::default(),
@@ -78,7 +83,7 @@ impl Fetcher {
     ) -> Result<(), Error> {
         let wanted: Vec<_> = partitions.into_iter().collect();
         for (topic, partition, start) in &wanted {
-            check(topic, *partition, *start)?;
+            start.check_in(topic, *partition)?;
         }
         let topics = wanted.iter().map(|(topic, _, _)| Arc::clone(topic));
         self.read_topics(now, cluster, topics, false);
@@ -155,7 +160,7 @@ impl Fetcher {
         partition: i32,
         to: Start,
     ) -> Result<(), Error> {
-        check(&topic.into(), partition, to)?;
+        to.check_in(&topic.into(), partition)?;
         if !self.assignment.contains(topic, partition) && self.subscription.is_awaited(topic) {
             self.add(cluster, &topic.into(), partition, to);
             return Ok(());
@@ -178,26 +183,6 @@ impl Fetcher {
             .collect();
         all.iter()
             .try_for_each(|(topic, partition)| self.seek(cluster, topic, *partition, to))
-    }
-
-    pub(crate) fn position(&self, topic: &str, partition: i32) -> Result<Option<i64>, Error> {
-        let position = match self.assignment.get(topic, partition) {
-            Err(_) if self.subscription.is_awaited(topic) => {
-                return match self.subscription.refusal_of(topic) {
-                    Some(error) => Err(error.clone()),
-                    None => Ok(None),
-                };
-            }
-            found => found?,
-        };
-        match (&position.next, &position.stuck) {
-            (Some(next), _) => Ok(Some(*next)),
-            (None, Some(error)) => Err(error.clone()),
-            (None, None) => match self.subscription.refusal_of(topic) {
-                Some(error) => Err(error.clone().partition_is(&topic.into(), partition)),
-                None => Ok(None),
-            },
-        }
     }
 
     pub(crate) fn set_paused(
@@ -224,26 +209,6 @@ impl Fetcher {
             self.buffer.drop_all(old);
         }
         Ok(())
-    }
-
-    pub(crate) fn is_paused(&self, topic: &str, partition: i32) -> bool {
-        let position = self.assignment.get(topic, partition);
-        position.is_ok_and(|position| position.paused)
-    }
-
-    /// The assigned partitions, sorted, with their next offset and whether each is paused.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (&Arc<str>, i32, Option<i64>, bool)> {
-        let each = self.assignment.each();
-        each.map(|(topic, partition, position)| (topic, partition, position.next, position.paused))
-    }
-
-    /// Whether the partition is assigned.
-    pub(crate) fn is_assigned(&self, topic: &str, partition: i32) -> bool {
-        self.assignment.contains(topic, partition)
-    }
-
-    pub(crate) fn has_topics(&self) -> bool {
-        !self.subscription.is_empty()
     }
 
     // --- what the caller gets
@@ -282,29 +247,6 @@ impl Fetcher {
         true
     }
 
-    /// The caller got records of the partition.
-    pub(crate) fn handed_out(
-        &self,
-        now: Instant,
-        meters: &mut Meters,
-        (topic, partition): (&Arc<str>, i32),
-        records: usize,
-        bytes: usize,
-    ) {
-        meters.handed_out(now, topic, records, bytes);
-        let position = self.assignment.get(topic, partition).ok();
-        if let Some(progress) = position.and_then(Position::progress) {
-            meters.moved_to(now, (topic, partition), progress);
-        }
-    }
-
-    pub(crate) fn measure(&self, meters: &mut Meters) {
-        let each = self.assignment.each();
-        meters.read_partitions(each.filter_map(|(topic, partition, position)| {
-            Some(((Arc::clone(topic), partition), position.progress()?))
-        }));
-    }
-
     pub(crate) fn reject(
         &mut self,
         topic: &str,
@@ -325,47 +267,6 @@ impl Fetcher {
     /// Whether [`Fetcher::pump`] has something to do since the caller moved on.
     pub(crate) fn must_pump(&self) -> bool {
         self.assignment.has_touched()
-    }
-
-    pub(crate) fn stuck(&self) -> Option<&Error> {
-        let refused = self.subscription.refused();
-        refused.or_else(|| self.assignment.stuck().find_map(Position::obstacle))
-    }
-
-    /// Why the leader of a partition does not accept the client, if several attempts in a row show it. A position that needs
-    /// nothing of the leader at the moment is not concerned.
-    pub(crate) fn refusal(&self, cluster: &Cluster, topic: &str, partition: i32) -> Option<Error> {
-        let (leader, _) = cluster.view().leader(topic, partition)?;
-        let mut refusals = lanes::each()
-            .chain([Lane::Control])
-            .filter_map(|lane| cluster.believed_refusal_of(leader, lane));
-        let (cause, _) = refusals.next()?;
-        Some(cause.clone().partition_is(&topic.into(), partition))
-    }
-
-    pub(crate) fn partition_delay(
-        &self,
-        cluster: &Cluster,
-        topic: &str,
-        partition: i32,
-    ) -> Option<Error> {
-        let named = |error: &Error| error.clone().partition_is(&topic.into(), partition);
-        let position = self.assignment.get(topic, partition).ok();
-        if let Some(error) = position.and_then(|position| position.stuck.as_ref()) {
-            return Some(named(error));
-        }
-        if let Some((leader, _)) = cluster.view().leader(topic, partition) {
-            let failure = lanes::each()
-                .chain([Lane::Control])
-                .find_map(|lane| cluster.failure_of(leader, lane));
-            let trouble = position.and_then(|position| position.trouble.as_ref());
-            return failure.or(trouble).map(named);
-        }
-        let since = self.subscription.since(topic)?;
-        match why_no_leader(cluster, &topic.into(), partition, since) {
-            Absence::Proven(error) => Some(named(&error)),
-            Absence::SoFar(error) => error.as_ref().map(named),
-        }
     }
 
     // --- what happened
@@ -408,9 +309,10 @@ impl Fetcher {
                 continue;
             };
             position.in_flight = false;
-            if !matches!(verdict, Verdict::Failed(_)) {
+            if !matches!(verdict, Verdict::Failed(_) | Verdict::Diverging(_)) {
                 position.answered();
-                position.evidence.confirm(span.leader_epoch);
+                position.evidence.confirm(span.leader.epoch);
+                position.passed(span.leader);
                 position.topic_id = span.topic_id;
                 // The topic may have been made anew since the request.
                 position.note_topic(latest_id);
@@ -434,7 +336,11 @@ impl Fetcher {
                         Replica::Untold(until)
                     };
                 }
-                Verdict::Records(fetched) => {
+                Verdict::Records(fetched, epochs) => {
+                    let next = position.next.unwrap_or(span.offset);
+                    for (from, epoch) in epochs {
+                        position.epochs.read(from, epoch, next);
+                    }
                     position.fetch_at = Some(fetched.next_offset);
                     let bytes = fetched.records.len();
                     match sizes.last_mut() {
@@ -445,6 +351,12 @@ impl Fetcher {
                     cluster.context.changes.tell(Change::Records);
                 }
                 Verdict::Stuck(error) => position.stuck = Some(error),
+                Verdict::Diverging(end) => {
+                    // A broker that says it of what is the same log is not asked again at once.
+                    position.retry_at = Some(now + cluster.retry_pause(1));
+                    let told = (span.key, span.generation, span.leader);
+                    self.compare(now, cluster, told, end, &mut retries);
+                }
                 Verdict::Failed(refused) => {
                     let refused = refused.by(cluster.address_of(sent.link));
                     self.handle_refused(now, cluster, &span, refused, &mut retries);
@@ -480,7 +392,7 @@ impl Fetcher {
             return retries.fail(now, cluster, position, error);
         }
         let out_of_range = code == ErrorCode::OFFSET_OUT_OF_RANGE;
-        if out_of_range && position.is_lost(now, span.leader_epoch) {
+        if out_of_range && position.is_lost(now, span.leader.epoch) {
             let policy = self.config.auto_offset_reset;
             leave_log(now, cluster, policy, position, generation, error);
         } else if out_of_range {
@@ -492,6 +404,70 @@ impl Fetcher {
         } else {
             position.stuck = Some(error);
         }
+    }
+
+    /// Takes in where a leader says that the epoch of what was read last ends.
+    fn compare(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        (key, asked, leader): (Key, Generation, Leader),
+        end: EpochEnd,
+        retries: &mut Retries,
+    ) {
+        let generation = self.assignment.fresh_generation();
+        if self.assignment.touch_current(key, asked).is_none() {
+            return;
+        }
+        let Some(entry) = self.assignment.entry_mut(key) else {
+            return;
+        };
+        let (topic, partition) = (&entry.topic, entry.partition);
+        let position = &mut entry.position;
+        let offset = position.fetch_at.unwrap_or(0);
+        let parting = match judge(&position.epochs, offset, end) {
+            truncation::Finding::Same => return position.passed(leader),
+            truncation::Finding::Unwritten(epoch) => {
+                position.epochs = Epochs::said(offset, epoch);
+                return position.passed(leader);
+            }
+            truncation::Finding::Truncated(parting) => parting,
+        };
+        let is_leader = position.replica.nearer().is_none();
+        if is_leader && position.is_lost(now, leader.epoch) {
+            let named = (topic, partition);
+            let truncated = Truncated::at(named, &position.epochs, (parting, end), leader.epoch);
+            let policy = self.config.auto_offset_reset;
+            return truncated.leave(now, cluster, policy, position, generation);
+        }
+        // One that lags behind, or a leader of the past, has less than its leader; or the caller has not everything yet.
+        position.replica = Replica::Told;
+        cluster.doubt_view();
+        let text = format!("its log is another one than was read before offset {offset}");
+        let error = Error::from_code(ErrorCode::OFFSET_OUT_OF_RANGE, Some(&text));
+        retries.fail(now, cluster, position, error.partition_is(topic, partition));
+    }
+
+    fn handle_checked(&mut self, now: Instant, cluster: &mut Cluster, ended: Ended) {
+        let mut retries = Retries::default();
+        for (checked, found) in self.checks.finish(ended) {
+            let (key, generation) = (checked.key, checked.generation);
+            let Some(position) = self.assignment.touch_current(key, generation) else {
+                continue;
+            };
+            position.looking_up = false;
+            match found {
+                Ok(end) => {
+                    let told = (key, generation, checked.leader);
+                    self.compare(now, cluster, told, end, &mut retries);
+                }
+                Err(error) if heals(&error) => retries.fail(now, cluster, position, error),
+                // The broker does not know of epochs, or not for this client: a Fetch says what else is wrong.
+                Err(_) => position.passed(checked.leader),
+            }
+        }
+        self.review(now, cluster, false);
+        self.wake_links(now, cluster);
     }
 
     /// Takes in a leader that a broker told of. Only this partition is looked at again.
@@ -525,6 +501,9 @@ impl Fetcher {
     }
 
     pub(crate) fn handle_ended(&mut self, now: Instant, cluster: &mut Cluster, ended: Ended) {
+        if self.checks.is_one(&ended) {
+            return self.handle_checked(now, cluster, ended);
+        }
         let ended = self.lookups.finish(ended);
         if ended.is_empty() {
             // The client closes: it dials nobody any more.
@@ -547,7 +526,7 @@ impl Fetcher {
             };
             position.looking_up = false;
             match found {
-                Ok((beginning, _)) if position.evidence.asks() => {
+                Ok(Found::Offset((beginning, _))) if position.evidence.asks() => {
                     if position.begins_behind(beginning) {
                         let text = format!("the log begins at {beginning}");
                         let code = ErrorCode::OFFSET_OUT_OF_RANGE;
@@ -557,7 +536,8 @@ impl Fetcher {
                         leave_log(now, cluster, policy, position, fresh, error);
                     }
                 }
-                Ok(at) => {
+                Ok(Found::Elsewhere(start)) => position.start = start,
+                Ok(Found::Offset(at)) => {
                     position.found(at, topic_id);
                     position.note_topic(latest_id);
                     if position.is_outdated {
@@ -618,6 +598,7 @@ impl Fetcher {
         self.buffer.clear();
         self.sent.clear();
         self.lookups = Lookups::default();
+        self.checks = Checks::default();
     }
 
     // --- what follows
@@ -714,8 +695,8 @@ impl Fetcher {
             (Need::Help, _) => Place::Stuck,
             (Need::Pause(at), _) => Place::Pausing(at),
             (Need::Committed, _) => Place::Uncommitted,
-            (Need::Offset | Need::Records(_), None) => Place::Leaderless,
-            (Need::Offset, Some(leader)) => Place::Searching(leader),
+            (Need::Offset | Need::Check | Need::Records(_), None) => Place::Leaderless,
+            (Need::Offset | Need::Check, Some(leader)) => Place::Searching(leader),
             (Need::Records(_), Some(leader)) => {
                 position.replica.pass(now, |node| view.node(node).is_some());
                 source = position.replica.nearer().or(source);
@@ -737,33 +718,54 @@ impl Fetcher {
         }
     }
 
-    /// Looks up the offsets that are not known yet: a partition without leader, or whose leader is silent, keeps no other
-    /// waiting.
+    /// Looks up the offsets that are not known yet, and has positions checked: a partition without leader, or whose leader is
+    /// silent, keeps no other waiting.
     fn look_up(&mut self, now: Instant, core: &mut Core) {
-        let mut by_leader = Vec::new();
+        let (mut lookups, mut checks) = (Vec::new(), Vec::new());
         for keys in self.assignment.searching() {
-            let mut searched = Vec::with_capacity(keys.len());
+            let (mut searched, mut checked) = (Vec::new(), Vec::new());
             for key in keys {
                 let Some(entry) = self.assignment.touch_key(key) else {
                     continue;
                 };
-                let time = time_of(&entry.position, self.config.auto_offset_reset);
+                let position = &mut entry.position;
+                let (topic, partition) = (Arc::clone(&entry.topic), entry.partition);
+                let generation = position.generation;
+                if let (Need::Check, Some(offset)) = (position.need(now), position.fetch_at) {
+                    let Some((node, epoch)) = core.cluster.view().leader(&topic, partition) else {
+                        continue;
+                    };
+                    position.looking_up = true;
+                    checked.push(Checked {
+                        key,
+                        topic,
+                        partition,
+                        generation,
+                        epoch: position.epochs.epoch_before(offset),
+                        leader: Leader { node, epoch },
+                    });
+                    continue;
+                }
+                let time = time_of(position, self.config.auto_offset_reset);
                 let Ok(Some(time)) = time else { continue };
-                entry.position.looking_up = true;
+                position.looking_up = true;
+                let topic_id = self.subscription.id_of(&topic);
                 searched.push(Searched {
                     key,
-                    topic: Arc::clone(&entry.topic),
-                    partition: entry.partition,
-                    generation: entry.position.generation,
-                    topic_id: self.subscription.id_of(&entry.topic),
+                    topic,
+                    partition,
+                    generation,
+                    topic_id,
                     time,
                 });
             }
-            by_leader.push(searched);
+            lookups.extend(Some(searched).filter(|all| !all.is_empty()));
+            checks.extend(Some(checked).filter(|all| !all.is_empty()));
         }
-        if !by_leader.is_empty() {
+        if !lookups.is_empty() || !checks.is_empty() {
             self.review(now, &mut core.cluster, false);
-            self.lookups.start(now, core, by_leader);
+            self.lookups.start(now, core, lookups);
+            self.checks.start(now, core, checks);
         }
     }
 
@@ -831,12 +833,21 @@ impl Fetcher {
                 return None;
             }
         };
+        if version < DIVERGING {
+            if version >= EPOCHS {
+                self.leave_unchecked(now, cluster, &mut spans);
+            }
+            spans.iter_mut().for_each(|span| span.last_epoch = -1);
+            if spans.is_empty() {
+                return None;
+            }
+        }
         if self.share(cluster, node, &mut spans) {
             // The others have the next free link, or one that is still to be dialled.
             cluster.set_alarm(now);
         }
         if version < EPOCHS {
-            spans.iter_mut().for_each(|span| span.leader_epoch = -1);
+            spans.iter_mut().for_each(|span| span.leader.epoch = -1);
         }
         if version < BOUNDED {
             let most = (allowance / per_partition(&self.config).max(1)).max(1);
@@ -864,6 +875,20 @@ impl Fetcher {
         })
     }
 
+    /// Leaves out the partitions whose leader must say first that it has what was read, since this Fetch cannot ask for that.
+    fn leave_unchecked(&mut self, now: Instant, cluster: &mut Cluster, spans: &mut Vec<Span>) {
+        spans.retain(|span| {
+            let entry = self.assignment.entry(span.key);
+            let is_due = entry.is_some_and(|it| it.position.is_unchecked(span.leader));
+            if let Some(entry) = self.assignment.touch_key(span.key).filter(|_| is_due) {
+                entry.position.must_check = true;
+                cluster.set_alarm(now);
+            }
+            !is_due
+        });
+        self.review(now, cluster, false);
+    }
+
     /// The partitions that may be requested from a broker now. It fills its answer in the order of the request.
     fn spans(&self, now: Instant, cluster: &Cluster, node: i32) -> Vec<Span> {
         let view = cluster.view();
@@ -871,7 +896,7 @@ impl Fetcher {
         keys.filter_map(|key| {
             let entry = self.assignment.entry(key)?;
             let (topic, partition) = (&entry.topic, entry.partition);
-            let (Need::Records(offset), Some((leader, leader_epoch))) =
+            let (Need::Records(offset), Some((leader, epoch))) =
                 (entry.position.need(now), view.leader(topic, partition))
             else {
                 return None;
@@ -885,7 +910,11 @@ impl Fetcher {
                 partition,
                 generation: entry.position.generation,
                 offset,
-                leader_epoch,
+                leader: Leader {
+                    node: leader,
+                    epoch,
+                },
+                last_epoch: entry.position.epochs.epoch_before(offset),
                 tells_rack: !matches!(entry.position.replica, Replica::Untold(_)),
             })
         })
@@ -926,31 +955,6 @@ fn per_partition(config: &Config) -> usize {
     usize::try_from(config.max_partition_fetch_bytes).unwrap_or(1)
 }
 
-/// Tries partitions again after a pause, with a new view of the cluster. What one answer says of many is told once.
-#[derive(Default)]
-struct Retries {
-    told: Vec<Option<ErrorCode>>,
-}
-
-impl Retries {
-    fn fail(&mut self, now: Instant, cluster: &mut Cluster, position: &mut Position, error: Error) {
-        position.failures = position.failures.saturating_add(1);
-        let pause: Duration = cluster.retry_pause(position.failures);
-        position.retry_at = Some(now + pause);
-        cluster.set_alarm(now + pause);
-        cluster.refresh(now);
-        if !self.told.contains(&error.code()) {
-            self.told.push(error.code());
-            cluster.context.observer.tell(Observed::Retried {
-                cause: error.clone(),
-                attempts: position.failures,
-                pause,
-            });
-        }
-        position.trouble = Some(error);
-    }
-}
-
 /// Wakes callers who wait for records or positions, since there may be an error to raise.
 fn raise(cluster: &mut Cluster) {
     cluster.context.changes.tell(Change::Records);
@@ -959,24 +963,7 @@ fn raise(cluster: &mut Cluster) {
 
 /// Wakes callers who wait for a position, if it is known from the start.
 fn tell_known(cluster: &mut Cluster, start: Start) {
-    if matches!(start, Start::Offset(_)) {
+    if matches!(start, Start::Offset(_) | Start::After(..)) {
         cluster.context.changes.tell(Change::Position);
     }
-}
-
-/// Refuses what cannot be read from.
-fn check(topic: &Arc<str>, partition: i32, start: Start) -> Result<(), Error> {
-    let checked = match partition {
-        0.. => start.check(),
-        _ => Err(Error::new(
-            Kind::Argument,
-            "a partition's number is 0 or above",
-        )),
-    };
-    checked.map_err(|error| error.partition_is(topic, partition))
-}
-
-fn absent(topic: &Arc<str>, partition: i32, count: usize) -> Error {
-    let text = format!("there is no such partition: the topic has {count}");
-    Error::new(Kind::Argument, text).partition_is(topic, partition)
 }

@@ -1,7 +1,7 @@
 //! Lookups of offsets: where a log begins or ends.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ottla_protocol::Uuid;
 use rustc_hash::FxHashMap;
@@ -22,12 +22,28 @@ pub(super) struct Searched {
     pub(super) generation: Generation,
     /// The topic's id when the lookup began; zero if it was not known.
     pub(super) topic_id: Uuid,
-    /// [`EARLIEST`] or [`LATEST`].
-    pub(super) time: i64,
+    pub(super) time: Time,
 }
 
-/// An offset, and the leader epoch of what is there, or -1.
-type FoundAt = (i64, i32);
+/// What is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// The first record there is.
+    Earliest,
+    /// The end of the log.
+    Latest,
+    /// The first record that is at most so old (KIP-1106).
+    Since(Duration),
+}
+
+/// What a leader said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// An offset, and the leader epoch of what is there, or -1.
+    Offset((i64, i32)),
+    /// There is none of that age: this is to be looked up instead.
+    Elsewhere(Start),
+}
 
 /// Lookups by leader, so that a silent leader does not delay the others.
 #[derive(Debug, Default)]
@@ -40,9 +56,14 @@ impl Lookups {
     pub(super) fn start(&mut self, now: Instant, core: &mut Core, by_leader: Vec<Vec<Searched>>) {
         let deadline = now + core.cluster.config().default_api_timeout;
         for searched in by_leader {
+            let time = |time| match time {
+                Time::Earliest => EARLIEST,
+                Time::Latest => LATEST,
+                Time::Since(age) => core.telemetry.millis_ago(now, age),
+            };
             let wanted = searched
                 .iter()
-                .map(|it| (Arc::clone(&it.topic), it.partition, it.time));
+                .map(|it| (Arc::clone(&it.topic), it.partition, time(it.time)));
             let call = ListOffsets {
                 wanted: wanted.collect(),
             };
@@ -52,14 +73,18 @@ impl Lookups {
     }
 
     /// What was found, for each partition of the lookup.
-    pub(super) fn finish(&mut self, ended: Ended) -> Vec<(Searched, Result<FoundAt, Error>)> {
+    pub(super) fn finish(&mut self, ended: Ended) -> Vec<(Searched, Result<Found, Error>)> {
         let Some(searched) = self.running.remove(&ended.id) else {
             return Vec::new();
         };
         match ended.answer::<ListOffsets>() {
             Some(Ok(found)) => searched
                 .into_iter()
-                .zip(found.into_iter().map(|found| found.and_then(offset)))
+                .zip(found)
+                .map(|(it, found)| {
+                    let found = found.and_then(|found| offset(it.time, found));
+                    (it, found)
+                })
                 .collect(),
             Some(Err(error)) => searched
                 .into_iter()
@@ -70,9 +95,16 @@ impl Lookups {
     }
 }
 
-fn offset(found: FoundOffset) -> Result<FoundAt, Error> {
+fn offset(time: Time, found: FoundOffset) -> Result<Found, Error> {
     if found.offset >= 0 {
-        return Ok((found.offset, found.leader_epoch));
+        return Ok(Found::Offset((found.offset, found.leader_epoch)));
+    }
+    if matches!(time, Time::Since(_)) {
+        return Ok(Found::Elsewhere(match found.log_is_younger {
+            true => Start::Beginning,
+            // Everything is older; what is written from now on is not.
+            false => Start::End,
+        }));
     }
     let text = format!(
         "the broker says that the log begins or ends at {}",
@@ -85,14 +117,15 @@ fn offset(found: FoundOffset) -> Result<FoundAt, Error> {
 ///
 /// # Errors
 /// `auto.offset.reset` is needed and is `none`.
-pub(super) fn time_of(position: &Position, policy: OffsetReset) -> Result<Option<i64>, Error> {
+pub(super) fn time_of(position: &Position, policy: OffsetReset) -> Result<Option<Time>, Error> {
     if position.evidence.asks() {
-        return Ok(Some(EARLIEST));
+        return Ok(Some(Time::Earliest));
     }
     match (position.start, policy) {
-        (Start::Offset(_) | Start::Committed, _) => Ok(None),
-        (Start::Beginning, _) | (Start::Reset, OffsetReset::Earliest) => Ok(Some(EARLIEST)),
-        (Start::End, _) | (Start::Reset, OffsetReset::Latest) => Ok(Some(LATEST)),
+        (Start::Offset(_) | Start::After(..) | Start::Committed, _) => Ok(None),
+        (Start::Beginning, _) | (Start::Reset, OffsetReset::Earliest) => Ok(Some(Time::Earliest)),
+        (Start::End, _) | (Start::Reset, OffsetReset::Latest) => Ok(Some(Time::Latest)),
+        (Start::Reset, OffsetReset::ByDuration(age)) => Ok(Some(Time::Since(age))),
         (Start::Reset, OffsetReset::None) => {
             let text = "no position, and auto.offset.reset is none: seek, or assign with an offset";
             Err(Error::new(Kind::Argument, text))

@@ -28,6 +28,9 @@
 //! position that changed is *touched*, and only touched ones are *reviewed*, which notes where they stand. A new view
 //! of the cluster touches all of them.
 //!
+//! Truncated: a leader is told the epoch of the record before the position, in each Fetch or, where brokers do not take it there, by
+//! a check before the first Fetch after a change of leader. What was read and is not in its log is told: `truncation`.
+//!
 //! Trouble that passes is an event, and no poll raises it: a leader that moves, a node that is gone, a topic that is
 //! missing for a while. A poll raises what a caller must act on: a partition that is stuck, a topic that may not be
 //! read or, by several answers in a row, does not exist.
@@ -39,6 +42,7 @@
 //! | `doubt` | how often brokers must deny something |
 //! | `denial` | whether brokers are believed that an offset is not in the log |
 //! | `replica` | which replica of a partition is read |
+//! | `epochs` | which leader wrote what was read |
 //! | `position` | one partition's state |
 //! | `fetched` | records on their way out, and where they may be cut |
 //! | `buffer` | records that wait to be taken, within the budget |
@@ -46,22 +50,29 @@
 //! | `subscription` | topics: whether they exist, were recreated, or have added partitions |
 //! | `leaders` | when to ask again who leads |
 //! | `lanes` | the connections to a broker that carry fetches |
+//! | `retries` | partitions that are tried again after a pause |
 //! | `reset` | what follows for a position whose offset is not in the log |
 //! | `lookup` | lookups of offsets; all that the fetcher knows of calls |
+//! | `checks` | questions to leaders whether they have what was read; all that the fetcher knows of those calls |
+//! | `truncation` | whether a log was truncated, and what follows |
 //! | `request` | what to ask one broker for |
 //! | `answer` | what an answer means |
 //! | `fetcher` | when each of them acts |
+//! | `inquiries` | what callers ask about positions, and why nothing comes |
 //! | `committed` | positions that begin where a group has committed |
 //! | `part` | the fetcher as a part of a client |
 
 mod answer;
 mod assignment;
 mod buffer;
+mod checks;
 mod committed;
 mod denial;
 mod doubt;
+mod epochs;
 pub mod fetched;
 mod fetcher;
+mod inquiries;
 mod lanes;
 mod leaders;
 mod lookup;
@@ -70,9 +81,11 @@ mod position;
 mod replica;
 mod request;
 mod reset;
+mod retries;
 mod subscription;
 #[cfg(test)]
 mod tests;
+mod truncation;
 
 pub use buffer::Taken;
 pub use fetched::Fetched;

@@ -8,6 +8,7 @@ use ottla_protocol::{ErrorCode, Uuid};
 use crate::error::{Error, Kind};
 use crate::fetch::denial::Evidence;
 use crate::fetch::doubt::Doubt;
+use crate::fetch::epochs::Epochs;
 use crate::fetch::replica::Replica;
 use crate::metrics::Progress;
 
@@ -19,6 +20,8 @@ const ABSENT: Duration = Duration::from_millis(300);
 pub enum Start {
     /// At this offset.
     Offset(i64),
+    /// At this offset, before which stands a record of this leader epoch: if it does not, the log was truncated (KIP-320).
+    After(i64, i32),
     /// At the first record there is.
     Beginning,
     /// After the last record there is.
@@ -33,12 +36,24 @@ impl Start {
     /// Refuses an offset that cannot be.
     pub(super) fn check(self) -> Result<(), Error> {
         match self {
-            Start::Offset(offset) if offset < 0 => {
+            Start::Offset(offset) | Start::After(offset, _) if offset < 0 => {
                 let text = format!("an offset must be 0 or above, and was {offset}");
                 Err(Error::new(Kind::Argument, text))
             }
             _ => Ok(()),
         }
+    }
+
+    /// As [`Start::check`], and refuses a partition that cannot be.
+    pub(super) fn check_in(self, topic: &Arc<str>, partition: i32) -> Result<(), Error> {
+        let checked = match partition {
+            0.. => self.check(),
+            _ => Err(Error::new(
+                Kind::Argument,
+                "a partition's number is 0 or above",
+            )),
+        };
+        checked.map_err(|error| error.partition_is(topic, partition))
     }
 }
 
@@ -51,6 +66,14 @@ impl Generation {
     pub(crate) fn number(self) -> u64 {
         self.0
     }
+}
+
+/// Who leads a partition, and which of its leaders that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Leader {
+    pub(super) node: i32,
+    /// -1 if it is not known, or was not told.
+    pub(super) epoch: i32,
 }
 
 /// How far one partition was read.
@@ -85,6 +108,12 @@ pub(super) struct Position {
     pub(super) bounds: (i64, i64),
     /// Whether the offset is in the log, as far as brokers have said it.
     pub(super) evidence: Evidence,
+    /// The leader epochs of what was read.
+    pub(super) epochs: Epochs,
+    /// The last leader that has what was read, and its epoch.
+    pub(super) checked_by: Option<Leader>,
+    /// Its leader must say that it has what was read before it is asked for more.
+    pub(super) must_check: bool,
     /// The topic is known and the partition is not.
     pub(super) absent: Option<Doubt>,
     /// Which replica is read.
@@ -112,15 +141,18 @@ pub(super) enum Need {
     Offset,
     /// The offset that the group committed.
     Committed,
+    /// Its leader's word that it has what was read.
+    Check,
     /// Records from this offset on.
     Records(i64),
 }
 
 impl Position {
     pub(super) fn new(generation: Generation, start: Start) -> Position {
-        let offset = match start {
-            Start::Offset(offset) => Some(offset),
-            _ => None,
+        let (offset, epochs) = match start {
+            Start::Offset(offset) => (Some(offset), Epochs::default()),
+            Start::After(offset, epoch) => (Some(offset), Epochs::said(offset, epoch)),
+            _ => (None, Epochs::default()),
         };
         Position {
             generation,
@@ -141,6 +173,9 @@ impl Position {
             was_seen: false,
             bounds: (-1, -1),
             evidence: Evidence::default(),
+            epochs,
+            checked_by: None,
+            must_check: false,
             absent: None,
             replica: Replica::Told,
         }
@@ -168,6 +203,15 @@ impl Position {
         self.reset = Some(Reset { from, reason });
     }
 
+    /// Goes back to where the log was truncated, as the leader of this epoch says, -1 if it is not known: to an offset, and the epoch
+    /// of what stands before it.
+    pub(super) fn go_back(&mut self, generation: Generation, at: (i64, i32), leader_epoch: i32) {
+        let topic_id = self.topic_id;
+        self.seek(generation, Start::After(at.0, at.1));
+        self.topic_id = topic_id;
+        self.evidence.found(leader_epoch);
+    }
+
     /// Goes back to what the caller gets next, which is fetched again, with all that stands behind it.
     pub(super) fn rewind(&mut self, generation: Generation) {
         self.generation = generation;
@@ -176,6 +220,7 @@ impl Position {
         self.evidence.set_asked();
         if !self.is_drained() {
             self.fetch_at = self.next;
+            self.epochs.cut(self.next.unwrap_or(0));
             // The fetch meets it again, after the records before it.
             self.stuck = None;
         }
@@ -187,6 +232,7 @@ impl Position {
         self.in_flight = false;
         self.next = Some(offset);
         self.fetch_at = Some(offset);
+        self.epochs.cut(offset);
         self.stuck = Some(error);
     }
 
@@ -203,7 +249,23 @@ impl Position {
         self.fetch_at = Some(offset);
         self.next = Some(offset);
         self.topic_id = topic_id;
+        self.epochs = Epochs::said(offset, leader_epoch);
         self.evidence.found(leader_epoch);
+    }
+
+    /// This leader has what was read.
+    pub(super) fn passed(&mut self, leader: Leader) {
+        self.must_check = false;
+        if leader.epoch >= 0 {
+            self.checked_by = Some(leader);
+        }
+    }
+
+    /// Whether this leader must say that it has what was read, before a Fetch that does not ask for that itself.
+    pub(super) fn is_unchecked(&self, leader: Leader) -> bool {
+        let read_epoch = self.fetch_at.map(|at| self.epochs.epoch_before(at));
+        let is_known = leader.epoch >= 0 && read_epoch.is_some_and(|epoch| epoch >= 0);
+        is_known && self.replica.nearer().is_none() && self.checked_by != Some(leader)
     }
 
     /// A broker that was told this leader epoch says that the offset is not in the log; whether it is believed, and nothing is
@@ -280,11 +342,18 @@ impl Position {
         match (self.retry_at, self.fetch_at) {
             (Some(at), _) if at > now => Need::Pause(at),
             (_, Some(_)) if self.evidence.asks() => Need::Offset,
+            (_, Some(_)) if self.must_check => Need::Check,
             (_, Some(offset)) => Need::Records(offset),
             (_, None) if self.start == Start::Committed => Need::Committed,
             (_, None) => Need::Offset,
         }
     }
+}
+
+/// The error of a position whose partition is not among the topic's.
+pub(super) fn absent(topic: &Arc<str>, partition: i32, count: usize) -> Error {
+    let text = format!("there is no such partition: the topic has {count}");
+    Error::new(Kind::Argument, text).partition_is(topic, partition)
 }
 
 /// The error of a position whose topic was deleted, under `auto.offset.reset=none`.

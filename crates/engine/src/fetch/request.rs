@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::cluster::LinkId;
 use crate::config::Config;
 use crate::fetch::assignment::Key;
-use crate::fetch::position::Generation;
+use crate::fetch::position::{Generation, Leader};
 
 /// A Fetch that was sent.
 #[derive(Debug)]
@@ -29,8 +29,10 @@ pub(super) struct Span {
     pub(super) partition: i32,
     pub(super) generation: Generation,
     pub(super) offset: i64,
-    /// What the broker is told; -1 if nothing.
-    pub(super) leader_epoch: i32,
+    /// Who leads it; the broker is told the epoch, unless that is -1.
+    pub(super) leader: Leader,
+    /// The epoch of the record before the offset, if the broker is told; else -1.
+    pub(super) last_epoch: i32,
     /// Whether the broker may be told the client's rack.
     pub(super) tells_rack: bool,
 }
@@ -41,6 +43,10 @@ pub(super) const BOUNDED: i16 = 3;
 
 /// The first version of Fetch that tells a broker the leader's epoch (KIP-320).
 pub(super) const EPOCHS: i16 = 9;
+
+/// The first version of Fetch that tells a broker the epoch of the record before the offset, and says where the logs part if the
+/// broker's is another one (KIP-595).
+pub(super) const DIVERGING: i16 = 12;
 
 /// A Fetch of this version for `spans`, in this order, of at most `allowance` bytes. What is larger comes alone: as a whole
 /// batch that the broker gives nevertheless, or before [`BOUNDED`] because it may have all that a partition may have.
@@ -60,8 +66,9 @@ pub(super) fn fetch(
     for span in spans {
         let row = FetchPartition {
             partition: span.partition,
-            current_leader_epoch: span.leader_epoch,
+            current_leader_epoch: span.leader.epoch,
             fetch_offset: span.offset,
+            last_fetched_epoch: span.last_epoch,
             partition_max_bytes,
             ..Default::default()
         };

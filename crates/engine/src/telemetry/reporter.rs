@@ -101,6 +101,12 @@ impl Telemetry {
         (self.begun_ns, self.told_ns) = (ns, ns);
     }
 
+    /// What time of day it was so long ago, in ms since 1970 UTC; 0 before that.
+    pub(crate) fn millis_ago(&self, now: Instant, age: Duration) -> i64 {
+        let now_ms = u128::from(self.time_of_day(now) / 1_000_000);
+        i64::try_from(now_ms.saturating_sub(age.as_millis())).unwrap_or(i64::MAX)
+    }
+
     fn time_of_day(&self, now: Instant) -> u64 {
         self.clock.map_or(0, |(then, ns)| {
             let since = now.saturating_duration_since(then).as_nanos();

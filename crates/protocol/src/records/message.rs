@@ -59,6 +59,11 @@ impl Start {
         Ok(start)
     }
 
+    /// Offset of the message; of a wrapper, that of the last message inside.
+    pub(super) const fn offset(&self) -> i64 {
+        self.offset
+    }
+
     /// Bytes of the whole message.
     pub(super) const fn size(&self) -> usize {
         PREFIX + self.length.unsigned_abs() as usize

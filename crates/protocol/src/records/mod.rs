@@ -5,7 +5,7 @@
 //! [`Entry::records`]. [`batches`] and [`Batch`] do the same for buffers with batches only. Only decompression copies bytes. To
 //! write, use [`BatchBuilder`] or [`MessageSetBuilder`]; [`to_message_set`] makes one of
 //! the other. A broker changes a finished batch in place. [`segment`] walks a file of a
-//! broker's log and continues after damage.
+//! broker's log and continues after damage; [`Outline`] tells where its entries stand without their records.
 
 mod aborted;
 mod batch;
@@ -17,6 +17,7 @@ mod error;
 mod header;
 mod message;
 mod message_set;
+mod outline;
 mod range_crc;
 mod record;
 mod segment;
@@ -34,6 +35,7 @@ pub use error::{Malformed, RecordsError};
 pub use header::{BatchHeader, TimestampType};
 pub use message::{Message, MessageRecords};
 pub use message_set::{MessageSetBuilder, OldMagic};
+pub use outline::{Outline, TransactionStep};
 pub use record::{ControlType, Headers, Record, Records};
 pub use segment::{Damage, Found, Segment, segment};
 pub use stored::{assign_offsets, set_log_append_time, set_producer_state, validate_batch};

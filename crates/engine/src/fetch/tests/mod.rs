@@ -8,6 +8,7 @@ mod old;
 mod replica;
 mod stale;
 mod trouble;
+mod truncated;
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 mod aborted;
 mod corpus;
 mod messages;
+mod outlines;
 mod segments;
 
 use bytes::{Bytes, BytesMut};

@@ -1,0 +1,124 @@
+//! What callers ask about positions, and why nothing comes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::call::{Absence, why_no_leader};
+use crate::cluster::{Cluster, Lane};
+use crate::error::Error;
+use crate::fetch::fetcher::Fetcher;
+use crate::fetch::lanes;
+use crate::fetch::position::Position;
+use crate::metrics::Meters;
+
+impl Fetcher {
+    pub(crate) fn position(&self, topic: &str, partition: i32) -> Result<Option<i64>, Error> {
+        let position = match self.assignment.get(topic, partition) {
+            Err(_) if self.subscription.is_awaited(topic) => {
+                return match self.subscription.refusal_of(topic) {
+                    Some(error) => Err(error.clone()),
+                    None => Ok(None),
+                };
+            }
+            found => found?,
+        };
+        match (&position.next, &position.stuck) {
+            (Some(next), _) => Ok(Some(*next)),
+            (None, Some(error)) => Err(error.clone()),
+            (None, None) => match self.subscription.refusal_of(topic) {
+                Some(error) => Err(error.clone().partition_is(&topic.into(), partition)),
+                None => Ok(None),
+            },
+        }
+    }
+
+    pub(crate) fn is_paused(&self, topic: &str, partition: i32) -> bool {
+        let position = self.assignment.get(topic, partition);
+        position.is_ok_and(|position| position.paused)
+    }
+
+    /// The leader epoch of the record before `offset`, which the caller was given; -1 if it is not known.
+    pub(crate) fn epoch_before(&self, topic: &str, partition: i32, offset: i64) -> i32 {
+        let position = self.assignment.get(topic, partition);
+        position.map_or(-1, |position| position.epochs.epoch_before(offset))
+    }
+
+    /// The assigned partitions, sorted, with their next offset and whether each is paused.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&Arc<str>, i32, Option<i64>, bool)> {
+        let each = self.assignment.each();
+        each.map(|(topic, partition, position)| (topic, partition, position.next, position.paused))
+    }
+
+    /// Whether the partition is assigned.
+    pub(crate) fn is_assigned(&self, topic: &str, partition: i32) -> bool {
+        self.assignment.contains(topic, partition)
+    }
+
+    pub(crate) fn has_topics(&self) -> bool {
+        !self.subscription.is_empty()
+    }
+
+    /// The caller got records of the partition.
+    pub(crate) fn handed_out(
+        &self,
+        now: Instant,
+        meters: &mut Meters,
+        (topic, partition): (&Arc<str>, i32),
+        records: usize,
+        bytes: usize,
+    ) {
+        meters.handed_out(now, topic, records, bytes);
+        let position = self.assignment.get(topic, partition).ok();
+        if let Some(progress) = position.and_then(Position::progress) {
+            meters.moved_to(now, (topic, partition), progress);
+        }
+    }
+
+    pub(crate) fn measure(&self, meters: &mut Meters) {
+        let each = self.assignment.each();
+        meters.read_partitions(each.filter_map(|(topic, partition, position)| {
+            Some(((Arc::clone(topic), partition), position.progress()?))
+        }));
+    }
+
+    pub(crate) fn stuck(&self) -> Option<&Error> {
+        let refused = self.subscription.refused();
+        refused.or_else(|| self.assignment.stuck().find_map(Position::obstacle))
+    }
+
+    /// Why the leader of a partition does not accept the client, if several attempts in a row show it. A position that needs
+    /// nothing of the leader at the moment is not concerned.
+    pub(crate) fn refusal(&self, cluster: &Cluster, topic: &str, partition: i32) -> Option<Error> {
+        let (leader, _) = cluster.view().leader(topic, partition)?;
+        let mut refusals = lanes::each()
+            .chain([Lane::Control])
+            .filter_map(|lane| cluster.believed_refusal_of(leader, lane));
+        let (cause, _) = refusals.next()?;
+        Some(cause.clone().partition_is(&topic.into(), partition))
+    }
+
+    pub(crate) fn partition_delay(
+        &self,
+        cluster: &Cluster,
+        topic: &str,
+        partition: i32,
+    ) -> Option<Error> {
+        let named = |error: &Error| error.clone().partition_is(&topic.into(), partition);
+        let position = self.assignment.get(topic, partition).ok();
+        if let Some(error) = position.and_then(|position| position.stuck.as_ref()) {
+            return Some(named(error));
+        }
+        if let Some((leader, _)) = cluster.view().leader(topic, partition) {
+            let failure = lanes::each()
+                .chain([Lane::Control])
+                .find_map(|lane| cluster.failure_of(leader, lane));
+            let trouble = position.and_then(|position| position.trouble.as_ref());
+            return failure.or(trouble).map(named);
+        }
+        let since = self.subscription.since(topic)?;
+        match why_no_leader(cluster, &topic.into(), partition, since) {
+            Absence::Proven(error) => Some(named(&error)),
+            Absence::SoFar(error) => error.as_ref().map(named),
+        }
+    }
+}

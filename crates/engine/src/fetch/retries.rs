@@ -1,0 +1,41 @@
+//! Partitions that are tried again after a pause.
+
+use std::time::{Duration, Instant};
+
+use ottla_protocol::ErrorCode;
+
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::fetch::position::Position;
+use crate::observe::Observed;
+
+/// Tries partitions again after a pause, with a new view of the cluster. What one answer says of many is told once.
+#[derive(Default)]
+pub(super) struct Retries {
+    told: Vec<Option<ErrorCode>>,
+}
+
+impl Retries {
+    pub(super) fn fail(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        position: &mut Position,
+        error: Error,
+    ) {
+        position.failures = position.failures.saturating_add(1);
+        let pause: Duration = cluster.retry_pause(position.failures);
+        position.retry_at = Some(now + pause);
+        cluster.set_alarm(now + pause);
+        cluster.refresh(now);
+        if !self.told.contains(&error.code()) {
+            self.told.push(error.code());
+            cluster.context.observer.tell(Observed::Retried {
+                cause: error.clone(),
+                attempts: position.failures,
+                pause,
+            });
+        }
+        position.trouble = Some(error);
+    }
+}

@@ -1,0 +1,117 @@
+"""Partitions' logs in folders, without a broker: `.log` segments of any age, as batches of records in columns.
+
+A folder is that of a partition (`orders-0`) or one with many of them (a broker's `log.dirs`), on this machine or,
+through fsspec, in an object store. It may be a copy, or that of a broker that runs.
+
+```python
+from ottla.log import read_log
+
+for batch in read_log("/var/lib/kafka/data", topics=["orders"]):
+    table = batch.to_arrow()
+```
+
+`open_log` gives the same in parts, to read ranges of offsets in tasks of your own; Spark's `format("ottla-log")` does
+that. `ottla.protocol.read_segment` reads one file, batch by batch and past damage.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla import _ottla
+from ottla.errors import ArgumentError, NotFoundError
+from ottla.log._files import files_of, shown
+from ottla.log._folders import find
+from ottla.log._log import DEFAULT_BYTES, Log
+from ottla.log._range import LogRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from os import PathLike
+    from typing import Any
+
+    from ottla import Batch
+
+__all__ = ["DEFAULT_BYTES", "INTERNAL_TOPICS", "Log", "LogRange", "open_log", "read_log"]
+
+INTERNAL_TOPICS: frozenset[str] = frozenset(_ottla.internal_topics())
+"""The topics that `read_log` reads only if they are named."""
+
+ISOLATION_LEVELS = {"read_uncommitted": False, "read_committed": True}
+
+
+def open_log(
+    path: str | PathLike[str],
+    *,
+    isolation_level: str = "read_uncommitted",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Log:
+    """What the folders hold at this moment.
+
+    What follows the last whole batch of a partition's last segment is not there yet: a broker may be writing it. Files
+    that are not segments are passed over, such as those of an unfinished compaction, and folders of deleted partitions.
+
+    Args:
+        path: A folder, or a glob pattern of folders: each is that of a partition, named `TOPIC-NUMBER`, or holds such
+            folders. A URL (`s3://bucket/backup/*`) is read through fsspec.
+        isolation_level: `"read_uncommitted"`, the default of `Consumer` and of Spark's Kafka source too, has all
+            records. `"read_committed"` leaves out those of aborted transactions and ends before the first one that is
+            still open. To know them, the beginning of every batch in the segments is read.
+        storage_options: Arguments of the file system of fsspec. No error shows them.
+
+    Returns:
+        The partitions, with their offsets.
+
+    Raises:
+        ArgumentError: The isolation level, or the URL, is unknown; or there is no folder of a partition.
+        CorruptRecordError: The file with the first offsets of partitions is damaged.
+        ImportError: The URL needs fsspec, or a package of the file system.
+        OSError: A folder or file cannot be read.
+    """
+    committed = ISOLATION_LEVELS.get(isolation_level)
+    if committed is None:
+        raise ArgumentError(f"isolation_level is {' or '.join(ISOLATION_LEVELS)}, not {isolation_level!r}")
+    files = files_of(path, storage_options)
+    folders = find(files)
+    if not folders:
+        raise ArgumentError(
+            f"{shown(files.path)} has no log of a partition: name a folder such as orders-0, in which a broker keeps "
+            "segments (00000000000000000000.log), or the folder around it"
+        )
+    return Log(files, folders, read_committed=committed)
+
+
+def read_log(
+    path: str | PathLike[str],
+    *,
+    topics: Iterable[str] | None = None,
+    isolation_level: str = "read_uncommitted",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Iterator[Batch]:
+    """Read all records of the partitions in a folder, one partition after the other, each in the order of its offsets.
+
+    Args:
+        path: As `open_log` takes it.
+        topics: Names of topics; None for all but Kafka's own, such as `__consumer_offsets`.
+        isolation_level: As `open_log` takes it.
+        storage_options: As `open_log` takes them.
+
+    Yields:
+        Batches of one partition, of about 4 MiB of its log.
+
+    Raises:
+        NotFoundError: A topic has no folder there.
+        CorruptRecordError: A batch is damaged. The text names file, position, topic, partition and offset; batches
+            before it were yielded.
+        ArgumentError: As `open_log` raises it; so the errors below.
+        ImportError: fsspec is needed.
+        OSError: A folder or file cannot be read, or is gone.
+    """
+    log = open_log(path, isolation_level=isolation_level, storage_options=storage_options)
+    named = None if topics is None else set(topics)
+    if missing := sorted((named or set()) - {at.topic for at in log.partitions}):
+        raise NotFoundError(f"there is no folder of a partition of topic {missing[0]} in {shown(str(path))}")
+    for at in log.partitions:
+        if at.topic in named if named is not None else at.topic not in INTERNAL_TOPICS:
+            for part in log.ranges(at):
+                yield from part.read(storage_options)

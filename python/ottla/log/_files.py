@@ -1,0 +1,221 @@
+"""Files of logs, on this machine or through fsspec."""
+
+from __future__ import annotations
+
+import glob
+import os
+import posixpath
+import re
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ottla.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+LOCAL = "file://"
+HIDDEN = "***"
+
+
+class Entry(NamedTuple):
+    """What a folder holds.
+
+    Attributes:
+        name: Its name in the folder.
+        path: Its whole path.
+        size: Its bytes, of a file.
+        is_folder: Whether it is a folder.
+    """
+
+    name: str
+    path: str
+    size: int
+    is_folder: bool
+
+
+class Reader(Protocol):
+    """An open file.
+
+    Attributes:
+        size: Its bytes when it was opened.
+    """
+
+    size: int
+
+    def read(self, start: int, length: int) -> bytes:
+        """These bytes, or those up to the file's end."""
+
+
+class Files(Protocol):
+    """Where logs are.
+
+    Attributes:
+        path: What the user named.
+    """
+
+    path: str
+
+    def folders(self) -> list[str]:
+        """The folders that the user named."""
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What a folder holds, in the order of names."""
+
+    def open(self, path: str) -> AbstractContextManager[Reader]:
+        """Open a file to read parts of it."""
+
+
+def files_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> Files:
+    """The files that a path or a URL names.
+
+    Raises:
+        ArgumentError: The URL is of no file system that fsspec knows, or there are options for a path of this machine.
+        ImportError: The URL needs fsspec, or a package of the file system.
+    """
+    text = os.fspath(path)
+    text = text.removeprefix(LOCAL)
+    if "://" in text:
+        return RemoteFiles(text, storage_options or {})
+    if storage_options:
+        raise ArgumentError(
+            f"{text} is a path on this machine, and there are options of fsspec: name a URL, such as "
+            "s3://bucket/folder, or leave the options out"
+        )
+    return LocalFiles(text)
+
+
+def shown(path: str) -> str:
+    """A path or URL without the user and password that it may hold."""
+    return re.sub(r"//[^/@]*@", f"//{HIDDEN}@", path)
+
+
+class LocalFiles:
+    """Files of this machine."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def folders(self) -> list[str]:
+        """The folders that the user named."""
+        # A folder's name may have the letters of a pattern.
+        found = [self.path] if os.path.isdir(self.path) else sorted(glob.glob(self.path))  # noqa: PTH112, PTH207
+        return [os.path.abspath(each) for each in found if os.path.isdir(each)]  # noqa: PTH100, PTH112
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What a folder holds, in the order of names; without what is deleted meanwhile."""
+        found = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    found.append(Entry(entry.name, entry.path, entry.stat().st_size, entry.is_dir()))
+        return sorted(found)
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[Reader]:
+        """Open a file, which then may be deleted while it is read."""
+        # Read, and not mapped into memory: a broker may cut the file, and then a mapping would end the process.
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            yield _LocalReader(file.fileno())
+
+
+class _LocalReader:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+
+    def read(self, start: int, length: int) -> bytes:
+        data = os.pread(self._descriptor, length, start)
+        while len(data) < length and (more := os.pread(self._descriptor, length - len(data), start + len(data))):
+            data += more
+        return data
+
+
+class RemoteFiles:
+    """Files of a file system that fsspec knows. Errors are its own, without what the options say."""
+
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        self.path = url
+        self._secrets = sorted(_texts(options), key=len, reverse=True)
+        try:
+            fsspec = import_module("fsspec.core")
+        except ImportError as error:
+            raise ImportError(
+                f"{shown(url)} is read through fsspec, which is not installed: pip install fsspec, and the package of "
+                "the file system, such as s3fs. Paths on this machine need neither"
+            ) from error
+        with self._hiding(url):
+            self._system, self._root = fsspec.url_to_fs(url, **options)
+
+    def folders(self) -> list[str]:
+        """The folders that the user named."""
+        with self._hiding(self.path):
+            self._system.invalidate_cache()
+            found = self._system.glob(self._root) if glob.has_magic(self._root) else [self._root]
+            return sorted(each.rstrip("/") for each in found if self._system.isdir(each))
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What a folder holds, in the order of names."""
+        with self._hiding(folder):
+            listed = self._system.ls(folder, detail=True)
+        found = [
+            Entry(posixpath.basename(path), path, each.get("size") or 0, each["type"] == "directory")
+            for each in listed
+            # Some stores keep a folder as an object in itself.
+            if (path := each["name"].rstrip("/")) != folder
+        ]
+        return sorted(found)
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[Reader]:
+        """Open a file; each part of it is a request."""
+        with self._hiding(path):
+            size = self._system.size(path)
+        yield _RemoteReader(self, path, size)
+
+    def read(self, path: str, start: int, end: int) -> bytes:
+        """A part of a file."""
+        with self._hiding(path):
+            return bytes(self._system.cat_file(path, start=start, end=end))
+
+    @contextmanager
+    def _hiding(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - each file system has its own
+            text = f"{shown(path)}: {type(error).__name__}: {shown(str(error))}"
+            for secret in self._secrets:
+                text = text.replace(secret, HIDDEN)
+            # What led to it may show the options.
+            raise _class(error)(text) from None
+
+
+def _class(error: Exception) -> type[Exception]:
+    """What an error of a file system is to those who handle it."""
+    for kind in (FileNotFoundError, PermissionError, TimeoutError, ImportError):
+        if isinstance(error, kind):
+            return kind
+    # fsspec refuses an unknown protocol so.
+    return ArgumentError if isinstance(error, ValueError) else OSError
+
+
+class _RemoteReader:
+    def __init__(self, files: RemoteFiles, path: str, size: int) -> None:
+        self._files, self._path, self.size = files, path, size
+
+    def read(self, start: int, length: int) -> bytes:
+        return self._files.read(self._path, start, min(start + length, self.size))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in options that may be secret: short ones would be found everywhere."""
+    if isinstance(value, str) and len(value) > 3:
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _texts(each)

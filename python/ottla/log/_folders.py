@@ -1,0 +1,142 @@
+"""Folders of partitions, and the segments in them, as brokers of all releases name them."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ottla._types import TopicPartition
+from ottla.errors import ArgumentError, CorruptRecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla.log._files import Entry, Files
+
+SEGMENT = re.compile(r"([0-9]{20})\.log")
+# A folder of a partition that is deleted, or moves to another disk, has more behind its number.
+PARTITION = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")
+# Beside the folders of partitions: where those begin of which records were deleted (KIP-107).
+STARTS = "log-start-offset-checkpoint"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A file of a log.
+
+    Attributes:
+        path: The file.
+        base: The offset in its name: no record in it has a lower one.
+        size: Its bytes.
+        index: The file with positions of some of its offsets; None if there is none.
+    """
+
+    path: str
+    base: int
+    size: int
+    index: str | None
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The log of a partition.
+
+    Attributes:
+        partition: The partition.
+        path: The folder.
+        segments: In the order of offsets; at least one.
+        start: The first offset that is not deleted.
+    """
+
+    partition: TopicPartition
+    path: str
+    segments: tuple[Segment, ...]
+    start: int
+
+
+def find(files: Files) -> dict[TopicPartition, Folder]:
+    """The partitions in the folders that the user named, in order.
+
+    Raises:
+        ArgumentError: A folder has segments and no name of a partition, or a partition is in two folders.
+        CorruptRecordError: The file with the partitions' first offsets is damaged.
+    """
+    found: dict[TopicPartition, Folder] = {}
+    for path in files.folders():
+        for folder in _in_folder(files, path):
+            other = found.setdefault(folder.partition, folder)
+            if other.path != folder.path:
+                topic, number = folder.partition
+                raise ArgumentError(
+                    f"partition {number} of topic {topic} is in {other.path} and in {folder.path}: name one of the "
+                    "folders"
+                )
+    return dict(sorted(found.items()))
+
+
+def _in_folder(files: Files, path: str) -> Iterable[Folder]:
+    """The partition that a folder is, or those that it holds."""
+    entries = files.entries(path)
+    if segments := _segments(files, path, entries):
+        if (partition := _partition(posixpath.basename(path.replace(os.sep, "/")))) is None:
+            raise ArgumentError(
+                f"{path} holds segments, and its name does not say of which partition: rename it as the broker had it, "
+                "TOPIC-NUMBER, such as orders-0"
+            )
+        yield _folder(partition, path, segments, _starts(files, posixpath.dirname(path)))
+        return
+    starts = _starts(files, path)
+    for entry in entries:
+        partition = _partition(entry.name)
+        if entry.is_folder and partition is not None:
+            try:
+                segments = _segments(files, entry.path, files.entries(entry.path))
+            except FileNotFoundError:  # Deleted meanwhile.
+                continue
+            if segments:
+                yield _folder(partition, entry.path, segments, starts)
+
+
+def _partition(name: str) -> TopicPartition | None:
+    match = PARTITION.fullmatch(name)
+    return match and TopicPartition(match[1], int(match[2]))
+
+
+def _segments(files: Files, folder: str, entries: list[Entry]) -> list[Segment]:
+    named = [
+        (entry.name, match[1]) for entry in entries if (match := SEGMENT.fullmatch(entry.name)) and not entry.is_folder
+    ]
+    # A segment may have grown before the one after it came into the list: now it has its last size.
+    now = {entry.name: entry for entry in (files.entries(folder) if len(named) > 1 else entries)}
+    return [
+        Segment(
+            now[name].path, int(base), now[name].size, now[index].path if (index := f"{base}.index") in now else None
+        )
+        for name, base in named
+        if name in now
+    ]
+
+
+def _folder(partition: TopicPartition, path: str, segments: list[Segment], starts: dict[TopicPartition, int]) -> Folder:
+    return Folder(partition, path, tuple(segments), max(segments[0].base, starts.get(partition, 0)))
+
+
+def _starts(files: Files, folder: str) -> dict[TopicPartition, int]:
+    """The offsets at which partitions begin whose records were deleted: a version, a number of lines, and these."""
+    path = posixpath.join(folder, STARTS)
+    try:
+        with files.open(path) as reader:
+            text = reader.read(0, reader.size).decode(errors="replace")
+    except FileNotFoundError:
+        return {}
+    try:
+        rows = [line.split() for line in text.splitlines()[2:]]
+        return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in rows}
+    except ValueError:
+        raise CorruptRecordError(
+            f"{path} does not hold a topic, a partition and an offset in each line. It says where partitions begin of "
+            "which records were deleted: without the file they begin with their segments"
+        ) from None

@@ -1,0 +1,220 @@
+"""The logs of partitions: where they begin and end, and parts of them to read."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla._types import TopicPartition
+from ottla.errors import ArgumentError, NotFoundError
+from ottla.log._outline import Mark, begins_batch, index_marks, outline
+from ottla.log._range import LogRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla._ottla import Partition
+    from ottla.log._files import Files
+    from ottla.log._folders import Folder, Segment
+    from ottla.log._outline import Outline
+
+# Bytes of a segment that one task reads, as Spark divides files.
+DEFAULT_BYTES = 128 * 2**20
+# Partitions that are looked at at a time.
+THREADS = 8
+
+
+class _Known(NamedTuple):
+    """What was found out of a partition.
+
+    Attributes:
+        size: Bytes of the last segment up to the end of its last whole batch.
+        end: The offset after the last record that may be read.
+        last: The offset after the last one.
+        aborted: Producer, first offset and marker of each aborted transaction.
+    """
+
+    size: int
+    end: int
+    last: int
+    aborted: list[tuple[int, int, int]]
+
+
+class Log:
+    """Partitions as they were when their folders were looked at, without what is appended later. `open_log` makes it.
+
+    A partition's files are read when its offsets or ranges are first asked for.
+    """
+
+    def __init__(self, files: Files, folders: dict[TopicPartition, Folder], *, read_committed: bool) -> None:
+        self._files, self._folders, self._committed = files, folders, read_committed
+        self._known: dict[TopicPartition, _Known] = {}
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions, in order."""
+        return list(self._folders)
+
+    def beginning_offsets(self, partitions: Iterable[Partition] | None = None) -> dict[TopicPartition, int]:
+        """The first offset of each partition that is not deleted.
+
+        Args:
+            partitions: The partitions; None for all.
+
+        Raises:
+            NotFoundError: There is no such partition.
+            CorruptRecordError: A segment is damaged where its end, or a transaction, is looked for.
+            OSError: A file cannot be read.
+        """
+        known = self._look(partitions)
+        return {at: min(self._folders[at].start, found.end) for at, found in known.items()}
+
+    def end_offsets(self, partitions: Iterable[Partition] | None = None) -> dict[TopicPartition, int]:
+        """The offset after the last record of each partition that may be read.
+
+        Args:
+            partitions: The partitions; None for all.
+
+        Raises:
+            NotFoundError: As `beginning_offsets` raises it; so the others.
+            CorruptRecordError: A segment is damaged.
+            OSError: A file cannot be read.
+        """
+        return {at: known.end for at, known in self._look(partitions).items()}
+
+    def ranges(
+        self,
+        partition: Partition,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        max_bytes: int = DEFAULT_BYTES,
+    ) -> list[LogRange]:
+        """Divide a part of a partition, such as for tasks that read at a time.
+
+        Each range is in one segment. A large segment is divided where its index, or the batches themselves, say that a
+        batch begins.
+
+        Args:
+            partition: The partition.
+            start: The first offset; None for the first one that there is.
+            end: The offset after the last; None for all.
+            max_bytes: About the most bytes of a range. A batch is never divided.
+
+        Returns:
+            Ranges in the order of offsets. Read one after the other they give each record once. There is none for what
+            the partition does not hold.
+
+        Raises:
+            ArgumentError: `max_bytes` is not positive.
+            NotFoundError: There is no such partition.
+            CorruptRecordError: A segment is damaged where its end, a transaction or a place to divide it is looked for.
+            OSError: A file cannot be read.
+        """
+        at = TopicPartition(*partition)
+        if max_bytes <= 0:
+            raise ArgumentError(f"max_bytes is 1 or more, and was {max_bytes}")
+        known = self._look([at])[at]
+        folder = self._folders[at]
+        first = folder.start if start is None else max(start, folder.start)
+        until = known.end if end is None else min(end, known.end)
+        # A segment holds nothing from the base of the one after it on.
+        bases = [segment.base for segment in folder.segments[1:]]
+        made: list[LogRange] = []
+        for segment, after in zip(folder.segments, [*bases, None], strict=True):
+            low, high = max(first, segment.base), until if after is None else min(until, after)
+            bounds = segment.base, known.last if after is None else after
+            size = known.size if after is None else segment.size
+            if low >= high or size == 0:
+                continue
+            aborted = tuple(span for span in known.aborted if span[1] < high and span[2] >= low)
+            made += [
+                LogRange(
+                    at.topic,
+                    at.partition,
+                    low,
+                    high,
+                    segment.path,
+                    begin,
+                    stop,
+                    None if after is None else segment.size,
+                    bounds,
+                    aborted,
+                    self._files.path,
+                )
+                for begin, stop in self._divided(at, segment, size, (low, high), max_bytes)
+            ]
+        return made
+
+    def _look(self, partitions: Iterable[Partition] | None) -> dict[TopicPartition, _Known]:
+        """What the files of these partitions say."""
+        wanted = self.partitions if partitions is None else [TopicPartition(*each) for each in partitions]
+        for at in wanted:
+            if at not in self._folders:
+                raise NotFoundError(f"there is no folder of partition {at.partition} of topic {at.topic}")
+        new = [at for at in wanted if at not in self._known]
+        look = self._transactions if self._committed else self._end
+        with ThreadPoolExecutor(THREADS) as pool:
+            self._known.update(zip(new, pool.map(look, [self._folders[at] for at in new]), strict=True))
+        return {at: self._known[at] for at in wanted}
+
+    def _divided(
+        self, at: TopicPartition, segment: Segment, size: int, offsets: tuple[int, int], most: int
+    ) -> Iterable[tuple[int, int]]:
+        """Where the parts of a segment begin and end."""
+        marks = [mark for mark in index_marks(self._files, segment) if mark.position < size]
+        cuts = _cuts(marks, size, offsets, most)
+        with self._files.open(segment.path) as reader:
+            is_right = all(begins_batch(reader, segment, cut) for cut in cuts if cut.position not in (0, size))
+        if not is_right or (not marks and size > most):
+            whole = outline(self._files, at, replace(segment, size=size), is_last=False)
+            cuts = _cuts(whole.marks, size, offsets, most)
+        places = [cut.position for cut in cuts]
+        return pairwise(places)
+
+    def _end(self, folder: Folder) -> _Known:
+        """Where a partition ends: what an index points to is not looked at again."""
+        last = folder.segments[-1]
+        marks = index_marks(self._files, last)
+        start = 0
+        if marks:
+            with self._files.open(last.path) as reader:
+                start = marks[-1].position if begins_batch(reader, last, marks[-1]) else 0
+        found = outline(self._files, folder.partition, last, is_last=True, start=start)
+        end = last.base if found.next_offset is None else found.next_offset
+        return _Known(found.end, end, end, [])
+
+    def _transactions(self, folder: Folder) -> _Known:
+        """Where a partition ends before the first open transaction, and which were aborted."""
+        is_last = [False] * (len(folder.segments) - 1) + [True]
+        outlines: list[Outline] = [
+            outline(self._files, folder.partition, segment, is_last=last)
+            for segment, last in zip(folder.segments, is_last, strict=True)
+        ]
+        last = outlines[-1]
+        begun: dict[int, int] = {}
+        aborted: list[tuple[int, int, int]] = []
+        for producer, offset, committed in (step for each in outlines for step in each.steps):
+            if committed is None:
+                begun.setdefault(producer, offset)
+            elif (first := begun.pop(producer, None)) is not None and not committed:
+                aborted.append((producer, first, offset))
+        end = folder.segments[-1].base if last.next_offset is None else last.next_offset
+        return _Known(last.end, min(begun.values(), default=end), end, aborted)
+
+
+def _cuts(marks: list[Mark], size: int, offsets: tuple[int, int], most: int) -> list[Mark]:
+    """The ends of parts with about this many bytes, which together hold the offsets."""
+    first, until = offsets
+    begin = next((mark for mark in reversed(marks) if mark.offset <= first), Mark(0, 0))
+    # An entry of an index may stand for several batches: the one after it is surely beyond.
+    beyond = [mark for mark in marks if mark.offset >= until][1:2]
+    stop = beyond[0] if beyond else Mark(until, size)
+    cuts = [begin]
+    inner = [mark for mark in marks if begin.position < mark.position < stop.position]
+    for mark, after in pairwise([*inner, stop]):
+        if after.position - cuts[-1].position > most:
+            cuts.append(mark)
+    return [*cuts, stop]

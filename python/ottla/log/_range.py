@@ -1,0 +1,110 @@
+"""A part of a partition's log, and its records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ottla import _ottla
+from ottla._types import TopicPartition
+from ottla.errors import NotFoundError
+from ottla.log._files import files_of
+from ottla.log._outline import DECOMPRESS_LIMIT, PREFIX, corrupt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ottla import Batch
+
+# Bytes that are read and decoded at once, unless a batch is larger.
+WINDOW = 4 * 2**20
+
+
+@dataclass(frozen=True)
+class LogRange:
+    """A part of a segment, as `Log.ranges` made it. It can be pickled, and read in another process.
+
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        start: The first offset that is wanted.
+        end: The offset after the last that is wanted.
+        path: The segment.
+        first_byte: Where the part begins.
+        last_byte: Where it ends.
+        size: The bytes of the segment; None if a broker may append to it.
+        segment: The first offset that the segment can have, and the one after its last.
+        aborted: Producer, first offset and marker of each transaction whose records are left out.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    path: str
+    first_byte: int
+    last_byte: int
+    size: int | None
+    segment: tuple[int, int]
+    aborted: tuple[tuple[int, int, int], ...] = field(default=(), repr=False)
+    _root: str = field(default="", repr=False)
+
+    def read(self, storage_options: Mapping[str, Any] | None = None) -> Iterator[Batch]:
+        """Read the records, in the order of offsets. Memory is bounded: some MiB, or a few times the largest batch.
+
+        Args:
+            storage_options: As `open_log` takes them.
+
+        Yields:
+            Batches, none of them empty.
+
+        Raises:
+            CorruptRecordError: A batch is damaged. The text names file, position, topic, partition and offset; batches
+                before it were yielded.
+            NotFoundError: The segment is gone, or is another one now: the broker deleted or compacted it since the
+                range was made. It is `retriable`, by a read that begins anew.
+            OSError: The file cannot be read.
+        """
+        files = files_of(self._root, storage_options)
+        try:
+            opened = files.open(self.path)
+            with opened as reader:
+                if reader.size < self.last_byte or self.size not in (None, reader.size):
+                    raise self._gone()
+                yield from self._batches(reader.read)
+        except FileNotFoundError:
+            raise self._gone() from None
+
+    def _batches(self, read: Any) -> Iterator[Batch]:
+        at = TopicPartition(self.topic, self.partition)
+        decoder = _ottla.LogDecoder(
+            self.topic, self.partition, self.start, self.end, self.segment, list(self.aborted), DECOMPRESS_LIMIT
+        )
+        position, window = self.first_byte, WINDOW
+        while position < self.last_byte:
+            left = self.last_byte - position
+            data = read(position, min(window, left))
+            if len(data) < min(window, left):
+                raise self._gone()
+            batch, used, has_ended, damage = decoder.decode(data)
+            if len(batch):
+                yield batch
+            position += used
+            if damage is not None:
+                raise corrupt(at, self.path, position, *damage)
+            if has_ended:
+                return
+            window = WINDOW
+            if not used:
+                window = PREFIX + int.from_bytes(data[8:PREFIX], "big", signed=True)
+                if len(data) == left or window > left:
+                    cause = f"a batch is cut short: {left} bytes of it are there"
+                    raise corrupt(at, self.path, position, None, cause)
+
+    def _gone(self) -> NotFoundError:
+        error = NotFoundError(
+            f"{self.path} ({self.topic}-{self.partition}, offsets {self.start} to {self.end}) was deleted or compacted "
+            "by its broker after the read was planned: read again, or read a copy of the folder"
+        )
+        error.topic, error.partition, error.retriable = self.topic, self.partition, True
+        return error

@@ -1,0 +1,1 @@
+"""The data source `ottla-log`: the files of a broker's log as rows, without a broker."""

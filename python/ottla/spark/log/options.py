@@ -1,0 +1,100 @@
+"""The options of a read of log files. Those that `format("ottla")` has too mean the same here."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.log import DEFAULT_BYTES
+from ottla.spark import formats
+from ottla.spark.given import boolean, choice, lowered, positive
+from ottla.spark.options import ASSIGN, PATTERN, SUBSCRIBE, ReadOptions, Topics, parse_topics
+from ottla.spark.positions import parse_end, parse_start
+
+STORAGE = "fsspec."
+ISOLATION = "kafka.isolation.level"
+KNOWN = (
+    "path",
+    SUBSCRIBE,
+    PATTERN,
+    ASSIGN,
+    "startingOffsets",
+    "endingOffsets",
+    "failOnDataLoss",
+    "includeHeaders",
+    "maxBytesPerPartition",
+    ISOLATION,
+    *(name for name in formats.KNOWN if name != "deadLetterTopic"),
+)
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """The checked options of a read of files. They are plain data and travel to executors by pickle.
+
+    Attributes:
+        path: The folder, pattern or URL. A repr leaves it out, since it may hold a password.
+        read: What is read of it, as of brokers.
+        isolation: The isolation level.
+        max_bytes: About the most bytes of a task.
+        storage: Arguments of fsspec's file system. A repr leaves them out, since some are secret.
+    """
+
+    path: str = field(repr=False)
+    read: ReadOptions
+    isolation: str = "read_uncommitted"
+    max_bytes: int = DEFAULT_BYTES
+    storage: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "LogOptions":
+        """Check options and give them their types.
+
+        Args:
+            options: As Spark hands them over.
+
+        Raises:
+            ValueError: One is missing, unknown or has a bad value; the message names it.
+        """
+        given = lowered(options, KNOWN, "argument of the file system", STORAGE)
+        path = given.get("path", "").strip()
+        if not path:
+            raise ValueError(
+                'option path is missing: a folder with segments, such as "/var/lib/kafka/data/orders-0", or one with '
+                "such folders, or a glob pattern or URL of them"
+            )
+        start = parse_start(given)
+        if start is not None and start.group is not None:
+            raise ValueError(
+                "option startingOffsets cannot name a consumer group in a read of files, in which no broker tells what "
+                "it has committed: give offsets as JSON"
+            )
+        chosen = any(name.lower() in given for name in (SUBSCRIBE, PATTERN, ASSIGN))
+        read = ReadOptions(
+            bootstrap="",
+            topics=parse_topics(given) if chosen else Topics(),
+            start=start,
+            end=parse_end(given),
+            include_headers=boolean("includeHeaders", given, default=ReadOptions.include_headers),
+            fail_on_data_loss=boolean("failOnDataLoss", given, default=ReadOptions.fail_on_data_loss),
+            typed=formats.parse(given),
+        )
+        storage = {name: value for name, value in options.items() if name.lower().startswith(STORAGE)}
+        return cls(
+            path=path,
+            read=read,
+            isolation=choice(ISOLATION, given, ("read_uncommitted", "read_committed")) or cls.isolation,
+            max_bytes=positive("maxBytesPerPartition", given) or cls.max_bytes,
+            storage=tuple(sorted((name[len(STORAGE) :], _value(name, value)) for name, value in storage.items())),
+        )
+
+
+def _value(option: str, text: str) -> Any:
+    """A text as fsspec takes it: what looks like JSON's words, lists and objects is that."""
+    if text in ("true", "false", "null") or text.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            # Its text may be secret.
+            raise ValueError(f"option {option} begins like JSON, and is none: {error.msg}") from None
+    return text
