@@ -203,6 +203,9 @@ impl<D: Decode> ShareConsumer<D> {
             if inner.decode_next() {
                 continue;
             }
+            if let Some(error) = inner.driver.with(|engine, _| engine.take_failure()) {
+                return Err(error);
+            }
             if is_late {
                 inner.decoder.rest();
                 return inner.driver.with(|engine, now| match engine.delay() {

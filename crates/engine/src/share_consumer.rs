@@ -213,10 +213,15 @@ impl Engine<ShareConsumer> {
         self.client.acquirer.lock_timeout()
     }
 
-    /// An error that a poll has to raise: the group does not take the consumer, or a topic may not be read.
+    /// An error that a poll has to raise at once: the group does not take the consumer.
     pub fn stuck(&self) -> Option<&Error> {
-        let obstacle = self.client.member.obstacle();
-        obstacle.or_else(|| self.client.acquirer.stuck())
+        self.client.member.obstacle()
+    }
+
+    /// An error that a poll has to raise which finds no records: a topic may not be read, or a broker refuses requests. Each is
+    /// given once, and brokers are asked anew.
+    pub fn take_failure(&mut self) -> Option<Error> {
+        self.client.acquirer.take_failure()
     }
 
     /// Why no records come, if a caller can act on it.

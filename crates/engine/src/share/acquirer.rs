@@ -58,6 +58,8 @@ struct Lock {
     session: u64,
     /// When the broker gives the records to others; `None` if it did not say.
     until: Option<Instant>,
+    /// The same of those that were renewed last. The others' time goes on.
+    renewed_until: Option<Instant>,
     /// How many offsets are not settled.
     left: i64,
 }
@@ -325,11 +327,10 @@ impl Acquirer {
         self.lock_timeout
     }
 
-    /// The error that polls raise.
-    pub(crate) fn stuck(&self) -> Option<&Error> {
-        self.trouble
-            .as_ref()
-            .or_else(|| self.troubles.values().next())
+    /// What keeps records from coming, once: whoever asks again waits for what the broker says then.
+    pub(crate) fn take_failure(&mut self) -> Option<Error> {
+        let first = || self.troubles.pop_first().map(|(_, error)| error);
+        self.trouble.take().or_else(first)
     }
 
     /// Why a broker that leads an assigned partition does not accept the client.
@@ -352,6 +353,10 @@ impl Acquirer {
         let sessions = self.sessions.values_mut();
         for outbox in sessions.flat_map(|session| session.outbox.values_mut()) {
             outbox.extract(|it| it.verdict == Verdict::RENEW);
+        }
+        for session in self.sessions.values_mut() {
+            // Also if somebody subscribes before that could be said: what was acquired in it is nobody's any more.
+            session.must_end = session.is_open() || session.sent.is_some();
         }
         self.tell(now, cluster);
         self.buffer.clear();
@@ -461,6 +466,9 @@ impl Acquirer {
                     continue;
                 };
                 let code = ErrorCode(row.error_code);
+                if code.is_error() && !self.assigned.contains_key(&key) {
+                    continue;
+                }
                 if code.is_error() {
                     pauses = true;
                     let leader = (
@@ -533,6 +541,7 @@ impl Acquirer {
                 node,
                 session,
                 until: self.lock_timeout.and_then(|time| now.checked_add(time)),
+                renewed_until: None,
                 left,
             },
         );
@@ -545,7 +554,7 @@ impl Acquirer {
                 Verdict::Of(AcknowledgeType::Release),
             );
         }
-        if !came.ranges.is_empty() && !self.closing {
+        if !came.ranges.is_empty() && !self.session(node).must_end {
             self.buffer.push_back(Acquired {
                 lock,
                 fetched: came.fetched,
@@ -640,8 +649,9 @@ impl Acquirer {
                 | ErrorCode::NOT_COORDINATOR
         );
         let mut again = false;
+        let ends = self.session(about.0).must_end;
         for run in pending.iter() {
-            if passes && now < run.value.until && !self.closing {
+            if passes && now < run.value.until && !ends {
                 let outbox = self.session(about.0).outbox.entry(key).or_default();
                 // What was said meanwhile counts, and not what it overtook.
                 let newer = outbox.within(run.first, run.last);
@@ -801,7 +811,7 @@ impl Acquirer {
             verdict,
             lock: id,
             turn: self.turn,
-            until: lock.until.unwrap_or(default),
+            until: lock.renewed_until.max(lock.until).unwrap_or(default),
         };
         let (node, key, number) = (lock.node, lock.key, lock.session);
         let session = self.sessions.get_mut(&node);
@@ -842,7 +852,9 @@ impl Acquirer {
         let (topic, key) = (Arc::clone(&lock.topic), lock.key);
         if value.verdict == Verdict::RENEW {
             match result {
-                Ok(at) => lock.until = self.lock_timeout.and_then(|time| at.checked_add(time)),
+                Ok(at) => {
+                    lock.renewed_until = self.lock_timeout.and_then(|time| at.checked_add(time));
+                }
                 Err(_) => self.unlock(key, value.lock, first, last),
             }
         } else {

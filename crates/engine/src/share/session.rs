@@ -59,6 +59,8 @@ pub(super) struct Session {
     pub(super) known: BTreeSet<Key>,
     pub(super) sent: Option<Sent>,
     pub(super) outbox: ByPartition,
+    /// The next request ends it.
+    pub(super) must_end: bool,
     pub(super) failures: u32,
     pub(super) retry_at: Option<Instant>,
 }
@@ -91,6 +93,7 @@ impl Session {
         self.number = number;
         self.link = None;
         self.epoch = OPENS;
+        self.must_end = false;
         self.known.clear();
         (std::mem::take(&mut self.outbox), self.sent.take())
     }

@@ -1,5 +1,7 @@
 //! A member of a share group stepped through scripts.
 
+mod races;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -558,7 +560,7 @@ fn a_session_that_the_broker_forgot_begins_anew() {
         let next = only(poll(&mut script));
         assert_eq!(said(&next).len(), 1);
         answer_fetch(&mut script, &next, code, Vec::new());
-        assert_eq!(script.engine.stuck(), None, "it passes");
+        assert_eq!(script.engine.take_failure(), None, "it passes");
         let open = only(passed(&mut script, 1_500));
         assert_eq!(fetch(&open).share_session_epoch, 0);
         assert_eq!(fetch(&open).topics.len(), 1);
@@ -681,7 +683,7 @@ fn record_limits_ask_one_broker_at_a_time_and_need_version_2() {
     let join = only(asked(&mut script));
     assign(&mut script, &join, 3, Some(&[0]));
     assert!(poll(&mut script).is_empty());
-    let error = script.engine.stuck().unwrap();
+    let error = script.engine.take_failure().unwrap();
     assert!(error.message().contains("4.2"), "{error}");
 }
 
@@ -837,65 +839,4 @@ fn offsets_that_no_answer_holds_are_released() {
     script.engine.poll_goes_on(next);
     let fetched = only(asked(&mut script));
     assert_eq!(said(&fetched), [(0, 10, 12, 2), (0, 40, 41, 2)]);
-}
-
-#[test]
-fn what_was_said_beside_a_renewal_that_is_said_again_counts() {
-    let (mut script, acquired) = holding(EXPLICIT);
-    let lock = acquired.lock;
-    let renew = AcknowledgeType::Renew;
-    script.engine.acknowledge(lock, (0, 3), renew).unwrap();
-    commit(&mut script);
-    let sent = only(asked(&mut script));
-    let accept = AcknowledgeType::Accept;
-    script.engine.acknowledge(lock, (0, 0), accept).unwrap();
-    commit(&mut script);
-    answer_acknowledge(
-        &mut script,
-        &sent,
-        &[(0, ErrorCode::COORDINATOR_NOT_AVAILABLE)],
-    );
-    let again = only(passed(&mut script, 1_000));
-    assert_eq!(said(&again), [(0, 0, 0, 1), (0, 1, 3, 4)]);
-}
-
-#[test]
-fn records_of_a_partition_that_went_to_others_are_released_by_themselves() {
-    let mut script = joined(EXPLICIT, &[0, 1]);
-    let mut open = poll(&mut script);
-    open.retain(|it| script.address(it.link) == "b1");
-    let open = only(open);
-    let beat = passed(&mut script, 5_000);
-    let beat = beat
-        .iter()
-        .find(|it| matches!(it.request, Request::ShareGroupHeartbeat(_)));
-    assign(&mut script, beat.unwrap(), 4, Some(&[1]));
-    answer_fetch(
-        &mut script,
-        &open,
-        ErrorCode::NONE,
-        vec![row(0, &[(0, 4, 1)])],
-    );
-    assert!(script.engine.take().is_none());
-    let release = only(asked(&mut script));
-    acknowledge(&release);
-    assert_eq!(said(&release), [(0, 0, 4, 2)]);
-}
-
-#[test]
-fn nothing_is_requested_while_what_came_is_looked_at() {
-    let mut script = joined(EXPLICIT, &[0]);
-    let open = only(poll(&mut script));
-    answer_fetch(
-        &mut script,
-        &open,
-        ErrorCode::NONE,
-        vec![row(0, &[(0, 4, 1)])],
-    );
-    let acquired = script.engine.take().unwrap();
-    let now = script.now;
-    script.engine.dispose(now, acquired.lock, (1, 1), None);
-    for asked in asked(&mut script) {
-        acknowledge(&asked);
-    }
 }

@@ -101,8 +101,11 @@ impl Acquirer {
         if session.is_some_and(|it| it.sent.is_some()) {
             return None;
         }
+        if session.is_some_and(|it| it.must_end && it.is_open()) {
+            return Some(Due::End);
+        }
         if self.closing {
-            return session.filter(|it| it.is_open()).map(|_| Due::End);
+            return None;
         }
         if let Some(at) = session.and_then(|it| it.retry_at).filter(|at| *at > now) {
             cluster.set_alarm(at);
@@ -110,7 +113,7 @@ impl Acquirer {
         }
         let says = session.is_some_and(|it| it.is_open() && !it.outbox.is_empty());
         let renews = says && session.is_some_and(Session::renews);
-        let content = self.content(node);
+        let content = self.content(now, cluster, node);
         // A fetch puts every partition that it names into the session; what is no part of it is acknowledged by itself.
         let is_apart = |content: &BTreeSet<Key>| {
             session.is_some_and(|it| it.outbox.keys().any(|key| !content.contains(key)))
@@ -123,7 +126,7 @@ impl Acquirer {
     }
 
     /// The partitions to ask a broker for, if records are wanted of it now.
-    fn content(&self, node: i32) -> Option<&BTreeSet<Key>> {
+    fn content(&self, now: Instant, cluster: &Cluster, node: i32) -> Option<&BTreeSet<Key>> {
         let is_wanted = self.wanted && self.buffer.is_empty() && self.member.is_some();
         let content = self.by_leader.get(&node).filter(|_| is_wanted)?;
         if self.config.share_acquire_mode == AcquireMode::RecordLimit {
@@ -132,12 +135,16 @@ impl Acquirer {
                 let sent = it.sent.as_ref();
                 sent.is_some_and(|sent| matches!(sent.purpose, Purpose::Fetch(_)))
             };
-            let mut nodes = self
-                .by_leader
-                .range(self.next_node..)
-                .chain(&self.by_leader);
-            let turn = nodes.next().map(|(node, _)| *node);
-            if turn != Some(node) || self.sessions.values().any(fetches) {
+            if self.sessions.values().any(fetches) {
+                return None;
+            }
+            // It is nobody's turn who cannot take it; who is not connected yet is dialled beside the others.
+            let is_up = |node: &i32| cluster.up_link(*node, LANE).is_some();
+            let pauses = |it: &Session| it.retry_at.is_some_and(|at| at > now);
+            let nodes = self.by_leader.range(self.next_node..);
+            let mut nodes = nodes.chain(&self.by_leader).map(|(node, _)| *node);
+            let turn = nodes.find(|it| is_up(it) && !self.sessions.get(it).is_some_and(pauses));
+            if is_up(&node) && turn != Some(node) {
                 return None;
             }
         }
