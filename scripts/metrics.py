@@ -34,7 +34,7 @@ Not here, of what the Java client has beside these:
 - `commit-sync-time-ns-total`, `committed-time-ns-total` and `consumer-coordinator-metrics`: what groups do is not
   measured yet.
 """
-ROLES = {"producer": "Producer", "consumer": "Consumer", "admin": "Admin client"}
+ROLES = {"producer": "Producer", "consumer": "Consumer", "share-consumer": "Share consumer", "admin": "Admin client"}
 
 
 def text() -> str:

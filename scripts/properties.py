@@ -43,11 +43,11 @@ _TOKEN = (
 def text() -> str:
     """The module's source."""
     rows = [row for row in properties() if row["name"] != "bootstrap.servers"]
-    return HEAD + "".join(_dictionary(role, rows) for role in ("admin", "consumer", "producer"))
+    return HEAD + "".join(_dictionary(role, rows) for role in ("admin", "consumer", "producer", "share-consumer"))
 
 
 def _dictionary(role: str, rows: list[Property]) -> str:
-    lines = ["", "", f"class {role.title()}Properties(TypedDict, total=False):"]
+    lines = ["", "", f"class {role.title().replace('-', '')}Properties(TypedDict, total=False):"]
     lines += [f'    """Properties of the {role}, with underscores where Kafka\'s names have dots."""', ""]
     for row in rows:
         if role in row["roles"]:

@@ -30,8 +30,10 @@ from ottla._metrics import MetricName, Metrics
 from ottla._ottla import DEBUG_BUILD, Batch, Decoded, Deliveries, Delivery, Keys, Record, __version__, close_at_exit
 from ottla._producer import Producer
 from ottla._registry import RegisteredSchema, SchemaRegistry
+from ottla._share import ShareConsumer
 from ottla._transform import Transform, transform
 from ottla._types import (
+    Acknowledgement,
     BadRecord,
     DelegationToken,
     FencedProducer,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from ottla import aio, log, protocol, testing
 
 __all__ = [
+    "Acknowledgement",
     "Admin",
     "Assignor",
     "BadRecord",
@@ -93,6 +96,7 @@ __all__ = [
     "RecordMetadata",
     "RegisteredSchema",
     "SchemaRegistry",
+    "ShareConsumer",
     "SubscriptionPattern",
     "TopicDescription",
     "TopicPartition",
@@ -108,7 +112,18 @@ __all__ = [
     "transform",
 ]
 
-for _public in (Admin, Assignor, Consumer, Decoder, Producer, RegisteredSchema, SchemaRegistry, Transform, transform):
+for _public in (
+    Admin,
+    Assignor,
+    Consumer,
+    Decoder,
+    Producer,
+    RegisteredSchema,
+    SchemaRegistry,
+    ShareConsumer,
+    Transform,
+    transform,
+):
     # The name under which users find them, as in a traceback and in help().
     _public.__module__ = "ottla"
 

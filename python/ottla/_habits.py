@@ -21,6 +21,15 @@ _CONSUMER = {
     "partitions_for_topic": "consumer.partitions_for(topic)",
     "get_watermark_offsets": "consumer.beginning_offsets([partition]) and consumer.end_offsets([partition])",
 }
+_SHARE = {
+    "commit_sync": "consumer.commit(), which returns the error of each partition, or None",
+    "commit_async": "consumer.commit(wait=False)",
+    "set_acknowledgement_commit_callback": "consumer.set_acknowledgement_callback(f)",
+    "acquisition_lock_timeout_ms": "consumer.lock_timeout(), which is in seconds",
+    "seek": "nothing: a share group gives records out itself; its share.auto.offset.reset says where it begins",
+    "committed": "nothing: a share group keeps the state of each record, and no offsets",
+    "assign": "consumer.subscribe(topics): the group's coordinator assigns",
+}
 _ADMIN = {
     "create_partitions": "nothing: ottla cannot add partitions yet",
     "describe_configs": "nothing: ottla cannot read configurations yet",
@@ -52,6 +61,8 @@ _INSTEAD = {
         "stop": "await consumer.close()",
         "list_topics": "await aio.Admin(bootstrap_servers).list_topics()",
     },
+    "ShareConsumer": _SHARE,
+    "aio.ShareConsumer": _SHARE,
     "Admin": _ADMIN,
     "aio.Admin": _ADMIN,
     "Batch": _BATCH,

@@ -13,9 +13,16 @@ from typing_extensions import Buffer, NotRequired, Self, Unpack, disjoint_base
 from ottla._assignors import Assignor
 from ottla._decoding import DecodeFormat, DecodeSchema
 from ottla._metrics import Metrics
-from ottla._properties import AdminProperties, ConfigValue, ConsumerProperties, ProducerProperties
+from ottla._properties import (
+    AdminProperties,
+    ConfigValue,
+    ConsumerProperties,
+    ProducerProperties,
+    ShareConsumerProperties,
+)
 from ottla._registry import SchemaRegistry
 from ottla._types import (
+    Acknowledgement,
     BadRecord,
     GroupMetadata,
     NewTopic,
@@ -38,6 +45,12 @@ Offsets: TypeAlias = (
     | Mapping[tuple[str, int], int]
     | Mapping[tuple[str, int], OffsetAndMetadata]
 )
+AcknowledgeKind: TypeAlias = Literal["accept", "release", "reject", "renew"]
+
+class _Listed(Protocol):
+    def tolist(self) -> Any: ...
+
+Rows: TypeAlias = Iterable[bool] | Iterable[int] | _Listed
 Servers: TypeAlias = str | list[str] | tuple[str, ...]
 RecordPart: TypeAlias = tuple[str | None, int, int]
 RecordFields: TypeAlias = tuple[bytes | None, bytes | None, int, tuple[tuple[str, bytes | None], ...], int]
@@ -225,6 +238,9 @@ class Record:
     @property
     def leader_epoch(self) -> int | None:
         """The epoch of the leader that wrote the record, if the broker reports it (Kafka 0.11 and later)."""
+    @property
+    def delivery_count(self) -> int | None:
+        """How often the record was delivered, this time included; None unless a `ShareConsumer` got it."""
     def __reduce__(self) -> NoReturn: ...
 
 @final
@@ -256,6 +272,12 @@ class Batch:
         """By partition, a `range` from the offset of the first record to the one after the last record.
 
         Between them offsets may be missing, which the log does not hold or which are not records.
+        """
+    @property
+    def delivery_count(self) -> array[int] | None:
+        """How often each record was delivered, this one included: an `array` of int16, None without a `ShareConsumer`.
+
+        Libraries that take buffers read it without a copy, such as `numpy.asarray(batch.delivery_count)`.
         """
     def to_arrow(self) -> Any:
         """The batch as a `pyarrow.Table`, without a copy.
@@ -760,6 +782,35 @@ class SyncConsumer:
     def batches(self) -> Iterator[Batch]:
         """Iterates over batches without end; none of them is empty. It waits while there are no records."""
     def __iter__(self) -> Iterator[Record]: ...
+
+@final
+class ShareConsumerCore:
+    def __new__(
+        cls,
+        bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
+        *,
+        topics: str | Iterable[str] | None = None,
+        config: Mapping[str, ConfigValue] | None = None,
+        **properties: Unpack[ShareConsumerProperties],
+    ) -> Self: ...
+    def subscribe(self, topics: str | Iterable[str]) -> None: ...
+    def subscription(self) -> list[str]: ...
+    def assignment(self) -> list[TopicPartition]: ...
+    def lock_timeout(self) -> float | None: ...
+    def unsubscribe(self, timeout: float | None) -> Operation: ...
+    def poll(self, timeout: float | None, max_records: int | None) -> Operation: ...
+    def next_record(self) -> Record | None: ...
+    def poll_to_iterate(self) -> Operation: ...
+    def acknowledge(self, records: Batch | Record, kind: AcknowledgeKind, rows: Rows | None) -> None: ...
+    def commit(self, timeout: float | None) -> Operation: ...
+    def commit_later(self) -> None: ...
+    def keep_outcomes(self, keep: bool) -> None: ...
+    def take_outcomes(self) -> list[Acknowledgement]: ...
+    def close(self, timeout: float | None) -> Operation: ...
+    def metrics(self, *, even_closed: bool = False) -> Metrics: ...
+    def client_instance_id(self, timeout: float | None) -> Operation: ...
+    def metrics_interval(self) -> float: ...
+    def check(self) -> None: ...
 
 @final
 class AdminCore:

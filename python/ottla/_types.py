@@ -75,6 +75,23 @@ def _int(field: str, value: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """How the acknowledgement of some records of a share group ended.
+
+    Attributes:
+        partition: Their partition.
+        offsets: Their offsets.
+        kind: What was said of them: "accept", "release", "reject" or "renew".
+        error: A `KafkaError` that says why it does not count, or is not known to; None if it does.
+    """
+
+    partition: TopicPartition
+    offsets: range
+    kind: str
+    error: Exception | None
+
+
+@dataclass(frozen=True, slots=True)
 class NewTopic:
     """A topic to create.
 

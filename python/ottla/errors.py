@@ -211,9 +211,10 @@ class FatalError(KafkaError):
 
 
 class UnknownOutcomeError(KafkaError, TimeoutError):
-    """Whether the transaction was committed is not known: its coordinator did not answer in time.
+    """Whether a transaction was committed, or an acknowledgement counts, is not known: no answer came in time.
 
-    The producer settles it before its next transaction begins, and logs how it ended.
+    A producer settles its transaction before the next one begins, and logs how it ended. Records of a share group whose
+    acknowledgement does not count are delivered again.
     """
 
     kind = "outcome_unknown"

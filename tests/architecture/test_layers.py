@@ -18,7 +18,8 @@ LAYERS = [
     {"call", "telemetry"},
     {"part"},
     {"engine", "produce", "fetch", "group"},
-    {"admin", "consumer", "producer"},
+    {"share"},
+    {"admin", "consumer", "producer", "share_consumer"},
 ]
 VALUES = LAYERS[0] | LAYERS[1]
 

@@ -23,13 +23,14 @@ PUBLIC = [
     "SyncConsumer",
     "SyncProducer",
 ]
-FACADES = ["Admin", "Consumer", "Producer", "Transform"]
+FACADES = ["Admin", "Consumer", "Producer", "ShareConsumer", "Transform"]
 # What differs between a call and its twin: `send` returns another kind of delivery, `flush` waits for callbacks that only
 # threads have, a transaction is for another kind of `with`, and a task is cancelled
 # where a thread is interrupted.
 DIFFERENT = {
     *(("Producer", each) for each in ("send", "flush", "transaction")),
     *(("Consumer", each) for each in ("subscribe", "unsubscribe", "close")),
+    ("ShareConsumer", "set_acknowledgement_callback"),
     ("Transform", "run"),
 }
 

@@ -36,6 +36,26 @@ def consume(consumer: ottla.Consumer) -> bytes | None:
     return None
 
 
+def share(consumer: ottla.ShareConsumer) -> list[ottla.KafkaError]:
+    batch = consumer.poll(max_records=10)
+    consumer.acknowledge(batch)
+    consumer.acknowledge(batch, "release", [index % 2 == 0 for index in range(len(batch))])
+    consumer.acknowledge(batch[0], "renew")
+    consumer.set_acknowledgement_callback(lambda ended: print(ended[0].partition, ended[0].offsets, ended[0].error))
+    print(batch.delivery_count, batch[0].delivery_count, consumer.lock_timeout())
+    for record in consumer:
+        consumer.acknowledge(record, kind="reject")
+        break
+    return [error for error in consumer.commit().values() if error is not None]
+
+
+async def share_too(consumer: aio.ShareConsumer) -> int:
+    async for batch in consumer.batches():
+        consumer.acknowledge(batch, "accept", rows=range(2))
+        return len(await consumer.commit(timeout=5))
+    return 0
+
+
 def manage(address: str) -> list[str]:
     with ottla.Admin(address) as admin:
         admin.create_topics([ottla.NewTopic("t", partitions=3), "u"], timeout=5)

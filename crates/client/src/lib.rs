@@ -1,7 +1,7 @@
 //! The tokio shell around ottla-engine: sockets, timers, tasks, and the handles that callers hold.
 //!
 //! ```text
-//!   producer · consumer · admin      handles; each wait names the changes that end it
+//!   producer · consumer · share · admin    handles; each wait names the changes that end it
 //!        │
 //!      driver ──▶ shell              the engine behind its lock, and what follows from it
 //!                   ├── wait         waiting calls, each woken by its own change
@@ -29,6 +29,7 @@ pub mod producer;
 mod proving;
 mod rebalancing;
 mod sending;
+pub mod share;
 mod shell;
 pub mod signing;
 mod timer;
@@ -59,6 +60,7 @@ pub use ottla_engine::producer::{Finished, PreparedTransaction};
 pub use ottla_engine::{Config, ConfigError, Error, ErrorCode, Kind, Role, Written};
 pub use producer::{NoHeaders, Producer, Row, TrySendError};
 pub use rebalancing::{Listeners, Polled};
+pub use share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};
 
 /// A partition as metadata describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

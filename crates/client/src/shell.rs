@@ -61,6 +61,15 @@ impl Publish for ottla_engine::consumer::Consumer {
     fn publish((): ()) {}
 }
 
+impl Publish for ottla_engine::share_consumer::ShareConsumer {
+    type News = ();
+
+    fn collect(_: &mut Engine<Self>) -> Vec<()> {
+        Vec::new()
+    }
+    fn publish((): ()) {}
+}
+
 /// One client: its engine, connections, tasks and waiting calls.
 pub(crate) struct Shell<W: Publish> {
     pub(crate) config: Arc<Config>,

@@ -24,9 +24,10 @@ use ottla_protocol::messages::{
     OffsetFetchResponse, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, ProduceRequest,
     ProduceResponse, PushTelemetryRequest, PushTelemetryResponse, RenewDelegationTokenRequest,
     RenewDelegationTokenResponse, SaslAuthenticateRequest, SaslAuthenticateResponse,
-    SaslHandshakeRequest, SaslHandshakeResponse, SyncGroupRequest, SyncGroupResponse,
-    TxnOffsetCommitRequest, TxnOffsetCommitResponse, WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
+    SaslHandshakeRequest, SaslHandshakeResponse, ShareAcknowledgeRequest, ShareAcknowledgeResponse,
+    ShareFetchRequest, ShareFetchResponse, ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse,
+    SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
 use ottla_protocol::{ApiKey, DecodeError, EncodeError, Frame};
 use rustc_hash::FxHashMap;
@@ -133,6 +134,10 @@ apis! {
     LeaveGroup: LeaveGroupRequest => LeaveGroupResponse, 0..=5, throttles from 2;
     ConsumerGroupDescribe: ConsumerGroupDescribeRequest => ConsumerGroupDescribeResponse, 0..=1, throttles from 0;
     ConsumerGroupHeartbeat: ConsumerGroupHeartbeatRequest => ConsumerGroupHeartbeatResponse, 0..=1, throttles from 0;
+    // Their version 0 is a preview in Kafka 4.0 that later brokers do not speak (KIP-932).
+    ShareGroupHeartbeat: ShareGroupHeartbeatRequest => ShareGroupHeartbeatResponse, 1..=1, throttles from 1;
+    ShareFetch: ShareFetchRequest => ShareFetchResponse, 1..=2, throttles from 1;
+    ShareAcknowledge: ShareAcknowledgeRequest => ShareAcknowledgeResponse, 1..=2, throttles from 1;
     // From version 10 on their topics have ids.
     OffsetCommit: OffsetCommitRequest => OffsetCommitResponse, 0..=9, throttles from 4;
     OffsetFetch: OffsetFetchRequest => OffsetFetchResponse, 0..=9, throttles from 4;

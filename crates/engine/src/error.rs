@@ -47,7 +47,7 @@ pub enum Kind {
     Fenced,
     /// The client cannot go on; a new one can.
     Fatal,
-    /// Whether a transaction was committed is not known.
+    /// Whether a transaction was committed, or the acknowledgement of records counts, is not known.
     OutcomeUnknown,
     /// The client was closed.
     Closed,

@@ -1,10 +1,10 @@
 //! What a Kafka client decides, as state machines without sockets or clocks.
 //!
 //! * [`config`]: the table of properties.
-//! * [`engine`]: a whole client. [`producer`], [`consumer`] and [`admin`] are compositions of [`part`]s.
+//! * [`engine`]: a whole client. [`producer`], [`consumer`], [`share_consumer`] and [`admin`] are compositions of [`part`]s.
 //! * [`call`]: a question to brokers with one result, retried until then; an API or a family of APIs in each file.
 //! * [`credentials`]: what a client gets from outside to prove who it is.
-//! * [`group`]: groups of consumers, and who of them gets which partition.
+//! * [`group`]: groups of consumers, and who of them gets which partition. [`share`]: groups that share records one by one.
 //! * [`connection`]: one connection's stages, from versions and authentication ([`sasl`]) to requests.
 //! * [`observe`]: what happened, as events. [`metrics`]: how much of it, as numbers.
 //!
@@ -36,6 +36,8 @@ pub mod release;
 pub mod sasl;
 #[cfg(test)]
 mod script;
+pub mod share;
+pub mod share_consumer;
 mod telemetry;
 
 pub use change::Change;

@@ -79,6 +79,15 @@ pub enum Observed {
         /// What is wrong.
         cause: Error,
     },
+    /// What was said of acquired records does not count, or is not known to, and no caller waited to be told.
+    AcknowledgeFailed {
+        /// The first offset.
+        first: i64,
+        /// The last offset.
+        last: i64,
+        /// Why, with the partition.
+        cause: Error,
+    },
     /// Offsets were not committed, and no caller waited to be told.
     CommitFailed {
         /// Why.
@@ -324,6 +333,7 @@ impl Observed {
             | Observed::ProducerIdentified { .. } => Level::Info,
             Observed::MembershipLost { .. }
             | Observed::MemberUnreadable { .. }
+            | Observed::AcknowledgeFailed { .. }
             | Observed::CommitFailed { .. }
             | Observed::ConnectFailed { .. }
             | Observed::Refused { .. }
@@ -364,6 +374,7 @@ impl Observed {
             | Observed::Rebalancing { .. }
             | Observed::MembershipLost { .. }
             | Observed::MemberUnreadable { .. }
+            | Observed::AcknowledgeFailed { .. }
             | Observed::CommitFailed { .. }
             | Observed::OffsetReset { .. }
             | Observed::LogTruncated { .. }
@@ -423,6 +434,12 @@ impl fmt::Display for Observed {
                 "member {member_id} of group {group} is assigned nothing: {}",
                 cause.message()
             ),
+            Observed::AcknowledgeFailed { first, last, cause } => {
+                write!(
+                    f,
+                    "what was said of offsets {first} to {last} does not count: {cause}"
+                )
+            }
             Observed::CommitFailed { cause } => {
                 write!(f, "offsets were not committed: {cause}")
             }

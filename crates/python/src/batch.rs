@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ottla_client::LockId;
 use ottla_columnar::Columns;
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyImportError, PyIndexError, PyTypeError};
@@ -39,13 +40,44 @@ pub(crate) struct Chunk {
     columns: Columns,
     /// Made once, when it is first needed: all records of the chunk share it.
     topic: PyOnceLock<Py<PyString>>,
+    /// Who acquired them, in a share group.
+    shared: Option<Shared>,
 }
+
+/// What a share consumer knows of records that it acquired.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared {
+    /// The consumer's number.
+    pub(crate) consumer: u64,
+    pub(crate) lock: LockId,
+    pub(crate) delivery_count: i16,
+}
+
+/// Consecutive offsets, both ends included, and who acquired them.
+pub(crate) type Span = (Option<Shared>, i64, i64);
 
 impl Chunk {
     pub(crate) fn new(columns: Columns) -> Self {
         Chunk {
             columns,
             topic: PyOnceLock::new(),
+            shared: None,
+        }
+    }
+
+    /// The same records, acquired by a share consumer.
+    pub(crate) fn shared(self, shared: Shared) -> Self {
+        Chunk {
+            shared: Some(shared),
+            ..self
+        }
+    }
+
+    fn part(&self, columns: Columns) -> Self {
+        Chunk {
+            columns,
+            topic: PyOnceLock::new(),
+            shared: self.shared,
         }
     }
 
@@ -69,11 +101,12 @@ impl ottla_client::Chunk for Chunk {
     }
 
     fn split_to(&mut self, n: usize) -> Self {
-        Chunk::new(self.columns.split_to(n))
+        let first = self.columns.split_to(n);
+        self.part(first)
     }
 
     fn slice(&self, start: usize, length: usize) -> Self {
-        Chunk::new(self.columns.slice(start, length))
+        self.part(self.columns.slice(start, length))
     }
 
     fn offset(&self, row: usize) -> i64 {
@@ -118,17 +151,41 @@ impl Batch {
             let from = start.clamp(first, first + length) - first;
             let to = end.clamp(first, first + length) - first;
             if from < to {
-                chunks.push(Arc::new(Chunk::new(chunk.columns.slice(from, to - from))));
+                chunks.push(Arc::new(chunk.part(chunk.columns.slice(from, to - from))));
             }
             first += length;
         }
         Self::of(chunks.into())
     }
 
+    /// The offsets of these rows, which ascend.
+    pub(crate) fn spans_of(&self, rows: impl IntoIterator<Item = usize>) -> Vec<Span> {
+        let mut spans: Vec<Span> = Vec::new();
+        let mut chunks = self.chunks.iter();
+        let (mut first, mut current) = (0, chunks.next());
+        let mut before = None;
+        for row in rows {
+            while let Some(chunk) = current.filter(|chunk| row - first >= chunk.columns.len()) {
+                first += chunk.columns.len();
+                current = chunks.next();
+                before = None;
+            }
+            let Some(chunk) = current else { break };
+            let offset = chunk.columns.offset(row - first);
+            match spans.last_mut() {
+                Some((_, _, last)) if before == Some(offset) => *last = offset,
+                _ => spans.push((chunk.shared, offset, offset)),
+            }
+            before = offset.checked_add(1);
+        }
+        spans
+    }
+
     fn record(&self, mut row: usize) -> Option<Record> {
         for chunk in &*self.chunks {
             if row < chunk.columns.len() {
                 return Some(Record {
+                    shared: chunk.shared,
                     chunk: Arc::clone(chunk),
                     row,
                 });
@@ -232,6 +289,24 @@ impl Batch {
             spans.set_item(partition, span)?;
         }
         Ok(spans)
+    }
+
+    /// How often each record was delivered, this one included: an `array` of int16, None without a `ShareConsumer`.
+    ///
+    /// Libraries that take buffers read it without a copy, such as `numpy.asarray(batch.delivery_count)`.
+    #[getter]
+    fn delivery_count<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        static ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let mut bytes = Vec::with_capacity(self.length * 2);
+        for chunk in &*self.chunks {
+            let Some(shared) = chunk.shared else {
+                return Ok(None);
+            };
+            let count = shared.delivery_count.to_ne_bytes();
+            bytes.extend(std::iter::repeat_n(count, chunk.columns.len()).flatten());
+        }
+        let array = ARRAY.import(py, "array", "array")?;
+        Ok(Some(array.call1(("h", PyBytes::new(py, &bytes)))?))
     }
 
     /// The records as an `arrow_array_stream` capsule, by the Arrow PyCapsule interface.
@@ -416,6 +491,7 @@ impl Cursor {
             if row < chunk.columns.len() {
                 self.row = row + 1;
                 return Some(Record {
+                    shared: chunk.shared,
                     chunk: Arc::clone(chunk),
                     row,
                 });
@@ -450,11 +526,31 @@ impl RecordIterator {
 pub(crate) struct Record {
     chunk: Arc<Chunk>,
     row: usize,
+    shared: Option<Shared>,
 }
 
 impl Record {
     pub(crate) fn new((chunk, row): (Arc<Chunk>, usize)) -> Self {
-        Record { chunk, row }
+        Record {
+            chunk,
+            row,
+            shared: None,
+        }
+    }
+
+    /// A record that a share consumer acquired.
+    pub(crate) fn shared(chunk: Arc<Chunk>, row: usize, shared: Shared) -> Self {
+        Record {
+            chunk,
+            row,
+            shared: Some(shared),
+        }
+    }
+
+    /// Its offset, and who acquired it.
+    pub(crate) fn span(&self) -> Span {
+        let offset = self.chunk.columns.offset(self.row);
+        (self.shared, offset, offset)
     }
 }
 
@@ -520,6 +616,12 @@ impl Record {
     #[getter]
     fn leader_epoch(&self) -> Option<i32> {
         Some(self.chunk.columns.leader_epoch(self.row)).filter(|epoch| *epoch >= 0)
+    }
+
+    /// How often the record was delivered, this time included; None unless a `ShareConsumer` got it.
+    #[getter]
+    fn delivery_count(&self) -> Option<i16> {
+        self.shared.map(|shared| shared.delivery_count)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use ottla_client::{Config, Decode, Error, Fetched};
-use ottla_columnar::{FetchedPartition, Memory};
+use ottla_client::{Config, Decode, Error, Fetched, Kind};
+use ottla_columnar::{ColumnarError, FetchedPartition, Memory};
+use ottla_protocol::compression::CompressionError;
+use ottla_protocol::records::{Malformed, RecordsError};
 
 use crate::batch::Chunk;
 use crate::memory;
@@ -14,6 +16,8 @@ pub(crate) struct Decoder {
     check_crcs: bool,
     decompress_limit: usize,
     memory: Memory,
+    /// Whether the records are those of a share group, of which the group decides what comes next.
+    shares: bool,
 }
 
 impl Decoder {
@@ -23,6 +27,17 @@ impl Decoder {
             check_crcs: config.check_crcs,
             decompress_limit: config.decompress_max_bytes,
             memory: Memory::new(config.prefetch_max_bytes, memory::fresh),
+            shares: false,
+        }
+    }
+
+    /// For records that a share consumer has acquired: the broker hides those of aborted transactions, as the group's
+    /// `share.isolation.level` says.
+    pub(crate) fn for_shares(config: &Config) -> Self {
+        Decoder {
+            read_committed: false,
+            shares: true,
+            ..Self::new(config)
         }
     }
 }
@@ -42,10 +57,35 @@ impl Decode for Decoder {
         };
         ottla_columnar::decode(fetched.records.clone(), &source, &self.memory)
             .map(Chunk::new)
-            .map_err(|error| fetched.corrupt(error))
+            .map_err(|error| match self.shares {
+                true => Error::new(fault(&error), error.to_string())
+                    .partition_is(&fetched.topic, fetched.partition),
+                false => fetched.corrupt(error),
+            })
     }
 
     fn rest(&self) {
         self.memory.clear();
+    }
+}
+
+/// Whether records are damaged, or only too much for this client, or nothing that it can show: then another may fare better.
+fn fault(error: &ColumnarError) -> Kind {
+    let ColumnarError::Records { source, .. } = error else {
+        return match error {
+            ColumnarError::OutOfOrder { .. } => Kind::Corrupt,
+            _ => Kind::TooLarge,
+        };
+    };
+    match source {
+        RecordsError::Record {
+            what: Malformed::HeaderKey,
+            ..
+        } => Kind::Unsupported,
+        RecordsError::Compression { source, .. } => match source {
+            CompressionError::Corrupt { .. } => Kind::Corrupt,
+            _ => Kind::TooLarge,
+        },
+        _ => Kind::Corrupt,
     }
 }

@@ -37,6 +37,7 @@ mod runs;
 mod runtime;
 mod sasl;
 mod sending;
+mod share;
 mod typed;
 mod unasked;
 mod values;
@@ -97,6 +98,8 @@ mod _ottla {
     use protocol::writing::encode_records;
     #[pymodule_export]
     use sasl::{SaslQueue, SaslRequest, sign_assertion};
+    #[pymodule_export]
+    use share::ShareConsumerCore;
     #[pymodule_export]
     use typed::{Decoded, TypedDecoder};
 

@@ -60,7 +60,13 @@ pub(crate) fn report<'py>(
 /// The table of metrics, a dict for each: the client's role, group, name, names of tags, kind, unit, doc.
 #[pyfunction]
 pub(crate) fn metric_table(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let roles = [Role::Producer, Role::Consumer, Role::Admin].into_iter();
+    let roles = [
+        Role::Producer,
+        Role::Consumer,
+        Role::ShareConsumer,
+        Role::Admin,
+    ];
+    let roles = roles.into_iter();
     let rows = roles.flat_map(|role| describe(role).into_iter().map(move |row| (role, row)));
     rows.map(|(role, row)| described(py, role, &row)).collect()
 }

@@ -26,7 +26,10 @@ def add(commands: Any) -> None:
         """,
     )
     parser.add_argument(
-        "role", nargs="?", choices=["producer", "consumer", "admin", "broker"], help="only the properties of this one"
+        "role",
+        nargs="?",
+        choices=["producer", "consumer", "share-consumer", "admin", "broker"],
+        help="only the properties of this one",
     )
     parser.set_defaults(run=_config)
 

@@ -30,6 +30,7 @@ mod list_offsets;
 mod membership;
 mod partitions;
 mod running;
+mod share_heartbeat;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -66,6 +67,7 @@ pub use self::membership::GroupMetadata;
 pub(crate) use self::membership::{
     Admission, Heartbeat, JoinGroup, Joined, JoinedMember, LeaveGroup, SyncGroup,
 };
+pub(crate) use self::share_heartbeat::ShareGroupHeartbeat;
 pub use self::target::Target;
 pub(crate) use self::target::{Absence, why_no_leader};
 pub use self::ticket::Ticket;

@@ -27,6 +27,6 @@ pub use property::{Property, Role, Value};
 pub use secret::{SECRET_WORDS, Secret, is_secret};
 pub use settings::{Config, PROPERTIES};
 pub use tables::{
-    CustomAssignor, GroupProtocol, OfferedAssignor, OffsetReset, Partitioner, SaslMechanism,
-    SecurityProtocol, StoreType, TlsVersion, offered_assignors,
+    AcknowledgementMode, AcquireMode, CustomAssignor, GroupProtocol, OfferedAssignor, OffsetReset,
+    Partitioner, SaslMechanism, SecurityProtocol, StoreType, TlsVersion, offered_assignors,
 };

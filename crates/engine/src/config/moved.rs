@@ -81,8 +81,6 @@ const SERIALIZER: &str = "is not needed: keys and values are bytes or str. Leave
     producer.send(topic, json.dumps(value))";
 const DESERIALIZER: &str = "is not needed: keys and values come as bytes. Leave it out and decode where you read: \
     json.loads(record.value)";
-const SHARES: &str =
-    "belongs to share groups (KIP-932), which this version does not support yet: leave it out";
 const LISTENERS: &str =
     "is not a setting here: write consumer.subscribe(topics, on_assign=f, on_revoke=g, on_lost=h)";
 const COMMITTED: &str = "is not a setting here: consumer.commit() raises what went wrong, and commits that nobody waits for are \
@@ -240,8 +238,6 @@ static NAMES: &[(&str, Instead)] = &[
     ("internal.leave.group.on.close", Instead::Do("is not needed: a member with a group.instance.id does not leave when it is \
         closed, any other does. Leave it out")),
     ("rebalance.cb", Instead::Do(LISTENERS)),
-    ("share.acknowledgement.mode", Instead::Do(SHARES)),
-    ("share.acquire.mode", Instead::Do(SHARES)),
     ("auto.commit.enable", Instead::Write("enable.auto.commit")),
     ("enable.auto.offset.store", Instead::Do(STORED)),
     ("offset.commit.cb", Instead::Do(COMMITTED)),
@@ -463,7 +459,7 @@ mod tests {
     fn what_is_not_there_yet_says_so_and_what_to_do() {
         all_say(
             Role::Consumer,
-            &["KIP-932", "not support"],
+            &["of the share-consumer"],
             &["share.acquire.mode"],
         );
         all_say(Role::Consumer, &["on_assign="], &["rebalance_cb"]);

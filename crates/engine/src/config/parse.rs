@@ -13,6 +13,9 @@ use super::settings::{Config, PROPERTIES};
 use super::tables::{GroupProtocol, Partitioner};
 use crate::release::Fallback;
 
+/// The records of one poll of a share consumer, unless it says otherwise.
+const SHARED_AT_ONCE: usize = 500;
+
 /// The bytes that the answer to a fetch may take beside its records.
 const FETCH_OVERHEAD: usize = 1 << 20;
 
@@ -138,6 +141,10 @@ impl Config {
             Role::Consumer => {
                 self.settle_answers(&is_given)?;
                 self.settle_group(&is_given)?;
+            }
+            Role::ShareConsumer => {
+                self.settle_answers(&is_given)?;
+                self.settle_share(&is_given)?;
             }
             Role::Admin => {}
         }
@@ -298,6 +305,17 @@ impl Config {
         }
         if self.group_instance_id.is_some() && self.group_id.is_none() {
             return Err(error("group.instance.id", "needs group.id"));
+        }
+        Ok(())
+    }
+
+    /// Records that one member has are kept from the others.
+    fn settle_share(&mut self, is_given: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+        if self.group_id.is_none() {
+            return Err(error("group.id", "is required: the share group"));
+        }
+        if !is_given("max.poll.records") {
+            self.max_poll_records = SHARED_AT_ONCE;
         }
         Ok(())
     }
@@ -478,7 +496,7 @@ mod tests {
         );
         assert_eq!(
             problem(&[("check.crcs", "true")]),
-            "check.crcs: is a property of the consumer, not of the producer"
+            "check.crcs: is a property of the consumer and share-consumer, not of the producer"
         );
         assert_eq!(
             problem(&[("acks", "2")]),

@@ -9,6 +9,8 @@ pub enum Role {
     Producer,
     /// Reads records.
     Consumer,
+    /// Reads records as a member of a share group.
+    ShareConsumer,
     /// Manages topics.
     Admin,
 }
@@ -19,6 +21,7 @@ impl Role {
         match self {
             Role::Producer => "producer",
             Role::Consumer => "consumer",
+            Role::ShareConsumer => "share-consumer",
             Role::Admin => "admin",
         }
     }

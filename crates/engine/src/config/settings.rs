@@ -8,19 +8,27 @@ use super::jaas::Jaas;
 use super::network::{AddressMap, DnsLookup, Proxy, address_map, proxy};
 use super::property::{FromWhole, Property, Role, Value};
 use super::secret::Secret;
+use super::tables::{AcknowledgementMode, AcquireMode};
 use super::tables::{CustomAssignor, GroupProtocol, strategies};
 use super::tables::{OffsetReset, Partitioner, SaslMechanism, SecurityProtocol, StoreType};
 use super::tables::{TlsVersion, addresses, client_id, security_protocol};
 use super::tables::{algorithm, grant, jaas, mechanism, optional, text, whole_secret};
-use super::tables::{common, consumer, group, network, producer, sasl, security};
+use super::tables::{common, consumer, group, network, producer, sasl, security, share};
 use super::tables::{hidden, offset_reset, path, pem, versions, words};
 use crate::credentials::Credentials;
 use crate::release::Fallback;
 
-const ALL: &[Role] = &[Role::Producer, Role::Consumer, Role::Admin];
+const ALL: &[Role] = &[
+    Role::Producer,
+    Role::Consumer,
+    Role::ShareConsumer,
+    Role::Admin,
+];
 const PRODUCER: &[Role] = &[Role::Producer];
 const CONSUMER: &[Role] = &[Role::Consumer];
-const PRODUCER_AND_CONSUMER: &[Role] = &[Role::Producer, Role::Consumer];
+const SHARE_CONSUMER: &[Role] = &[Role::ShareConsumer];
+const BOTH_CONSUMERS: &[Role] = &[Role::Consumer, Role::ShareConsumer];
+const PRODUCER_AND_CONSUMERS: &[Role] = &[Role::Producer, Role::Consumer, Role::ShareConsumer];
 
 /// Writes the struct, its empty state and the table from the rows.
 macro_rules! settings {
@@ -137,4 +145,4 @@ macro_rules! default {
 }
 
 // Each table adds its rows and hands over to the next one; the last is `settings`.
-common!(sasl security network producer consumer group settings =>);
+common!(sasl security network producer consumer group share settings =>);

@@ -8,7 +8,7 @@ use crate::error::{Error, Kind};
 
 /// What follows from an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Consequence {
+pub(crate) enum Consequence {
     /// Another broker coordinates the group, or will.
     Elsewhere,
     /// The same again after a pause.
@@ -25,7 +25,7 @@ pub(super) enum Consequence {
     End,
 }
 
-pub(super) fn consequence(error: &Error) -> Consequence {
+pub(crate) fn consequence(error: &Error) -> Consequence {
     match error.code() {
         Some(ErrorCode::NOT_COORDINATOR | ErrorCode::COORDINATOR_NOT_AVAILABLE) => {
             Consequence::Elsewhere
@@ -45,7 +45,7 @@ pub(super) fn consequence(error: &Error) -> Consequence {
 }
 
 /// What follows from an error for who is a member already.
-pub(super) fn consequence_inside(error: &Error) -> Consequence {
+pub(crate) fn consequence_inside(error: &Error) -> Consequence {
     match error.code() {
         // The group is gone, or another has its id: who joins makes it anew, or hears whose it is.
         Some(ErrorCode::GROUP_ID_NOT_FOUND) => Consequence::LoseId,

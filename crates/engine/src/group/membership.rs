@@ -30,6 +30,8 @@ use crate::group::wanted::{Selection, Wanted};
 use crate::observe::Observed;
 use crate::part::Core;
 
+pub(crate) use self::consumer::member_id;
+
 /// With none at all, a loop over records would commit before each of them, and never come to it.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 

@@ -81,9 +81,10 @@ mod wanted;
 
 pub use asking::QuestionId;
 pub use commits::CommitId;
-pub(crate) use errors::no_group;
+pub(crate) use errors::{Consequence, consequence, consequence_inside, no_group};
 pub use holding::Rebalance;
-pub(crate) use membership::Membership;
+pub(crate) use membership::{Membership, member_id};
 pub use pulse::Pulse;
 pub(crate) use searches::Sought;
+pub(crate) use wanted::Wanted;
 pub use wanted::{Pattern, Selection};

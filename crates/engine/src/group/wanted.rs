@@ -52,7 +52,7 @@ impl Pattern {
 
 /// The topics that a member wants now.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     selection: Selection,
     /// Each with the time since when it is wanted.
     topics: BTreeMap<Arc<str>, Instant>,
@@ -66,7 +66,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn new(now: Instant, cluster: &mut Cluster, selection: Selection) -> Wanted {
+    pub(crate) fn new(now: Instant, cluster: &mut Cluster, selection: Selection) -> Wanted {
         let names = match &selection {
             Selection::Names(names) => names.clone(),
             Selection::Pattern(_) | Selection::Regex(_) => BTreeSet::new(),
@@ -85,18 +85,18 @@ impl Wanted {
     }
 
     /// Gives back what it keeps in the view.
-    pub(super) fn release(self, cluster: &mut Cluster) {
+    pub(crate) fn release(self, cluster: &mut Cluster) {
         for topic in self.topics.keys() {
             cluster.unwant(topic);
         }
     }
 
     /// The names, sorted.
-    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.topics.keys()
     }
 
-    pub(super) fn contains(&self, topic: &str) -> bool {
+    pub(crate) fn contains(&self, topic: &str) -> bool {
         self.topics.contains_key(topic)
     }
 
@@ -119,7 +119,7 @@ impl Wanted {
     }
 
     /// Why a topic cannot be read.
-    pub(super) fn refusal(&self) -> Option<&Error> {
+    pub(crate) fn refusal(&self) -> Option<&Error> {
         self.refused.values().next()
     }
 
@@ -180,7 +180,7 @@ impl Wanted {
     }
 
     /// Takes in a view of the cluster; whether a caller has to be told something.
-    pub(super) fn look(&mut self, cluster: &Cluster) -> bool {
+    pub(crate) fn look(&mut self, cluster: &Cluster) -> bool {
         let view = cluster.view();
         let before = self.refused.len();
         for (name, since) in &self.topics {

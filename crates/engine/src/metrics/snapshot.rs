@@ -96,6 +96,7 @@ impl Meters {
                     reader.read(FETCHED, tags, PARTITIONS, meters);
                 }
             }
+            Role::ShareConsumer => reader.read(group, [], POLLING, &self.polling),
             Role::Admin => {}
         }
         for (node, meters) in &self.nodes {

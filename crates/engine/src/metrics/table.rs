@@ -258,6 +258,10 @@ pub(super) fn groups(role: Role) -> Groups {
             client: "consumer-metrics",
             node: "consumer-node-metrics",
         },
+        Role::ShareConsumer => Groups {
+            client: "consumer-share-metrics",
+            node: "consumer-share-node-metrics",
+        },
         Role::Admin => Groups {
             client: "admin-client-metrics",
             node: "admin-client-node-metrics",
@@ -283,6 +287,7 @@ pub fn describe(role: Role) -> Vec<Described> {
             list(&mut all, FETCHED, &[CLIENT, TOPIC], READ_TOPICS);
             list(&mut all, FETCHED, &[CLIENT, PARTITION, TOPIC], PARTITIONS);
         }
+        Role::ShareConsumer => list(&mut all, client, &[CLIENT], POLLING),
         Role::Admin => {}
     }
     list(&mut all, node, &[CLIENT, NODE], NODES);

@@ -130,6 +130,14 @@ pub enum CompressionError {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// There is not the memory that the data needs, or it needs more than the codec takes. The data may be sound.
+    #[error("{codec} data cannot be decompressed here: {reason}")]
+    NoRoom {
+        /// The codec.
+        codec: Compression,
+        /// What the codec says.
+        reason: String,
+    },
     /// The data is not in the codec's format.
     #[error("damaged {codec} data: {reason}")]
     Corrupt {
@@ -274,6 +282,7 @@ fn decompress_as(
     };
     done.map_err(|failure| match failure {
         Failure::TooLarge => CompressionError::TooLarge { codec, limit },
+        Failure::NoRoom(reason) => CompressionError::NoRoom { codec, reason },
         Failure::Corrupt(reason) => CompressionError::Corrupt { codec, reason },
     })
 }

@@ -6,6 +6,8 @@ use std::fmt;
 #[derive(Debug)]
 pub(super) enum Failure {
     TooLarge,
+    /// The data may be sound: there is no memory for it.
+    NoRoom(String),
     Corrupt(String),
 }
 

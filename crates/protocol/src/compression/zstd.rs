@@ -63,8 +63,8 @@ fn frame(
 }
 
 pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Failure> {
-    let error = |code| Failure::corrupt(zstd_safe::get_error_name(code));
-    let mut context = DCtx::try_create().ok_or_else(|| Failure::corrupt("out of memory"))?;
+    let mut context =
+        DCtx::try_create().ok_or_else(|| Failure::NoRoom("out of memory".to_owned()))?;
     let mut source = InBuffer::around(input);
     let mut frame_left = 0;
     // One byte more than may be: seeing it tells "just fits" from "too much".
@@ -87,7 +87,7 @@ pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Resul
         let mut target = OutBuffer::around_pos(out, written);
         frame_left = context
             .decompress_stream(&mut target, &mut source)
-            .map_err(error)?;
+            .map_err(failure)?;
         if out.len() > limit {
             return Err(Failure::TooLarge);
         }
@@ -96,4 +96,16 @@ pub(super) fn decompress(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Resul
         }
     }
     Ok(())
+}
+/// The codec's numbers for a window that is larger than it takes, and for memory that is not there. They are part of its stable
+/// interface; a function returns them negated.
+const NO_ROOM: [usize; 2] = [16_usize.wrapping_neg(), 64_usize.wrapping_neg()];
+
+fn failure(code: usize) -> Failure {
+    let reason = zstd_safe::get_error_name(code);
+    if NO_ROOM.contains(&code) {
+        Failure::NoRoom(reason.to_owned())
+    } else {
+        Failure::corrupt(reason)
+    }
 }

@@ -1,21 +1,28 @@
 //! The properties that only a consumer has.
 
 macro_rules! consumer {
-    ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* CONSUMER {
+    ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* BOTH_CONSUMERS {
         /// Bytes that a broker collects before it answers a fetch.
         "fetch.min.bytes" => fetch_min_bytes: i32 = "1", bytes(0);
         /// Most bytes in the answer to one fetch. A larger batch is still returned.
         "fetch.max.bytes" => fetch_max_bytes: i32 = "16777216", bytes(1);
-        /// Most bytes of one partition in the answer to one fetch. A larger batch is still returned.
-        "max.partition.fetch.bytes" => max_partition_fetch_bytes: i32 = "4194304", bytes(1);
         /// How long a broker waits for fetch.min.bytes.
         "fetch.max.wait.ms" => fetch_max_wait: Duration = "500", millis(0);
-        /// Most records that one poll returns.
+        /// Most records that one poll returns. For a share consumer it is 500 unless it is given, and brokers are asked for so many:
+        /// records that one member has acquired are kept from the others.
         "max.poll.records" => max_poll_records: usize = "100000", whole(1, i32::MAX as i64);
-        /// Most bytes that are requested from brokers or wait for a poll; at this limit fetching pauses.
-        "prefetch.max.bytes" => prefetch_max_bytes: usize = "33554432", bytes(1, i64::MAX);
         /// Most bytes that one batch may decompress to. A larger batch is an error.
         "decompress.max.bytes" => decompress_max_bytes: usize = "268435456", bytes(1);
+        /// Whether the checksum of every batch is verified.
+        "check.crcs" => check_crcs: bool = "true", bool();
+        /// Whether reading a topic that does not exist creates it, if the broker's auto.create.topics.enable allows that. With
+        /// false, such a topic is an error.
+        "allow.auto.create.topics" => allow_auto_create_topics: bool = "false", bool();
+    } CONSUMER {
+        /// Most bytes of one partition in the answer to one fetch. A larger batch is still returned.
+        "max.partition.fetch.bytes" => max_partition_fetch_bytes: i32 = "4194304", bytes(1);
+        /// Most bytes that are requested from brokers or wait for a poll; at this limit fetching pauses.
+        "prefetch.max.bytes" => prefetch_max_bytes: usize = "33554432", bytes(1, i64::MAX);
         /// Where to start without a position, or if the records at the position are gone: at the first record
         /// (earliest), after the last one (latest), at the first record that is at most so old (by_duration: and a duration of ISO
         /// 8601, such as by_duration:PT6H or by_duration:P1DT12H; KIP-1106), or nowhere, with an error (none). Where a log was
@@ -26,12 +33,7 @@ macro_rules! consumer {
             "read_uncommitted" => false,
             "read_committed" => true
         );
-        /// Whether the checksum of every batch is verified.
-        "check.crcs" => check_crcs: bool = "true", bool();
-        /// Whether reading a topic that does not exist creates it, if the broker's auto.create.topics.enable allows that. With
-        /// false, such a topic is an error.
-        "allow.auto.create.topics" => allow_auto_create_topics: bool = "false", bool();
-    } PRODUCER_AND_CONSUMER {
+    } PRODUCER_AND_CONSUMERS {
         /// The rack this client stands in, as brokers name theirs (broker.rack). A leader that has a replica selector then sends
         /// a consumer to a replica that is nearer (KIP-392); a producer uses it with partitioner.rack.aware.
         "client.rack" => client_rack: Option<String>, text(optional);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 macro_rules! group {
-    ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* CONSUMER {
+    ($next:ident $($later:ident)* => $($before:tt)*) => { $next! { $($later)* => $($before)* BOTH_CONSUMERS {
         /// The consumer group. Its members share the partitions of the topics that they subscribe to, and offsets are committed
-        /// under its name.
+        /// under its name. Of a share consumer it is the share group, which needs a name that no consumer group has.
         "group.id" => group_id: Option<String>, text(optional);
+    } CONSUMER {
         /// The name of this member, which no other member of the group has: it keeps its partitions while it is away for less than
         /// session.timeout.ms (KIP-345).
         "group.instance.id" => group_instance_id: Option<String>, text(optional);

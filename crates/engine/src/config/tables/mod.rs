@@ -25,6 +25,7 @@ mod network;
 mod producer;
 mod sasl;
 mod security;
+mod share;
 
 pub use common::SecurityProtocol;
 pub(super) use common::{addresses, client_id, common, security_protocol};
@@ -39,3 +40,5 @@ pub use sasl::SaslMechanism;
 pub(super) use sasl::{algorithm, grant, jaas, mechanism, optional, sasl, text, whole_secret};
 pub use security::{StoreType, TlsVersion};
 pub(super) use security::{hidden, path, pem, security, versions, words};
+pub(super) use share::share;
+pub use share::{AcknowledgementMode, AcquireMode};

@@ -272,7 +272,7 @@ impl Membership {
 }
 
 /// An id that no other member has: a random UUID (version 4), as Kafka writes it (KIP-1082).
-fn member_id(random: &mut Random) -> Arc<str> {
+pub(crate) fn member_id(random: &mut Random) -> Arc<str> {
     loop {
         let bits = (u128::from(random.next()) << 64) | u128::from(random.next());
         let bits = (bits & !((0xf << 76) | (0b11 << 62))) | (4 << 76) | (0b10 << 62);

@@ -1,0 +1,165 @@
+//! What becomes of acquired records that are not there, or do not decode.
+
+use ottla_engine::fetched::Fetched;
+use ottla_protocol::compression::Compression;
+use ottla_protocol::records::{BatchBuilder, Entry, ProducerState, assign_offsets, entries};
+
+use super::*;
+
+/// Offsets of a partition.
+struct Offsets(Vec<i64>);
+
+impl Chunk for Offsets {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn split_to(&mut self, _: usize) -> Self {
+        unreachable!("nothing here splits a chunk")
+    }
+    fn slice(&self, start: usize, length: usize) -> Self {
+        Offsets(self.0[start..start + length].to_vec())
+    }
+    fn offset(&self, row: usize) -> i64 {
+        self.0[row]
+    }
+    fn next_offset(&self) -> i64 {
+        unreachable!("a share group has no position")
+    }
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+/// Decodes offsets; batches that begin at some offsets are damaged, or too large.
+#[derive(Default)]
+struct Reader {
+    damaged: Vec<i64>,
+    large: Vec<i64>,
+}
+
+impl Decode for Reader {
+    type Chunk = Offsets;
+
+    fn decode(&self, fetched: &Fetched) -> Result<Offsets, Error> {
+        let mut offsets = Vec::new();
+        for entry in entries(fetched.records.clone()) {
+            let Ok(Entry::Batch(batch)) = entry else {
+                return Err(Error::new(Kind::Corrupt, "no batch"));
+            };
+            let base = batch.header.base_offset;
+            if self.damaged.contains(&base) {
+                return Err(Error::new(Kind::Corrupt, "damaged"));
+            }
+            if self.large.contains(&base) {
+                return Err(Error::new(Kind::TooLarge, "too large"));
+            }
+            let payload = batch.payload(usize::MAX).unwrap();
+            for record in batch.records(&payload).unwrap() {
+                offsets.push(record.unwrap().offset);
+            }
+        }
+        Ok(Offsets(offsets))
+    }
+}
+
+/// Two records from this offset on.
+fn pair(base: i64) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    for _ in 0..2 {
+        builder
+            .append(1, None, Some(b"value"), std::iter::empty())
+            .unwrap();
+    }
+    let mut bytes = builder.finish(ProducerState::NONE).unwrap().to_vec();
+    assign_offsets(&mut bytes, base, 4).unwrap();
+    bytes
+}
+
+fn acquired(bytes: Vec<u8>, ranges: &[(i64, i64)]) -> Acquired {
+    let ranges: Vec<_> = ranges
+        .iter()
+        .map(|(first, last)| AcquiredRange {
+            first: *first,
+            last: *last,
+            delivery_count: 1,
+        })
+        .collect();
+    Acquired {
+        lock: LockId::default(),
+        fetched: Fetched {
+            topic: "t".into(),
+            partition: 0,
+            fetch_offset: ranges[0].first,
+            next_offset: 100,
+            leader_epoch: -1,
+            high_watermark: -1,
+            records: bytes.into(),
+            aborted: Arc::default(),
+        },
+        ranges: ranges.into(),
+    }
+}
+
+/// What is found: offsets of each run, and errors; and what is disposed of.
+fn read(reader: &Reader, acquired: &Acquired) -> (Vec<String>, Vec<Disposal>) {
+    let (found, disposals) = Decoded::of(reader, acquired);
+    let shown = found.iter().map(|it| match it {
+        Ready::Records(given, _) => format!("{:?}", given.chunk.0),
+        Ready::Broken(error) => error.message().to_owned(),
+    });
+    (shown.collect(), disposals)
+}
+
+const RELEASED: Option<AcknowledgeType> = Some(AcknowledgeType::Release);
+const REJECTED: Option<AcknowledgeType> = Some(AcknowledgeType::Reject);
+
+#[test]
+fn only_what_was_acquired_is_given_and_gaps_are_told() {
+    let log = [pair(0), pair(4), pair(6)].concat();
+    let (found, gone) = read(&Reader::default(), &acquired(log, &[(1, 6), (7, 9)]));
+    assert_eq!(found, ["[1]", "[4, 5, 6]", "[7]"]);
+    assert_eq!(gone, [(2, 3, None), (8, 9, None)]);
+}
+
+#[test]
+fn a_damaged_batch_is_rejected_by_itself_and_named_once() {
+    let log = [pair(0), pair(2), pair(4)].concat();
+    let reader = Reader {
+        damaged: vec![2],
+        ..Reader::default()
+    };
+    let (found, gone) = read(&reader, &acquired(log.clone(), &[(0, 5)]));
+    assert_eq!(
+        (found.len(), &*found[0], &*found[2]),
+        (3, "[0, 1]", "[4, 5]")
+    );
+    assert!(
+        found[1].contains("from offset 2 to 3 were rejected"),
+        "{found:?}"
+    );
+    assert_eq!(gone, [(2, 3, REJECTED)]);
+    // What others have acquired is not this member's business.
+    let (found, gone) = read(&reader, &acquired(log, &[(0, 1), (4, 5)]));
+    assert_eq!((found.len(), gone.len()), (2, 0));
+}
+
+#[test]
+fn a_batch_that_is_too_large_for_this_client_is_released() {
+    let reader = Reader {
+        large: vec![2],
+        ..Reader::default()
+    };
+    let (found, gone) = read(&reader, &acquired([pair(0), pair(2)].concat(), &[(0, 3)]));
+    assert!(found[1].contains("released"), "{found:?}");
+    assert_eq!(gone, [(2, 3, RELEASED)]);
+}
+
+#[test]
+fn what_follows_a_batch_and_is_none_is_released() {
+    let log = [pair(0), vec![0xff; 99]].concat();
+    let (found, gone) = read(&Reader::default(), &acquired(log, &[(0, 9)]));
+    assert_eq!(found.len(), 2);
+    assert_eq!(gone, [(2, 9, RELEASED)]);
+    let (found, gone) = read(&Reader::default(), &acquired(vec![0xff; 99], &[(0, 9)]));
+    assert_eq!((found.len(), gone), (1, vec![(0, 9, REJECTED)]));
+}

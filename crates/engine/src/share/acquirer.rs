@@ -1,0 +1,988 @@
+//! When records are acquired, what of them is held, and what brokers are told of it.
+
+mod asking;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ottla_protocol::messages::{ShareAcknowledgeResponse, ShareFetchResponse};
+use ottla_protocol::{ApiKey, ErrorCode};
+
+use crate::api::Response;
+use crate::change::Change;
+use crate::cluster::{Cluster, Lane, Orphan};
+use crate::config::Config;
+use crate::error::{Error, Kind};
+use crate::observe::Observed;
+use crate::share::acknowledgement::{
+    AcknowledgeType, Acknowledged, ByPartition, Key, LockId, Pending, Verdict,
+};
+use crate::share::answer::{self, Acquired, AcquiredRange};
+use crate::share::commits::{CommitId, Commits, Committed};
+use crate::share::errors::{explained, lost, not_held, unknown};
+use crate::share::runs::{Run, Runs, cover};
+use crate::share::session::{Purpose, Sent, Session};
+
+/// One connection to each broker carries all requests of its session: the session ends with it.
+const LANE: Lane = Lane::Data(0);
+/// The first versions of ShareFetch that limit records exactly (KIP-1206), and of ShareAcknowledge that renew locks (KIP-1222).
+const RECORD_LIMIT: i16 = 2;
+const RENEWALS: i16 = 2;
+/// What an answer has beside records.
+const ENVELOPE: usize = 64 << 10;
+
+/// What is known of an acquired record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    lock: LockId,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The caller has it, and has said nothing.
+    Given,
+    /// The caller said this, and the broker has not heard of it.
+    Said(AcknowledgeType),
+    /// Its lock is being renewed, or was.
+    Renewed,
+}
+
+/// What one answer brought of one partition.
+#[derive(Debug)]
+struct Lock {
+    key: Key,
+    topic: Arc<str>,
+    node: i32,
+    session: u64,
+    /// When the broker gives the records to others; `None` if it did not say.
+    until: Option<Instant>,
+    /// The same of those that were renewed last. The others' time goes on.
+    renewed_until: Option<Instant>,
+    /// How many offsets are not settled.
+    left: i64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Acquirer {
+    config: Arc<Config>,
+    group: Arc<str>,
+    member: Option<Arc<str>>,
+    assigned: BTreeMap<Key, Arc<str>>,
+    /// Partitions that went to others while answers may still bring records of them.
+    former: BTreeMap<Key, Arc<str>>,
+    by_leader: BTreeMap<i32, BTreeSet<Key>>,
+    must_place: bool,
+    seen_view: u64,
+    /// Some partition has no leader: how often brokers were asked, and when again.
+    seeks: u32,
+    seek_at: Option<Instant>,
+    sessions: BTreeMap<i32, Session>,
+    /// Counts sessions, and the locks given in them.
+    last_session: u64,
+    last_lock: u64,
+    locks: BTreeMap<LockId, Lock>,
+    held: BTreeMap<Key, Runs<Held>>,
+    buffer: VecDeque<Acquired>,
+    lock_timeout: Option<Duration>,
+    /// A caller waits for records.
+    wanted: bool,
+    /// With record limits, the broker that is asked next.
+    next_node: i32,
+    closing: bool,
+    /// Counts the times that something was said.
+    turn: u64,
+    commits: Commits,
+    /// Acknowledgements whose lock had ended before they could be sent.
+    unsaid: Vec<(Run<Pending>, Error)>,
+    outcomes: Option<Vec<Acknowledged>>,
+    /// What keeps partitions from being read until somebody acts.
+    troubles: BTreeMap<Key, Error>,
+    trouble: Option<Error>,
+}
+
+impl Acquirer {
+    pub(crate) fn new(config: Arc<Config>) -> Acquirer {
+        Acquirer {
+            group: config.group_id.as_deref().unwrap_or_default().into(),
+            config,
+            member: None,
+            assigned: BTreeMap::new(),
+            former: BTreeMap::new(),
+            by_leader: BTreeMap::new(),
+            must_place: false,
+            seen_view: 0,
+            seeks: 0,
+            seek_at: None,
+            sessions: BTreeMap::new(),
+            last_session: 0,
+            last_lock: 0,
+            locks: BTreeMap::new(),
+            held: BTreeMap::new(),
+            buffer: VecDeque::new(),
+            lock_timeout: None,
+            wanted: false,
+            next_node: i32::MIN,
+            closing: false,
+            turn: 0,
+            commits: Commits::default(),
+            unsaid: Vec::new(),
+            outcomes: None,
+            troubles: BTreeMap::new(),
+            trouble: None,
+        }
+    }
+
+    // --- what callers want
+
+    /// Takes in what is assigned, and who the member is.
+    pub(crate) fn assign(&mut self, member: Option<&Arc<str>>, named: &BTreeMap<Key, Arc<str>>) {
+        self.member = member.cloned();
+        if !self.sessions.values().any(|it| it.sent.is_some()) {
+            self.former.clear();
+        }
+        let before = std::mem::replace(&mut self.assigned, named.clone());
+        self.former.extend(before);
+        self.former.retain(|key, _| !named.contains_key(key));
+        self.troubles.retain(|key, _| named.contains_key(key));
+        self.must_place = true;
+    }
+
+    /// Has records requested while nobody has any, or no longer.
+    pub(crate) fn want(&mut self, wanted: bool) {
+        self.wanted = wanted;
+    }
+
+    /// The oldest records that nobody has taken.
+    pub(crate) fn take(&mut self) -> Option<Acquired> {
+        let taken = self.buffer.pop_front();
+        // Nobody waits for more until the caller says so.
+        self.wanted &= taken.is_none();
+        taken
+    }
+
+    /// Whether a lock still holds, as far as known.
+    pub(crate) fn is_live(&self, now: Instant, lock: LockId) -> bool {
+        let lock = self.locks.get(&lock);
+        lock.is_some_and(|lock| {
+            lock.until.is_none_or(|until| until > now) && self.session_of(lock).is_some()
+        })
+    }
+
+    /// The caller gets these records. False if their lock has ended: then it must not.
+    pub(crate) fn give(&mut self, now: Instant, lock: LockId, first: i64, last: i64) -> bool {
+        let is_live = self.is_live(now, lock);
+        match self.locks.get(&lock) {
+            Some(known) if is_live => {
+                let state = State::Given;
+                let held = self.held.entry(known.key).or_default();
+                let before = held.set(first, last, Held { lock, state });
+                for run in before {
+                    self.settle(run.value.lock, run.first, run.last);
+                }
+            }
+            _ => self.settle(lock, first, last),
+        }
+        is_live
+    }
+
+    /// Says of records that the caller cannot get what becomes of them; `None` of offsets without a record.
+    pub(crate) fn dispose(
+        &mut self,
+        now: Instant,
+        lock: LockId,
+        (first, last): (i64, i64),
+        kind: Option<AcknowledgeType>,
+    ) {
+        let verdict = kind.map_or(Verdict::Gap, Verdict::Of);
+        self.say(now, lock, (first, last), verdict);
+    }
+
+    /// What the caller says of records that it has.
+    ///
+    /// # Errors
+    /// `Kind::Argument` if it does not have some of them, or has said so before; `Kind::Unsupported` for a renewal that the broker
+    /// cannot do. Nothing was changed.
+    pub(crate) fn acknowledge(
+        &mut self,
+        cluster: &Cluster,
+        lock: LockId,
+        (first, last): (i64, i64),
+        kind: AcknowledgeType,
+    ) -> Result<(), Error> {
+        let Some(known) = self.locks.get(&lock) else {
+            return Err(not_held(first, last));
+        };
+        let (key, topic) = (known.key, Arc::clone(&known.topic));
+        let named = |error: Error| error.partition_is(&topic, key.1);
+        if kind == AcknowledgeType::Renew {
+            self.check_renewal(cluster, known).map_err(named)?;
+        }
+        let held = self.held.entry(key).or_default();
+        let mut within = held.within(first, last);
+        within.retain(|run| run.value.lock == lock);
+        if !cover(&within, first, last) {
+            return Err(named(not_held(first, last)));
+        }
+        let state = State::Said(kind);
+        held.set(first, last, Held { lock, state });
+        Ok(())
+    }
+
+    fn check_renewal(&self, cluster: &Cluster, lock: &Lock) -> Result<(), Error> {
+        let Some(link) = self.session_of(lock).and_then(|session| session.link) else {
+            // It ended with its session, which the broker says better.
+            return Ok(());
+        };
+        match cluster.version(link, ApiKey::ShareAcknowledge, i16::MAX) {
+            Ok(version) if version < RENEWALS => Err(Error::new(
+                Kind::Unsupported,
+                "locks are renewed by brokers from Kafka 4.2 on (KIP-1222): release the records instead, or have the group's \
+                 share.record.lock.duration.ms raised",
+            )
+            .calling(ApiKey::ShareAcknowledge.name())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the caller has said nothing of some record that it has.
+    pub(crate) fn has_unacknowledged(&self) -> bool {
+        let mut all = self.held.values().flat_map(Runs::iter);
+        all.any(|run| run.value.state == State::Given)
+    }
+
+    /// Everything that the caller has and has said nothing of is accepted.
+    pub(crate) fn accept_given(&mut self) {
+        for held in self.held.values_mut() {
+            for run in held.extract(|it| it.state == State::Given) {
+                let state = State::Said(AcknowledgeType::Accept);
+                held.set(run.first, run.last, Held { state, ..run.value });
+            }
+        }
+    }
+
+    /// Has brokers told what callers have said.
+    pub(crate) fn tell(&mut self, now: Instant, cluster: &mut Cluster) {
+        self.turn += 1;
+        let keys: Vec<Key> = self.held.keys().copied().collect();
+        for key in keys {
+            let Some(held) = self.held.get_mut(&key) else {
+                continue;
+            };
+            let said = held.extract(|it| matches!(it.state, State::Said(_)));
+            for run in said {
+                let State::Said(kind) = run.value.state else {
+                    continue;
+                };
+                let lock = run.value.lock;
+                if kind == AcknowledgeType::Renew {
+                    let state = State::Renewed;
+                    if let Some(held) = self.held.get_mut(&key) {
+                        held.set(run.first, run.last, Held { lock, state });
+                    }
+                }
+                self.say(now, lock, (run.first, run.last), Verdict::Of(kind));
+            }
+        }
+        self.held.retain(|_, held| !held.is_empty());
+        self.check_commits(now, cluster);
+    }
+
+    /// [`Acquirer::tell`], and waits for the end of it, and of what was said before.
+    pub(crate) fn commit(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        deadline: Instant,
+    ) -> CommitId {
+        let id = self.commits.add(self.turn + 1, deadline);
+        cluster.set_alarm(deadline);
+        self.tell(now, cluster);
+        id
+    }
+
+    pub(crate) fn take_commit(&mut self, id: CommitId) -> Option<Vec<Committed>> {
+        self.commits.take(id)
+    }
+
+    pub(crate) fn give_up_commit(&mut self, id: CommitId) {
+        self.commits.give_up(id);
+    }
+
+    /// Whether callers want to know how every acknowledgement ends.
+    pub(crate) fn keep_outcomes(&mut self, keep: bool) {
+        self.outcomes = keep.then(Vec::new);
+    }
+
+    pub(crate) fn take_outcomes(&mut self) -> Vec<Acknowledged> {
+        self.outcomes
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// How long locks last, as the broker said last.
+    pub(crate) fn lock_timeout(&self) -> Option<Duration> {
+        self.lock_timeout
+    }
+
+    /// What keeps records from coming, once: whoever asks again waits for what the broker says then.
+    pub(crate) fn take_failure(&mut self) -> Option<Error> {
+        let first = || self.troubles.pop_first().map(|(_, error)| error);
+        self.trouble.take().or_else(first)
+    }
+
+    /// Why a broker that leads an assigned partition does not accept the client.
+    pub(crate) fn refusal(&self, cluster: &Cluster) -> Option<Error> {
+        let mut leaders = self.by_leader.keys();
+        leaders.find_map(|node| Some(cluster.believed_refusal_of(*node, LANE)?.0.clone()))
+    }
+
+    // --- the end
+
+    /// Ends all sessions, after what callers have said: what they have not is free for other members.
+    pub(crate) fn close(&mut self, now: Instant, cluster: &mut Cluster) {
+        self.closing = true;
+        self.wanted = false;
+        for held in self.held.values_mut() {
+            // It ends with the session.
+            let is_renewed = |it: Held| it.state == State::Said(AcknowledgeType::Renew);
+            held.extract(is_renewed);
+        }
+        let sessions = self.sessions.values_mut();
+        for outbox in sessions.flat_map(|session| session.outbox.values_mut()) {
+            outbox.extract(|it| it.verdict == Verdict::RENEW);
+        }
+        for session in self.sessions.values_mut() {
+            // Also if somebody subscribes before that could be said: what was acquired in it is nobody's any more.
+            session.must_end = session.is_open() || session.sent.is_some();
+        }
+        self.tell(now, cluster);
+        self.buffer.clear();
+        self.held.clear();
+        self.troubles.clear();
+        self.trouble = None;
+        // Whoever polls has nothing to wait for.
+        cluster.context.changes.tell(Change::Records);
+    }
+
+    /// It goes on after all: sessions are opened again.
+    pub(crate) fn reopen(&mut self) {
+        self.closing = false;
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Whether no broker has a session any more.
+    pub(crate) fn is_done(&self) -> bool {
+        let mut sessions = self.sessions.values();
+        sessions.all(|it| !it.is_open() && it.sent.is_none())
+    }
+
+    /// The time for the end is over.
+    pub(crate) fn abandon(&mut self, cluster: &mut Cluster) {
+        let nodes: Vec<i32> = self.sessions.keys().copied().collect();
+        let cause = Error::new(Kind::Timeout, "the client had no time left to say it");
+        for node in nodes {
+            self.end_session(cluster, node, &cause);
+        }
+        self.closing = false;
+        self.held.clear();
+        self.buffer.clear();
+        for (run, error) in std::mem::take(&mut self.unsaid) {
+            self.resolve(cluster, run, Err(&error));
+        }
+        self.sessions.clear();
+        self.locks.clear();
+        self.commits.end_settled(None);
+        cluster.context.changes.tell(Change::Group);
+    }
+
+    // --- what happened
+
+    pub(super) fn handle_answer(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        token: u64,
+        response: Response,
+    ) {
+        let Some((node, sent)) = self.take_sent(token) else {
+            return;
+        };
+        match response {
+            Response::ShareFetch(answer) => self.handle_fetch(now, cluster, node, sent, answer),
+            Response::ShareAcknowledge(answer) => {
+                self.handle_acknowledge(now, cluster, node, sent, answer);
+            }
+            _ => {}
+        }
+        self.check_commits(now, cluster);
+    }
+
+    fn take_sent(&mut self, token: u64) -> Option<(i32, Sent)> {
+        let mut sessions = self.sessions.iter_mut();
+        sessions.find_map(|(node, session)| {
+            Some((*node, session.sent.take_if(|sent| sent.token == token)?))
+        })
+    }
+
+    fn handle_fetch(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        node: i32,
+        mut sent: Sent,
+        answer: ShareFetchResponse,
+    ) {
+        let brokers = answer.node_endpoints.iter();
+        let brokers = brokers.map(|it| (it.node_id, it.host.as_str(), it.port));
+        cluster.meet(now, brokers);
+        let api = ApiKey::ShareFetch;
+        let code = ErrorCode(answer.error_code);
+        if code.is_error() {
+            let detail = answer.error_message.as_deref();
+            return self.refused(now, cluster, (node, api), sent, code, detail);
+        }
+        self.note_lock_timeout(answer.acquisition_lock_timeout_ms);
+        let session = self.session(node);
+        let number = session.number;
+        session.answered(sent.purpose);
+        self.trouble = None;
+        let mut pauses = false;
+        for topic in answer.responses {
+            for row in topic.partitions {
+                let key = (topic.topic_id, row.partition_index);
+                if let Some(pending) = sent.acknowledged.remove(&key) {
+                    let code = ErrorCode(row.acknowledge_error_code);
+                    let detail = row.acknowledge_error_message.as_deref();
+                    self.judged(now, cluster, (node, api), (key, pending), code, detail);
+                }
+                let name = self.assigned.get(&key).or_else(|| self.former.get(&key));
+                let Some(name) = name.cloned() else {
+                    continue;
+                };
+                let code = ErrorCode(row.error_code);
+                if code.is_error() && !self.assigned.contains_key(&key) {
+                    continue;
+                }
+                if code.is_error() {
+                    pauses = true;
+                    let leader = (
+                        row.current_leader.leader_id,
+                        row.current_leader.leader_epoch,
+                    );
+                    let detail = row.error_message.as_deref();
+                    let error = self.named(cluster, (node, api), Error::from_code(code, detail));
+                    let error = error.partition_is(&name, key.1);
+                    self.not_fetched(now, cluster, (key, &name), leader, error);
+                    continue;
+                }
+                self.troubles.remove(&key);
+                if let Some(came) = answer::read(&name, key.1, row) {
+                    self.acquired(now, (node, number), (key, name), came);
+                }
+            }
+        }
+        self.left_out(cluster, (node, api), sent.acknowledged);
+        if pauses {
+            self.pause(now, cluster, node);
+        }
+        if !self.buffer.is_empty() {
+            cluster.context.changes.tell(Change::Records);
+        }
+    }
+
+    /// A partition was not fetched.
+    fn not_fetched(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        (key, name): (Key, &Arc<str>),
+        (leader, epoch): (i32, i32),
+        error: Error,
+    ) {
+        if leader >= 0 {
+            cluster.hint(name, key.1, leader, epoch);
+        }
+        if error.is_retriable() {
+            cluster.refresh(now);
+        } else {
+            self.troubles.insert(key, error);
+            cluster.context.changes.tell(Change::Records);
+        }
+    }
+
+    fn acquired(
+        &mut self,
+        now: Instant,
+        (node, session): (i32, u64),
+        (key, topic): (Key, Arc<str>),
+        mut came: answer::Came,
+    ) {
+        if !self.assigned.contains_key(&key) {
+            // It went to other members meanwhile, and with it what comes of it.
+            came.missing.append(&mut came.ranges);
+        }
+        self.last_lock += 1;
+        let lock = LockId(self.last_lock);
+        let all = came.ranges.iter().chain(&came.missing);
+        let left = all.fold(0_i64, |sum, it| {
+            sum.saturating_add(length(it.first, it.last))
+        });
+        self.locks.insert(
+            lock,
+            Lock {
+                key,
+                topic,
+                node,
+                session,
+                until: self.lock_timeout.and_then(|time| now.checked_add(time)),
+                renewed_until: None,
+                left,
+            },
+        );
+        for AcquiredRange { first, last, .. } in came.missing {
+            // The broker has them, and sent them not: somebody else may fare better.
+            self.say(
+                now,
+                lock,
+                (first, last),
+                Verdict::Of(AcknowledgeType::Release),
+            );
+        }
+        if !came.ranges.is_empty() && !self.session(node).must_end {
+            self.buffer.push_back(Acquired {
+                lock,
+                fetched: came.fetched,
+                ranges: came.ranges.into(),
+            });
+        }
+    }
+
+    fn handle_acknowledge(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        node: i32,
+        mut sent: Sent,
+        answer: ShareAcknowledgeResponse,
+    ) {
+        let brokers = answer.node_endpoints.iter();
+        let brokers = brokers.map(|it| (it.node_id, it.host.as_str(), it.port));
+        cluster.meet(now, brokers);
+        let api = ApiKey::ShareAcknowledge;
+        let code = ErrorCode(answer.error_code);
+        let ends = sent.purpose == Purpose::End;
+        if code.is_error() {
+            let detail = answer.error_message.as_deref();
+            self.refused(now, cluster, (node, api), sent, code, detail);
+        } else {
+            self.note_lock_timeout(answer.acquisition_lock_timeout_ms);
+            self.session(node).answered(sent.purpose);
+            for topic in answer.responses {
+                for row in topic.partitions {
+                    let key = (topic.topic_id, row.partition_index);
+                    let leader = &row.current_leader;
+                    let name = self.assigned.get(&key).filter(|_| leader.leader_id >= 0);
+                    if let Some(name) = name {
+                        cluster.hint(name, key.1, leader.leader_id, leader.leader_epoch);
+                    }
+                    if let Some(pending) = sent.acknowledged.remove(&key) {
+                        let code = ErrorCode(row.error_code);
+                        let detail = row.error_message.as_deref();
+                        self.judged(now, cluster, (node, api), (key, pending), code, detail);
+                    }
+                }
+            }
+            self.left_out(cluster, (node, api), sent.acknowledged);
+        }
+        if ends {
+            let cause = Error::new(Kind::Closed, "the session was ended");
+            self.end_session(cluster, node, &cause);
+            self.sessions.remove(&node);
+        }
+    }
+
+    /// What an answer does not mention may have been taken in.
+    fn left_out(&mut self, cluster: &mut Cluster, about: (i32, ApiKey), pending: ByPartition) {
+        let error = Error::new(Kind::Protocol, "the answer leaves out a partition");
+        let error = unknown(self.named(cluster, about, error));
+        self.fail(cluster, pending, &error);
+    }
+
+    /// Names the broker and the API.
+    fn named(&self, cluster: &Cluster, (node, api): (i32, ApiKey), error: Error) -> Error {
+        let link = self.sessions.get(&node).and_then(|session| session.link);
+        let error = error.calling(api.name());
+        match link.and_then(|link| cluster.address_of(link)) {
+            Some(address) => error.at(address),
+            None => error,
+        }
+    }
+
+    /// A broker has judged the acknowledgements of one partition.
+    fn judged(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        about: (i32, ApiKey),
+        (key, pending): (Key, Runs<Pending>),
+        code: ErrorCode,
+        detail: Option<&str>,
+    ) {
+        if !code.is_error() {
+            for run in pending.iter() {
+                self.resolve(cluster, run, Ok(now));
+            }
+            return;
+        }
+        let error = self.named(cluster, about, explained(Error::from_code(code, detail)));
+        // The coordinator of the group's state is on its way, and the lock holds meanwhile.
+        let passes = matches!(
+            code,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE
+                | ErrorCode::COORDINATOR_LOAD_IN_PROGRESS
+                | ErrorCode::NOT_COORDINATOR
+        );
+        let mut again = false;
+        let ends = self.session(about.0).must_end;
+        for run in pending.iter() {
+            if passes && now < run.value.until && !ends {
+                let outbox = self.session(about.0).outbox.entry(key).or_default();
+                // What was said meanwhile counts, and not what it overtook.
+                let newer = outbox.within(run.first, run.last);
+                outbox.set(run.first, run.last, run.value);
+                for it in newer {
+                    outbox.set(it.first, it.last, it.value);
+                }
+                again = true;
+            } else {
+                self.resolve(cluster, run, Err(&error));
+            }
+        }
+        if again {
+            cluster.context.observer.tell(Observed::Retried {
+                cause: error,
+                attempts: self.session(about.0).failures.saturating_add(1),
+                pause: Duration::ZERO,
+            });
+            self.pause(now, cluster, about.0);
+        } else if code == ErrorCode::NOT_LEADER_OR_FOLLOWER {
+            cluster.refresh(now);
+        }
+    }
+
+    /// A broker refused a request as a whole: the session begins anew.
+    fn refused(
+        &mut self,
+        now: Instant,
+        cluster: &mut Cluster,
+        about: (i32, ApiKey),
+        sent: Sent,
+        code: ErrorCode,
+        detail: Option<&str>,
+    ) {
+        let (node, _) = about;
+        let error = self.named(cluster, about, explained(Error::from_code(code, detail)));
+        self.fail(cluster, sent.acknowledged, &error);
+        self.end_session(cluster, node, &error);
+        let passes = error.is_retriable()
+            || matches!(
+                code,
+                ErrorCode::SHARE_SESSION_NOT_FOUND
+                    | ErrorCode::INVALID_SHARE_SESSION_EPOCH
+                    | ErrorCode::SHARE_SESSION_LIMIT_REACHED
+                    | ErrorCode::UNKNOWN_MEMBER_ID
+            );
+        let failures = self.session(node).failures;
+        let pause = self.pause(now, cluster, node);
+        if passes {
+            cluster.context.observer.tell(Observed::Retried {
+                cause: error,
+                attempts: failures.saturating_add(1),
+                pause,
+            });
+        } else if sent.purpose != Purpose::End {
+            self.trouble = Some(error);
+            cluster.context.changes.tell(Change::Records);
+        }
+    }
+
+    pub(super) fn handle_orphan(&mut self, now: Instant, cluster: &mut Cluster, orphan: &Orphan) {
+        let Some((node, sent)) = self.take_sent(orphan.token) else {
+            return;
+        };
+        let error = match orphan.sent {
+            true => unknown(orphan.error.clone()),
+            false => lost(orphan.error.clone()),
+        };
+        self.fail(cluster, sent.acknowledged, &error);
+        self.end_session(cluster, node, &orphan.error);
+        if sent.purpose == Purpose::End {
+            self.sessions.remove(&node);
+        } else {
+            self.pause(now, cluster, node);
+            cluster.refresh(now);
+        }
+        self.check_commits(now, cluster);
+    }
+
+    /// A session is over, and with it what was acquired in it.
+    fn end_session(&mut self, cluster: &mut Cluster, node: i32, cause: &Error) {
+        self.last_session += 1;
+        let number = self.last_session;
+        let Some(session) = self.sessions.get_mut(&node) else {
+            return;
+        };
+        let (outbox, sent) = session.end(number);
+        self.fail(cluster, outbox, &lost(cause.clone()));
+        if let Some(sent) = sent {
+            self.fail(cluster, sent.acknowledged, &unknown(cause.clone()));
+        }
+        let (locks, sessions) = (&self.locks, &self.sessions);
+        self.buffer.retain(|it| {
+            let lock = locks.get(&it.lock);
+            lock.is_some_and(|lock| {
+                let session = sessions.get(&lock.node);
+                session.is_some_and(|session| session.number == lock.session)
+            })
+        });
+        self.sweep();
+    }
+
+    /// Forgets locks of ended sessions that nobody has a record of.
+    fn sweep(&mut self) {
+        let held = self.held.values().flat_map(Runs::iter);
+        let used: BTreeSet<LockId> = held.map(|run| run.value.lock).collect();
+        let sessions = &self.sessions;
+        self.locks.retain(|id, lock| {
+            let session = sessions.get(&lock.node);
+            let is_live = session.is_some_and(|session| session.number == lock.session);
+            is_live || used.contains(id)
+        });
+    }
+
+    fn note_lock_timeout(&mut self, millis: i32) {
+        if let Some(millis) = u64::try_from(millis).ok().filter(|millis| *millis > 0) {
+            self.lock_timeout = Some(Duration::from_millis(millis));
+        }
+    }
+
+    /// The broker is asked again after a pause.
+    fn pause(&mut self, now: Instant, cluster: &mut Cluster, node: i32) -> Duration {
+        let session = self.session(node);
+        session.failures = session.failures.saturating_add(1);
+        let pause = cluster.retry_pause(session.failures);
+        session.retry_at = Some(now + pause);
+        cluster.set_alarm(now + pause);
+        pause
+    }
+
+    fn session(&mut self, node: i32) -> &mut Session {
+        let last = &mut self.last_session;
+        self.sessions.entry(node).or_insert_with(|| {
+            *last += 1;
+            Session {
+                number: *last,
+                ..Session::default()
+            }
+        })
+    }
+
+    /// The session in which a lock was given, if it goes on.
+    fn session_of(&self, lock: &Lock) -> Option<&Session> {
+        let session = self.sessions.get(&lock.node);
+        session.filter(|session| session.number == lock.session)
+    }
+
+    // --- what was said
+
+    /// Has a broker told this, if it still knows of the lock.
+    fn say(&mut self, now: Instant, id: LockId, (first, last): (i64, i64), verdict: Verdict) {
+        let Some(lock) = self.locks.get(&id) else {
+            return;
+        };
+        let default = now + self.config.default_api_timeout;
+        let pending = Pending {
+            verdict,
+            lock: id,
+            turn: self.turn,
+            until: lock.renewed_until.max(lock.until).unwrap_or(default),
+        };
+        let (node, key, number) = (lock.node, lock.key, lock.session);
+        let session = self.sessions.get_mut(&node);
+        match session.filter(|session| session.number == number && session.is_open()) {
+            Some(session) => {
+                let outbox = session.outbox.entry(key).or_default();
+                outbox.set(first, last, pending);
+            }
+            None => {
+                let cause = Error::new(Kind::Broker, "the connection on which they came is gone");
+                let run = Run {
+                    first,
+                    last,
+                    value: pending,
+                };
+                self.unsaid.push((run, lost(cause)));
+            }
+        }
+    }
+
+    fn fail(&mut self, cluster: &mut Cluster, pending: ByPartition, error: &Error) {
+        for run in pending.values().flat_map(Runs::iter) {
+            self.resolve(cluster, run, Err(error));
+        }
+    }
+
+    /// An acknowledgement counts, since then, or does not.
+    fn resolve(
+        &mut self,
+        cluster: &mut Cluster,
+        run: Run<Pending>,
+        result: Result<Instant, &Error>,
+    ) {
+        let Run { first, last, value } = run;
+        let Some(lock) = self.locks.get_mut(&value.lock) else {
+            return;
+        };
+        let (topic, key) = (Arc::clone(&lock.topic), lock.key);
+        if value.verdict == Verdict::RENEW {
+            match result {
+                Ok(at) => {
+                    lock.renewed_until = self.lock_timeout.and_then(|time| at.checked_add(time));
+                }
+                Err(_) => self.unlock(key, value.lock, first, last),
+            }
+        } else {
+            self.settle(value.lock, first, last);
+        }
+        let Verdict::Of(kind) = value.verdict else {
+            // Nobody asked for it.
+            return;
+        };
+        let error = result
+            .err()
+            .map(|error| error.clone().partition_is(&topic, key.1));
+        let is_awaited = self
+            .commits
+            .note(value.turn, (&topic, key.1), error.as_ref());
+        if let (Some(cause), false) = (&error, is_awaited) {
+            cluster.context.observer.tell(Observed::AcknowledgeFailed {
+                first,
+                last,
+                cause: cause.clone(),
+            });
+        }
+        if let Some(outcomes) = &mut self.outcomes {
+            outcomes.push(Acknowledged {
+                topic,
+                partition: key.1,
+                first,
+                last,
+                kind: Some(kind),
+                error,
+            });
+        }
+    }
+
+    /// The lock of these records was not renewed: what the caller has not said of them meanwhile cannot be said.
+    fn unlock(&mut self, key: Key, lock: LockId, first: i64, last: i64) {
+        let Some(held) = self.held.get_mut(&key) else {
+            return;
+        };
+        let renewed = Held {
+            lock,
+            state: State::Renewed,
+        };
+        let within = held.within(first, last).into_iter();
+        let gone: Vec<_> = within.filter(|run| run.value == renewed).collect();
+        for run in &gone {
+            held.take(run.first, run.last);
+        }
+        for run in gone {
+            self.settle(lock, run.first, run.last);
+        }
+    }
+
+    /// Nothing more is to be said of these offsets.
+    fn settle(&mut self, id: LockId, first: i64, last: i64) {
+        if let Some(lock) = self.locks.get_mut(&id) {
+            lock.left = lock.left.saturating_sub(length(first, last));
+            if lock.left <= 0 {
+                self.locks.remove(&id);
+            }
+        }
+    }
+
+    fn check_commits(&mut self, now: Instant, cluster: &mut Cluster) {
+        for (run, error) in std::mem::take(&mut self.unsaid) {
+            self.resolve(cluster, run, Err(&error));
+        }
+        let mut changed = self.commits.end_settled(self.earliest());
+        for id in self.commits.late(now) {
+            let open = self.open();
+            self.commits.end_late(id, open);
+            changed = true;
+        }
+        if let Some(at) = self.commits.next_deadline() {
+            cluster.set_alarm(at);
+        }
+        if changed {
+            cluster.context.changes.tell(Change::Group);
+        }
+    }
+
+    fn pending(&self) -> impl Iterator<Item = (bool, Pending)> {
+        self.sessions.values().flat_map(|session| {
+            let waiting = session.outbox.values().flat_map(Runs::iter);
+            let sent = session
+                .sent
+                .iter()
+                .flat_map(|sent| sent.acknowledged.values());
+            let sent = sent.flat_map(Runs::iter).map(|run| (true, run.value));
+            waiting.map(|run| (false, run.value)).chain(sent)
+        })
+    }
+
+    /// The first turn of which something is not settled.
+    fn earliest(&self) -> Option<u64> {
+        self.pending().map(|(_, pending)| pending.turn).min()
+    }
+
+    /// What is not settled, by turn, and what that means for who waits no longer.
+    fn open(&self) -> Vec<(u64, Arc<str>, i32, Error)> {
+        let mut open = BTreeMap::new();
+        for (was_sent, pending) in self.pending() {
+            if let Some(lock) = self.locks.get(&pending.lock) {
+                let place = (pending.turn, Arc::clone(&lock.topic), lock.key.1);
+                *open.entry(place).or_insert(false) |= was_sent;
+            }
+        }
+        let open = open.into_iter().map(|((turn, topic, number), was_sent)| {
+            let text = "the broker has not answered in time";
+            let error = Error::new(Kind::Timeout, text).calling(ApiKey::ShareAcknowledge.name());
+            let error = match was_sent {
+                true => unknown(error),
+                false => error.adding("it goes on, and may still count"),
+            };
+            let error = error.partition_is(&topic, number);
+            (turn, topic, number, error)
+        });
+        open.collect()
+    }
+
+    /// The client closes.
+    pub(super) fn abort(&mut self, cluster: &mut Cluster) {
+        self.abandon(cluster);
+        self.assigned.clear();
+        self.by_leader.clear();
+    }
+}
+
+fn length(first: i64, last: i64) -> i64 {
+    last.saturating_sub(first).saturating_add(1)
+}

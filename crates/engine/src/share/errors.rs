@@ -1,0 +1,36 @@
+//! What callers are told of acknowledgements that do not count, or are not known to.
+
+use ottla_protocol::ErrorCode;
+
+use crate::error::{Error, Kind};
+
+pub(super) fn not_held(first: i64, last: i64) -> Error {
+    let text = format!(
+        "the records from offset {first} to {last} cannot be acknowledged: some were acknowledged before, or their lock ended and they are delivered anew"
+    );
+    Error::new(Kind::Argument, text)
+}
+
+/// What is certain not to count: the broker frees what was acquired on a connection when that ends.
+pub(super) fn lost(cause: Error) -> Error {
+    cause.adding("the acknowledgement was not sent, and the lock ended with the session: the records are delivered again")
+}
+
+/// Nobody knows whether it counts.
+pub(super) fn unknown(cause: Error) -> Error {
+    let text =
+        "whether the acknowledgement counts is not known; the records may be delivered again";
+    cause.wrap(Kind::OutcomeUnknown, text).retriable_is(false)
+}
+
+pub(super) fn explained(error: Error) -> Error {
+    match error.code() {
+        Some(ErrorCode::NOT_LEADER_OR_FOLLOWER | ErrorCode::FENCED_LEADER_EPOCH) => error.adding(
+            "the partition has another leader now, which knows nothing of the lock: the records are delivered again",
+        ),
+        Some(ErrorCode::INVALID_RECORD_STATE) => error.adding(
+            "the lock on some of the records had ended before (share.record.lock.duration.ms of the group): they are delivered again, or were; what takes longer is to be renewed",
+        ),
+        _ => error,
+    }
+}

@@ -1,0 +1,302 @@
+"""The share consumer for threads."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ottla import _ottla, _reporting
+from ottla._consumer import CLOSE_TIMEOUT
+from ottla._habits import missing
+from ottla._metrics import check_callback
+from ottla.errors import ClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import TracebackType
+    from uuid import UUID
+
+    from typing_extensions import Self, Unpack
+
+    from ottla._metrics import Metrics
+    from ottla._ottla import AcknowledgeKind, Batch, Record, Rows, Servers
+    from ottla._properties import ConfigValue, ShareConsumerProperties
+    from ottla._types import Acknowledgement, TopicPartition
+    from ottla.errors import KafkaError
+
+
+class ShareConsumer:
+    """Reads records in a share group (KIP-932). Threads may share it: their polls wait for each other.
+
+    Args:
+        bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
+        topics: A topic, or several, to subscribe to.
+        config: Properties by Kafka's names, such as `{"share.acknowledgement.mode": "explicit"}`.
+        on_metrics: A function that is called with `metrics()` every `metrics.interval.ms`, and once more by `close`. It
+            runs on a thread of ottla's, which all clients share; the last call runs on the thread that closes.
+        **properties: The same properties as keywords, such as `group_id="workers"`. `ottla config share-consumer` lists
+            them all; `group_id` is required.
+
+    Raises:
+        ConfigError: A property is unknown or has a value that is not allowed.
+
+    The members of a share group share records one by one, as workers share a queue: there may be more members than
+    partitions, and a record goes to another member if the one that has it does not acknowledge it in time, dies, or
+    releases it. Order is not kept, and a record may be delivered more than once: `delivery_count` of a batch or a
+    record says how often. Where a new group begins, how long the lock on a record lasts, how often it is delivered
+    at most and whether records of open transactions are hidden is configured at the group:
+    `share.auto.offset.reset`, `share.record.lock.duration.ms`, `share.delivery.count.limit` and
+    `share.isolation.level`. It needs brokers of Kafka 4.1 or newer.
+
+    With `share.acknowledgement.mode=implicit`, the next poll or commit accepts what was returned before. With
+    `explicit`, `acknowledge` says of each record what becomes of it, and a poll is refused until that was done. What
+    was said is sent with the next poll or commit.
+
+    Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which closes
+    it: records that are not acknowledged are then free for other members at once.
+
+    Example:
+        ```python
+        with ottla.ShareConsumer("localhost:9092", topics=["jobs"], group_id="workers") as consumer:
+            for batch in consumer.batches():
+                for record in batch:
+                    print(record.value, record.delivery_count)
+        ```
+    """
+
+    __slots__ = ("__weakref__", "_core", "_told")
+
+    def __init__(
+        self,
+        bootstrap_servers: Servers | Mapping[str, ConfigValue] | None = None,
+        *,
+        topics: str | Iterable[str] | None = None,
+        config: Mapping[str, ConfigValue] | None = None,
+        on_metrics: Callable[[Metrics], object] | None = None,
+        **properties: Unpack[ShareConsumerProperties],
+    ) -> None:
+        check_callback(on_metrics)
+        self._core = _ottla.ShareConsumerCore(bootstrap_servers, topics=topics, config=config, **properties)
+        self._told: Callable[[list[Acknowledgement]], object] | None = None
+        if on_metrics is not None:
+            _reporting.start(self._core, on_metrics)
+
+    def subscribe(self, topics: str | Iterable[str]) -> None:
+        """Joins the group, and reads records of these topics and no others. The join begins at once.
+
+        Args:
+            topics: A topic, or several.
+
+        Raises:
+            ArgumentError: There is no topic.
+            ClosedError: The consumer is closed.
+        """
+        self._core.subscribe(topics)
+
+    def subscription(self) -> list[str]:
+        """Lists the topics that are subscribed to, sorted."""
+        return self._core.subscription()
+
+    def assignment(self) -> list[TopicPartition]:
+        """Lists the partitions that this member takes records of at the moment, sorted; others may do so too."""
+        return self._core.assignment()
+
+    def lock_timeout(self) -> float | None:
+        """Tells for how many seconds brokers keep records for this member; None before the first records came."""
+        return self._core.lock_timeout()
+
+    def unsubscribe(self, timeout: float | None = None) -> None:
+        """Leaves the group. What was said of records is sent; all other records are free for other members.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
+        self._core.unsubscribe(timeout).wait()
+        self._tell()
+
+    def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch:
+        """Waits for records, and returns as soon as there is one.
+
+        What was said of records is sent; with implicit acknowledgement, the records of the last poll are accepted.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+            max_records: The most records to return; without it, `max.poll.records`.
+
+        Returns:
+            The records, as columns; an empty batch if there were none and brokers could be reached.
+
+        Raises:
+            ArgumentError: Nothing is subscribed to; or, with explicit acknowledgement, some record of the last poll is
+                not acknowledged.
+            UnreachableError: No broker could be reached in time.
+            AuthenticationError: A broker does not accept the client.
+            AuthorizationError: The client may not read a topic, or not join the group.
+            NotFoundError: A topic does not exist.
+            UnsupportedError: The brokers have no share groups, or not what the settings ask for.
+            CorruptRecordError: Records were damaged; they were rejected, and the next poll goes on behind them.
+            ClosedError: The consumer is closed.
+        """
+        try:
+            batch: Batch = self._core.poll(timeout, max_records).wait()
+        finally:
+            self._tell()
+        return batch
+
+    def batches(self) -> Iterator[Batch]:
+        """Iterates over batches without end; none of them is empty. It waits while there are no records."""
+        while True:
+            batch = self.poll(None)
+            if len(batch):
+                yield batch
+
+    def __iter__(self) -> Iterator[Record]:
+        """Iterates over records without end. Leaving the loop loses nothing: the next goes on with the next record."""
+        core = self._core
+        while True:
+            record = core.next_record()
+            if record is not None:
+                yield record
+                continue
+            try:
+                core.poll_to_iterate().wait()
+            finally:
+                self._tell()
+
+    def acknowledge(self, records: Batch | Record, kind: AcknowledgeKind = "accept", rows: Rows | None = None) -> None:
+        """Says what becomes of records, with `share.acknowledgement.mode=explicit`. It does not wait.
+
+        Brokers hear it with the next poll or commit; until then it can be said anew. The lock of renewed records begins
+        anew (KIP-1222), and their end can be said later.
+
+        Args:
+            records: A batch that a poll returned, or a part of it, or one record.
+            kind: "accept" for records that were processed, "release" to have them delivered again, "reject" for those
+                that nobody can process, "renew" for those that take longer.
+            rows: Which records of the batch: a mask, such as a boolean array of numpy or Arrow, or indices. None takes
+                all.
+
+        Raises:
+            ArgumentError: Acknowledgement is implicit, the records came from another consumer, or their end was sent
+                before. What stands before such a record was said.
+            UnsupportedError: The broker cannot renew locks, which Kafka can from 4.2 on.
+            ClosedError: The consumer is closed.
+        """
+        self._core.acknowledge(records, kind, rows)
+
+    def commit(self, *, wait: bool = True, timeout: float | None = None) -> dict[TopicPartition, KafkaError | None]:
+        """Sends what was said of records; with implicit acknowledgement, accepts what polls and loops have returned.
+
+        Args:
+            wait: Whether to wait for the end of it. If not, failures are logged, and the result is empty.
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Returns:
+            By partition of which something was said, None, or the first error: what was said of some of its records
+            does not count, or nobody knows whether it does (`UnknownOutcomeError`). They may be delivered again.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
+        if not wait:
+            self._core.commit_later()
+            return {}
+        try:
+            found: dict[TopicPartition, KafkaError | None] = self._core.commit(timeout).wait()
+        finally:
+            self._tell()
+        return found
+
+    def set_acknowledgement_callback(self, callback: Callable[[list[Acknowledgement]], object] | None) -> None:
+        """Has a function called with how acknowledgements ended, whether or not a commit waited for them.
+
+        Args:
+            callback: A function. `poll`, `commit`, `unsubscribe` and `close` call it before they return, on their
+                thread, and what it raises, they raise. None ends it.
+
+        Raises:
+            ClosedError: The consumer is closed.
+        """
+        self._core.keep_outcomes(callback is not None)
+        self._told = callback
+
+    def _tell(self) -> None:
+        """Call the callback, if there is something to tell."""
+        if self._told is not None:
+            outcomes = self._core.take_outcomes()
+            if outcomes:
+                self._told(outcomes)
+
+    def metrics(self) -> Metrics:
+        """What the client measures of itself, at this moment, under the names of Kafka's Java client.
+
+        Rates, averages and maxima are about the last `metrics.num.samples` samples of `metrics.sample.window.ms` each;
+        totals count from the beginning. docs/metrics.md lists all metrics.
+
+        Returns:
+            Values by `MetricName`.
+
+        Raises:
+            ClosedError: The client is closed.
+        """
+        return self._core.metrics()
+
+    def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """Asks for the id that brokers know this client by, as the metrics that it pushes carry it (KIP-714).
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits `default.api.timeout.ms`.
+
+        Raises:
+            UnsupportedError: The brokers take no metrics of clients, or `enable.metrics.push` is false.
+            ClosedError: The client is closed.
+            KafkaError: No broker answered in time.
+        """
+        found: UUID = self._core.client_instance_id(timeout).wait()
+        return found
+
+    def close(self, timeout: float | None = None) -> None:
+        """Leaves the group as `unsubscribe` does, and disconnects. Closing twice does no harm.
+
+        With implicit acknowledgement too, records that no later poll or commit accepted are delivered again.
+
+        Args:
+            timeout: Seconds to wait at most, for the whole call. 0 does not wait; None waits 5.
+
+        Raises:
+            KafkaTimeoutError: Not all tasks ended in time. The consumer is closed anyway.
+        """
+        deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
+        try:
+            try:
+                with contextlib.suppress(ClosedError):
+                    self._core.unsubscribe(max(deadline - time.monotonic(), 0)).wait()
+            finally:
+                self._core.close(max(deadline - time.monotonic(), 0)).wait()
+        finally:
+            _reporting.finish(self._core)
+            self._tell()
+
+    def __enter__(self) -> Self:
+        self._core.check()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a ShareConsumer holds connections and cannot be pickled: send its options, "
+            "and make the consumer where it is used"
+        )
+
+    if not TYPE_CHECKING:  # A type checker would take every name for one that is there.
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing("ShareConsumer", name)

@@ -1,0 +1,402 @@
+"""Our members of share groups (KIP-932) on real Kafka, among themselves and beside Kafka's own."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import ottla
+from ottla import errors
+from tests.brokers.brokers import java_tool
+from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.peers.java import VERSION
+from tests.integration.test_permissions import user_of
+from tests.wire import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.brokers.brokers import Cluster
+    from tests.python.conftest import Api
+
+pytestmark = [REAL, pytest.mark.timeout(120)]
+
+# Milliseconds for which the broker keeps records for a member, as short as it may be here.
+LOCK = 1500
+BROKER = {
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.record.lock.duration.ms": str(LOCK),
+    "group.share.min.heartbeat.interval.ms": "200",
+    "group.share.heartbeat.interval.ms": "200",
+    "group.share.min.session.timeout.ms": "6000",
+    "group.share.session.timeout.ms": "6000",
+}
+# The type of a resource that is a group, as configurations number them.
+GROUP = 32
+PATIENCE = 20.0
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, config=BROKER) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def bootstrap(brokers: Cluster) -> str:
+    return str(brokers.st["bootstrap"]["PLAINTEXT"])
+
+
+def configure(bootstrap: str, group: str, **config: str) -> None:
+    """Set configurations of a group, with underscores for dots."""
+    connection = Connection(bootstrap)
+    configs = [
+        {"name": name.replace("_", "."), "config_operation": 0, "value": value} for name, value in config.items()
+    ]
+    resource = {"resource_type": GROUP, "resource_name": group, "configs": configs}
+    message = {"resources": [resource], "validate_only": False}
+    answer = connection.ask("IncrementalAlterConfigs", 1, message)
+    assert answer["responses"][0]["error_code"] == 0, answer
+    connection.socket.close()
+
+
+@pytest.fixture
+def fresh(bootstrap: str, new_topic: Callable[..., str]) -> tuple[str, str]:
+    """A topic of one partition, and a share group of it that begins at the beginning."""
+    topic = new_topic(bootstrap)
+    configure(bootstrap, topic, share_auto_offset_reset="earliest")
+    return topic, topic
+
+
+def fill(bootstrap: str, topic: str, count: int, begin: int = 0) -> None:
+    with ottla.Producer(bootstrap) as producer:
+        producer.send_many(topic, [str(number) for number in range(begin, begin + count)]).result(PATIENCE)
+
+
+def take(api: Api, consumer: Any, count: int) -> list[ottla.Record]:
+    """The next records; what was polled before is accepted."""
+    found: list[ottla.Record] = []
+    end = time.monotonic() + PATIENCE
+    while len(found) < count:
+        assert time.monotonic() < end, f"{len(found)} of {count} records came"
+        found += api(consumer.poll(1.0))
+    return found
+
+
+def offsets(records: Any) -> list[int]:
+    return [record.offset for record in records]
+
+
+def nothing_comes(api: Api, consumer: Any, seconds: float = 1.0) -> bool:
+    return len(api(consumer.poll(seconds))) == 0
+
+
+def test_what_a_poll_returned_is_accepted_by_the_next_or_by_a_commit(
+    api: Api, bootstrap: str, fresh: tuple[str, str]
+) -> None:
+    topic, group = fresh
+    fill(bootstrap, topic, 10)
+    with api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as consumer:
+        first = api(consumer.poll(PATIENCE, max_records=4))
+        assert (offsets(first), list(first.delivery_count)) == ([0, 1, 2, 3], [1, 1, 1, 1])
+        assert first[0].delivery_count == 1
+        assert np.asarray(first.delivery_count).dtype == np.int16
+        rest = take(api, consumer, 6)
+        assert offsets(rest) == [4, 5, 6, 7, 8, 9]
+        assert api(consumer.commit()) == {ottla.TopicPartition(topic, 0): None}
+        assert api(consumer.commit()) == {}
+        assert consumer.lock_timeout() == LOCK / 1000
+        assert consumer.assignment() == [(topic, 0)]
+        assert consumer.subscription() == [topic]
+    with api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as heir:
+        assert nothing_comes(api, heir)
+
+
+def test_a_loop_gives_record_by_record_and_loses_none(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, group = fresh
+    fill(bootstrap, topic, 10)
+    with api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as consumer:
+        assert offsets(api.take(consumer, 3)) == [0, 1, 2]
+        api(consumer.commit())
+        assert offsets(api(consumer.poll(PATIENCE, max_records=2))) == [3, 4]
+        assert offsets(api.take(consumer, 5)) == [5, 6, 7, 8, 9]
+        api(consumer.commit())
+    with api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as heir:
+        assert nothing_comes(api, heir), "all were accepted"
+
+
+def test_explicit_ends_by_mask_by_index_and_by_record(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, group = fresh
+    fill(bootstrap, topic, 10)
+    options = {"group_id": group, "share_acknowledgement_mode": "explicit"}
+    told: list[ottla.Acknowledgement] = []
+    with api.open("ShareConsumer", bootstrap, topics=topic, **options) as consumer:
+        consumer.set_acknowledgement_callback(told.extend)
+        batch = api(consumer.poll(PATIENCE))
+        assert len(batch) == 10
+        with pytest.raises(errors.ArgumentError, match="not acknowledged"):
+            api(consumer.poll(0))
+        consumer.acknowledge(batch)
+        consumer.acknowledge(batch, "release", np.arange(10) % 2 == 1)
+        consumer.acknowledge(batch, "accept", [3, -1])
+        consumer.acknowledge(batch[4:6], "reject", pa.array([True, False]))
+        consumer.acknowledge(batch[6], "release")
+        for rows, error in (([True], errors.ArgumentError), ([10], IndexError), ([True, 1], TypeError)):
+            with pytest.raises(error):
+                consumer.acknowledge(batch, rows=rows)
+        again = take(api, consumer, 4)
+        assert offsets(again) == [1, 5, 6, 7]
+        assert {record.delivery_count for record in again} == {2}
+        with pytest.raises(errors.ArgumentError, match="cannot be acknowledged"):
+            consumer.acknowledge(batch, "accept", [0])
+        for record in again:
+            consumer.acknowledge(record)
+        assert list(api(consumer.commit()).values()) == [None]
+        assert nothing_comes(api, consumer)
+    said = {(offset, each.kind) for each in told for offset in each.offsets}
+    assert {(4, "reject"), (0, "accept"), (1, "release"), (1, "accept"), (9, "accept")} <= said
+    assert all(each.error is None for each in told)
+
+
+def test_locks_end_or_are_renewed(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, group = fresh
+    fill(bootstrap, topic, 2)
+    options = {"group_id": group, "share_acknowledgement_mode": "explicit"}
+    with api.open("ShareConsumer", bootstrap, topics=topic, **options) as consumer:
+        batch = api(consumer.poll(PATIENCE))
+        assert len(batch) == 2
+        end = time.monotonic() + 1.6 * LOCK / 1000
+        while time.monotonic() < end:
+            consumer.acknowledge(batch, "renew", [0])
+            assert list(api(consumer.commit()).values()) == [None]
+            time.sleep(0.2)
+        consumer.acknowledge(batch, "accept", [0])
+        assert list(api(consumer.commit()).values()) == [None]
+        consumer.acknowledge(batch, "accept", [1])
+        [late] = api(consumer.commit()).values()
+        assert late.name == "INVALID_RECORD_STATE"
+        assert (late.topic, late.partition) == (topic, 0)
+        again = take(api, consumer, 1)
+        assert [(record.offset, record.delivery_count) for record in again] == [(1, 2)]
+        consumer.acknowledge(again[0])
+
+
+def test_who_closes_frees_what_it_has_at_once(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, group = fresh
+    configure(bootstrap, group, share_record_lock_duration_ms="30000")
+    fill(bootstrap, topic, 6)
+    with api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as one:
+        assert len(api(one.poll(PATIENCE))) == 6
+    with api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as two:
+        got = take(api, two, 6)
+        assert {record.delivery_count for record in got} == {2}
+        api(two.unsubscribe())
+        two.subscribe([topic])
+        assert offsets(take(api, two, 6)) == [0, 1, 2, 3, 4, 5]
+
+
+KILLED = """
+import sys, ottla
+consumer = ottla.ShareConsumer(sys.argv[1], topics=sys.argv[2], group_id=sys.argv[2])
+batch = consumer.poll(20)
+print(len(batch), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_a_killed_member_had_is_delivered_again(bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, group = fresh
+    configure(bootstrap, group, share_record_lock_duration_ms="30000")
+    fill(bootstrap, topic, 5)
+    command = [sys.executable, "-c", KILLED, bootstrap, topic]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with process, ottla.ShareConsumer(bootstrap, topics=topic, group_id=group) as heir:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "5\n"
+        finally:
+            process.kill()
+        found: list[ottla.Record] = []
+        wait_until(lambda: bool(found.extend(heir.poll(0.5))) or len(found) == 5, "they come again")
+        assert [(record.offset, record.delivery_count) for record in found] == [(offset, 2) for offset in range(5)]
+
+
+def test_members_share_one_partition_and_each_record_comes_once(bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, group = fresh
+    configure(bootstrap, group, share_record_lock_duration_ms="30000")
+    count, read, lock, stop = 3000, [], threading.Lock(), threading.Event()
+
+    def work(number: int) -> None:
+        options: dict[str, Any] = {"max_poll_records": 20, "share_acquire_mode": "record_limit"}
+        with ottla.ShareConsumer(bootstrap, topics=topic, group_id=group, **options) as consumer:
+            while not stop.is_set():
+                batch = consumer.poll(0.2)
+                with lock:
+                    read.extend((number, record.offset) for record in batch)
+                assert all(error is None for error in consumer.commit().values())
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for begin in range(0, count, 100):
+            fill(bootstrap, topic, 100, begin)
+        wait_until(lambda: len(read) >= count, "all are read")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert sorted(offset for _, offset in read) == list(range(count))
+    assert {number for number, _ in read} == {0, 1, 2}
+
+
+def test_a_record_limit_is_exact(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, group = fresh
+    fill(bootstrap, topic, 50)
+    options = {"group_id": group, "max_poll_records": 7, "share_acquire_mode": "record_limit"}
+    with (
+        api.open("ShareConsumer", bootstrap, topics=topic, **options) as one,
+        api.open("ShareConsumer", bootstrap, topics=topic, **options) as two,
+    ):
+        assert offsets(api(one.poll(PATIENCE))) == list(range(7))
+        assert offsets(api(two.poll(PATIENCE))) == list(range(7, 14)), "no more were kept from it"
+
+
+@pytest.mark.parametrize(("level", "seen"), [("read_uncommitted", 6), ("read_committed", 4)])
+def test_the_group_hides_records_of_aborted_transactions(
+    api: Api, bootstrap: str, new_topic: Callable[..., str], level: str, seen: int
+) -> None:
+    topic = new_topic(bootstrap)
+    configure(bootstrap, topic, share_auto_offset_reset="earliest", share_isolation_level=level)
+    with ottla.Producer(bootstrap, transactional_id=topic) as producer:
+        producer.init_transactions()
+        for values, commits in ((["a", "b"], True), (["x", "y"], False), (["c", "d"], True)):
+            with contextlib.suppress(ZeroDivisionError), producer.transaction():
+                producer.send_many(topic, values).result(PATIENCE)
+                if not commits:
+                    raise ZeroDivisionError
+    with api.open("ShareConsumer", bootstrap, topics=topic, group_id=topic) as consumer:
+        values = [record.value for record in take(api, consumer, seen)]
+        assert values == [b"a", b"b", *([b"x", b"y"] if seen == 6 else []), b"c", b"d"]
+        assert nothing_comes(api, consumer), "the markers are no records"
+        api(consumer.commit())
+
+
+def test_a_share_consumer_of_kafka_shares_the_group(bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, group = fresh
+    configure(bootstrap, group, share_record_lock_duration_ms="30000")
+    fill(bootstrap, topic, 10)
+    options: dict[str, Any] = {"group_id": group, "share_acknowledgement_mode": "explicit"}
+    with ottla.ShareConsumer(bootstrap, topics=topic, **options) as ours:
+        batch = ours.poll(PATIENCE)
+        assert len(batch) == 10
+        ours.acknowledge(batch, "accept")
+        ours.acknowledge(batch, "release", [2, 5])
+        assert list(ours.commit().values()) == [None]
+        said = java_tool(
+            VERSION,
+            "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
+            *("--bootstrap-server", bootstrap, "--topic", topic, "--group", group),
+            *("--max-messages", "2", "--timeout-ms", "15000"),
+        )
+        assert said.split() == [b"2", b"5"]
+        assert len(ours.poll(0.5)) == 0, "Kafka's has accepted them"
+
+
+def test_a_restart_of_the_broker_delivers_again_what_was_not_accepted(
+    brokers: Cluster, bootstrap: str, fresh: tuple[str, str]
+) -> None:
+    topic, group = fresh
+    fill(bootstrap, topic, 10)
+    options: dict[str, Any] = {"group_id": group, "share_acknowledgement_mode": "explicit"}
+    with ottla.ShareConsumer(bootstrap, topics=topic, **options) as consumer:
+        batch = consumer.poll(PATIENCE)
+        assert len(batch) == 10
+        consumer.acknowledge(batch, "accept", range(5))
+        assert list(consumer.commit().values()) == [None]
+        brokers.restart(1)
+        consumer.acknowledge(batch, "accept", range(5, 10))
+        [lost] = consumer.commit().values()
+        assert lost is not None
+        found: list[ottla.Record] = []
+
+        def comes() -> bool:
+            with contextlib.suppress(errors.UnreachableError):
+                again = consumer.poll(1)
+                found.extend(again)
+                consumer.acknowledge(again)
+            return len(found) >= 5
+
+        wait_until(comes, "the others come again")
+        assert offsets(found) == [5, 6, 7, 8, 9]
+
+
+def test_a_poll_wakes_when_another_thread_changes_the_subscription(bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, group = fresh
+    with ottla.ShareConsumer(bootstrap, topics="absent-for-now", group_id=group, retry_backoff_ms=50) as consumer:
+        ended: list[Any] = []
+
+        def poll() -> None:
+            try:
+                ended.append(consumer.poll(60))
+            except errors.KafkaError as error:
+                ended.append(error)
+
+        def polling() -> threading.Thread:
+            thread = threading.Thread(target=poll)
+            thread.start()
+            return thread
+
+        consumer.subscribe(topic)
+        thread = polling()
+        wait_until(lambda: consumer.assignment() == [(topic, 0)], "it is a member")
+        consumer.unsubscribe()
+        thread.join(PATIENCE)
+        assert isinstance(ended.pop(), errors.ArgumentError)
+        consumer.subscribe(topic)
+        thread = polling()
+        consumer.subscribe([topic, "other"])
+        consumer.subscribe(topic)
+        fill(bootstrap, topic, 1)
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+        assert offsets(ended.pop()) == [0]
+
+
+def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, _ = fresh
+    group = f"consumers-of-{topic}"
+    with ottla.Consumer(bootstrap, topics=topic, group_id=group) as ordinary:
+        wait_until(lambda: ordinary.poll(0.1) is not None and bool(ordinary.assignment()), "the group is there")
+        with (
+            api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as consumer,
+            pytest.raises(errors.KafkaError, match=r"group\.id of its own"),
+        ):
+            api(consumer.poll(PATIENCE))
+
+
+def test_permissions_are_named(api: Api, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("kafka")
+    with (
+        kafka_for_a_while(folder, version=VERSION, sasl="plain", acl=True) as cluster,
+        api.open("ShareConsumer", topics="t", group_id="workers", **user_of(cluster, "alice")) as consumer,
+        pytest.raises(errors.AuthorizationError, match="an ACL that allows"),
+    ):
+        api(consumer.poll(PATIENCE))
+
+
+def test_a_cluster_without_share_groups_says_what_it_needs(api: Api, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version="3.9.1") as cluster:
+        address = cluster.st["bootstrap"]["PLAINTEXT"]
+        with api.open("ShareConsumer", address, topics="t", group_id="g") as consumer:
+            with pytest.raises(errors.UnsupportedError, match=r"Kafka 4\.1") as raised:
+                api(consumer.poll(PATIENCE))
+            assert "share.version=1" in str(raised.value)
