@@ -359,12 +359,12 @@ def test_damage_is_an_error_that_says_where(folder, copy, level):
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
 def test_a_length_beyond_the_last_segment_does_not_end_it(folder, copy, level, indexed, allocated):
     """It is no batch that a broker was writing: others follow it."""
-    path = sorted(copy.glob("*.log"))[0]
+    path = min(copy.glob("*.log"))
     for other in copy.iterdir():
         if other.stem != path.stem or (other.suffix == ".index" and not indexed):
             other.unlink()
     data = bytearray(path.read_bytes() + bytes(allocated))
-    position, size, offset = places(path)[3]
+    position, size, _ = places(path)[3]
     # Beyond the file, into its zeros, and into the last bytes of its last batch.
     lengths = [2**24 + size - 12, len(data) - allocated - position - 12 - 20]
     for length in lengths:
@@ -388,7 +388,7 @@ def test_a_segment_that_goes_before_it_is_looked_at(copy):
         moved.rename(path)
     log = open_log(copy)
     assert log.end_offsets()
-    sorted(copy.glob("*.log"))[0].unlink()
+    min(copy.glob("*.log")).unlink()
     with pytest.raises(ottla.errors.NotFoundError, match="deleted or compacted"):
         log.ranges(("mixed", 0))
 
@@ -536,9 +536,10 @@ def test_no_error_of_an_object_store_shows_its_options(monkeypatch):
 def test_sizes_that_a_list_does_not_have(folder, memory, monkeypatch):
     """Of a web server fsspec knows the names in a folder, and asks for the size of each file."""
     listed = MemoryFileSystem.ls
-    sized = lambda self, path, **kwargs: [
-        {**each, "size": None if each["type"] == "file" else 0} for each in listed(self, path, **kwargs)
-    ]
+
+    def sized(self, path, **options):
+        return [{**each, "size": None if each["type"] == "file" else 0} for each in listed(self, path, **options)]
+
     monkeypatch.setattr(MemoryFileSystem, "ls", sized)
     monkeypatch.setattr(MemoryFileSystem, "size", lambda self, path: len(self.cat_file(path)))
     wanted = [row for row in folder.records["mixed"] if row.partition == 0 and row.offset >= 20]

@@ -124,9 +124,9 @@ def _settled(files: Files, folder: str, entries: list[Entry]) -> list[Entry]:
         if not swaps:
             return entries
     raise CorruptRecordError(
-        f"{shown(folder)} has {swaps[0]} and not the segment itself: the broker was ended, or the copy was made, while a "
-        "compacted segment was put in place, and the file may be all that there is of its records. Start the broker on "
-        "the folder, which completes it, or copy the folder again"
+        f"{shown(folder)} has {swaps[0]} and not the segment itself: the broker was ended, or the copy was made, while "
+        "a compacted segment was put in place, and the file may be all that there is of its records. Start the broker "
+        "on the folder, which completes it, or copy the folder again"
     )
 
 
