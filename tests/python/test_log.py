@@ -7,15 +7,21 @@ import gzip
 import json
 import pickle
 import shutil
+import struct
 import sys
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import confluent_kafka
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 import ottla
-from ottla.log import _outline, _range, open_log, read_log
+from ottla.log import _folders, _outline, _range, open_log, read_log
+from ottla.log._files import shown
 from ottla.testing import Broker
 
 CORPUS = Path(__file__).parents[1] / "conformance" / "records-4.4.0.jsonl.gz"
@@ -199,6 +205,20 @@ def test_other_files_and_folders_are_passed_over(folder, copy):
     assert rows(read_log(copy.parent)) == [row for row in folder.records["mixed"] if row.partition == 0]
 
 
+def test_a_compacted_segment_without_its_name_is_an_error(folder, copy, monkeypatch):
+    """A broker that ends between two renames leaves it so, and a live one for a moment."""
+    monkeypatch.setattr(_folders, "PAUSE", 0.01)
+    first, second, *_ = sorted(copy.glob("*.log"))
+    for path in (first, second):
+        swap = path.rename(f"{path}.swap")
+        with pytest.raises(ottla.errors.CorruptRecordError, match=rf"mixed-0 has {swap.name} and not the segment"):
+            list(read_log(copy))
+        swap.rename(path)
+    swap = first.rename(f"{first}.swap")
+    monkeypatch.setattr(_folders.time, "sleep", lambda _: swap.exists() and swap.rename(first))
+    assert rows(read_log(copy)) == [row for row in folder.records["mixed"] if row.partition == 0]
+
+
 def test_deleted_records_are_left_out(folder, copy):
     (copy.parent / "log-start-offset-checkpoint").write_text("0\n2\nother 0 99\nmixed 0 77\n")
     left = [row for row in folder.records["mixed"] if row.partition == 0 and row.offset >= 77]
@@ -255,6 +275,21 @@ def test_an_index_that_lies_is_not_believed(folder, copy):
     wanted = [row for row in folder.records["mixed"] if row.partition == 0]
     ranges = open_log(copy).ranges(("mixed", 0), max_bytes=500)
     assert rows(batch for part in ranges for batch in part.read()) == wanted
+
+
+@pytest.mark.parametrize("wrong", [-8, -1, 1, 8, 90])
+def test_an_index_with_offsets_of_other_places_is_not_believed(folder, copy, wrong):
+    """Its places are right, so that whole batches begin there."""
+    for index in copy.glob("*.index"):
+        pairs = list(struct.iter_unpack(">ii", index.read_bytes()))
+        index.write_bytes(
+            b"".join(struct.pack(">ii", max(offset + wrong, n), at) for n, (offset, at) in enumerate(pairs))
+        )
+    wanted = [row for row in folder.records["mixed"] if row.partition == 0]
+    log = open_log(copy)
+    for start in range(0, len(wanted), 3):
+        ranges = log.ranges(("mixed", 0), start, start + 20, max_bytes=500)
+        assert rows(batch for part in ranges for batch in part.read()) == wanted[start : start + 20], start
 
 
 def last_segment(folder):
@@ -317,6 +352,45 @@ def test_damage_is_an_error_that_says_where(folder, copy, level):
     damaged(data[:position] + bytes(1000), position, "impossible length 0")
     start = places(path)[0][1]
     said, _ = damaged(data[:start] + data, start, "out of order") if level == "read_uncommitted" else ("", 0)
+
+
+@pytest.mark.parametrize("allocated", [0, 2**26])
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_a_length_beyond_the_last_segment_does_not_end_it(folder, copy, level, indexed, allocated):
+    """It is no batch that a broker was writing: others follow it."""
+    path = min(copy.glob("*.log"))
+    for other in copy.iterdir():
+        if other.stem != path.stem or (other.suffix == ".index" and not indexed):
+            other.unlink()
+    data = bytearray(path.read_bytes() + bytes(allocated))
+    position, size, _ = places(path)[3]
+    # Beyond the file, into its zeros, and into the last bytes of its last batch.
+    lengths = [2**24 + size - 12, len(data) - allocated - position - 12 - 20]
+    for length in lengths:
+        data[position + 8 : position + 12] = length.to_bytes(4, "big")
+        path.write_bytes(data)
+        read = []
+        with pytest.raises(ottla.errors.CorruptRecordError, match=f"damaged at byte {position} "):
+            read.extend(read_log(copy, isolation_level=level))
+        assert rows(read) == [row for row in folder.records["mixed"] if row.partition == 0][: len(rows(read))]
+
+
+def test_a_segment_that_goes_before_it_is_looked_at(copy):
+    for level in ("read_uncommitted", "read_committed"):
+        log = open_log(copy, isolation_level=level)
+        path = last_segment(copy)
+        moved = path.rename(f"{path}.deleted")
+        for ask in (log.end_offsets, partial(log.ranges, ("mixed", 0))):
+            with pytest.raises(ottla.errors.NotFoundError, match="deleted or compacted") as caught:
+                ask()
+            assert (caught.value.topic, caught.value.partition, caught.value.retriable) == ("mixed", 0, True)
+        moved.rename(path)
+    log = open_log(copy)
+    assert log.end_offsets()
+    min(copy.glob("*.log")).unlink()
+    with pytest.raises(ottla.errors.NotFoundError, match="deleted or compacted"):
+        log.ranges(("mixed", 0))
 
 
 def test_a_segment_that_goes_while_it_is_read(copy):
@@ -383,18 +457,26 @@ def test_wrappers_are_divided_at_the_ends_of_a_range(tmp_path):
         assert [row.offset for row in rows(batch for part in parts for batch in part.read())] == offsets[1:-1]
 
 
-def test_hostile_bytes_end_as_errors(copy):
+def test_hostile_bytes_end_as_errors(folder, copy):
     path = sorted(copy.glob("*.log"))[1]
     data = path.read_bytes()
-    numbers = [int(n) for n in range(0, min(len(data), 20_000), 617)]
+    bounds = places(path)
+    wanted = [row for row in folder.records["mixed"] if row.partition == 0]
+    numbers = range(0, min(len(data), 20_000), 617)
     for place in numbers:
         for level in ("read_uncommitted", "read_committed"):
             for value in (0, 0x7F, 0xFF):
                 path.write_bytes(data[:place] + bytes([value]) * 3 + data[place + 3 :])
                 try:
-                    list(read_log(copy, isolation_level=level))
+                    read = rows(read_log(copy, isolation_level=level))
                 except ottla.errors.CorruptRecordError:
                     continue
+                # Neither checksums nor anything else cover the offset and the leader's epoch of a batch.
+                within = next(place - at for at, size, _ in bounds if at <= place < at + size)
+                if read != wanted:
+                    assert within < 8, (place, value, level)
+                    assert len(read) == len(wanted)
+                    assert all(one.offset < other.offset for one, other in pairwise(read))
 
 
 SECRET = "hunter2-s3cret"
@@ -403,7 +485,6 @@ SECRET = "hunter2-s3cret"
 @pytest.fixture
 def memory(folder):
     """The folder of a partition in fsspec's file system in memory."""
-    fsspec = pytest.importorskip("fsspec")
     system = fsspec.filesystem("memory")
     for path in sorted((folder.path / "mixed-0").iterdir()):
         system.pipe(f"/backup/node1/mixed-0/{path.name}", path.read_bytes())
@@ -432,7 +513,7 @@ def test_object_stores(folder, memory):
 
 
 def test_no_error_of_an_object_store_shows_its_options(monkeypatch):
-    memory = pytest.importorskip("fsspec.implementations.memory").MemoryFileSystem
+    memory = MemoryFileSystem
     options = {"token": SECRET, "client_kwargs": {"password": SECRET}}
 
     def fail(self, path, **_):
@@ -450,6 +531,60 @@ def test_no_error_of_an_object_store_shows_its_options(monkeypatch):
     with pytest.raises(ottla.errors.ArgumentError, match="path on this machine") as local:
         list(read_log("/tmp", storage_options=options))
     assert SECRET not in str(local.value)
+
+
+def test_sizes_that_a_list_does_not_have(folder, memory, monkeypatch):
+    """Of a web server fsspec knows the names in a folder, and asks for the size of each file."""
+    listed = MemoryFileSystem.ls
+
+    def sized(self, path, **options):
+        return [{**each, "size": None if each["type"] == "file" else 0} for each in listed(self, path, **options)]
+
+    monkeypatch.setattr(MemoryFileSystem, "ls", sized)
+    monkeypatch.setattr(MemoryFileSystem, "size", lambda self, path: len(self.cat_file(path)))
+    wanted = [row for row in folder.records["mixed"] if row.partition == 0 and row.offset >= 20]
+    assert rows(read_log("memory://backup/node1")) == wanted
+    monkeypatch.setattr(MemoryFileSystem, "size", lambda self, path: None)
+    with pytest.raises(OSError, match="does not tell how many bytes"):
+        list(read_log("memory://backup/node1/mixed-0"))
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        (f"s3://u:{SECRET}@h/x", "s3://***@h/x"),
+        (f"s3://u:a@{SECRET}@h/x", "s3://***@h/x"),
+        (f"sftp://u:a/{SECRET}@h/x", "sftp://***@h/x"),
+        (f"sftp://u:a?{SECRET}@h/x", "sftp://***@h/x"),
+        (f"https://h/x?sig={SECRET}", "https://h/x?***"),
+        (f"https://h/x?{SECRET}", "https://h/x?***"),
+        (f"abfs://h/mixed-?/x?sv=1&sig={SECRET}", "abfs://h/mixed-?/x?***"),
+        ("s3://bucket/*/mixed-?", "s3://bucket/*/mixed-?"),
+        ("s3://bucket/a@b", "s3://bucket/a@b"),
+        ("hdfs://name:8020/x", "hdfs://name:8020/x"),
+        ("/data/a@b", "/data/a@b"),
+    ],
+)
+def test_no_error_shows_what_is_secret_in_a_url(url, told):
+    assert shown(url) == told
+    if SECRET in url and "://" in url:
+        # As a file system may tell it: the text alone, or the URL.
+        scheme, rest = url.split("://")
+        with pytest.raises((OSError, ottla.errors.ArgumentError, ImportError)) as caught:
+            list(read_log(f"nosuch{scheme}://{rest}"))
+        assert SECRET not in str(caught.value)
+
+
+def test_a_file_system_that_tells_the_password_of_its_url(monkeypatch):
+    def fail(self, path, **_):
+        raise RuntimeError(f"login as u with {SECRET} for https://h/x?sig={SECRET} failed")
+
+    for name in ("isdir", "glob"):
+        monkeypatch.setattr(MemoryFileSystem, name, fail)
+    for url in (f"memory://u:{SECRET}@backup/x", f"memory://backup?sig={SECRET}"):
+        with pytest.raises(OSError, match="login as u with") as caught:
+            list(read_log(url))
+        assert SECRET not in str(caught.value)
 
 
 def test_urls_need_fsspec_and_paths_do_not(folder, monkeypatch):

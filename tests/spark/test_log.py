@@ -89,7 +89,6 @@ def test_each_segment_has_a_task(folder, read):
 
 
 def test_urls_through_fsspec(orders, read, folder):
-    pytest.importorskip("fsspec")
     # Tasks have processes of their own, which a file system in memory would not reach.
     assert rows(read(f"local://{folder}", subscribe="orders", **{"fsspec.auto_mkdir": "false"})) == rows(orders.read())
     assert rows(read(f"file://{folder}/orders-*")) == rows(orders.read())
@@ -163,7 +162,6 @@ def test_no_streams_and_no_writes(spark, read, folder, tmp_path):
 
 
 def test_plans_and_errors_hide_the_options_of_a_file_system(spark, read):
-    pytest.importorskip("fsspec")
     register(spark)
     frame = read(f"nosuch://user:{SECRET}@host/x", **{"fsspec.token": SECRET})
     with pytest.raises(PySparkException, match="Protocol not known") as caught:
@@ -171,6 +169,9 @@ def test_plans_and_errors_hide_the_options_of_a_file_system(spark, read):
     assert SECRET not in str(caught.value)
     stream = spark.readStream.format("ottla-log").option("fsspec.client_kwargs", SECRET).load("/x")
     assert SECRET not in stream._jdf.queryExecution().toString()
+    for url in (f"s3://user:{SECRET}@host/x", f"https://host/x?sig={SECRET}"):
+        stream = spark.readStream.format("ottla-log").option("path", url).load()
+        assert SECRET not in stream._jdf.queryExecution().toString()
 
 
 def test_spark_finds_it_by_the_name_of_its_package():

@@ -10,6 +10,9 @@ use crate::decode::{FetchedPartition, decode};
 use crate::error::ColumnarError;
 use crate::memory::Memory;
 
+/// Bytes that a row takes beside its key, value and headers.
+const ROW: usize = 24;
+
 /// Which records of a partition's log are wanted.
 #[derive(Debug, Clone)]
 pub struct LogRange {
@@ -25,7 +28,7 @@ pub struct LogRange {
     pub segment: (i64, i64),
     /// The aborted transactions whose records are left out.
     pub aborted: Vec<AbortedSpan>,
-    /// Maximum bytes that one entry may decompress to.
+    /// Maximum bytes that one entry may decompress to. A part ends behind the entries that have taken as much together.
     pub decompress_limit: usize,
 }
 
@@ -77,14 +80,15 @@ impl LogPart {
             ended: false,
             damage: None,
         };
-        let mut sizes = Vec::new();
+        // The size of each, and the offset after it.
+        let mut whole = Vec::new();
         for entry in entries(bytes.clone()) {
             let found = entry.map_err(|cause| LogDamage {
                 offset: part.next_offset,
                 cause: cause.to_string(),
             });
             match found.and_then(|entry| part.follow(&entry, range)) {
-                Ok(Some(size)) => sizes.push(size),
+                Ok(Some(size)) => whole.push((size, due_after(part.next_offset, range))),
                 Ok(None) => {
                     part.ended = true;
                     break;
@@ -95,14 +99,15 @@ impl LogPart {
                 }
             }
         }
-        let whole = sizes.iter().sum();
-        match range.read(bytes.slice(..whole), memory) {
+        let used = whole.iter().map(|(size, _)| size).sum();
+        let due = due_after(due, range);
+        match range.read(bytes.slice(..used), due, memory) {
             Ok(columns) => {
                 part.columns.extend(columns);
-                part.used = whole;
+                part.used = used;
             }
             // One entry alone tells which it is; and each has the whole limit.
-            Err(_) => part.one_by_one(bytes, &sizes, range, memory),
+            Err(_) => part.one_by_one(bytes, &whole, due, range, memory),
         }
         part
     }
@@ -141,27 +146,49 @@ impl LogPart {
         Ok(Some(entry.size()))
     }
 
-    fn one_by_one(&mut self, bytes: &Bytes, sizes: &[usize], range: &LogRange, memory: &Memory) {
-        for size in sizes {
+    /// Decodes entry by entry, up to damage or to those that fill the limit.
+    fn one_by_one(
+        &mut self,
+        bytes: &Bytes,
+        whole: &[(usize, i64)],
+        mut due: i64,
+        range: &LogRange,
+        memory: &Memory,
+    ) {
+        let mut held = 0;
+        for (index, (size, next_offset)) in whole.iter().enumerate() {
             let entry = bytes.slice(self.used..self.used + size);
-            match range.read(entry.clone(), memory) {
-                Ok(columns) => self.columns.extend(columns),
-                Err(error) => {
+            match range.read(entry.clone(), due, memory) {
+                Ok(columns) => {
+                    held += columns
+                        .as_ref()
+                        .map_or(0, |columns| columns.bytes() + columns.len() * ROW);
+                    self.columns.extend(columns);
+                }
+                Err(cause) => {
                     self.damage = Some(LogDamage {
                         offset: first_offset(entry),
-                        cause: cause(error),
+                        cause,
                     });
                     return;
                 }
             }
             self.used += size;
+            due = *next_offset;
+            if held >= range.decompress_limit && index + 1 < whole.len() {
+                // What follows is for the next part to find.
+                self.next_offset = Some(due);
+                self.ended = false;
+                self.damage = None;
+                return;
+            }
         }
     }
 }
 
 impl LogRange {
-    /// The records of whole entries.
-    fn read(&self, bytes: Bytes, memory: &Memory) -> Result<Option<Columns>, ColumnarError> {
+    /// The records of whole entries, or what is wrong with them. `due` is the first offset that they may have.
+    fn read(&self, bytes: Bytes, due: i64, memory: &Memory) -> Result<Option<Columns>, String> {
         let Some(first) = first_offset(bytes.clone()) else {
             return Ok(None);
         };
@@ -180,9 +207,25 @@ impl LogRange {
             check_crcs: true,
             decompress_limit: self.decompress_limit,
         };
-        let columns = decode(bytes, &source, memory)?.before(self.end);
-        Ok((!columns.is_empty()).then_some(columns))
+        let columns = decode(bytes, &source, memory)
+            .map_err(cause)?
+            .before(self.end);
+        if columns.is_empty() {
+            return Ok(None);
+        }
+        // The checksum of a wrapper does not cover its offset, from which those in it are counted.
+        match columns.offset(0) {
+            first if first < due => Err(format!(
+                "the record at offset {first} is out of order: it should be at offset {due} or later"
+            )),
+            _ => Ok(Some(columns)),
+        }
     }
+}
+
+/// The offset that what follows has at least.
+fn due_after(next_offset: Option<i64>, range: &LogRange) -> i64 {
+    next_offset.unwrap_or(range.segment.0)
 }
 
 fn first_offset(bytes: Bytes) -> Option<i64> {

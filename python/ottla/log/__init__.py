@@ -100,12 +100,12 @@ def read_log(
         Batches of one partition, of about 4 MiB of its log.
 
     Raises:
-        NotFoundError: A topic has no folder there.
+        NotFoundError: A topic has no folder there; or, `retriable`, a broker deleted or compacted a segment meanwhile.
         CorruptRecordError: A batch is damaged. The text names file, position, topic, partition and offset; batches
             before it were yielded.
         ArgumentError: As `open_log` raises it; so the errors below.
         ImportError: fsspec is needed.
-        OSError: A folder or file cannot be read, or is gone.
+        OSError: A folder or file cannot be read.
     """
     log = open_log(path, isolation_level=isolation_level, storage_options=storage_options)
     named = None if topics is None else set(topics)

@@ -9,6 +9,7 @@ import re
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from urllib.parse import parse_qsl, unquote
 
 from ottla.errors import ArgumentError
 
@@ -88,8 +89,49 @@ def files_of(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | 
 
 
 def shown(path: str) -> str:
-    """A path or URL without the user and password that it may hold."""
-    return re.sub(r"//[^/@]*@", f"//{HIDDEN}@", path)
+    """A path or URL without the user, password and query that it may hold."""
+    parts = _parts(path)
+    if parts is None:
+        return path
+    user = f"{HIDDEN}@" if parts.user else ""
+    query = f"?{HIDDEN}" if parts.query else ""
+    return f"{parts.scheme}://{user}{parts.place}{query}"
+
+
+class _Parts(NamedTuple):
+    scheme: str
+    user: str
+    place: str
+    query: str
+
+
+def _parts(url: str) -> _Parts | None:
+    """The parts of a URL; None for a path. What can be taken for a secret in two ways is one."""
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        return None
+    # A question mark is a letter of patterns too.
+    asked = re.search(r"\?" if scheme.endswith(("http", "https")) else r"\?(?=[^?]*=)", rest)
+    place, query = (rest[: asked.start()], rest[asked.end() :]) if asked else (rest, "")
+    authority = place.partition("/")[0]
+    if "@" in query and ":" in authority and "@" not in authority:
+        # The question mark belongs to a password.
+        place, query, authority = rest, "", rest
+    # So does a slash, if there is no host and port before it.
+    head = place if ":" in authority else authority
+    user, mark, _ = head.rpartition("@")
+    return _Parts(scheme, user, place[len(user) + len(mark) :], query)
+
+
+def _secrets(url: str) -> Iterator[str]:
+    """The texts of a URL that may be secret, as they stand there and as they mean."""
+    if (parts := _parts(url)) is None:
+        return
+    values = [value for _, value in parse_qsl(parts.query)]
+    raw = [part.partition("=")[2] for part in parts.query.split("&")]
+    for text in (parts.user, parts.user.partition(":")[2], parts.query, *raw, *values):
+        yield from _texts(text)
+        yield from _texts(unquote(text))
 
 
 class LocalFiles:
@@ -138,7 +180,7 @@ class RemoteFiles:
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         self.path = url
-        self._secrets = sorted(_texts(options), key=len, reverse=True)
+        self._secrets = sorted({*_texts(options), *_secrets(url)}, key=len, reverse=True)
         try:
             fsspec = import_module("fsspec.core")
         except ImportError as error:
@@ -159,9 +201,11 @@ class RemoteFiles:
     def entries(self, folder: str) -> list[Entry]:
         """What a folder holds, in the order of names."""
         with self._hiding(folder):
+            # What was listed before may have grown.
+            self._system.invalidate_cache(folder)
             listed = self._system.ls(folder, detail=True)
         found = [
-            Entry(posixpath.basename(path), path, each.get("size") or 0, each["type"] == "directory")
+            Entry(posixpath.basename(path), path, self._size(path, each), each["type"] == "directory")
             for each in listed
             # Some stores keep a folder as an object in itself.
             if (path := each["name"].rstrip("/")) != folder
@@ -172,8 +216,24 @@ class RemoteFiles:
     def open(self, path: str) -> Iterator[Reader]:
         """Open a file; each part of it is a request."""
         with self._hiding(path):
-            size = self._system.size(path)
+            self._system.invalidate_cache(path)
+        size = self._size(path, {})
         yield _RemoteReader(self, path, size)
+
+    def _size(self, path: str, listed: Mapping[str, Any]) -> int:
+        """The bytes of a file; a web server's list does not have them."""
+        if listed.get("type") == "directory":
+            return 0
+        size = listed.get("size")
+        if size is None:
+            with self._hiding(path):
+                size = self._system.size(path)
+        if size is None:
+            raise OSError(
+                f"{shown(path)}: the file system does not tell how many bytes the file has, and segments cannot be "
+                "read without: copy the folder to this machine"
+            )
+        return int(size)
 
     def read(self, path: str, start: int, end: int) -> bytes:
         """A part of a file."""
@@ -185,7 +245,8 @@ class RemoteFiles:
         try:
             yield
         except Exception as error:  # noqa: BLE001 - each file system has its own
-            text = f"{shown(path)}: {type(error).__name__}: {shown(str(error))}"
+            told = re.sub(r"[a-z0-9+.:]+://[^\s'\"]*", lambda match: shown(match[0]), str(error))
+            text = f"{shown(path)}: {type(error).__name__}: {told}"
             for secret in self._secrets:
                 text = text.replace(secret, HIDDEN)
             # What led to it may show the options.

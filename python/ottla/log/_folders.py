@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla._types import TopicPartition
 from ottla.errors import ArgumentError, CorruptRecordError
+from ottla.log._files import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from ottla.log._files import Entry, Files
 
 SEGMENT = re.compile(r"([0-9]{20})\.log")
+# Compaction writes a segment anew under this name, and takes the old one away before it gives it the old one's name.
+SWAP = re.compile(r"([0-9]{20}\.log)\.swap")
+# How often a folder is looked at while a broker does so, and seconds between.
+LOOKS = 5
+PAUSE = 0.2
 # A folder of a partition that is deleted, or moves to another disk, has more behind its number.
 PARTITION = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")
 # Beside the folders of partitions: where those begin of which records were deleted (KIP-107).
@@ -62,7 +69,8 @@ def find(files: Files) -> dict[TopicPartition, Folder]:
 
     Raises:
         ArgumentError: A folder has segments and no name of a partition, or a partition is in two folders.
-        CorruptRecordError: The file with the partitions' first offsets is damaged.
+        CorruptRecordError: The file with the partitions' first offsets is damaged, or a broker was ended while it put a
+            compacted segment in place.
     """
     found: dict[TopicPartition, Folder] = {}
     for path in files.folders():
@@ -105,12 +113,31 @@ def _partition(name: str) -> TopicPartition | None:
     return match and TopicPartition(match[1], int(match[2]))
 
 
+def _settled(files: Files, folder: str, entries: list[Entry]) -> list[Entry]:
+    """What a folder holds, at a time when no compacted segment lacks its name."""
+    for look in range(LOOKS):
+        if look:
+            time.sleep(PAUSE)
+            entries = files.entries(folder)
+        names = {entry.name for entry in entries}
+        swaps = [name for name in sorted(names) if (match := SWAP.fullmatch(name)) and match[1] not in names]
+        if not swaps:
+            return entries
+    raise CorruptRecordError(
+        f"{shown(folder)} has {swaps[0]} and not the segment itself: the broker was ended, or the copy was made, while "
+        "a compacted segment was put in place, and the file may be all that there is of its records. Start the broker "
+        "on the folder, which completes it, or copy the folder again"
+    )
+
+
 def _segments(files: Files, folder: str, entries: list[Entry]) -> list[Segment]:
+    entries = _settled(files, folder, entries)
     named = [
         (entry.name, match[1]) for entry in entries if (match := SEGMENT.fullmatch(entry.name)) and not entry.is_folder
     ]
     # A segment may have grown before the one after it came into the list: now it has its last size.
-    now = {entry.name: entry for entry in (files.entries(folder) if len(named) > 1 else entries)}
+    again = _settled(files, folder, files.entries(folder)) if len(named) > 1 else entries
+    now = {entry.name: entry for entry in again}
     return [
         Segment(
             now[name].path, int(base), now[name].size, now[index].path if (index := f"{base}.index") in now else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla._types import TopicPartition
 from ottla.errors import ArgumentError, NotFoundError
-from ottla.log._outline import Mark, begins_batch, index_marks, outline
+from ottla.log._outline import Mark, first_offset, gone, index_marks, outline
 from ottla.log._range import LogRange
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class Log:
             partitions: The partitions; None for all.
 
         Raises:
-            NotFoundError: There is no such partition.
+            NotFoundError: There is no such partition; or, `retriable`, its broker deleted or compacted a segment since
+                the folder was looked at.
             CorruptRecordError: A segment is damaged where its end, or a transaction, is looked for.
             OSError: A file cannot be read.
         """
@@ -109,7 +110,7 @@ class Log:
 
         Raises:
             ArgumentError: `max_bytes` is not positive.
-            NotFoundError: There is no such partition.
+            NotFoundError: As `beginning_offsets` raises it.
             CorruptRecordError: A segment is damaged where its end, a transaction or a place to divide it is looked for.
             OSError: A file cannot be read.
         """
@@ -166,13 +167,30 @@ class Log:
         """Where the parts of a segment begin and end."""
         marks = [mark for mark in index_marks(self._files, segment) if mark.position < size]
         cuts = _cuts(marks, size, offsets, most)
-        with self._files.open(segment.path) as reader:
-            is_right = all(begins_batch(reader, segment, cut) for cut in cuts if cut.position not in (0, size))
-        if not is_right or (not marks and size > most):
+        if not self._are_right(at, segment, size, offsets, cuts) or (not marks and size > most):
             whole = outline(self._files, at, replace(segment, size=size), is_last=False)
             cuts = _cuts(whole.marks, size, offsets, most)
         places = [cut.position for cut in cuts]
         return pairwise(places)
+
+    def _are_right(
+        self, at: TopicPartition, segment: Segment, size: int, offsets: tuple[int, int], cuts: list[Mark]
+    ) -> bool:
+        """Whether batches begin at the places that an index names, and nothing is left out before and after them."""
+        inside = [cut.position for cut in cuts if cut.position not in (0, size)]
+        try:
+            opened = self._files.open(segment.path)
+            with opened as reader:
+                begun = {position: first_offset(reader, segment, position) for position in inside}
+        except FileNotFoundError:
+            raise gone(at, segment.path) from None
+        found = {position: offset for position, offset in begun.items() if offset is not None}
+        first, until = offsets
+        return (
+            len(found) == len(begun)
+            and found.get(cuts[0].position, first) <= first
+            and found.get(cuts[-1].position, until) >= until
+        )
 
     def _end(self, folder: Folder) -> _Known:
         """Where a partition ends: what an index points to is not looked at again."""
@@ -180,8 +198,12 @@ class Log:
         marks = index_marks(self._files, last)
         start = 0
         if marks:
-            with self._files.open(last.path) as reader:
-                start = marks[-1].position if begins_batch(reader, last, marks[-1]) else 0
+            try:
+                opened = self._files.open(last.path)
+                with opened as reader:
+                    start = marks[-1].position if first_offset(reader, last, marks[-1].position) is not None else 0
+            except FileNotFoundError:
+                raise gone(folder.partition, last.path) from None
         found = outline(self._files, folder.partition, last, is_last=True, start=start)
         end = last.base if found.next_offset is None else found.next_offset
         return _Known(found.end, end, end, [])

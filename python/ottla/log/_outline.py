@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from ottla import _ottla
-from ottla.errors import CorruptRecordError
+from ottla.errors import CorruptRecordError, NotFoundError
+from ottla.log._files import shown
+from ottla.protocol import read_segment
 
 if TYPE_CHECKING:
+    from ottla import Batch
     from ottla._types import TopicPartition
     from ottla.log._files import Files, Reader
     from ottla.log._folders import Segment
@@ -23,6 +27,7 @@ LAST_OFFSET = 2**63 - 1
 # An offset and the number of bytes that follow; and all that stands before the records of a batch.
 PREFIX = 12
 HEADER = 61
+MAGIC_AT = 16
 
 
 class Mark(NamedTuple):
@@ -79,28 +84,36 @@ def outline(files: Files, at: TopicPartition, segment: Segment, *, is_last: bool
 
     Raises:
         CorruptRecordError: Something else than whole batches is there.
+        NotFoundError: The file is gone.
         OSError: The file cannot be read.
     """
-    with files.open(segment.path) as reader:
-        walk = _Walk(reader, at, segment)
-        found = walk.until(segment.size, start, is_last=is_last)
-        if is_last and found.end < segment.size and found.next_offset is not None and not walk.is_whole(found.end):
-            # It has its size already, and not all its bytes, as in a file that was allocated beforehand.
-            return walk.until(walk.last, start, is_last=True)
-        return found
+    try:
+        opened = files.open(segment.path)
+        with opened as reader:
+            walk = _Walk(reader, at, segment)
+            found = walk.until(segment.size, start, is_last=is_last)
+            return walk.without_tail(found, start) if is_last else found
+    except FileNotFoundError:
+        raise gone(at, segment.path) from None
 
 
-def begins_batch(reader: Reader, segment: Segment, mark: Mark) -> bool:
-    """Whether a whole batch with a right checksum begins at a mark of an index."""
-    prefix = reader.read(mark.position, PREFIX)
+def first_offset(reader: Reader, segment: Segment, position: int) -> int | None:
+    """The offset at which a whole batch with a right checksum begins; None if there is no such batch."""
+    prefix = reader.read(position, PREFIX)
     size = PREFIX + int.from_bytes(prefix[8:], "big", signed=True) if len(prefix) == PREFIX else 0
-    if not PREFIX < size <= segment.size - mark.position:
-        return False
-    return _decodes(reader.read(mark.position, size))
+    if not PREFIX < size <= segment.size - position:
+        return None
+    data = reader.read(position, size)
+    batch = _decoded(data)
+    if batch is None:
+        return None
+    # A message of magic 0 or 1 names the last offset of what it holds.
+    is_message = data[MAGIC_AT] < 2
+    return batch[0].offset if is_message and len(batch) else int.from_bytes(data[:8], "big", signed=True)
 
 
 def index_marks(files: Files, segment: Segment) -> list[Mark]:
-    """What the index of a segment says; nothing if there is none.
+    """What the index of a segment says; nothing if there is none, or if its offsets do not ascend.
 
     It has pairs of 32-bit numbers: an offset less the segment's base, and a position.
 
@@ -124,17 +137,29 @@ def index_marks(files: Files, segment: Segment) -> list[Mark]:
         if place > position:
             found.append(Mark(segment.base + relative, place))
             position = place
-    return found
+    offsets = [segment.base - 1, *(mark.offset for mark in found)]
+    return found if all(one < other for one, other in pairwise(offsets)) else []
 
 
 def corrupt(at: TopicPartition, path: str, position: int, offset: int | None, cause: str) -> CorruptRecordError:
     """The error for bytes that are not the batch that should be there."""
     where = f"{at.topic}-{at.partition}" + ("" if offset is None else f", offset {offset}")
     error = CorruptRecordError(
-        f"{path} is damaged at byte {position} ({where}): {cause}. Take the segment from another replica, or read "
-        "around the damage by offsets"
+        f"{shown(path)} is damaged at byte {position} ({where}): {cause}. Take the segment from another replica. What "
+        "lies before the damage, and behind it, can be read by offsets under read_uncommitted if the segment has its "
+        ".index"
     )
     error.topic, error.partition, error.cause = at.topic, at.partition, cause
+    return error
+
+
+def gone(at: TopicPartition, path: str) -> NotFoundError:
+    """The error for a segment that is not there any more, or is another one."""
+    error = NotFoundError(
+        f"{shown(path)} ({at.topic}-{at.partition}) was deleted or compacted by its broker after its folder was looked "
+        "at: read again, or read a copy of the folder"
+    )
+    error.topic, error.partition, error.retriable = at.topic, at.partition, True
     return error
 
 
@@ -142,7 +167,9 @@ class _Walk:
     def __init__(self, reader: Reader, at: TopicPartition, segment: Segment) -> None:
         self._reader, self._at, self._segment = reader, at, segment
         # Where the last batch begins.
-        self.last = 0
+        self._last = 0
+        # Whether the end of the file cuts what follows it.
+        self._is_cut = False
 
     def until(self, size: int, position: int, *, is_last: bool) -> Outline:
         """The batches up to a position."""
@@ -161,7 +188,7 @@ class _Walk:
             used, after, last, stepped, is_cut, cause = _ottla.outline_log(data, size - position, DECOMPRESS_LIMIT)
             steps += [Step(*step) for step in stepped]
             if after is not None:
-                next_offset, self.last = after, position + last
+                next_offset, self._last = after, position + last
             window = window if used or cause or is_cut else 2 * window
             position += used
             if cause is None and not is_cut:
@@ -171,14 +198,38 @@ class _Walk:
                 path = self._segment.path
                 why = cause or f"a batch is cut short: the file ends after {size - position} bytes of it"
                 raise corrupt(self._at, path, position, next_offset, why)
+            self._is_cut = is_cut
             break
         return Outline(position, next_offset, marks, steps)
 
-    def is_whole(self, end: int) -> bool:
-        """Whether the last batch has all its bytes, where zeros after it say that they may stand in for some."""
-        if not self._is_zero(end, self._segment.size):
-            return True
-        return _decodes(self._reader.read(self.last, end - self.last))
+    def without_tail(self, found: Outline, start: int) -> Outline:
+        """What was found in the last segment, without a batch at its end that does not have all its bytes yet.
+
+        Raises:
+            CorruptRecordError: A whole batch follows, so that it is none that a broker was writing.
+        """
+        size, last, is_cut = self._segment.size, self._last, self._is_cut
+        if found.next_offset is None or _decoded(self._reader.read(last, found.end - last)) is not None:
+            if is_cut:
+                self._refuse_batches(
+                    found.end, size, self._segment.base if found.next_offset is None else found.next_offset
+                )
+            return found
+        self._refuse_batches(last, size if is_cut else found.end, self._segment.base)
+        if found.end < size and self._is_zero(found.end, size):
+            # It has its size already, and not all its bytes, as in a file that was allocated beforehand.
+            return self.until(last, start, is_last=True)
+        return found
+
+    def _refuse_batches(self, position: int, end: int, least: int) -> None:
+        """Raise if a whole batch at this offset or a later one begins behind the bytes at a position."""
+        # Its own header, which claims what follows too, is passed over.
+        behind = position + HEADER
+        part = cast("BinaryIO", _Part(self._reader, behind, end))
+        for batch in read_segment(part, on_damage=lambda _: None, limit=DECOMPRESS_LIMIT):
+            if batch.base_offset >= least:
+                cause = f"its bytes are not a whole batch, and one follows at byte {behind + batch.position}"
+                raise corrupt(self._at, self._segment.path, position, None, cause)
 
     def _is_zero(self, position: int, end: int) -> bool:
         while position < end:
@@ -189,8 +240,20 @@ class _Walk:
         return True
 
 
-def _decodes(data: bytes) -> bool:
-    """Whether these bytes are a batch."""
+class _Part:
+    """The bytes between two positions, to be read once."""
+
+    def __init__(self, reader: Reader, position: int, end: int) -> None:
+        self._reader, self._position, self._end = reader, position, end
+
+    def read(self, length: int) -> bytes:
+        data = self._reader.read(self._position, max(min(length, self._end - self._position), 0))
+        self._position += len(data)
+        return data
+
+
+def _decoded(data: bytes) -> Batch | None:
+    """The records, if these bytes are a batch."""
     decoder = _ottla.LogDecoder("", 0, 0, LAST_OFFSET, (0, LAST_OFFSET), [], DECOMPRESS_LIMIT)
-    _, used, _, damage = decoder.decode(data)
-    return damage is None and used == len(data)
+    batch, used, _, damage = decoder.decode(data)
+    return batch if damage is None and used == len(data) else None

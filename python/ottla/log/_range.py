@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ottla import _ottla
 from ottla._types import TopicPartition
-from ottla.errors import NotFoundError
 from ottla.log._files import files_of
-from ottla.log._outline import DECOMPRESS_LIMIT, PREFIX, corrupt
+from ottla.log._outline import DECOMPRESS_LIMIT, PREFIX, corrupt, gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ottla import Batch
+    from ottla.errors import NotFoundError
 
 # Bytes that are read and decoded at once, unless a batch is larger.
 WINDOW = 4 * 2**20
@@ -102,9 +102,4 @@ class LogRange:
                     raise corrupt(at, self.path, position, None, cause)
 
     def _gone(self) -> NotFoundError:
-        error = NotFoundError(
-            f"{self.path} ({self.topic}-{self.partition}, offsets {self.start} to {self.end}) was deleted or compacted "
-            "by its broker after the read was planned: read again, or read a copy of the folder"
-        )
-        error.topic, error.partition, error.retriable = self.topic, self.partition, True
-        return error
+        return gone(TopicPartition(self.topic, self.partition), self.path)

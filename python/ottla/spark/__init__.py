@@ -42,6 +42,8 @@ _OF_FRAMES = {"read_kafka": "ottla.spark.mapped", "stream_kafka": "ottla.spark.f
 _HIDDEN = "spark.sql.redaction.options.regex"
 # Of the file systems of logs no option is shown: each has secrets of its own.
 _STORAGE = "(?i:^fsspec[.])"
+# And the values: a URL with a user and a password, or a signed one.
+_URL = r"://[^/\s]*:\S*@|://[^?\s]*[?]\S*="
 
 
 def __getattr__(name: str) -> object:
@@ -103,7 +105,7 @@ def register(spark: "SparkSession") -> None:
     _make_known(spark, OttlaDataSource)
     _make_known(spark, OttlaLogDataSource)
     hidden = spark.conf.get(_HIDDEN) or ""
-    ours = f"{secret_names()}|{_STORAGE}"
+    ours = f"{secret_names()}|{_STORAGE}|{_URL}"
     if not hidden.endswith(ours):
         spark.conf.set(_HIDDEN, f"{hidden}|{ours}" if hidden else ours)
 

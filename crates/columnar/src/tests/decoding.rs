@@ -31,7 +31,7 @@ fn source() -> FetchedPartition {
 }
 
 /// A batch at an offset, with its header changed.
-fn batch(
+pub(super) fn batch(
     codec: Compression,
     base_offset: i64,
     records: &[Owned],

@@ -1,8 +1,10 @@
 //! Parts of logs, wherever they are divided.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use ottla_protocol::compression::Compression;
+use ottla_protocol::records::{MessageSetBuilder, OldMagic};
 
-use super::decoding::{in_transaction, joined, marker, texts, values};
+use super::decoding::{batch, in_transaction, joined, marker, texts, values};
 use crate::{AbortedSpan, LogDamage, LogPart, LogRange, Memory};
 
 fn range(start: i64, end: i64) -> LogRange {
@@ -15,6 +17,22 @@ fn range(start: i64, end: i64) -> LogRange {
         aborted: Vec::new(),
         decompress_limit: 1 << 20,
     }
+}
+
+/// A compressed batch of one record.
+fn compressed(offset: i64, value: &str) -> BytesMut {
+    let record = (0, None, Some(value.as_bytes().to_vec()), Vec::new());
+    batch(Compression::Gzip, offset, &[record], |_| ())
+}
+
+/// A compressed message set of magic 1.
+fn wrapper(base_offset: i64, values: &[String]) -> BytesMut {
+    let mut set =
+        MessageSetBuilder::new(OldMagic::One, Compression::Gzip, None, base_offset).unwrap();
+    for value in values {
+        set.append(0, None, Some(value.as_bytes())).unwrap();
+    }
+    BytesMut::from(&set.finish().unwrap()[..])
 }
 
 /// The values of parts of so many bytes, one after the other, and where they end.
@@ -99,6 +117,56 @@ fn damage_comes_after_what_stands_before_it() {
     let (found, _, damage) = read(&back, &range(0, 100), 1);
     assert_eq!(found, ["a"]);
     assert!(damage.unwrap().cause.contains("out of order"));
+}
+
+#[test]
+fn a_part_ends_where_its_entries_fill_the_limit() {
+    let value = "v".repeat(1_000);
+    let batches: Vec<_> = (0..50).map(|offset| compressed(offset, &value)).collect();
+    let log = joined(&batches);
+    let range = LogRange {
+        decompress_limit: 5_000,
+        ..range(0, 100)
+    };
+    let memory = Memory::new(1 << 20, Vec::with_capacity);
+    let part = LogPart::decode(&log, &range, None, &memory);
+    let held: usize = part.columns.iter().map(|columns| columns.bytes()).sum();
+    assert!((4_000..8_000).contains(&held), "{held}");
+    assert_eq!(part.next_offset, Some(part.columns.len() as i64));
+    assert_eq!(part.used, joined(&batches[..part.columns.len()]).len());
+    let (found, end, damage) = read(&log, &range, 10_000);
+    assert_eq!((found.len(), end, damage), (50, log.len(), None));
+    // What is behind it is told when its turn comes.
+    let torn = joined(&[BytesMut::from(&log[..]), BytesMut::from(&[0xff; 61][..])]);
+    let part = LogPart::decode(&torn, &range, None, &memory);
+    assert_eq!((part.ended, part.damage), (false, None));
+    let (found, end, damage) = read(&torn, &range, 10_000);
+    assert_eq!((found.len(), end), (50, log.len()));
+    assert!(damage.is_some());
+}
+
+#[test]
+fn a_wrapper_does_not_go_back() {
+    let values: Vec<_> = (0..10).map(|value| value.to_string()).collect();
+    let good = wrapper(10, &values);
+    let mut back = wrapper(20, &values);
+    // Its records would have the offsets from 16 on.
+    back[..8].copy_from_slice(&25_i64.to_be_bytes());
+    let log = joined(&[good.clone(), back.clone()]);
+    for window in [1, 10_000] {
+        let (found, position, damage) = read(&log, &range(0, 100), window);
+        assert_eq!((found.len(), position), (10, good.len()));
+        let cause = damage.unwrap().cause;
+        assert!(cause.contains("offset 16 is out of order"), "{cause}");
+    }
+    // Nor before the segment.
+    let later = LogRange {
+        segment: (20, 100),
+        ..range(0, 100)
+    };
+    let (found, _, damage) = read(&joined(&[back]), &later, 10_000);
+    assert_eq!(found.len(), 0);
+    assert!(damage.is_some());
 }
 
 #[test]

@@ -47,7 +47,9 @@ class LogReader(DataSourceReader):
         from ottla.spark.bad_records import failure
         from ottla.spark.clients import BATCH_ROWS
         from ottla.spark.formats import FAILFAST
+        from ottla.spark.worker import spare_collections
 
+        spare_collections()
         typed = self._options.read.typed
         for batch in part.read(dict(self._options.storage)):
             for first in range(0, len(batch), BATCH_ROWS):
