@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ShareConsumer:
-    """Reads records in a share group (KIP-932). Threads may share it: their polls wait for each other.
+    """Reads records in a share group (KIP-932). Threads may share it, with explicit acknowledgement.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
@@ -52,6 +52,10 @@ class ShareConsumer:
     With `share.acknowledgement.mode=implicit`, the next poll or commit accepts what was returned before. With
     `explicit`, `acknowledge` says of each record what becomes of it, and a poll is refused until that was done. What
     was said is sent with the next poll or commit.
+
+    Polls of several threads wait for each other. With implicit acknowledgement, the poll or commit of one thread also
+    accepts the records that others still work on, and a crash then loses those: let each thread have a consumer of its
+    own, or acknowledge explicitly. An explicit poll is refused until the records of all threads are acknowledged.
 
     Nothing connects before the first call that needs a broker. Close it, or use it in a `with` statement, which closes
     it: records that are not acknowledged are then free for other members at once.
@@ -137,13 +141,17 @@ class ShareConsumer:
             AuthenticationError: A broker does not accept the client.
             AuthorizationError: The client may not read a topic, or not join the group.
             NotFoundError: A topic does not exist.
-            UnsupportedError: The brokers have no share groups, or not what the settings ask for.
+            UnsupportedError: The brokers have no share groups, or not what the settings ask for; or a header's key is
+                not UTF-8, and its whole batch was released.
             CorruptRecordError: Records were damaged; they were rejected, and the next poll goes on behind them.
+            TooLargeError: Records were not decompressed, for `decompress.max.bytes` or want of memory; their whole
+                batch was released. That comes again, but not after `share.delivery.count.limit` deliveries.
             ClosedError: The consumer is closed.
         """
-        try:
-            batch: Batch = self._core.poll(timeout, max_records).wait()
-        finally:
+        # What the callback raises must not take the place of records: it is called while the poll has none.
+        self._tell()
+        batch: Batch = self._core.poll(timeout, max_records).wait()
+        if not len(batch):
             self._tell()
         return batch
 
@@ -162,10 +170,8 @@ class ShareConsumer:
             if record is not None:
                 yield record
                 continue
-            try:
-                core.poll_to_iterate().wait()
-            finally:
-                self._tell()
+            self._tell()
+            core.poll_to_iterate().wait()
 
     def acknowledge(self, records: Batch | Record, kind: AcknowledgeKind = "accept", rows: Rows | None = None) -> None:
         """Says what becomes of records, with `share.acknowledgement.mode=explicit`. It does not wait.
@@ -205,18 +211,23 @@ class ShareConsumer:
         if not wait:
             self._core.commit_later()
             return {}
-        try:
-            found: dict[TopicPartition, KafkaError | None] = self._core.commit(timeout).wait()
-        finally:
-            self._tell()
+        self._tell()
+        found: dict[TopicPartition, KafkaError | None] = self._core.commit(timeout).wait()
+        self._tell()
         return found
 
     def set_acknowledgement_callback(self, callback: Callable[[list[Acknowledgement]], object] | None) -> None:
         """Has a function called with how acknowledgements ended, whether or not a commit waited for them.
 
         Args:
-            callback: A function. `poll`, `commit`, `unsubscribe` and `close` call it before they return, on their
-                thread, and what it raises, they raise. None ends it.
+            callback: A function. `poll`, `commit`, `unsubscribe`, `close` and loops call it, on their thread. None ends
+                it.
+
+        A poll that returns records has called it before it asked for them, and a loop before it goes on; `commit` calls
+        it before it sends anything and when it has its result; `unsubscribe` and `close` at their end. What the
+        callback raises, they raise. No record is lost by that: a poll or a commit that it stops at its begin has
+        accepted and sent nothing, and can be called again. At the end of a commit its error takes the place of the
+        result, which the callback was given.
 
         Raises:
             ClosedError: The consumer is closed.

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 pytestmark = [REAL, pytest.mark.timeout(120)]
 
-# Milliseconds for which the broker keeps records for a member, as short as it may be here.
-LOCK = 1500
+# Milliseconds for which the broker keeps records for a member: longer than any wait here, so that no lock ends by itself.
+LOCK = 50_000
+# The same where a test waits for the end of a lock: a busy machine may stand still for a while.
+SHORT_LOCK = 5_000
 BROKER = {
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.record.lock.duration.ms": str(LOCK),
@@ -48,6 +50,19 @@ PATIENCE = 20.0
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, config=BROKER) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster that allows only what it is told to."""
+    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, sasl="plain", acl=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def before_share_groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version="3.9.1") as cluster:
+        yield str(cluster.st["bootstrap"]["PLAINTEXT"])
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +110,10 @@ def offsets(records: Any) -> list[int]:
     return [record.offset for record in records]
 
 
-def nothing_comes(api: Api, consumer: Any, seconds: float = 1.0) -> bool:
-    return len(api(consumer.poll(seconds))) == 0
+def the_next_is(api: Api, bootstrap: str, topic: str, consumer: Any, offset: int) -> bool:
+    """Whether a record that is written now is the first that comes: nothing before it is left."""
+    fill(bootstrap, topic, 1, offset)
+    return offsets(take(api, consumer, 1)) == [offset]
 
 
 def test_what_a_poll_returned_is_accepted_by_the_next_or_by_a_commit(
@@ -117,7 +134,7 @@ def test_what_a_poll_returned_is_accepted_by_the_next_or_by_a_commit(
         assert consumer.assignment() == [(topic, 0)]
         assert consumer.subscription() == [topic]
     with api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as heir:
-        assert nothing_comes(api, heir)
+        assert the_next_is(api, bootstrap, topic, heir, 10), "all were accepted"
 
 
 def test_a_loop_gives_record_by_record_and_loses_none(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
@@ -130,7 +147,7 @@ def test_a_loop_gives_record_by_record_and_loses_none(api: Api, bootstrap: str, 
         assert offsets(api.take(consumer, 5)) == [5, 6, 7, 8, 9]
         api(consumer.commit())
     with api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as heir:
-        assert nothing_comes(api, heir), "all were accepted"
+        assert the_next_is(api, bootstrap, topic, heir, 10), "all were accepted"
 
 
 def test_explicit_ends_by_mask_by_index_and_by_record(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
@@ -160,7 +177,7 @@ def test_explicit_ends_by_mask_by_index_and_by_record(api: Api, bootstrap: str, 
         for record in again:
             consumer.acknowledge(record)
         assert list(api(consumer.commit()).values()) == [None]
-        assert nothing_comes(api, consumer)
+        assert the_next_is(api, bootstrap, topic, consumer, 10)
     said = {(offset, each.kind) for each in told for offset in each.offsets}
     assert {(4, "reject"), (0, "accept"), (1, "release"), (1, "accept"), (9, "accept")} <= said
     assert all(each.error is None for each in told)
@@ -168,30 +185,79 @@ def test_explicit_ends_by_mask_by_index_and_by_record(api: Api, bootstrap: str, 
 
 def test_locks_end_or_are_renewed(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
     topic, group = fresh
+    configure(bootstrap, group, share_record_lock_duration_ms=str(SHORT_LOCK))
     fill(bootstrap, topic, 2)
     options = {"group_id": group, "share_acknowledgement_mode": "explicit"}
-    with api.open("ShareConsumer", bootstrap, topics=topic, **options) as consumer:
+    with (
+        api.open("ShareConsumer", bootstrap, topics=topic, **options) as consumer,
+        api.open("ShareConsumer", bootstrap, topics=topic, **options) as other,
+    ):
         batch = api(consumer.poll(PATIENCE))
         assert len(batch) == 2
-        end = time.monotonic() + 1.6 * LOCK / 1000
-        while time.monotonic() < end:
+        assert consumer.lock_timeout() == SHORT_LOCK / 1000
+        again: list[ottla.Record] = []
+        end = time.monotonic() + PATIENCE
+        while not again:
+            assert time.monotonic() < end, "the lock of what is not renewed does not end"
             consumer.acknowledge(batch, "renew", [0])
             assert list(api(consumer.commit()).values()) == [None]
-            time.sleep(0.2)
+            again += api(other.poll(0.2))
+        assert [(record.offset, record.delivery_count) for record in again] == [(1, 2)]
         consumer.acknowledge(batch, "accept", [0])
         assert list(api(consumer.commit()).values()) == [None]
         consumer.acknowledge(batch, "accept", [1])
         [late] = api(consumer.commit()).values()
         assert late.name == "INVALID_RECORD_STATE"
         assert (late.topic, late.partition) == (topic, 0)
-        again = take(api, consumer, 1)
-        assert [(record.offset, record.delivery_count) for record in again] == [(1, 2)]
-        consumer.acknowledge(again[0])
+        other.acknowledge(again[0])
+        assert list(api(other.commit()).values()) == [None]
+
+
+@pytest.mark.parametrize("mode", ["implicit", "explicit"])
+def test_a_callback_that_raises_loses_no_record(api: Api, bootstrap: str, fresh: tuple[str, str], mode: str) -> None:
+    topic, group = fresh
+    fill(bootstrap, topic, 10)
+    told: list[ottla.Acknowledgement] = []
+    raised = []
+
+    def callback(outcomes: list[ottla.Acknowledgement]) -> None:
+        told.extend(outcomes)
+        raise ZeroDivisionError
+
+    async def later(outcomes: list[ottla.Acknowledgement]) -> None:
+        callback(outcomes)
+
+    options = {"group_id": group, "share_acknowledgement_mode": mode}
+    with api.open("ShareConsumer", bootstrap, topics=topic, **options) as consumer:
+        consumer.set_acknowledgement_callback(callback if api.name == "sync" else later)
+        found: list[ottla.Record] = []
+        end = time.monotonic() + PATIENCE
+        while len(found) < 10:
+            assert time.monotonic() < end, f"{offsets(found)} came"
+            try:
+                batch = api(consumer.poll(1.0, max_records=1))
+            except ZeroDivisionError:
+                raised.append("poll")
+                continue
+            found += batch
+            if mode == "explicit":
+                consumer.acknowledge(batch)
+            time.sleep(0.05)  # The broker's answer comes while no poll waits, and before a poll that has records.
+        while sum(len(each.offsets) for each in told) < 10:
+            assert time.monotonic() < end, f"{told} were told"
+            try:
+                api(consumer.commit())
+            except ZeroDivisionError:
+                raised.append("commit")
+        assert api(consumer.commit()) == {}
+    assert [(record.offset, record.delivery_count) for record in found] == [(offset, 1) for offset in range(10)]
+    assert sorted(offset for each in told for offset in each.offsets) == list(range(10))
+    assert all((each.kind, each.error) == ("accept", None) for each in told)
+    assert set(raised) == {"poll", "commit"}
 
 
 def test_who_closes_frees_what_it_has_at_once(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
     topic, group = fresh
-    configure(bootstrap, group, share_record_lock_duration_ms="30000")
     fill(bootstrap, topic, 6)
     with api.open("ShareConsumer", bootstrap, topics=topic, group_id=group) as one:
         assert len(api(one.poll(PATIENCE))) == 6
@@ -214,7 +280,6 @@ sys.stdin.read()
 
 def test_what_a_killed_member_had_is_delivered_again(bootstrap: str, fresh: tuple[str, str]) -> None:
     topic, group = fresh
-    configure(bootstrap, group, share_record_lock_duration_ms="30000")
     fill(bootstrap, topic, 5)
     command = [sys.executable, "-c", KILLED, bootstrap, topic]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -231,31 +296,38 @@ def test_what_a_killed_member_had_is_delivered_again(bootstrap: str, fresh: tupl
 
 def test_members_share_one_partition_and_each_record_comes_once(bootstrap: str, fresh: tuple[str, str]) -> None:
     topic, group = fresh
-    configure(bootstrap, group, share_record_lock_duration_ms="30000")
-    count, read, lock, stop = 3000, [], threading.Lock(), threading.Event()
+    read: list[tuple[int, int]] = []
+    failed: list[Any] = []
+    joined: set[int] = set()
+    stop = threading.Event()
 
     def work(number: int) -> None:
         options: dict[str, Any] = {"max_poll_records": 20, "share_acquire_mode": "record_limit"}
         with ottla.ShareConsumer(bootstrap, topics=topic, group_id=group, **options) as consumer:
             while not stop.is_set():
                 batch = consumer.poll(0.2)
-                with lock:
-                    read.extend((number, record.offset) for record in batch)
-                assert all(error is None for error in consumer.commit().values())
+                read.extend((number, record.offset) for record in batch)
+                failed.extend(error for error in consumer.commit().values() if error is not None)
+                if consumer.assignment():
+                    joined.add(number)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
     for thread in threads:
         thread.start()
+    count, end = 0, time.monotonic() + PATIENCE
     try:
-        for begin in range(0, count, 100):
-            fill(bootstrap, topic, 100, begin)
+        wait_until(lambda: len(joined) == 3, "all have an assignment")
+        while count < 1000 or {number for number, _ in read.copy()} != {0, 1, 2}:
+            assert time.monotonic() < end, f"{count} records, and not all members got some"
+            fill(bootstrap, topic, 100, count)
+            count += 100
         wait_until(lambda: len(read) >= count, "all are read")
     finally:
         stop.set()
         for thread in threads:
             thread.join(PATIENCE)
+    assert not failed
     assert sorted(offset for _, offset in read) == list(range(count))
-    assert {number for number, _ in read} == {0, 1, 2}
 
 
 def test_a_record_limit_is_exact(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
@@ -286,13 +358,13 @@ def test_the_group_hides_records_of_aborted_transactions(
     with api.open("ShareConsumer", bootstrap, topics=topic, group_id=topic) as consumer:
         values = [record.value for record in take(api, consumer, seen)]
         assert values == [b"a", b"b", *([b"x", b"y"] if seen == 6 else []), b"c", b"d"]
-        assert nothing_comes(api, consumer), "the markers are no records"
-        api(consumer.commit())
+        fill(bootstrap, topic, 1)
+        [last] = take(api, consumer, 1)
+        assert (last.offset, last.value) == (9, b"0"), "the markers are no records"
 
 
 def test_a_share_consumer_of_kafka_shares_the_group(bootstrap: str, fresh: tuple[str, str]) -> None:
     topic, group = fresh
-    configure(bootstrap, group, share_record_lock_duration_ms="30000")
     fill(bootstrap, topic, 10)
     options: dict[str, Any] = {"group_id": group, "share_acknowledgement_mode": "explicit"}
     with ottla.ShareConsumer(bootstrap, topics=topic, **options) as ours:
@@ -308,7 +380,9 @@ def test_a_share_consumer_of_kafka_shares_the_group(bootstrap: str, fresh: tuple
             *("--max-messages", "2", "--timeout-ms", "15000"),
         )
         assert said.split() == [b"2", b"5"]
-        assert len(ours.poll(0.5)) == 0, "Kafka's has accepted them"
+        # Kafka's has accepted them.
+        fill(bootstrap, topic, 1, 10)
+        assert offsets(ours.poll(PATIENCE)) == [10]
 
 
 def test_a_restart_of_the_broker_delivers_again_what_was_not_accepted(
@@ -383,20 +457,19 @@ def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[
             api(consumer.poll(PATIENCE))
 
 
-def test_permissions_are_named(api: Api, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("kafka")
+def test_permissions_are_named(api: Api, guarded: Cluster) -> None:
     with (
-        kafka_for_a_while(folder, version=VERSION, sasl="plain", acl=True) as cluster,
-        api.open("ShareConsumer", topics="t", group_id="workers", **user_of(cluster, "alice")) as consumer,
+        api.open("ShareConsumer", topics="t", group_id="workers", **user_of(guarded, "alice")) as consumer,
         pytest.raises(errors.AuthorizationError, match="an ACL that allows"),
     ):
         api(consumer.poll(PATIENCE))
 
 
-def test_a_cluster_without_share_groups_says_what_it_needs(api: Api, tmp_path_factory: pytest.TempPathFactory) -> None:
-    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version="3.9.1") as cluster:
-        address = cluster.st["bootstrap"]["PLAINTEXT"]
-        with api.open("ShareConsumer", address, topics="t", group_id="g") as consumer:
-            with pytest.raises(errors.UnsupportedError, match=r"Kafka 4\.1") as raised:
-                api(consumer.poll(PATIENCE))
-            assert "share.version=1" in str(raised.value)
+def test_a_cluster_without_share_groups_says_what_it_needs(
+    api: Api, before_share_groups: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(before_share_groups)
+    with api.open("ShareConsumer", before_share_groups, topics=topic, group_id="g") as consumer:
+        with pytest.raises(errors.UnsupportedError, match=r"Kafka 4\.1") as raised:
+            api(consumer.poll(PATIENCE))
+        assert "share.version=1" in str(raised.value)

@@ -7,7 +7,6 @@ import os
 import pickle
 import signal
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,13 +81,11 @@ def test_brokers_without_share_groups_are_named(api: Api, address: str, topic: s
         assert raised.value.api == "ShareGroupHeartbeat"
 
 
-def test_without_a_broker_a_poll_ends_in_time_and_says_why(api: Api) -> None:
-    with api.open("ShareConsumer", topics="t", **SETTINGS) as consumer:
-        begin = time.monotonic()
+def test_without_a_broker_a_poll_ends_by_its_own_timeout_and_says_why(api: Api) -> None:
+    with api.open("ShareConsumer", topics="t", default_api_timeout_ms=600_000, **SETTINGS) as consumer:
         with pytest.raises(errors.UnreachableError, match="127.0.0.1:1"):
             api(consumer.poll(0.3))
         api(consumer.unsubscribe(0.2))
-        assert time.monotonic() - begin < 10
 
 
 def test_after_a_close_calls_say_so(api: Api) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ShareConsumer:
-    """Reads records in a share group (KIP-932), for asyncio. Tasks may share it: their polls wait for each other.
+    """Reads records in a share group (KIP-932), for asyncio. Tasks may share it, with explicit acknowledgement.
 
     Args:
         bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
@@ -54,6 +55,10 @@ class ShareConsumer:
     With `share.acknowledgement.mode=implicit`, the next poll or commit accepts what was returned before. With
     `explicit`, `acknowledge` says of each record what becomes of it, and a poll is refused until that was done. What
     was said is sent with the next poll or commit.
+
+    Polls of several tasks wait for each other. With implicit acknowledgement, the poll or commit of one task also
+    accepts the records that others still work on, and a crash then loses those: let each task have a consumer of its
+    own, or acknowledge explicitly. An explicit poll is refused until the records of all tasks are acknowledged.
 
     Nothing connects before the first call that needs a broker. Close it, or use it in an `async with` statement, which
     closes it: records that are not acknowledged are then free for other members at once.
@@ -118,7 +123,7 @@ class ShareConsumer:
             ClosedError: The consumer is closed.
         """
         await self._core.unsubscribe(timeout)
-        self._tell()
+        await self._tell()
 
     async def poll(self, timeout: float | None = 1.0, *, max_records: int | None = None) -> Batch:
         """Waits for records, and returns as soon as there is one.
@@ -139,14 +144,18 @@ class ShareConsumer:
             AuthenticationError: A broker does not accept the client.
             AuthorizationError: The client may not read a topic, or not join the group.
             NotFoundError: A topic does not exist.
-            UnsupportedError: The brokers have no share groups, or not what the settings ask for.
+            UnsupportedError: The brokers have no share groups, or not what the settings ask for; or a header's key is
+                not UTF-8, and its whole batch was released.
             CorruptRecordError: Records were damaged; they were rejected, and the next poll goes on behind them.
+            TooLargeError: Records were not decompressed, for `decompress.max.bytes` or want of memory; their whole
+                batch was released. That comes again, but not after `share.delivery.count.limit` deliveries.
             ClosedError: The consumer is closed.
         """
-        try:
-            batch: Batch = await self._core.poll(timeout, max_records)
-        finally:
-            self._tell()
+        # What the callback raises must not take the place of records: it is called while the poll has none.
+        await self._tell()
+        batch: Batch = await self._core.poll(timeout, max_records)
+        if not len(batch):
+            await self._tell()
         return batch
 
     async def batches(self) -> AsyncIterator[Batch]:
@@ -164,10 +173,8 @@ class ShareConsumer:
             if record is not None:
                 yield record
                 continue
-            try:
-                await core.poll_to_iterate()
-            finally:
-                self._tell()
+            await self._tell()
+            await core.poll_to_iterate()
 
     def acknowledge(self, records: Batch | Record, kind: AcknowledgeKind = "accept", rows: Rows | None = None) -> None:
         """Says what becomes of records, with `share.acknowledgement.mode=explicit`. It does not wait.
@@ -209,18 +216,23 @@ class ShareConsumer:
         if not wait:
             self._core.commit_later()
             return {}
-        try:
-            found: dict[TopicPartition, KafkaError | None] = await self._core.commit(timeout)
-        finally:
-            self._tell()
+        await self._tell()
+        found: dict[TopicPartition, KafkaError | None] = await self._core.commit(timeout)
+        await self._tell()
         return found
 
     def set_acknowledgement_callback(self, callback: Callable[[list[Acknowledgement]], object] | None) -> None:
         """Has a function called with how acknowledgements ended, whether or not a commit waited for them.
 
         Args:
-            callback: A function. `poll`, `commit`, `unsubscribe` and `close` call it before they return, on the
-                loop, and what it raises, they raise. None ends it.
+            callback: A function, or an async one, which is awaited. `poll`, `commit`, `unsubscribe`, `close` and loops
+                call it, on the loop. None ends it.
+
+        A poll that returns records has called it before it asked for them, and a loop before it goes on; `commit` calls
+        it before it sends anything and when it has its result; `unsubscribe` and `close` at their end. What the
+        callback raises, they raise. No record is lost by that: a poll or a commit that it stops at its begin has
+        accepted and sent nothing, and can be called again. At the end of a commit its error takes the place of the
+        result, which the callback was given.
 
         Raises:
             ClosedError: The consumer is closed.
@@ -228,12 +240,14 @@ class ShareConsumer:
         self._core.keep_outcomes(callback is not None)
         self._told = callback
 
-    def _tell(self) -> None:
+    async def _tell(self) -> None:
         """Call the callback, if there is something to tell."""
         if self._told is not None:
             outcomes = self._core.take_outcomes()
             if outcomes:
-                self._told(outcomes)
+                result = self._told(outcomes)
+                if inspect.isawaitable(result):
+                    await result
 
     def metrics(self) -> Metrics:
         """What the client measures of itself, at this moment, under the names of Kafka's Java client.
@@ -283,7 +297,7 @@ class ShareConsumer:
                 await self._core.close(max(deadline - time.monotonic(), 0))
         finally:
             await self._reports.finish()
-            self._tell()
+            await self._tell()
 
     async def __aenter__(self) -> Self:
         self._core.check()
