@@ -311,8 +311,11 @@ def test_reading_ends_with_the_last_whole_batch(folder, copy, level):
     for left in (1, 11, 12, 16, 17, 60, 61, size // 2, size - 1):
         # As a crash leaves it, and in a file that was allocated beforehand.
         for zeros in (0, 5, 100_000):
-            path.write_bytes(data[: position + left] + bytes(max(size - left, 0) + zeros if zeros else 0))
-            assert rows(read_log(copy, isolation_level=level)) == before, (left, zeros)
+            cut = data[: position + left] + bytes(max(size - left, 0) + zeros if zeros else 0)
+            path.write_bytes(cut)
+            # A batch that is not compressed may end with a zero: it is whole then.
+            there = wanted if cut.startswith(data) else before
+            assert rows(read_log(copy, isolation_level=level)) == there, (left, zeros)
     path.write_bytes(data + bytes(100_000))
     assert rows(read_log(copy, isolation_level=level)) == wanted
 
