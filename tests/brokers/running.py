@@ -14,10 +14,15 @@ from tests.brokers.brokers import Cluster, listens
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Tests write records of any age; Kafka deletes what is older than seven days when it looks, every five minutes. In hours, as
+# releases before 0.11 know no retention without an end.
+KEPT = {"log.retention.hours": "876000"}
+
 
 @contextlib.contextmanager
 def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: Any) -> Iterator[Cluster]:
-    """A cluster with these options of the harness; `grace` and `purge` say how it ends."""
+    """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends."""
+    options["config"] = KEPT | options.get("config", {})
     with _free_ports() as port:
         cluster = Cluster.start(folder, port=port, **options)
         try:
