@@ -31,8 +31,11 @@ Not here, of what the Java client has beside these:
 - `version` and `commit-id` of `app-info` are texts, and each value here is a number. `ottla.__version__` has the
   version.
 - `successful-authentication-no-reauth-total` is about peers that cannot authenticate again; this client can.
-- `commit-sync-time-ns-total`, `committed-time-ns-total` and `consumer-coordinator-metrics`: what groups do is not
-  measured yet.
+- `commit-sync-time-ns-total` and `committed-time-ns-total`: here a caller seldom waits in either.
+- `application-event-*`, `background-event-*`, `unsent-requests-*` and `time-between-network-thread-poll-*` measure the
+  queues between two threads of the Java client. There are no such queues here.
+
+`consumer-coordinator-metrics` are there where `group.id` is set.
 """
 ROLES = {"producer": "Producer", "consumer": "Consumer", "share-consumer": "Share consumer", "admin": "Admin client"}
 

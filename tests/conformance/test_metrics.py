@@ -15,7 +15,12 @@ from tests.conformance.kafka import NEWEST, needs_kafka, run
 ONLY_THEIRS = re.compile(
     r"io-(time|wait)-.*|io-(wait-)?ratio|select-(rate|total)|commit-id|version|successful-authentication-no-reauth-total"
     r"|commit-sync-time-ns-total|committed-time-ns-total"
+    r"|(application|background)-event.*|unsent-requests-.*|time-between-network-thread-poll-.*"
 )
+# Java's clients by how they consume, and the role that a client of ours has then.
+ROLES = {"classic member": "consumer", "consumer member": "consumer"}
+# What a member has done once it has read and committed one record.
+MEMBER = {"assigned-partitions": 1, "commit-total": 1, "rebalance-total": 1}
 # Values that do not depend on time, and how many bytes a batch of one record of 100 bytes has.
 SAME = {
     "producer": {
@@ -51,7 +56,9 @@ def test_names_groups_tags_and_values_are_those_of_kafkas_clients() -> None:
     with Broker(topics=["ours", "theirs"], config={"telemetry.metrics": "*"}) as broker:
         for line in run(NEWEST, "MetricsOracle", broker.bootstrap_servers, "theirs").splitlines():
             client, group, name, tags, value, pushed = line.split("\t")
-            theirs.setdefault((client, group, name, tags), set()).add(value)
+            theirs.setdefault((ROLES.get(client, client), group, name, tags), set()).add(value)
+            if client in ROLES and name in MEMBER:
+                assert float(value) == MEMBER[name], (client, name)
             names_in_pushes.add(pushed)
         measured: dict[str, ottla.Metrics] = {}
         with ottla.Producer(broker.bootstrap_servers) as producer:
@@ -63,6 +70,13 @@ def test_names_groups_tags_and_values_are_those_of_kafkas_clients() -> None:
             assert len(consumer.poll(20)) == 1
             consumer.client_instance_id(20)
             measured["consumer"] = consumer.metrics()
+        for protocol in ("classic", "consumer"):
+            member = {"group_id": f"our-{protocol}", "group_protocol": protocol, "auto_offset_reset": "earliest"}
+            with ottla.Consumer(broker.bootstrap_servers, topics="ours", enable_auto_commit=False, **member) as consumer:
+                assert len(consumer.poll(20)) == 1
+                consumer.commit()
+                found = {key.name: v for key, v in consumer.metrics().items() if key.name in MEMBER}
+                assert found == MEMBER, protocol
         with ottla.Admin(broker.bootstrap_servers) as admin:
             admin.list_topics()
             admin.client_instance_id(20)

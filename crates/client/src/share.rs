@@ -167,8 +167,11 @@ impl<D: Decode> ShareConsumer<D> {
                 lock,
                 delivery_count: given.delivery_count,
             };
+            // Its share of the chunk's bytes, so that all rows together have them all.
+            let (bytes, rows) = (found.chunk.bytes(), found.chunk.len());
+            let bytes = bytes * (at + 1) / rows - bytes * at / rows;
             let driver = &self.inner.driver;
-            if driver.with(|engine, now| engine.give(now, lock, offset, offset)) {
+            if driver.with(|engine, now| engine.give(now, lock, (offset, offset), (1, bytes))) {
                 return Some((found, at));
             }
         }
@@ -480,9 +483,10 @@ impl<D: Decode> Inner<D> {
                     *row += count;
                     let (lock, first, last) =
                         (given.lock, chunk.offset(0), chunk.offset(count - 1));
+                    let what = (count, chunk.bytes());
                     if self
                         .driver
-                        .with(|engine, now| engine.give(now, lock, first, last))
+                        .with(|engine, now| engine.give(now, lock, (first, last), what))
                     {
                         left -= count;
                         all.push(Given {

@@ -209,7 +209,7 @@ impl Engine<Consumer> {
 
     /// What listeners have to be told next, after which [`Engine::told_rebalance`] is called.
     pub fn take_rebalance(&mut self, now: Instant) -> Option<Rebalance> {
-        let change = self.client.membership.as_mut()?.take_rebalance()?;
+        let change = self.client.membership.as_mut()?.take_rebalance(now)?;
         self.settle(now);
         Some(change)
     }
@@ -217,7 +217,7 @@ impl Engine<Consumer> {
     /// Listeners were told what [`Engine::take_rebalance`] gave: what was revoked or lost is not assigned any more.
     pub fn told_rebalance(&mut self, now: Instant) {
         if let Some(membership) = &mut self.client.membership {
-            membership.told();
+            membership.told(now, &mut self.core.cluster.context.meters);
             self.core.cluster.context.changes.tell(Change::Group);
             self.settle(now);
         }

@@ -129,9 +129,21 @@ impl Engine<ShareConsumer> {
         self.client.acquirer.take()
     }
 
-    /// The caller gets these records. False if their lock has ended, so that others may have them: then it must not.
-    pub fn give(&mut self, now: Instant, lock: LockId, first: i64, last: i64) -> bool {
-        self.client.acquirer.give(now, lock, first, last)
+    /// The caller gets the records of these offsets: how many, and the bytes of their keys, values and headers. False if their
+    /// lock has ended, so that others may have them: then it must not.
+    pub fn give(
+        &mut self,
+        now: Instant,
+        lock: LockId,
+        (first, last): (i64, i64),
+        (records, bytes): (usize, usize),
+    ) -> bool {
+        let is_live = self.client.acquirer.give(now, lock, first, last);
+        if is_live {
+            let meters = &mut self.core.cluster.context.meters;
+            meters.shared_out(now, records, bytes);
+        }
+        is_live
     }
 
     /// Says what becomes of records that the caller cannot get; `None` of offsets without a record.

@@ -5,12 +5,14 @@ import java.util.Map;
 import java.util.TreeSet;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.telemetry.internals.MetricNamingStrategy;
@@ -41,6 +43,32 @@ public final class MetricsOracle {
             while (consumer.poll(Duration.ofSeconds(1)).isEmpty()) { }
             print("consumer", consumer.metrics());
         }
+        for (String protocol : List.of("classic", "consumer")) {
+            Map<String, Object> member = new HashMap<>(settings);
+            member.put("group.id", protocol);
+            member.put("group.protocol", protocol);
+            member.put("auto.offset.reset", "earliest");
+            try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(member, read, read)) {
+                consumer.subscribe(List.of(topic));
+                while (consumer.poll(Duration.ofSeconds(1)).isEmpty()) { }
+                consumer.commitSync();
+                print(protocol + " member", consumer.metrics());
+            }
+        }
+        settings.put("group.id", "shared");
+        try (KafkaShareConsumer<byte[], byte[]> consumer = new KafkaShareConsumer<>(settings, read, read)) {
+            consumer.subscribe(List.of(topic));
+            // Once a request has gone to a node, its metrics are there, too.
+            while (consumer.metrics().keySet().stream().noneMatch(name -> name.tags().containsKey("node-id"))) {
+                try {
+                    consumer.poll(Duration.ofMillis(100));
+                } catch (UnsupportedVersionException noShareGroups) {
+                    Thread.sleep(10);
+                }
+            }
+            print("share-consumer", consumer.metrics());
+        }
+        settings.remove("group.id");
         try (Admin admin = Admin.create(settings)) {
             admin.listTopics().names().get();
             print("admin", admin.metrics());

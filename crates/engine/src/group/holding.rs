@@ -1,6 +1,7 @@
 //! What callers own, and what listeners are still to be told of it.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Instant;
 
 use crate::group::assignor::TopicPartition;
 
@@ -20,8 +21,8 @@ pub enum Rebalance {
 pub(super) struct Holding {
     owned: BTreeSet<TopicPartition>,
     untold: VecDeque<Rebalance>,
-    /// What a listener is being told.
-    telling: Option<Rebalance>,
+    /// What a listener is being told, since when.
+    telling: Option<(Instant, Rebalance)>,
     /// The fetcher does not know yet what is owned now.
     is_news: bool,
 }
@@ -46,7 +47,7 @@ impl Holding {
     }
 
     /// What listeners are told next; [`Holding::told`] follows.
-    pub(super) fn take(&mut self) -> Option<Rebalance> {
+    pub(super) fn take(&mut self, now: Instant) -> Option<Rebalance> {
         if self.telling.is_some() {
             return None;
         }
@@ -55,18 +56,20 @@ impl Holding {
             self.owned.extend(added.iter().cloned());
             self.is_news = true;
         }
-        self.telling = Some(change.clone());
+        self.telling = Some((now, change.clone()));
         Some(change)
     }
 
-    /// Listeners were told what [`Holding::take`] gave.
-    pub(super) fn told(&mut self) {
-        if let Some(Rebalance::Revoked(gone) | Rebalance::Lost(gone)) = self.telling.take() {
-            for partition in &gone {
+    /// Listeners were told what [`Holding::take`] gave: what it was, and when that began.
+    pub(super) fn told(&mut self) -> Option<(Instant, Rebalance)> {
+        let told = self.telling.take()?;
+        if let Rebalance::Revoked(gone) | Rebalance::Lost(gone) = &told.1 {
+            for partition in gone {
                 self.owned.remove(partition);
             }
             self.is_news = true;
         }
+        Some(told)
     }
 
     /// What is owned, if that changed since the last call.

@@ -27,6 +27,7 @@ use crate::group::pulse::Pulse;
 use crate::group::searches::{Found, Searches, Sought};
 use crate::group::session::Session;
 use crate::group::wanted::{Selection, Wanted};
+use crate::metrics::Meters;
 use crate::observe::Observed;
 use crate::part::Core;
 
@@ -113,6 +114,8 @@ pub(crate) struct Membership {
     /// The member is to leave, and to be done by then.
     leaving: Option<Instant>,
     was_waiting: bool,
+    /// Since when what is owned is being changed.
+    changing: Option<Instant>,
 }
 
 impl Membership {
@@ -146,6 +149,7 @@ impl Membership {
             retry_at: None,
             leaving: None,
             was_waiting: false,
+            changing: None,
             config: Arc::clone(config),
             group,
         })
@@ -318,13 +322,21 @@ impl Membership {
     }
 
     /// The next change that listeners have to be told, after which [`Membership::told`] is called.
-    pub(crate) fn take_rebalance(&mut self) -> Option<Rebalance> {
-        self.holding.take()
+    pub(crate) fn take_rebalance(&mut self, now: Instant) -> Option<Rebalance> {
+        self.holding.take(now)
     }
 
     /// Listeners were told what [`Membership::take_rebalance`] gave.
-    pub(crate) fn told(&mut self) {
-        self.holding.told();
+    pub(crate) fn told(&mut self, now: Instant, meters: &mut Meters) {
+        let Some((began, change)) = self.holding.told() else {
+            return;
+        };
+        let took = now.saturating_duration_since(began);
+        meters.coordinated(now, took, |it| match change {
+            Rebalance::Assigned(_) => &mut it.assigned,
+            Rebalance::Revoked(_) => &mut it.revoked,
+            Rebalance::Lost(_) => &mut it.lost,
+        });
     }
 
     /// What is owned, if that changed since the last call.
@@ -379,7 +391,29 @@ impl Membership {
         }
         let member = self.by_epoch();
         self.searches.pump(now, core, &self.group, member);
+        self.time_rebalance(now, &mut core.cluster.context.meters);
         self.wait(now, core);
+    }
+
+    /// Notes when a rebalance begins, and how long it took once listeners know how it ended.
+    fn time_rebalance(&mut self, now: Instant, meters: &mut Meters) {
+        match self.state {
+            // Before its first attempt, between two, or on the way out.
+            State::Unjoined | State::Leaving(_) => {}
+            State::Stable if self.holding.is_told() => {
+                if let Some(began) = self.changing.take() {
+                    meters.rebalanced(now, now.saturating_duration_since(began));
+                }
+            }
+            _ => {
+                self.changing.get_or_insert(now);
+            }
+        }
+    }
+
+    /// Sets the gauges of the group.
+    pub(super) fn measure(&self, meters: &mut Meters) {
+        meters.coordinating.partitions = self.holding.owned().len();
     }
 
     pub(super) fn ended(&mut self, now: Instant, core: &mut Core, ended: Ended) {
@@ -653,6 +687,7 @@ impl Membership {
 
     /// What it took to join, or to learn what is assigned, failed.
     fn failed(&mut self, now: Instant, core: &mut Core, error: Error) {
+        core.cluster.context.meters.rebalance_failed(now);
         self.release_lead(&mut core.cluster);
         self.rejoin.get_or_insert("the last attempt to join failed");
         match consequence(&error) {
@@ -785,6 +820,7 @@ impl Membership {
         self.is_lost = false;
         self.rejoin = None;
         self.trouble = None;
+        self.changing = None;
         self.classic.last = (None, -1);
         self.session = Session::new();
         if self.wanted.is_some() {

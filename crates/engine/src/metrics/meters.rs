@@ -26,6 +26,8 @@ pub(crate) struct Meters {
     pub(crate) sent_topics: FxHashMap<Arc<str>, SentTopic>,
     pub(crate) polling: Polling,
     pub(crate) fetching: Fetching,
+    pub(crate) coordinating: Coordinating,
+    pub(crate) sharing: Sharing,
     pub(crate) read_topics: FxHashMap<Arc<str>, ReadTopic>,
     pub(crate) partitions: BTreeMap<(Arc<str>, i32), Partition>,
 }
@@ -144,6 +146,36 @@ pub(crate) struct Fetching {
     pub(crate) lead: Sensor,
 }
 
+/// What a member of a group does with its coordinator and its listeners; times are milliseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Coordinating {
+    pub(crate) heartbeat: Sensor,
+    pub(crate) join: Sensor,
+    pub(crate) sync: Sensor,
+    pub(crate) commit: Sensor,
+    /// When the last heartbeat was sent that was answered.
+    pub(crate) beat: Option<Instant>,
+    pub(crate) rebalance: Sensor,
+    /// When the last rebalance ended well.
+    pub(crate) rebalanced: Option<Instant>,
+    pub(crate) failed: Sensor,
+    /// What listeners took to hear of partitions.
+    pub(crate) assigned: Sensor,
+    pub(crate) revoked: Sensor,
+    pub(crate) lost: Sensor,
+    /// How many are owned.
+    pub(crate) partitions: usize,
+}
+
+/// What is acquired, and said of it, in a share group.
+#[derive(Debug, Default)]
+pub(crate) struct Sharing {
+    /// The records that each answer brought.
+    pub(crate) records_of_request: Sensor,
+    pub(crate) acknowledged: Sensor,
+    pub(crate) refused: Sensor,
+}
+
 /// What was read of one topic.
 #[derive(Debug, Default)]
 pub(crate) struct ReadTopic {
@@ -197,6 +229,8 @@ impl Meters {
             sent_topics: FxHashMap::default(),
             polling: Polling::default(),
             fetching: Fetching::default(),
+            coordinating: Coordinating::default(),
+            sharing: Sharing::default(),
             read_topics: FxHashMap::default(),
             partitions: BTreeMap::new(),
         }
@@ -343,6 +377,56 @@ impl Meters {
                 bytes,
             },
         );
+    }
+
+    /// A poll returned records of a share group.
+    pub(crate) fn shared_out(&mut self, now: Instant, records: usize, bytes: usize) {
+        let at = self.at(now);
+        self.fetching.records.record(&at, records as f64);
+        self.fetching.bytes.record(&at, bytes as f64);
+    }
+
+    /// An answer brought records that were acquired, in so many bytes.
+    pub(crate) fn acquired(&mut self, now: Instant, records: i64, bytes: usize) {
+        if records > 0 {
+            let at = self.at(now);
+            self.fetching.size.record(&at, bytes as f64);
+            let sensor = &mut self.sharing.records_of_request;
+            sensor.record(&at, records as f64);
+        }
+    }
+
+    /// Brokers have judged what was said of so many records, or will not.
+    pub(crate) fn acknowledged(&mut self, records: i64, counts: bool) {
+        let Some(at) = self.moment() else { return };
+        self.sharing.acknowledged.record(&at, records as f64);
+        if !counts {
+            self.sharing.refused.record(&at, records as f64);
+        }
+    }
+
+    /// A rebalance ended well.
+    pub(crate) fn rebalanced(&mut self, now: Instant, took: Duration) {
+        let at = self.at(now);
+        self.coordinating.rebalance.record(&at, millis(took));
+        self.coordinating.rebalanced = Some(now);
+    }
+
+    /// An attempt to join, or to learn what is assigned, failed.
+    pub(crate) fn rebalance_failed(&mut self, now: Instant) {
+        let at = self.at(now);
+        self.coordinating.failed.count(&at);
+    }
+
+    /// Something that a member does took so long.
+    pub(crate) fn coordinated(
+        &mut self,
+        now: Instant,
+        took: Duration,
+        sensor: impl FnOnce(&mut Coordinating) -> &mut Sensor,
+    ) {
+        let at = self.at(now);
+        sensor(&mut self.coordinating).record(&at, millis(took));
     }
 
     /// Records something of a topic that is sent to.
@@ -502,7 +586,14 @@ impl Meters {
         let took = millis(answered.took);
         match answered.api {
             ApiKey::Produce => self.sending.latency.record(at, took),
-            ApiKey::Fetch => self.fetching.latency.record(at, took),
+            ApiKey::Fetch | ApiKey::ShareFetch => self.fetching.latency.record(at, took),
+            ApiKey::Heartbeat | ApiKey::ConsumerGroupHeartbeat | ApiKey::ShareGroupHeartbeat => {
+                self.coordinating.heartbeat.record(at, took);
+                self.coordinating.beat = at.now.checked_sub(answered.took);
+            }
+            ApiKey::JoinGroup => self.coordinating.join.record(at, took),
+            ApiKey::SyncGroup => self.coordinating.sync.record(at, took),
+            ApiKey::OffsetCommit => self.coordinating.commit.record(at, took),
             _ => {}
         }
         let node = self.node(answered.node);

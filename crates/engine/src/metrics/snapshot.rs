@@ -6,8 +6,9 @@ use std::time::Instant;
 use super::meters::Meters;
 use super::sensor::Reading;
 use super::table::{
-    ALL, APP, BUILD, CLIENT, CONSUMING, COUNT, FETCHED, FETCHING, Groups, Kind, NETWORK, NODE,
-    NODES, PARTITION, PARTITIONS, POLLING, PRODUCING, READ_TOPICS, Row, SENDING, SENT, SENT_TOPICS,
+    ACQUIRED, ALL, APP, BUILD, CLIENT, CONSUMING, COORDINATING, COUNT, FETCHED, FETCHING,
+    FOLLOWING, Groups, Kind, MEMBER, MEMBERSHIP, NETWORK, NODE, NODES, PARTITION, PARTITIONS,
+    POLLING, PRODUCING, READ_TOPICS, Row, SENDING, SENT, SENT_TOPICS, SHARED, SHARER, SHARING,
     TOPIC, groups,
 };
 use crate::config::Config;
@@ -87,6 +88,7 @@ impl Meters {
                 reader.read(group, [], POLLING, &self.polling);
                 reader.read(FETCHED, [], CONSUMING, &self.network);
                 reader.read(FETCHED, [], FETCHING, &self.fetching);
+                reader.read(FETCHED, [], FOLLOWING, &self.fetching);
                 for (topic, meters) in &self.read_topics {
                     reader.read(FETCHED, [(TOPIC, Arc::clone(topic))], READ_TOPICS, meters);
                 }
@@ -95,8 +97,18 @@ impl Meters {
                     let tags = [(TOPIC, Arc::clone(topic)), (PARTITION, partition)];
                     reader.read(FETCHED, tags, PARTITIONS, meters);
                 }
+                if config.group_id.is_some() {
+                    reader.read(MEMBER, [], COORDINATING, &self.coordinating);
+                    reader.read(MEMBER, [], MEMBERSHIP, &self.coordinating);
+                }
             }
-            Role::ShareConsumer => reader.read(group, [], POLLING, &self.polling),
+            Role::ShareConsumer => {
+                reader.read(SHARED, [], POLLING, &self.polling);
+                reader.read(ACQUIRED, [], CONSUMING, &self.network);
+                reader.read(ACQUIRED, [], FETCHING, &self.fetching);
+                reader.read(ACQUIRED, [], SHARING, &self.sharing);
+                reader.read(SHARER, [], COORDINATING, &self.coordinating);
+            }
             Role::Admin => {}
         }
         for (node, meters) in &self.nodes {
@@ -116,10 +128,20 @@ mod tests {
     use crate::metrics::{Progress, describe};
     use crate::script::{config, start};
 
+    const ROLES: [Role; 4] = [
+        Role::Producer,
+        Role::Consumer,
+        Role::ShareConsumer,
+        Role::Admin,
+    ];
+
     #[test]
     fn a_snapshot_has_what_the_table_lists_in_its_order() {
-        for role in [Role::Producer, Role::Consumer, Role::Admin] {
-            let config = config(role, &[("client.id", "me")]);
+        for role in ROLES {
+            let group = matches!(role, Role::Consumer | Role::ShareConsumer);
+            let group = group.then_some(("group.id", "g"));
+            let pairs: Vec<_> = [("client.id", "me")].into_iter().chain(group).collect();
+            let config = config(role, &pairs);
             let mut meters = Meters::new(&config);
             let topic: Arc<str> = "t".into();
             meters.asked(start(), 1);
@@ -158,12 +180,14 @@ mod tests {
 
     #[test]
     fn totals_and_rates_say_what_they_are_by_their_names() {
-        for role in [Role::Producer, Role::Consumer, Role::Admin] {
+        for role in ROLES {
             for row in describe(role) {
                 let is_total = row.name.ends_with("-total");
                 assert_eq!(row.kind == Kind::Total, is_total, "{}", row.name);
                 let is_rate = row.name.ends_with("-rate") && row.name != "compression-rate";
                 assert_eq!(row.unit.contains("per second"), is_rate, "{}", row.name);
+                let is_hourly = row.name.ends_with("-rate-per-hour");
+                assert_eq!(row.unit == "per hour", is_hourly, "{}", row.name);
                 assert!(row.doc.ends_with('.'), "{}", row.name);
             }
         }

@@ -3,10 +3,11 @@
 //! Names, groups and tags are those of Kafka's Java client. docs/metrics.md says what that has beside these, and why this
 //! client does not.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use super::meters::{
-    App, Fetching, Network, Node, Partition, Polling, ReadTopic, Sending, SentTopic,
+    App, Coordinating, Fetching, Network, Node, Partition, Polling, ReadTopic, Sending, SentTopic,
+    Sharing,
 };
 use super::sensor::Reading;
 use crate::config::Role;
@@ -169,7 +170,7 @@ pub(super) static POLLING: &[Row<Polling>] = rows! {
     "time-between-poll-avg" Gauge "ms" |m, at| m.between.average(at) => "Time from one poll to the next.";
     "time-between-poll-max" Gauge "ms" |m, at| m.between.max(at) => "Longest time from one poll to the next.";
     "poll-idle-ratio-avg" Gauge "ratio" |m, at| m.idle.average(at) => "The part of the time that callers spend inside of polls.";
-    "last-poll-seconds-ago" Gauge "s" |m, at| since_poll(m, at) => "Time since the last poll began, in whole seconds; -1 before the first.";
+    "last-poll-seconds-ago" Gauge "s" |m, at| since(m.began, at) => "Time since the last poll began, in whole seconds; -1 before the first.";
 };
 
 pub(super) static FETCHING: &[Row<Fetching>] = rows! {
@@ -183,9 +184,61 @@ pub(super) static FETCHING: &[Row<Fetching>] = rows! {
     "records-consumed-total" Total "records" |m, _| m.records.total() => "Records that polls returned.";
     "bytes-consumed-rate" Gauge "bytes per second" |m, at| m.bytes.rate(at) => "Keys, values and headers that polls returned.";
     "bytes-consumed-total" Total "bytes" |m, _| m.bytes.total() => "Keys, values and headers that polls returned.";
+};
+
+/// Those of a consumer of its own partitions.
+pub(super) static FOLLOWING: &[Row<Fetching>] = rows! {
     "records-per-request-avg" Gauge "records" |m, at| m.records.recent(at) / m.size.recent_times(at) => "Records that polls returned, by answers that had any.";
     "records-lag-max" Gauge "records" |m, at| m.lag.max(at) => "Largest lag of any partition.";
     "records-lead-min" Gauge "records" |m, at| m.lead.min(at) => "Smallest lead of any partition.";
+};
+
+pub(super) static SHARING: &[Row<Sharing>] = rows! {
+    "records-per-request-avg" Gauge "records" |m, at| m.records_of_request.average(at) => "Records that were acquired by an answer that has any.";
+    "records-per-request-max" Gauge "records" |m, at| m.records_of_request.max(at) => "Most records that were acquired by an answer.";
+    "acknowledgements-send-rate" Gauge "per second" |m, at| m.acknowledged.rate(at) => "Records of which brokers were told what becomes of them.";
+    "acknowledgements-send-total" Total "records" |m, _| m.acknowledged.total() => "Records of which brokers were told what becomes of them.";
+    "acknowledgements-error-rate" Gauge "per second" |m, at| m.refused.rate(at) => "Records of which what was told does not count, or may not.";
+    "acknowledgements-error-total" Total "records" |m, _| m.refused.total() => "Records of which what was told does not count, or may not.";
+};
+
+/// What members of every kind of group have.
+pub(super) static COORDINATING: &[Row<Coordinating>] = rows! {
+    "heartbeat-rate" Gauge "per second" |m, at| m.heartbeat.times_rate(at) => "Heartbeats that the group's coordinator answered.";
+    "heartbeat-total" Total "heartbeats" |m, _| m.heartbeat.times() => "Heartbeats that the group's coordinator answered.";
+    "heartbeat-response-time-max" Gauge "ms" |m, at| m.heartbeat.max(at) => "Longest time from a heartbeat to its answer.";
+    "last-heartbeat-seconds-ago" Gauge "s" |m, at| since(m.beat, at) => "Time since the last heartbeat was sent that was answered, in whole seconds; -1 before the first.";
+    "rebalance-rate-per-hour" Gauge "per hour" |m, at| m.rebalance.times_rate(at) * HOUR => "Rebalances that ended well.";
+    "rebalance-total" Total "rebalances" |m, _| m.rebalance.times() => "Rebalances that ended well.";
+};
+
+/// Those of a member of a group that shares partitions, which commits offsets.
+pub(super) static MEMBERSHIP: &[Row<Coordinating>] = rows! {
+    "rebalance-latency-avg" Gauge "ms" |m, at| m.rebalance.average(at) => "Time from when partitions are given up, or the member joins, until listeners know what is assigned.";
+    "rebalance-latency-max" Gauge "ms" |m, at| m.rebalance.max(at) => "Longest time of a rebalance.";
+    "rebalance-latency-total" Total "ms" |m, _| m.rebalance.total() => "Time of all rebalances.";
+    "last-rebalance-seconds-ago" Gauge "s" |m, at| since(m.rebalanced, at) => "Time since the last rebalance ended well, in whole seconds; -1 before the first.";
+    "failed-rebalance-rate-per-hour" Gauge "per hour" |m, at| m.failed.rate(at) * HOUR => "Attempts to join, or to learn what is assigned, that failed.";
+    "failed-rebalance-total" Total "attempts" |m, _| m.failed.total() => "Attempts to join, or to learn what is assigned, that failed.";
+    "join-rate" Gauge "per second" |m, at| m.join.times_rate(at) => "JoinGroup requests that were answered; none with group.protocol=consumer.";
+    "join-total" Total "requests" |m, _| m.join.times() => "JoinGroup requests that were answered; none with group.protocol=consumer.";
+    "join-time-avg" Gauge "ms" |m, at| m.join.average(at) => "Time from a JoinGroup to its answer, which waits for all members.";
+    "join-time-max" Gauge "ms" |m, at| m.join.max(at) => "Longest time from a JoinGroup to its answer.";
+    "sync-rate" Gauge "per second" |m, at| m.sync.times_rate(at) => "SyncGroup requests that were answered; none with group.protocol=consumer.";
+    "sync-total" Total "requests" |m, _| m.sync.times() => "SyncGroup requests that were answered; none with group.protocol=consumer.";
+    "sync-time-avg" Gauge "ms" |m, at| m.sync.average(at) => "Time from a SyncGroup to its answer, which waits for the leader.";
+    "sync-time-max" Gauge "ms" |m, at| m.sync.max(at) => "Longest time from a SyncGroup to its answer.";
+    "commit-rate" Gauge "per second" |m, at| m.commit.times_rate(at) => "OffsetCommit requests that were answered.";
+    "commit-total" Total "requests" |m, _| m.commit.times() => "OffsetCommit requests that were answered.";
+    "commit-latency-avg" Gauge "ms" |m, at| m.commit.average(at) => "Time from an OffsetCommit to its answer.";
+    "commit-latency-max" Gauge "ms" |m, at| m.commit.max(at) => "Longest time from an OffsetCommit to its answer.";
+    "partition-assigned-latency-avg" Gauge "ms" |m, at| m.assigned.average(at) => "Time that on_assign took.";
+    "partition-assigned-latency-max" Gauge "ms" |m, at| m.assigned.max(at) => "Longest time that on_assign took.";
+    "partition-revoked-latency-avg" Gauge "ms" |m, at| m.revoked.average(at) => "Time that on_revoke took.";
+    "partition-revoked-latency-max" Gauge "ms" |m, at| m.revoked.max(at) => "Longest time that on_revoke took.";
+    "partition-lost-latency-avg" Gauge "ms" |m, at| m.lost.average(at) => "Time that on_lost took.";
+    "partition-lost-latency-max" Gauge "ms" |m, at| m.lost.max(at) => "Longest time that on_lost took.";
+    "assigned-partitions" Gauge "partitions" |m, _| m.partitions as f64 => "Partitions that the group has assigned to this member.";
 };
 
 pub(super) static READ_TOPICS: &[Row<ReadTopic>] = rows! {
@@ -223,11 +276,12 @@ fn age(network: &Network, at: &Reading) -> f64 {
     age.map_or(f64::NAN, |age| age.as_secs_f64())
 }
 
-fn since_poll(polling: &Polling, at: &Reading) -> f64 {
-    let since = polling
-        .began
-        .map(|then| at.now.saturating_duration_since(then));
-    since.map_or(-1.0, |since: Duration| since.as_secs() as f64)
+const HOUR: f64 = 3600.0;
+
+/// Whole seconds since then; -1 if it never was.
+fn since(then: Option<Instant>, at: &Reading) -> f64 {
+    let since = then.map(|then| at.now.saturating_duration_since(then));
+    since.map_or(-1.0, |since| since.as_secs() as f64)
 }
 
 fn known(offsets: Option<i64>) -> f64 {
@@ -245,6 +299,10 @@ pub(super) struct Groups {
 
 pub(super) const SENT: &str = "producer-topic-metrics";
 pub(super) const FETCHED: &str = "consumer-fetch-manager-metrics";
+pub(super) const MEMBER: &str = "consumer-coordinator-metrics";
+pub(super) const SHARED: &str = "consumer-share-metrics";
+pub(super) const ACQUIRED: &str = "consumer-share-fetch-manager-metrics";
+pub(super) const SHARER: &str = "consumer-share-coordinator-metrics";
 pub(super) const ALL: &str = "kafka-metrics-count";
 pub(super) const BUILD: &str = "app-info";
 
@@ -254,13 +312,9 @@ pub(super) fn groups(role: Role) -> Groups {
             client: "producer-metrics",
             node: "producer-node-metrics",
         },
-        Role::Consumer => Groups {
+        Role::Consumer | Role::ShareConsumer => Groups {
             client: "consumer-metrics",
             node: "consumer-node-metrics",
-        },
-        Role::ShareConsumer => Groups {
-            client: "consumer-share-metrics",
-            node: "consumer-share-node-metrics",
         },
         Role::Admin => Groups {
             client: "admin-client-metrics",
@@ -284,10 +338,19 @@ pub fn describe(role: Role) -> Vec<Described> {
             list(&mut all, client, &[CLIENT], POLLING);
             list(&mut all, FETCHED, &[CLIENT], CONSUMING);
             list(&mut all, FETCHED, &[CLIENT], FETCHING);
+            list(&mut all, FETCHED, &[CLIENT], FOLLOWING);
             list(&mut all, FETCHED, &[CLIENT, TOPIC], READ_TOPICS);
             list(&mut all, FETCHED, &[CLIENT, PARTITION, TOPIC], PARTITIONS);
+            list(&mut all, MEMBER, &[CLIENT], COORDINATING);
+            list(&mut all, MEMBER, &[CLIENT], MEMBERSHIP);
         }
-        Role::ShareConsumer => list(&mut all, client, &[CLIENT], POLLING),
+        Role::ShareConsumer => {
+            list(&mut all, SHARED, &[CLIENT], POLLING);
+            list(&mut all, ACQUIRED, &[CLIENT], CONSUMING);
+            list(&mut all, ACQUIRED, &[CLIENT], FETCHING);
+            list(&mut all, ACQUIRED, &[CLIENT], SHARING);
+            list(&mut all, SHARER, &[CLIENT], COORDINATING);
+        }
         Role::Admin => {}
     }
     list(&mut all, node, &[CLIENT, NODE], NODES);

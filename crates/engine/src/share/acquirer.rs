@@ -453,6 +453,7 @@ impl Acquirer {
         session.answered(sent.purpose);
         self.trouble = None;
         let mut pauses = false;
+        let (mut records, mut bytes) = (0_i64, 0);
         for topic in answer.responses {
             for row in topic.partitions {
                 let key = (topic.topic_id, row.partition_index);
@@ -483,11 +484,16 @@ impl Acquirer {
                 }
                 self.troubles.remove(&key);
                 if let Some(came) = answer::read(&name, key.1, row) {
+                    bytes += came.fetched.records.len();
+                    for range in &came.ranges {
+                        records = records.saturating_add(length(range.first, range.last));
+                    }
                     self.acquired(now, (node, number), (key, name), came);
                 }
             }
         }
         self.left_out(cluster, (node, api), sent.acknowledged);
+        cluster.context.meters.acquired(now, records, bytes);
         if pauses {
             self.pause(now, cluster, node);
         }
@@ -864,6 +870,8 @@ impl Acquirer {
             // Nobody asked for it.
             return;
         };
+        let meters = &mut cluster.context.meters;
+        meters.acknowledged(length(first, last), result.is_ok());
         let error = result
             .err()
             .map(|error| error.clone().partition_is(&topic, key.1));

@@ -355,6 +355,10 @@ impl Member {
             _ => now.checked_add(self.interval.max(SHORTEST_INTERVAL)),
         };
         if let Some(assigned) = standing.assigned {
+            if self.target != assigned {
+                // Nothing is given up first, so that it takes no time.
+                cluster.context.meters.rebalanced(now, Duration::ZERO);
+            }
             self.target = assigned;
             self.name(cluster);
         }

@@ -254,7 +254,7 @@ fn holding(pairs: &[(&'static str, &'static str)]) -> (Member, Acquired) {
     );
     let acquired = script.engine.take().unwrap();
     let now = script.now;
-    assert!(script.engine.give(now, acquired.lock, 0, 4));
+    assert!(script.engine.give(now, acquired.lock, (0, 4), (5, 50)));
     script.engine.poll_ended(now);
     assert!(asked(&mut script).is_empty());
     (script, acquired)
@@ -428,7 +428,7 @@ fn an_acknowledgement_that_fails_is_told_for_its_partition_only() {
     let now = script.now;
     for _ in 0..2 {
         let acquired = script.engine.take().unwrap();
-        assert!(script.engine.give(now, acquired.lock, 0, 4));
+        assert!(script.engine.give(now, acquired.lock, (0, 4), (5, 50)));
         let kind = AcknowledgeType::Accept;
         script
             .engine
@@ -645,7 +645,7 @@ fn a_broker_that_cannot_renew_is_not_asked_to() {
         );
         let acquired = script.engine.take().unwrap();
         let now = script.now;
-        script.engine.give(now, acquired.lock, 0, 4);
+        script.engine.give(now, acquired.lock, (0, 4), (5, 50));
         (script, acquired)
     };
     let error = script
@@ -725,7 +725,7 @@ fn records_whose_lock_is_over_are_not_given_out() {
     let acquired = script.engine.take().unwrap();
     script.now += Duration::from_secs(31);
     let now = script.now;
-    assert!(!script.engine.give(now, acquired.lock, 0, 4));
+    assert!(!script.engine.give(now, acquired.lock, (0, 4), (5, 50)));
     assert!(!script.engine.has_unacknowledged());
 }
 
@@ -750,7 +750,7 @@ fn an_old_batch_does_not_speak_for_a_new_delivery() {
     };
     answer_fetch(&mut script, next, ErrorCode::NONE, vec![late]);
     let anew = script.engine.take().unwrap();
-    assert!(script.engine.give(now, anew.lock, 0, 4));
+    assert!(script.engine.give(now, anew.lock, (0, 4), (5, 50)));
     let error = script
         .engine
         .acknowledge(old.lock, (0, 3), AcknowledgeType::Accept)

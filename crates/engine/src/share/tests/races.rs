@@ -74,7 +74,7 @@ fn a_renewal_does_not_keep_what_waits_beside_it() {
         (script, acquired)
     };
     let (lock, now) = (acquired.lock, script.now);
-    assert!(script.engine.give(now, lock, 0, 3));
+    assert!(script.engine.give(now, lock, (0, 3), (5, 50)));
     script.engine.poll_ended(now);
     script.now += Duration::from_secs(25);
     let renew = AcknowledgeType::Renew;
@@ -88,7 +88,10 @@ fn a_renewal_does_not_keep_what_waits_beside_it() {
     answer_acknowledge(&mut script, sent, &[(0, ErrorCode::NONE)]);
     script.now += Duration::from_secs(10);
     let now = script.now;
-    assert!(!script.engine.give(now, lock, 4, 9), "others have them");
+    assert!(
+        !script.engine.give(now, lock, (4, 9), (5, 50)),
+        "others have them"
+    );
     let accept = AcknowledgeType::Accept;
     script.engine.acknowledge(lock, (0, 3), accept).unwrap();
 }
@@ -167,7 +170,7 @@ fn a_session_does_not_end_with_a_renewal() {
     answer_fetch(&mut script, &open, ErrorCode::NONE, rows);
     let lock = script.engine.take().unwrap().lock;
     let now = script.now;
-    assert!(script.engine.give(now, lock, 0, 4));
+    assert!(script.engine.give(now, lock, (0, 4), (5, 50)));
     script.engine.poll_goes_on(now);
     let under_way = only(asked(&mut script));
     let (accept, renew) = (AcknowledgeType::Accept, AcknowledgeType::Renew);
