@@ -16,21 +16,23 @@ lane() {
     printf '%-12s %s in %d s\n' "$name" $result $(($(date +%s) - begin)) | tee -a $logs/summary
 }
 
+# The extension module links against the interpreter that loads it; pytest is its test.
+rust="cargo test --workspace --exclude ottla-python --exclude ottla-sim --locked"
+
 # Optimised: it runs clients and brokers for many simulated hours.
 simulation="cargo test --release --locked -p ottla-sim --quiet"
 
 # Two rows of lanes at a time, since each waits for its last crate or its slowest test with one core.
-printf '==== rust and clippy beside setup, simulation, corpus and wheel\n'
+printf '==== rust, corpus and clippy beside setup, simulation and wheel\n'
 {
-    # The extension module links against the interpreter that loads it; pytest is its test.
-    lane rust cargo test --workspace --exclude ottla-python --exclude ottla-sim --locked --quiet
+    lane rust $rust --quiet
+    # Every line of Kafka's classes once more, with the table of what was counted.
+    lane corpus $rust --test messages --test refusals -- --nocapture
     lane clippy scripts/lint.sh rust
 } &
 {
     lane setup make setup
     lane building $simulation --no-run
-    # As it ships: every line of Kafka's classes, with the table of what was counted.
-    lane corpus cargo test --release --locked -p ottla-protocol --test messages --test refusals -- --nocapture
     # tests/install puts it into an empty environment.
     lane wheel scripts/wheel.sh
 } &
@@ -49,7 +51,7 @@ printf '\n==== python, beside simulation and lint\n'
 } 2>&1 | tee $logs/python.log
 wait
 
-for log in rust clippy setup building corpus wheel simulation lint; do
+for log in rust corpus clippy setup building wheel simulation lint; do
     printf '\n==== %s\n' $log
     cat $logs/$log.log
 done

@@ -60,12 +60,10 @@ def test_a_corpus_under_a_fresh_seed_holds(tmp_path):
     print(f"OTTLA_SEED={seed}")
     kafka.generate(seed, tmp_path, FRESH_GROUPS)
     assert lines(tmp_path / CORPORA[-1]) != lines(KEPT / CORPORA[-1])
-    # As the lanes `corpus` and `rust` of `make test` say it, so that nothing is built twice.
-    shipped = ["--release", "--locked", "-p", "ottla-protocol"]
+    # As the lane `rust` of `make test` says it, so that nothing is built twice.
     checked = ["--workspace", "--exclude", "ottla-python", "--exclude", "ottla-sim", "--locked", "--quiet"]
     for tests in (
-        [*shipped, "--test", "messages", "--test", "refusals"],
-        [*checked, "--test", "assignors"],
+        [*checked, "--test", "messages", "--test", "refusals", "--test", "assignors"],
         [*checked, "--lib", "records::tests::corpus"],
     ):
         done = subprocess.run(

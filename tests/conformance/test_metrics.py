@@ -72,7 +72,9 @@ def test_names_groups_tags_and_values_are_those_of_kafkas_clients() -> None:
             measured["consumer"] = consumer.metrics()
         for protocol in ("classic", "consumer"):
             member = {"group_id": f"our-{protocol}", "group_protocol": protocol, "auto_offset_reset": "earliest"}
-            with ottla.Consumer(broker.bootstrap_servers, topics="ours", enable_auto_commit=False, **member) as consumer:
+            with ottla.Consumer(
+                broker.bootstrap_servers, topics="ours", enable_auto_commit=False, **member
+            ) as consumer:
                 assert len(consumer.poll(20)) == 1
                 consumer.commit()
                 found = {key.name: v for key, v in consumer.metrics().items() if key.name in MEMBER}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import math
 import os
@@ -283,14 +284,18 @@ def test_every_metric_of_the_table_is_measured(address, topic):
     seen = {}
     with (
         ottla.Producer(address) as producer,
-        ottla.Consumer(address, auto_offset_reset="earliest") as consumer,
+        ottla.Consumer(address, auto_offset_reset="earliest", group_id="g") as consumer,
+        ottla.ShareConsumer(address, topics=topic, group_id="s") as sharer,
         ottla.Admin(address) as admin,
     ):
         producer.send(topic, b"v", partition=0).result(PATIENCE)
         consumer.assign([(topic, 0)])
         assert len(consumer.poll(PATIENCE)) == 1
+        with contextlib.suppress(ottla.errors.UnsupportedError):  # it has asked the broker by then
+            sharer.poll(PATIENCE)
         admin.list_topics()
-        for role, client in (("producer", producer), ("consumer", consumer), ("admin", admin)):
+        clients = {"producer": producer, "consumer": consumer, "share-consumer": sharer, "admin": admin}
+        for role, client in clients.items():
             seen[role] = {(name.group, name.name, tuple(tag for tag, _ in name.tags)) for name in client.metrics()}
     for role, names in seen.items():
         rows = {(row["group"], row["name"], tuple(row["tags"])) for row in metric_table() if row["role"] == role}
