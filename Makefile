@@ -46,8 +46,9 @@ franz: .venv/dev.stamp  ## run franz-go's own client suite on the embedded broke
 	.venv/bin/python -m tests.integration.franz_suite
 	.venv/bin/python -m tests.integration.franz_suite --chaos TestGroupETL
 
-faults: .venv/dev.stamp  ## produce, copy in transactions and stream while three nodes of real Kafka are killed, paused, restarted and cut off
+faults: .venv/dev.stamp  ## produce, copy in transactions, through chains of groups, and stream while three nodes of real Kafka are killed, paused, restarted and cut off
 	.venv/bin/python -m tests.integration.fault_runs
+	.venv/bin/python -m tests.integration.chain --fault cut
 	.venv/bin/python -m tests.spark.steady
 
 pyspark: .venv/dev.stamp  ## try each release of PySpark from 3.5 on, and Spark Connect, on real Kafka, and print the table of docs/spark-versions.md

@@ -311,11 +311,11 @@ class Incarnation(threading.Thread):
             raise self.failure
 
 
-def committed(bootstrap: str, topic: str, partitions: list[int]) -> dict[int, int]:
-    """The group's offsets, 0 where it has none, as another client is told them; it may take several attempts."""
+def committed(bootstrap: str, topic: str, partitions: list[int], group: str = GROUP) -> dict[int, int]:
+    """A group's offsets, 0 where it has none, as another client is told them; it may take several attempts."""
     end = time.monotonic() + DEADLINE
     while True:
-        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False})
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
         try:
             found = consumer.committed([TopicPartition(topic, p) for p in partitions], 10)
             return {each.partition: max(each.offset, 0) for each in found}

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.chain import check_order
+from tests.integration.chain import run as chain
 from tests.integration.conftest import REAL
 from tests.integration.fault_runs import Told, judge, produce, three_nodes, transform
 from tests.integration.messages import Message
@@ -52,6 +54,33 @@ def test_each_lie_is_found(told: Told, log: list[Message], said: str) -> None:
         judge(TOPIC, [told], log)
 
 
+def copied(*places: tuple[int, int, int, int]) -> list[Message]:
+    """Records of a chain's topic: partition, offset, number of the key, number in the key."""
+    return [Message(b"key-%d" % key, b"%d" % number, partition=p, offset=o) for p, o, key, number in places]
+
+
+def test_a_whole_chain_passes() -> None:
+    check_order(3, copied((0, 0, 0, 0), (0, 2, 2, 0), (1, 0, 1, 0)), "t")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        copied((0, 0, 0, 0), (0, 1, 0, 1)),
+        copied((0, 0, 0, 0), (0, 1, 0, 1), (1, 0, 1, 0), (1, 1, 1, 0)),
+        copied((0, 0, 0, 1), (0, 1, 0, 0), (1, 0, 1, 0)),
+        copied((0, 0, 0, 0), (2, 0, 0, 1), (1, 0, 1, 0)),
+        copied((0, 0, 0, 0), (0, 1, 0, 1), (1, 0, 1, 0), (1, 1, 7, 0)),
+    ],
+    ids=["lost", "twice", "out of order", "a key in two partitions", "of nobody"],
+)
+def test_each_fault_of_a_chain_is_found(log: list[Message], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.integration.chain.KEYS", 2)
+    check_order(3, copied((0, 0, 0, 0), (0, 1, 0, 1), (1, 0, 1, 0)), "t")
+    with pytest.raises(AssertionError, match="t: "):
+        check_order(3, log, "t")
+
+
 @pytest.fixture(scope="module")
 def hurt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with three_nodes(tmp_path_factory.mktemp("hurt"), "4.4.0") as cluster:
@@ -68,3 +97,10 @@ def test_producers_while_every_connection_dies_again_and_again(hurt: Cluster) ->
 @pytest.mark.timeout(180)
 def test_transactions_while_nodes_are_restarted(hurt: Cluster) -> None:
     assert "12,000 once each" in transform(hurt, 12_000, "rolled")
+
+
+@REAL
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("way", ["cooperative-sticky", "consumer"])
+def test_groups_one_behind_the_other_while_members_come_and_go(hurt: Cluster, way: str) -> None:
+    assert "4,000 once each and in order at each of 3 topics" in chain(hurt, way, 4_000, "cut")
