@@ -25,6 +25,12 @@ RDKAFKA_BATCH: Properties = (
     ("message.max.bytes", 1_048_576),
     ("queue.buffering.max.messages", 2_000_000),
 )
+JAVA_FETCH: Properties = (
+    ("fetch.max.bytes", 64 << 20),
+    ("max.partition.fetch.bytes", 8 << 20),
+    ("max.poll.records", 50_000),
+    ("receive.buffer.bytes", -1),
+)
 JAVA_BATCH: Properties = (("linger.ms", 20), ("batch.size", 1_000_000), ("buffer.memory", 64 << 20))
 KRAFKA_FETCH: Properties = (
     ("max_poll_records", 10_000),
@@ -105,16 +111,20 @@ def ours(label: str, function: str, properties: Properties = ()) -> Way:
 
 
 COLUMNS = ours("columns", "columns")
+RECORDS = ours("for record", "records")
 CONSUME = Way("confluent-kafka", "consume", "confluent.consume")
 CONSUME_TUNED = Way("confluent-kafka", "consume, tuned", "confluent.consume", RDKAFKA_FETCH)
 GETMANY = Way("aiokafka", "getmany", "aiokafka.getmany")
+COLUMNS_AS_MEMBER = ours("columns, in a group", "columns_as_member")
 JAVA_CONSUME = Way("Java", "perf consumer", "java.consume")
+JAVA_CONSUME_TUNED = Way("Java", "perf consumer, tuned", "java.consume", JAVA_FETCH)
 KRAFKA_POLL = Way("krafka", "poll, tuned", "krafka.poll", KRAFKA_FETCH)
 DRAIN = Way("socket", "drain", "sockets.drain", role="limit")
 DECOMPRESSION = Way("one core", "decompression", "decompression.alone", role="limit")
 
 CONSUMERS = (
     COLUMNS,
+    COLUMNS_AS_MEMBER,
     ours("columns, tuned", "columns", OUR_FETCH),
     CONSUME,
     CONSUME_TUNED,
@@ -123,6 +133,7 @@ CONSUMERS = (
     Way("kafka-python", "poll", "kafka_python.poll"),
     Way("kafkarrow", "poll", "kafkarrow.poll"),
     JAVA_CONSUME,
+    JAVA_CONSUME_TUNED,
     KRAFKA_POLL,
     DRAIN,
 )
@@ -215,6 +226,14 @@ FIRST_SCRAM = replace(FIRST, name="latency-first-scram", protocol="SASL_SSL")
 SCENARIOS = (
     Scenario("consume-100B", "consume", 100, 5_000_000, CONSUMERS),
     Scenario("consume-1KB", "consume", 1_000, 1_000_000, CONSUMERS),
+    Scenario(
+        "consume-1000-partitions",
+        "consume",
+        100,
+        5_000_000,
+        (COLUMNS, COLUMNS_AS_MEMBER, CONSUME_TUNED, JAVA_CONSUME_TUNED, DRAIN),
+        partitions=1_000,
+    ),
     *(
         Scenario(f"consume-{codec}-{name}", "consume", size, records, DECOMPRESSING, codec)
         for codec in ("lz4", "zstd")
@@ -226,7 +245,8 @@ SCENARIOS = (
         100,
         5_000_000,
         (
-            ours("for record", "records"),
+            RECORDS,
+            ours("for record, in a group", "records_as_member"),
             ours("record of batch", "rows_of_batches"),
             CONSUME,
             CONSUME_TUNED,
@@ -322,6 +342,9 @@ def _goals() -> list[Goal]:
         _rate("consume-100B", "columns", DRAIN, 0.6, "60 % of the drain"),
         _rate("consume-100B", "columns", CONSUME_TUNED, 7, "7 x confluent tuned"),
         _rate("consume-100B", "columns", JAVA_CONSUME, 5, "5 x Java"),
+        _rate("consume-100B", "columns", JAVA_CONSUME_TUNED, 5, "5 x Java, tuned"),
+        _rate("consume-100B", COLUMNS_AS_MEMBER.label, COLUMNS, 0.97, "in a group: 97 % of without"),
+        _rate("consume-1KB", COLUMNS_AS_MEMBER.label, COLUMNS, 0.97, "in a group: 97 % of without"),
         _cpu("consume-100B", "columns", CONSUME_TUNED),
         Goal("consume-100B", "memory under 100 MB", "memory", "columns", None, 100e6),
         _rate("consume-1KB", "columns", DRAIN, 0.7, "70 % of the drain"),
@@ -337,6 +360,7 @@ def _goals() -> list[Goal]:
         ]
     goals += [
         _rate("records-100B", "for record", CONSUME_TUNED, 3.5, "3.5 x confluent tuned"),
+        _rate("records-100B", "for record, in a group", RECORDS, 0.97, "in a group: 97 % of without"),
         _cpu("records-100B", "for record", CONSUME_TUNED),
         _rate("async-100B", "async for record", GETMANY, 4, "4 x aiokafka's getmany"),
         _rate("async-100B", "async for batch", COLUMNS, 0.9, "as columns: 90 % at least"),
@@ -368,17 +392,17 @@ def _goals() -> list[Goal]:
         for figure in ("p50", "p99")
     ]
     for figure in ("p50", "p99"):
-        goals += [
-            Goal(ONE_BY_ONE.name, f"{figure} at most aiokafka's", figure, "send", "aiokafka send_and_wait", 1),
-            *(
-                Goal("latency-end-to-end", f"{figure} at most {bound}{whose}'s", figure, "send to poll", other, limit)
-                for bound, whose, other, limit in (
-                    ("", "confluent-kafka", "confluent-kafka produce to poll, no linger", 1),
-                    ("", "aiokafka", "aiokafka send to getone", 1),
-                    ("1.3 x the ", "socket", "socket produce to fetch", 1.3),
-                )
-            ),
-        ]
+        goals.append(Goal(ONE_BY_ONE.name, f"{figure} at most aiokafka's", figure, "send", "aiokafka send_and_wait", 1))
+    goals += [
+        Goal("latency-end-to-end", f"{figure} at most {bound} x {other}", figure, "send to poll", other, bound)
+        for figure, other, bound in (
+            ("p50", "confluent-kafka produce to poll, no linger", 0.8),
+            ("p99", "confluent-kafka produce to poll, no linger", 1),
+            ("p50", "aiokafka send to getone", 1),
+            ("p99", "aiokafka send to getone", 1),
+            ("p50", "socket produce to fetch", 1.3),
+        )
+    ]
     return goals + _first_goals(FIRST)
 
 

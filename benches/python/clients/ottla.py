@@ -12,6 +12,7 @@ from measurement import CHUNK, look_at_each
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from measurement import Job, Stopwatch
 
@@ -35,9 +36,31 @@ def _reading(job: Job, watch: Stopwatch) -> Iterator[Any]:
         watch.stop()
 
 
+@contextmanager
+def _reading_as_member(job: Job, watch: Stopwatch) -> Iterator[Any]:
+    """The only member of a group at the topic's beginning, while the watch runs; it commits as it does by default."""
+    import ottla
+
+    group = {"group_id": f"bench-{time.monotonic_ns()}", "auto_offset_reset": "earliest"}
+    with ottla.Consumer(job.bootstrap, topics=job.topic, **group, **job.properties) as consumer:
+        while len(consumer.assignment()) < job.partitions:
+            consumer.poll(1.0, max_records=1)
+        watch.start()
+        # What was fetched meanwhile does not count.
+        for partition in _start(job):
+            consumer.seek(partition, 0)
+        yield consumer
+        watch.stop()
+
+
 def columns(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """Each batch as an Arrow table, which is dropped once it was looked at."""
     return _batches(job, watch, _bytes_of_column)
+
+
+def columns_as_member(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`columns`, as a member of a group."""
+    return _batches(job, watch, _bytes_of_column, _reading_as_member)
 
 
 def rows_of_batches(job: Job, watch: Stopwatch) -> tuple[int, int]:
@@ -45,9 +68,14 @@ def rows_of_batches(job: Job, watch: Stopwatch) -> tuple[int, int]:
     return _batches(job, watch, lambda batch: sum(len(record.value) for record in batch))
 
 
-def _batches(job: Job, watch: Stopwatch, look: Callable[[Any], int]) -> tuple[int, int]:
+def _batches(
+    job: Job,
+    watch: Stopwatch,
+    look: Callable[[Any], int],
+    reading: Callable[[Job, Stopwatch], AbstractContextManager[Any]] = _reading,
+) -> tuple[int, int]:
     count = size = 0
-    with _reading(job, watch) as consumer:
+    with reading(job, watch) as consumer:
         while job.wants_more(count, watch):
             batch = consumer.poll(1.0)
             count, size = count + len(batch), size + look(batch)
@@ -62,8 +90,19 @@ def _bytes_of_column(batch: Any) -> int:
 
 def records(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """`for record in consumer`."""
+    return _records(job, watch, _reading)
+
+
+def records_as_member(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`records`, as a member of a group."""
+    return _records(job, watch, _reading_as_member)
+
+
+def _records(
+    job: Job, watch: Stopwatch, reading: Callable[[Job, Stopwatch], AbstractContextManager[Any]]
+) -> tuple[int, int]:
     count = size = 0
-    with _reading(job, watch) as consumer:
+    with reading(job, watch) as consumer:
         everything = iter(consumer)
         while job.wants_more(count, watch):
             due = min(CHUNK, job.records - count)
