@@ -64,7 +64,7 @@ def test_a_corpus_under_a_fresh_seed_holds(tmp_path):
     checked = ["--workspace", "--exclude", "ottla-python", "--exclude", "ottla-sim", "--locked", "--quiet"]
     for tests in (
         [*checked, "--test", "messages", "--test", "refusals", "--test", "assignors"],
-        [*checked, "--lib", "records::tests::corpus"],
+        [*checked, "--tests", "records::tests::corpus"],
     ):
         done = subprocess.run(
             ["cargo", "test", *tests],
