@@ -52,6 +52,25 @@ def test_a_record_gets_through(broker, address, topic, fault, api_name):
 # --- what a client sees ---
 
 
+def read(consumer: ottla.Consumer, count: int) -> list[ottla.Record]:
+    """So many records, by as many polls as it takes, and what came with the last of them."""
+    found: list[ottla.Record] = []
+    end = time.monotonic() + PATIENCE
+    while len(found) < count:
+        assert time.monotonic() < end, f"{len(found)} of {count} records came"
+        found += consumer.poll(PATIENCE)
+    return found
+
+
+def values(servers: str, topic: str, count: int) -> list[bytes | None]:
+    """All values of partition 0."""
+    with ottla.Consumer(servers) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found = read(consumer, count)
+        assert consumer.end_offsets([(topic, 0)]) == {TopicPartition(topic, 0): count}
+        return [record.value for record in found]
+
+
 def topics(connection: Connection) -> list[int]:
     """The error code of each topic."""
     return [row["error_code"] for row in connection.ask("Metadata", 9, {"topics": [{"name": "flights"}]})["topics"]]
@@ -78,9 +97,7 @@ def test_a_record_without_an_answer_may_be_there(broker, address, topic):
             with pytest.raises(errors.KafkaError) as caught:
                 producer.send(topic, b"%d" % applied, partition=0).result(PATIENCE)
             assert caught.value.written is None, "nobody can know"
-    with ottla.Consumer(address) as consumer:
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        assert [record.value for record in consumer.poll(PATIENCE, max_records=9)] == [b"first", b"1"]
+    assert values(address, topic, 2) == [b"first", b"1"]
 
 
 def test_an_answer_comes_in_bytes_and_the_next_one_whole(broker, address):
@@ -164,7 +181,7 @@ def test_partitions_grow_under_clients(nodes):
         ):
             consumer.subscribe("flights")
             producer.send("flights", b"before").result(PATIENCE)
-            assert [record.value for record in consumer.poll(PATIENCE)] == [b"before"]
+            assert [record.value for record in read(consumer, 1)] == [b"before"]
             broker.create_partitions("flights", 3)
             end = time.monotonic() + PATIENCE
             # The producer learns of them when its metadata is old enough.
@@ -197,7 +214,7 @@ def test_records_are_deleted_before_a_consumer_has_read_them(nodes):
         assert broker.delete_records("flights", before=4) == 4
         with ottla.Consumer(servers, auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition("flights", 0, 1)])
-            assert [record.offset for record in consumer.poll(PATIENCE)] == [4, 5]
+            assert [record.offset for record in read(consumer, 2)] == [4, 5]
         with ottla.Consumer(servers, auto_offset_reset="none") as consumer:
             consumer.assign([TopicPartition("flights", 0, 1)])
             with pytest.raises(errors.OffsetOutOfRangeError):
@@ -242,7 +259,7 @@ def test_a_group_reads_on_through_what_fail_plays(coordinator, played):
     address, topic = coordinator.bootstrap_servers, played.replace(" ", "-")
     settings = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 50, "session_timeout_ms": 1500}
     told: list[str] = []
-    read: set[int] = set()
+    seen: set[int] = set()
     end = time.monotonic() + PATIENCE
     with (
         ottla.Producer(address, linger_ms=0) as producer,
@@ -257,9 +274,9 @@ def test_a_group_reads_on_through_what_fail_plays(coordinator, played):
 
         def goes_on(number: int) -> None:
             producer.send(topic, b"%d" % number).result(PATIENCE)
-            while number not in read:
-                assert time.monotonic() < end, (read, told)
-                read.update(int(record.value) for record in consumer.poll(0.2))
+            while number not in seen:
+                assert time.monotonic() < end, (seen, told)
+                seen.update(int(record.value) for record in consumer.poll(0.2))
             # The membership may have ended, or a rebalance be under way: what is not committed comes again.
             with contextlib.suppress(errors.CommitFailedError):
                 consumer.commit()
@@ -275,7 +292,7 @@ def test_a_group_reads_on_through_what_fail_plays(coordinator, played):
         for number in range(5, 10):
             goes_on(number)
     coordinator.clear_faults()
-    assert read == set(range(10))
+    assert seen == set(range(10))
 
 
 def play(broker: Broker, faults: list[tuple[str, str]]) -> None:
@@ -292,10 +309,27 @@ def test_a_producer_that_the_broker_forgot_writes_on(broker, address, topic, err
         for send in sends:
             send.result(PATIENCE)
         producer.send(topic, b"last", partition=0).result(PATIENCE)
-    with ottla.Consumer(address) as consumer:
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        values = [record.value for record in consumer.poll(PATIENCE)]
-    assert values == [b"first", *(b"%d" % number for number in range(5)), b"last"]
+    assert values(address, topic, 7) == [b"first", *(b"%d" % number for number in range(5)), b"last"]
+
+
+@pytest.mark.parametrize("release", ["4.4", "2.3"])
+def test_a_producer_that_was_idle_for_too_long_writes_on(release):
+    """KIP-854: the partition forgets it by the time of its newest record; the next one has a number that nobody expects."""
+    config = {"producer.id.expiration.ms": 1000, "producer.id.expiration.check.interval.ms": 20}
+    with Broker(topics=["flights"], config=config, as_version=release) as broker:
+        servers = broker.bootstrap_servers
+        with ottla.Producer(servers, linger_ms=0) as producer, ottla.Admin(servers) as admin:
+            producer.send("flights", b"old", timestamp=1).result(PATIENCE)
+            if release == "4.4":
+                end = time.monotonic() + PATIENCE
+                while admin.describe_producers([("flights", 0)])[TopicPartition("flights", 0)]:
+                    assert time.monotonic() < end
+                    time.sleep(0.02)
+            else:
+                time.sleep(0.5)
+            for value in (b"one", b"two"):
+                producer.send("flights", value).result(PATIENCE)
+        assert values(servers, "flights", 3) == [b"old", b"one", b"two"]
 
 
 @pytest.mark.parametrize(("api_name", "error"), [("EndTxn", "PRODUCER_FENCED"), ("Produce", "INVALID_PRODUCER_EPOCH")])

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
     from ottla.testing import Broker, Certificates
 
-    Scope = Literal["function", "class", "module", "session"]
 
-
-def _broker(scope: Scope, name: str) -> Callable[[], Iterator[Broker]]:
+def _broker(scope: Literal["function", "class", "module", "session"], name: str) -> Callable[[], Iterator[Broker]]:
     @pytest.fixture(scope=scope, name=name)
     def ottla_broker() -> Iterator[Broker]:
         """An embedded broker without security; `.bootstrap_servers` is its address."""
@@ -32,7 +30,9 @@ def _broker(scope: Scope, name: str) -> Callable[[], Iterator[Broker]]:
     return ottla_broker
 
 
-def _start(scope: Scope, name: str) -> Callable[[], Iterator[Callable[..., Broker]]]:
+def _start(
+    scope: Literal["function", "class", "module", "session"], name: str
+) -> Callable[[], Iterator[Callable[..., Broker]]]:
     @pytest.fixture(scope=scope, name=name)
     def start_ottla_broker() -> Iterator[Callable[..., Broker]]:
         """Start embedded brokers, with the arguments of `ottla.testing.Broker`; they are stopped at the scope's end."""

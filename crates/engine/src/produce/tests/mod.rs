@@ -485,6 +485,7 @@ fn why_there_is_no_producer_id_is_said() {
     assert_eq!(error.written(), Some(Written::No));
 }
 
+/// KIP-360, and KIP-854 where the producer was idle for too long.
 #[test]
 fn what_may_be_written_is_never_numbered_anew_without_proof() {
     let mut script = established(&[("linger.ms", "0")]);
