@@ -422,7 +422,7 @@ fn a_node_may_accept_nobody_and_then_everybody_again() {
     world.send(1, &token, 1);
     world.pass(Duration::from_millis(100));
     let refused = world.answer::<SaslAuthenticateRequest>(1, 1).unwrap();
-    let code = ottla_protocol::ErrorCode(refused.error_code);
+    let code = ErrorCode(refused.error_code);
     assert_eq!(code, ErrorCode::SASL_AUTHENTICATION_FAILED);
     world.pass(Duration::from_millis(200));
     assert_eq!(world.closed[0].0, 1);
