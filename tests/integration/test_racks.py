@@ -1,4 +1,6 @@
-"""Consumers with a rack on real Kafka 4.4.0 of three nodes: they read at the replica of their rack, and never stop (KIP-392)."""
+"""Clients with a rack on real Kafka 4.4.0 of three nodes: producers write to leaders of their rack (KIP-1123), consumers
+read at the replica of theirs, and never stop (KIP-392).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,6 @@ from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.brokers.brokers import Cluster
 
@@ -22,14 +23,16 @@ COUNT = 200
 PATIENCE = 30.0
 
 
-@pytest.fixture
-def racks(tmp_path: Path) -> Iterator[Cluster]:
+@pytest.fixture(scope="module")
+def racks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three nodes, each in a rack of its own."""
     config = {
         "broker.rack": "rack-{node}",
         "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     }
-    with kafka_for_a_while(tmp_path / "kafka", version="4.4.0", nodes=len(NODES), config=config) as cluster:
+    with kafka_for_a_while(
+        tmp_path_factory.mktemp("racks") / "kafka", version="4.4.0", nodes=len(NODES), config=config
+    ) as cluster:
         yield cluster
 
 
@@ -39,6 +42,37 @@ def read(consumer: ottla.Consumer, count: int) -> list[bytes | None]:
     while len(values) < count and time.monotonic() < end:
         values += [record.value for record in consumer.poll(1.0)]
     return values
+
+
+def test_a_producer_writes_to_leaders_of_its_rack(racks):
+    """KIP-1123: as long as there are such; without a rack that a broker has, to all."""
+    bootstrap = racks.st["bootstrap"]["PLAINTEXT"]
+    topic = "spread"
+    leaders: dict[int, int] = {}
+    with ottla.Admin(bootstrap) as admin:
+        admin.create_topics([ottla.NewTopic(topic, 6, 1)])
+
+        def known() -> bool:
+            try:
+                partitions = admin.describe_topics(topic)[topic].partitions
+            except ottla.errors.NotFoundError:
+                return False  # a broker that learns of topics late
+            leaders.update({each.partition: each.leader for each in partitions})
+            return len(leaders) == 6 and min(leaders.values()) > 0
+
+        wait_until(known, "every partition has a leader")
+    assert set(leaders.values()) == set(NODES)
+
+    def written(**options: str | bool) -> set[int]:
+        """The leaders that records without keys go to, in batches of a few."""
+        with ottla.Producer(bootstrap, batch_size=200, linger_ms=0, **options) as producer:
+            sends = [producer.send(topic, b"%050d" % number) for number in range(COUNT)]
+            return {leaders[send.result(PATIENCE).partition] for send in sends}
+
+    for node in NODES:
+        assert written(client_rack=f"rack-{node}", partitioner_rack_aware=True) == {node}
+    assert written(client_rack="rack-2") == set(NODES)
+    assert written(client_rack="elsewhere", partitioner_rack_aware=True) == set(NODES)
 
 
 def test_a_consumer_reads_at_the_replica_of_its_rack_and_goes_on_without_it(racks):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
-import traceback
+from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pytest
 import ottla
 from ottla import aio, errors
 from tests.integration.conftest import REAL, wait_until
+from tests.shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -349,29 +351,61 @@ def test_what_0_9_cannot_authenticate_says_so(first_with_sasl):
 
 
 def test_no_secret_is_said_at_any_level(brokers, caplog):
-    """Logs at the finest level, and what clients and errors show of themselves."""
+    """Logs at the finest level, and what clients and errors show of themselves.
+
+    Rule: 2.4.16.
+    """
     token = brokers.token("alice")
     login = "x.PlainLoginModule required username=alice password='alice-secret';"
-    tries = [
+    shown = Shown(caplog)
+    for options in [
         settings(brokers, "PLAIN", **ALICE),
         settings(brokers, "PLAIN", sasl_jaas_config=login),
         settings(brokers, "SCRAM-SHA-512", **ALICE),
         settings(brokers, "PLAIN", sasl_username="alice", sasl_password="wr0ng-s3cret"),
         settings(brokers, "OAUTHBEARER", sasl_token=lambda: token),
         settings(brokers, "OAUTHBEARER", sasl_token=lambda: token + "x"),
-    ]
-    shown = []
-    with caplog.at_level(logging.DEBUG, "ottla"):
-        for options in tries:
-            with ottla.Admin(**options) as admin:
-                shown.append(repr(admin))
-                try:
-                    admin.list_topics()
-                except errors.KafkaError as error:
-                    shown += [str(error), repr(error), repr(vars(error)), repr(error.__reduce__())]
-                    shown += traceback.format_exception(error)
-    shown += [f"{record.getMessage()} {vars(record)}" for record in caplog.records]
-    assert caplog.records
-    assert any("wr0ng" not in text and "alice" in text for text in shown)
-    for secret in ("alice-secret", "wr0ng-s3cret", token, token.split(".")[1]):
-        assert not [text for text in shown if secret in text]
+    ]:
+        shown.of_client(**options)
+    assert shown.has("alice")
+    assert shown.found(["alice-secret", "wr0ng-s3cret", token, token.split(".")[1]]) == []
+
+
+def test_no_hmac_of_a_delegation_token_is_said_at_any_level(brokers, caplog):
+    """Rule: 2.4.16."""
+    shown = Shown(caplog)
+    tokens = []
+
+    def lives(admin: ottla.Admin) -> list[object]:
+        made = admin.create_delegation_token(max_lifetime=3600)
+        tokens.append(made)
+        wait_until(lambda: made.id in {t.id for t in admin.describe_delegation_tokens()}, "the token is described")
+        return [made, admin.describe_delegation_tokens(), admin.renew_delegation_token(made.hmac, 600)]
+
+    shown.of_client(lives, **settings(brokers, "SCRAM-SHA-512", **ALICE))
+    (token,) = tokens
+    for login in (token.login(), token.login().replace(token.id, "another")):
+        shown.of_client(**settings(brokers, "SCRAM-SHA-256", sasl_jaas_config=login))
+    # It is asked for again once it has ended, which the broker refuses.
+    for _ in range(2):
+        shown.of_client(lambda admin: admin.expire_delegation_token(token), **settings(brokers, "PLAIN", **ALICE))
+    assert shown.has(token.id)
+    # A login has it in base64.
+    assert shown.found([token.hmac, b64encode(token.hmac)]) == []
+
+
+@KERBEROS
+@pytest.mark.usefixtures("kerberos")
+def test_nothing_of_kerberos_is_said_at_any_level(brokers, caplog):
+    """Rule: 2.4.16."""
+    shown = Shown(caplog)
+    mine = credentials(brokers, "GSSAPI")
+    for more in (mine, {**mine, "sasl_kerberos_service_name": "nosuch"}):
+        shown.of_client(**settings(brokers, "GSSAPI", **more))
+    assert shown.has(mine["sasl_kerberos_principal"])
+    # A keytab ends with a key of 32 bytes at most, or with its number behind it.
+    keytab = Path(mine["sasl_kerberos_keytab"]).read_bytes()
+    assert shown.found(keytab[at : at + 12] for at in range(len(keytab) - 40, len(keytab) - 12)) == []
+    # The exchange itself: hundreds of bytes, in whatever form they would be written.
+    long = re.compile(r"[0-9A-Za-z+/_-]{200}|(?:\\+x[0-9a-f]{2}[^\\]{0,4}){20}|(?:\d{1,3}, ?){30}")
+    assert [text for text in shown.texts() if long.search(text)] == []

@@ -103,6 +103,7 @@ def test_an_unknown_version_may_be_asked_for_again(broker):
 
 @pytest.mark.parametrize(("size", "is_taken"), [(524_288, True), (524_289, False), (2**31 - 1, False), (-1, False)])
 def test_only_small_frames_come_before_authentication(broker, size, is_taken):
+    """Rule: CVE-2022-34917."""
     with Connection(broker.bootstrap_of("SASL_PLAINTEXT")) as connection:
         connection.send(struct.pack(">i", size))
         connection.socket.settimeout(0.3 if is_taken else PATIENCE)

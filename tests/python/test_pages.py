@@ -13,6 +13,7 @@ PRINTED = {
         "SASL_SSL ['PLAIN', 'SCRAM-SHA-512']\n",
         "MUTUAL []\n",
         "'ssl.ca.location'",
+        "b'3'\n",
     ),
     "migrating.md": ("[3, 3]\n",),
 }

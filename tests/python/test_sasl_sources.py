@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import parse_qs, parse_qsl, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlsplit
 
 import pytest
 
@@ -25,6 +25,8 @@ from ottla._sasl._oidc import Endpoint
 from ottla._sasl._sigv4 import Credentials, Scope
 from ottla._sasl._tokens import Callback, Token, Tokens, encoded, on_loop, read
 from ottla.errors import ConfigError
+from ottla.testing import Broker
+from tests.shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,6 +182,17 @@ def test_client_credentials_are_exchanged_for_a_token():
     assert parse_qs(body.decode()) == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
 
 
+def test_what_looks_like_a_reference_is_the_secret_itself(monkeypatch):
+    """Rule: CVE-2024-31141."""
+    monkeypatch.setenv("OTTLA_TEST_SECRET", "from the environment")
+    secret = "${env:OTTLA_TEST_SECRET}"
+    with serving(token=(200, {"access_token": "abc"})) as server:
+        endpoint(server, client_credentials_client_secret=secret)()
+    # What stands before the colon of HTTP's Basic is form-encoded (RFC 6749, section 2.3.1).
+    told = base64.b64decode(server.asked[0][2]["authorization"].removeprefix("Basic ")).decode()
+    assert unquote_plus(told) == f"me:{secret}"
+
+
 def test_a_java_login_names_the_client():
     login = {"clientId": "me", "clientSecret": "hunter2", "scope": "s", "extension_traceId": "9"}
     with serving(token=(200, {"access_token": "abc"})) as server:
@@ -305,7 +318,10 @@ def test_an_endpoint_of_an_unknown_authority_is_not_trusted(tmp_path):
     ],
 )
 def test_endpoints_are_https(url, plain, fine):
-    """CVE-2025-27817: a token's URL read files and reached inner hosts."""
+    """A token's URL read files and reached inner hosts.
+
+    Rule: CVE-2025-27817.
+    """
     settings = {PREFIX + "token.endpoint.url": url, "sasl.allow.plaintext": plain, **CLIENT}
     if fine:
         Endpoint(settings, {})
@@ -604,3 +620,32 @@ def test_aws_iam_signs_for_each_broker_with_what_a_callback_gives():
     for wrong in [None, ("a",), ("a", 7), ("a", "b", 7)]:
         with pytest.raises(Refused, match="sasl_token returned"):
             _aws.read(wrong)
+
+
+def test_no_secret_of_aws_is_said_at_any_level(monkeypatch, caplog):
+    """Rule: 2.4.16."""
+    key, other, session = "wJalrXUtnFEMI/K7MDENG+bPxRfi", "je7MtGbClwBF/2Zp9Utk+h3yCo8n", "AQoDYXdzEPT//session=="
+    shown = Shown(caplog)
+    with Broker(listeners=["SASL_PLAINTEXT mechanisms=AWS_MSK_IAM"], aws_keys={"AKIDEXAMPLE": key}) as broker:
+        options = {
+            "bootstrap_servers": broker.bootstrap_servers,
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_allow_plaintext": True,
+            "sasl_mechanism": "AWS_MSK_IAM",
+            "sasl_aws_region": "eu-west-1",
+            "default_api_timeout_ms": 5000,
+        }
+        for secret, token in ((key, None), (key, session), (other, None)):
+            given = ("AKIDEXAMPLE", secret, token)
+            shown.of_client(sasl_token=lambda given=given: given, **options)
+        environment = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": key, "AWS_SESSION_TOKEN": session}
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        shown.of_client(**options)
+        login = f'x.IAMLoginModule required awsProfileName="{other}";'
+        shown.of_client(sasl_jaas_config=login, **options)
+    assert shown.has("AWS_MSK_IAM")
+    assert shown.has("connected"), "the right key is let in"
+    # A signature is 64 hexadecimal digits, and lets in whoever says it within its time.
+    assert [text for text in shown.texts() if re.search(r"\b[0-9a-f]{64}\b", text)] == []
+    assert shown.found([key, session]) == []

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla import errors
+from ottla.testing import Broker, Certificates
 from tests.certificates import Authority
 from tests.python.conftest import PATIENCE
+from tests.shown import Shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +40,7 @@ def test_a_peer_that_says_nothing_is_given_up_in_time(api: Api, authority: Autho
 
 
 def test_settings_of_tls_never_show_secrets(api: Api, authority: Authority, tmp_path: Path) -> None:
+    """Rule: 2.4.15, 2.4.16."""
     me = authority.issue("me")
     secret = "a-secret-that-nobody-may-see"
     key = tmp_path / "key.pem"
@@ -58,3 +61,31 @@ def test_settings_of_tls_never_show_secrets(api: Api, authority: Authority, tmp_
     security = {"security_protocol": "SSL", "ssl_ca_location": authority.ca, "ssl_key_password": secret}
     with api.admin("127.0.0.1:1", **security) as admin:
         assert secret not in f"{admin!r} {admin} {getattr(admin, '__dict__', '')}"
+
+
+def test_no_key_given_as_text_is_said_at_any_level(caplog: pytest.LogCaptureFixture) -> None:
+    """A client that shows its certificate by a key in its settings, and clients that fail to.
+
+    Rule: 2.4.15, 2.4.16.
+    """
+    with Certificates() as certificates, Broker(listeners=["SSL client-auth=required"], tls=certificates) as broker:
+        mine, other = certificates.client("alice"), certificates.client("bob")
+        key = mine.key.read_text()
+        right = {
+            "bootstrap_servers": broker.bootstrap_servers,
+            "security_protocol": "SSL",
+            "ssl_ca_pem": certificates.ca.read_text(),
+            "ssl_certificate_pem": mine.certificate.read_text(),
+            "ssl_key_pem": key,
+            "default_api_timeout_ms": 5000,
+        }
+        shown = Shown(caplog)
+        shown.of_client(**right)
+        assert shown.has("connected"), "the key works"
+        begin, *body, end = key.strip().splitlines()
+        damaged = "\n".join([begin, *body[:-1], body[-1][:-8], end])
+        for wrong in (other.key.read_text(), damaged, key.replace("PRIVATE", "SECRET"), "".join(body)):
+            shown.of_client(**{**right, "ssl_key_pem": wrong})
+        lines = [line for text in (key, other.key.read_text()) for line in text.strip().splitlines()[1:-1]]
+        assert len(lines) >= 4
+        assert shown.found([*lines, *(line[:16] for line in lines)]) == []

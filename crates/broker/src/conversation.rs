@@ -53,6 +53,7 @@ enum Stage {
 enum Then {
     Ready,
     Reply(Settled),
+    Trickle(Bytes),
     Farewell(Option<Frame>, String),
     End(String),
 }
@@ -199,7 +200,8 @@ impl Conversation {
                 self.stage = Stage::Held(None, Then::Ready);
                 return Ok(());
             }
-            Some(Fault::Error(code)) => Ask::Refuse(code),
+            Some(Fault::Error { code, applied, .. }) if applied => Ask::AnswerAndRefuse(code),
+            Some(Fault::Error { code, .. }) => Ask::Refuse(code),
             _ => Ask::Answer,
         };
         let exchange = Exchange::new(&opened, fault, now);
@@ -292,6 +294,18 @@ impl Conversation {
     fn answer(&mut self, exchange: Exchange, settled: Settled, now: Now) {
         match exchange.fault {
             Some(Fault::Delay(time)) => self.hold(time, Then::Reply(settled), now),
+            Some(Fault::Error { delay, .. }) if !delay.is_zero() => {
+                self.hold(delay, Then::Reply(settled), now);
+            }
+            Some(Fault::SilenceAfterApply) => self.become_ready(now),
+            Some(Fault::CloseAfterAnswer) => {
+                self.send(settled.frame);
+                self.end(injected(exchange.api, "after the answer"));
+            }
+            Some(Fault::ByteByByte) => {
+                let whole = settled.frame.map(Frame::into_bytes);
+                self.trickle(whole.unwrap_or_default(), now);
+            }
             Some(Fault::CloseAfterApply) => {
                 self.end(injected(exchange.api, "after the request was applied"));
             }
@@ -346,6 +360,15 @@ impl Conversation {
         }
     }
 
+    /// Sends the first byte of these, and those behind it when the caller has come again.
+    fn trickle(&mut self, mut rest: Bytes, now: Now) {
+        if rest.is_empty() {
+            return self.become_ready(now);
+        }
+        self.output.push_back(rest.split_to(1));
+        self.hold(Duration::ZERO, Then::Trickle(rest), now);
+    }
+
     fn become_ready(&mut self, now: Now) {
         self.stage = Stage::Ready(now.instant.checked_add(self.core.settings.max_idle));
     }
@@ -386,6 +409,7 @@ impl Conversation {
             Stage::Held(_, then) => match then {
                 Then::Ready => self.become_ready(now),
                 Then::Reply(settled) => self.reply(settled, now),
+                Then::Trickle(rest) => self.trickle(rest, now),
                 Then::Farewell(frame, reason) => {
                     self.send(frame);
                     // Some clients lose an answer that comes together with the end of the stream, so they may go first.

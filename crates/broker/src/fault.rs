@@ -11,16 +11,29 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The broker does not apply the request, and answers this code in every place of the response for one.
-    Error(ErrorCode),
+    /// The broker answers a code in every place of the response for one.
+    Error {
+        /// The code.
+        code: ErrorCode,
+        /// Whether the broker applies the request all the same.
+        applied: bool,
+        /// How long the answer takes.
+        delay: Duration,
+    },
     /// The broker applies the request, and answers after this delay.
     Delay(Duration),
     /// The broker closes the connection without applying the request.
     CloseBefore,
     /// The broker applies the request, and closes the connection without a response.
     CloseAfterApply,
+    /// The broker applies and answers the request, and closes the connection.
+    CloseAfterAnswer,
     /// The broker neither applies nor answers the request, and keeps the connection.
     Silence,
+    /// The broker applies the request, never answers it, and keeps the connection.
+    SilenceAfterApply,
+    /// The broker sends the response in single bytes.
+    ByteByByte,
     /// The broker applies the request, and closes the connection after this number of bytes of the response's frame.
     CutAfter(usize),
     /// The broker neither applies nor answers the request, nor what comes after it; the connection stays open.
@@ -31,6 +44,18 @@ pub enum Fault {
     Twice,
     /// The broker sends the response under the correlation id of another request.
     WrongCorrelationId,
+}
+
+impl Fault {
+    /// The broker does not apply the request, and answers this code at once.
+    #[must_use]
+    pub const fn error(code: ErrorCode) -> Self {
+        Self::Error {
+            code,
+            applied: false,
+            delay: Duration::ZERO,
+        }
+    }
 }
 
 /// The pending faults per API, in the order of the calls.

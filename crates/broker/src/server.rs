@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::clock;
 use crate::cluster::controller::{Controller, Member, Stop};
-use crate::cluster::image::Address;
+use crate::cluster::image::{Address, Layout};
 use crate::config::{BrokerConfig, Settings};
 use crate::connection::{self, Alarm};
 use crate::core::{Core, Membership, Shared};
@@ -26,6 +26,7 @@ use crate::error::BrokerError;
 use crate::fault::{Fault, Faults};
 use crate::ids::Ids;
 use crate::node::Partition;
+use crate::release::Release;
 use crate::security::Security;
 use crate::security::listener::{ClientAuth, ListenerConfig, SecurityProtocol};
 use crate::security::sasl::Mechanism;
@@ -201,9 +202,97 @@ impl Broker {
         self.faults.inject(api, fault, count);
     }
 
+    /// Injects `fault` into the next `count` requests of `api` that come to this node. They strike before those of
+    /// [`Broker::inject`].
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn inject_at(
+        &self,
+        id: i32,
+        api: ApiKey,
+        fault: Fault,
+        count: u32,
+    ) -> Result<(), BrokerError> {
+        self.node(id)?.core.faults.inject(api, fault, count);
+        Ok(())
+    }
+
     /// Drops all pending faults.
     pub fn clear_faults(&self) {
         self.faults.clear();
+        for node in &self.nodes {
+            node.core.faults.clear();
+        }
+    }
+
+    /// A node, or all if there is no number, speaks as this release from now on, also on connections that there are.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn set_release(&self, id: Option<i32>, release: Release) -> Result<(), BrokerError> {
+        match id {
+            Some(id) => self.node(id)?.core.set_release(release),
+            None => self
+                .nodes
+                .iter()
+                .for_each(|node| node.core.set_release(release)),
+        }
+        Ok(())
+    }
+
+    /// Adds partitions to a topic until there are `total`.
+    ///
+    /// # Errors
+    /// Why it cannot have as many.
+    pub async fn create_partitions(&self, topic: &str, total: i32) -> Result<(), BrokerError> {
+        let core = Arc::clone(&self.node(1)?.core);
+        let topic = topic.to_owned();
+        off_thread(move || {
+            let added = core.add_partitions(&topic, &Layout::of(total), false);
+            added.map_err(|error| BrokerError::Config(error.message))
+        })
+        .await
+    }
+
+    /// Deletes the records of a partition before an offset, or all that are committed if it is -1. Gives the first offset that
+    /// is left.
+    ///
+    /// # Errors
+    /// There is no such partition, nobody leads it, or the offset is beyond what is committed.
+    pub async fn delete_records(
+        &self,
+        topic: &str,
+        index: i32,
+        before: i64,
+    ) -> Result<i64, BrokerError> {
+        let named = format!("partition {index} of topic {topic:?}");
+        let leader = match &self.cluster {
+            Some(cluster) => cluster
+                .controller
+                .standing(topic, index)
+                .map(|it| it.leader),
+            None => Some(1),
+        };
+        let none = || BrokerError::Config(format!("there is no {named}, or nobody leads it"));
+        let node = leader.and_then(|leader| self.node(leader).ok());
+        let core = Arc::clone(&node.ok_or_else(none)?.core);
+        let topic = topic.to_owned();
+        off_thread(move || {
+            let delete = || {
+                let topic = core.topic(&topic)?;
+                let mut replica = topic.partition(index)?.lock();
+                replica.check(-1)?;
+                replica.delete_before(before)
+            };
+            delete().map_err(|code| {
+                BrokerError::Config(format!(
+                    "no records before {before} of {named} are deleted: {}",
+                    code.name()
+                ))
+            })
+        })
+        .await
     }
 
     /// The numbers of the nodes that are up.
@@ -355,12 +444,15 @@ impl Broker {
                 "this takes a cluster of more than one node".to_owned(),
             ));
         };
+        Ok((cluster, self.node(id)?))
+    }
+
+    fn node(&self, id: i32) -> Result<&Node, BrokerError> {
         let node = self.nodes.iter().find(|node| node.id == id);
-        let node = node.ok_or_else(|| {
+        node.ok_or_else(|| {
             let last = self.nodes.len();
             BrokerError::Config(format!("there is no node {id}; there are 1 to {last}"))
-        })?;
-        Ok((cluster, node))
+        })
     }
 
     /// Closes all connections, waits for the tasks and flushes the log. Stopping a stopped broker does nothing.

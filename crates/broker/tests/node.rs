@@ -22,7 +22,7 @@ use ottla_protocol::messages::{
     SaslAuthenticateRequest, SaslHandshakeRequest,
 };
 use ottla_protocol::records::{BatchBuilder, ProducerState};
-use ottla_protocol::{ApiKey, Request, header};
+use ottla_protocol::{ApiKey, ErrorCode, Request, header};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -304,6 +304,61 @@ fn answers_come_twice_or_under_a_wrong_number_or_throttled_or_never() {
     assert!(world.frame(1).is_none() && world.closed.is_empty());
 }
 
+#[test]
+fn what_was_applied_may_be_refused_or_never_answered_or_answered_in_bytes() {
+    let mut world = World::new(BrokerConfig::default(), 1);
+    world.connect(1);
+    let delay = Duration::from_secs(2);
+    let code = ErrorCode::REQUEST_TIMED_OUT;
+    for (applied, delay) in [(true, Duration::ZERO), (false, delay), (true, delay)] {
+        let fault = Fault::Error {
+            code,
+            applied,
+            delay,
+        };
+        world.node.inject(ApiKey::Produce, fault, 1);
+        world.send(1, &produce(b"v"), 9);
+        if !delay.is_zero() {
+            world.pass(delay - Duration::from_millis(1));
+            assert!(world.answer::<ProduceRequest>(1, 9).is_none());
+            world.pass(Duration::from_millis(1));
+        }
+        let refused = world.answer::<ProduceRequest>(1, 9).unwrap();
+        let row = &refused.responses[0].partition_responses[0];
+        assert_eq!((row.error_code, row.base_offset), (code.0, -1));
+    }
+    let high_watermark = |world: &mut World| {
+        let fetched = world.ask(1, &fetch(1), 12);
+        fetched.responses[0].partitions[0].high_watermark
+    };
+    assert_eq!(high_watermark(&mut world), 2);
+
+    let (silence, bytes) = (Fault::SilenceAfterApply, Fault::ByteByByte);
+    world.node.inject(ApiKey::Produce, silence, 1);
+    world.send(1, &produce(b"v"), 9);
+    assert_eq!(high_watermark(&mut world), 3, "the next answer comes first");
+
+    world.node.inject(ApiKey::Metadata, bytes, 1);
+    let before = world.trace.len();
+    world.send(1, &MetadataRequest::default(), 12);
+    world.pass(Duration::ZERO);
+    let pieces = world.trace[before..].iter();
+    let sizes: Vec<_> = pieces
+        .map(|output| match output {
+            Output::Send { bytes, .. } => bytes.len(),
+            Output::Close { .. } => 0,
+        })
+        .collect();
+    assert!(sizes.len() > 40 && sizes.iter().all(|size| *size == 1));
+    let answer = world.answer::<MetadataRequest>(1, 12).unwrap();
+    assert_eq!(answer.brokers[0].port, 9);
+
+    let close = Fault::CloseAfterAnswer;
+    world.node.inject(ApiKey::Metadata, close, 1);
+    world.ask(1, &MetadataRequest::default(), 12);
+    assert!(world.closed[0].1.contains("after the answer"));
+}
+
 /// A broker that knows alice, and how a client begins to authenticate.
 fn that_authenticates() -> (World, SaslHandshakeRequest) {
     let config = BrokerConfig {
@@ -367,8 +422,8 @@ fn a_node_may_accept_nobody_and_then_everybody_again() {
     world.send(1, &token, 1);
     world.pass(Duration::from_millis(100));
     let refused = world.answer::<SaslAuthenticateRequest>(1, 1).unwrap();
-    let code = ottla_protocol::ErrorCode(refused.error_code);
-    assert_eq!(code, ottla_protocol::ErrorCode::SASL_AUTHENTICATION_FAILED);
+    let code = ErrorCode(refused.error_code);
+    assert_eq!(code, ErrorCode::SASL_AUTHENTICATION_FAILED);
     world.pass(Duration::from_millis(200));
     assert_eq!(world.closed[0].0, 1);
     world.node.set_logins(true);

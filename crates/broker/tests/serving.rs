@@ -254,7 +254,7 @@ fn faults_do_what_they_say() {
 
         broker.inject(
             ApiKey::Produce,
-            Fault::Error(ErrorCode::NOT_LEADER_OR_FOLLOWER),
+            Fault::error(ErrorCode::NOT_LEADER_OR_FOLLOWER),
             2,
         );
         for _ in 0..2 {
@@ -272,7 +272,7 @@ fn faults_do_what_they_say() {
 
         broker.inject(
             ApiKey::Heartbeat,
-            Fault::Error(ErrorCode::REBALANCE_IN_PROGRESS),
+            Fault::error(ErrorCode::REBALANCE_IN_PROGRESS),
             1,
         );
         assert_eq!(

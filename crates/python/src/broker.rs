@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ottla_broker::{
     BROKER_KEYS, Broker as Embedded, BrokerConfig, BrokerError, ClientAuth, EventSink, Fault, Key,
-    ListenerConfig, Mechanism, Secret, SecurityProtocol, SecuritySettings, TlsFiles, TokenKeys,
-    ValueType, node::Stop,
+    ListenerConfig, Mechanism, Release, Secret, SecurityProtocol, SecuritySettings, TlsFiles,
+    TokenKeys, ValueType, node::Stop,
 };
 use ottla_protocol::{ApiKey, ErrorCode};
 use pyo3::exceptions::PyOSError;
@@ -195,56 +195,79 @@ impl Broker {
         Ok(shown.collect())
     }
 
-    fn fail(&self, api: &str, count: u32, error: &str) -> PyResult<()> {
+    fn fail(
+        &self,
+        api: &str,
+        count: u32,
+        node: Option<i32>,
+        error: &str,
+        applied: bool,
+        after: f64,
+    ) -> PyResult<()> {
         let code = ERROR_CODES.map(ErrorCode).find(|code| code.name() == error);
         let code = code.ok_or_else(|| {
             errors::argument(&format!(
                 "Kafka has no error {error:?}, see its list of error codes"
             ))
         })?;
-        self.inject(api, count, Fault::Error(code))
+        let fault = Fault::Error {
+            code,
+            applied,
+            delay: duration(after)?,
+        };
+        self.inject(api, count, node, fault)
     }
 
-    fn delay(&self, api: &str, count: u32, seconds: f64) -> PyResult<()> {
-        let delay = crate::values::seconds(Some(seconds))?.unwrap_or(Duration::ZERO);
-        self.inject(api, count, Fault::Delay(delay))
+    fn delay(&self, api: &str, count: u32, node: Option<i32>, seconds: f64) -> PyResult<()> {
+        self.inject(api, count, node, Fault::Delay(duration(seconds)?))
     }
 
-    fn disconnect(&self, api: &str, count: u32, applied: bool) -> PyResult<()> {
-        self.inject(
-            api,
-            count,
-            if applied {
-                Fault::CloseAfterApply
-            } else {
-                Fault::CloseBefore
-            },
-        )
+    fn disconnect(&self, api: &str, count: u32, node: Option<i32>, when: &str) -> PyResult<()> {
+        let fault = match when {
+            "received" => Fault::CloseBefore,
+            "applied" => Fault::CloseAfterApply,
+            "answered" => Fault::CloseAfterAnswer,
+            _ => {
+                let text = format!(
+                    "a connection ends when a request is received, applied or answered, not {when:?}"
+                );
+                return Err(errors::argument(&text));
+            }
+        };
+        self.inject(api, count, node, fault)
     }
 
-    fn ignore(&self, api: &str, count: u32) -> PyResult<()> {
-        self.inject(api, count, Fault::Silence)
+    fn ignore(&self, api: &str, count: u32, node: Option<i32>, applied: bool) -> PyResult<()> {
+        let fault = if applied {
+            Fault::SilenceAfterApply
+        } else {
+            Fault::Silence
+        };
+        self.inject(api, count, node, fault)
     }
 
-    fn hang(&self, api: &str, count: u32) -> PyResult<()> {
-        self.inject(api, count, Fault::Hang)
+    fn hang(&self, api: &str, count: u32, node: Option<i32>) -> PyResult<()> {
+        self.inject(api, count, node, Fault::Hang)
     }
 
-    fn cut(&self, api: &str, count: u32, after: usize) -> PyResult<()> {
-        self.inject(api, count, Fault::CutAfter(after))
+    fn cut(&self, api: &str, count: u32, node: Option<i32>, after: usize) -> PyResult<()> {
+        self.inject(api, count, node, Fault::CutAfter(after))
     }
 
-    fn throttle(&self, api: &str, count: u32, seconds: f64) -> PyResult<()> {
-        let time = crate::values::seconds(Some(seconds))?.unwrap_or(Duration::ZERO);
-        self.inject(api, count, Fault::Throttle(time))
+    fn trickle(&self, api: &str, count: u32, node: Option<i32>) -> PyResult<()> {
+        self.inject(api, count, node, Fault::ByteByByte)
     }
 
-    fn answer_twice(&self, api: &str, count: u32) -> PyResult<()> {
-        self.inject(api, count, Fault::Twice)
+    fn throttle(&self, api: &str, count: u32, node: Option<i32>, seconds: f64) -> PyResult<()> {
+        self.inject(api, count, node, Fault::Throttle(duration(seconds)?))
     }
 
-    fn answer_another(&self, api: &str, count: u32) -> PyResult<()> {
-        self.inject(api, count, Fault::WrongCorrelationId)
+    fn answer_twice(&self, api: &str, count: u32, node: Option<i32>) -> PyResult<()> {
+        self.inject(api, count, node, Fault::Twice)
+    }
+
+    fn answer_another(&self, api: &str, count: u32, node: Option<i32>) -> PyResult<()> {
+        self.inject(api, count, node, Fault::WrongCorrelationId)
     }
 
     fn clear_faults(&self) -> PyResult<()> {
@@ -352,6 +375,28 @@ impl Broker {
         set.map_err(|error| refuse(&error))
     }
 
+    fn set_release(&self, node: Option<i32>, release: &str) -> PyResult<()> {
+        let release = Release::parse(release).map_err(|error| errors::argument(&error))?;
+        let set = self.broker.get()?.set_release(node, release);
+        set.map_err(|error| refuse(&error))
+    }
+
+    fn create_partitions(&self, py: Python<'_>, topic: &str, total: i32) -> PyResult<()> {
+        let added = wait::block_on(py, self.broker.get()?.create_partitions(topic, total))?;
+        added.map_err(|error| refuse(&error))
+    }
+
+    fn delete_records(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        partition: i32,
+        before: i64,
+    ) -> PyResult<i64> {
+        let deleted = self.broker.get()?.delete_records(topic, partition, before);
+        wait::block_on(py, deleted)?.map_err(|error| refuse(&error))
+    }
+
     fn set_logins(&self, node: i32, accepted: bool) -> PyResult<()> {
         let set = self.broker.get()?.set_logins(node, accepted);
         set.map_err(|error| refuse(&error))
@@ -363,16 +408,26 @@ impl Broker {
 }
 
 impl Broker {
-    fn inject(&self, api: &str, count: u32, fault: Fault) -> PyResult<()> {
+    fn inject(&self, api: &str, count: u32, node: Option<i32>, fault: Fault) -> PyResult<()> {
         let key = ApiKey::ALL.iter().find(|key| key.name() == api);
         let key = key.ok_or_else(|| {
             errors::argument(&format!(
                 "Kafka's protocol has no API {api:?}; one is \"Produce\""
             ))
         })?;
-        self.broker.get()?.inject(*key, fault, count);
+        let broker = self.broker.get()?;
+        match node {
+            None => broker.inject(*key, fault, count),
+            Some(id) => broker
+                .inject_at(id, *key, fault, count)
+                .map_err(|error| refuse(&error))?,
+        }
         Ok(())
     }
+}
+
+fn duration(seconds: f64) -> PyResult<Duration> {
+    Ok(crate::values::seconds(Some(seconds))?.unwrap_or(Duration::ZERO))
 }
 
 /// Events come on threads of the runtime, which never attach to Python.

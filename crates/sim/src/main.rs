@@ -3,7 +3,7 @@
 //! ```text
 //! simulate [THEME] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of a theme: transactions, groups, deposed
 //! simulate [THEME] seed SEED         one seed: its trace and its anomalies
-//! simulate plants                    the planted defects, by name
+//! simulate plants                    the planted defects, by name, with the seeds that it takes to see each: the README's table
 //! ```
 
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use ottla_sim::plant::Plant;
 use ottla_sim::run::{Options, run};
-use ottla_sim::summary::{Summary, explain};
+use ottla_sim::summary::{Summary, explain, seen};
 use ottla_sim::theme::Theme;
 
 /// Seeds between two lines of progress.
@@ -19,6 +19,9 @@ const OFTEN: u64 = 250;
 
 /// Failures that are explained; of the others only the seeds are told.
 const EXPLAINED: usize = 3;
+
+/// Seeds in which a planted defect must be seen.
+const MOST_FOR_A_PLANT: u64 = 200;
 
 fn main() -> io::Result<ExitCode> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
@@ -46,10 +49,26 @@ fn main() -> io::Result<ExitCode> {
 }
 
 fn plants() -> io::Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "| planted | seeds | seen as |\n|---|---|---|")?;
+    let mut unseen = false;
     for plant in Plant::ALL {
-        writeln!(io::stdout(), "{plant}")?;
+        if plant.breaks() == ["memory"] {
+            writeln!(out, "| {plant} | | what it keeps, in `tests/memory.rs` |")?;
+            continue;
+        }
+        match seen(*plant, MOST_FOR_A_PLANT) {
+            Some((seeds, anomaly)) => {
+                let (invariant, name) = (anomaly.invariant, anomaly.name);
+                writeln!(out, "| {plant} | {seeds} | {invariant} {name} |")?;
+            }
+            None => {
+                unseen = true;
+                writeln!(out, "| {plant} | not in {MOST_FOR_A_PLANT} | |")?;
+            }
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(status(!unseen))
 }
 
 fn one(seed: u64, options: Options) -> io::Result<ExitCode> {

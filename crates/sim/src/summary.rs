@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::history::Anomaly;
+use crate::plant::Plant;
 use crate::run::{Options, Report, run, shorten};
 use crate::tally::Tally;
 use crate::theme::Theme;
@@ -98,6 +100,23 @@ impl fmt::Display for Summary {
         }
         Ok(())
     }
+}
+
+/// The number of seeds, `most` at most, that it takes until a planted defect is seen by an invariant that it breaks, and as what;
+/// `None` if it is not.
+pub fn seen(plant: Plant, most: u64) -> Option<(u64, Anomaly)> {
+    let options = Options {
+        theme: Theme::showing(plant),
+        plant: Some(plant),
+        ..Options::default()
+    };
+    (0..most).find_map(|seed| {
+        let anomalies = run(seed, options).anomalies;
+        let mut fitting = anomalies
+            .into_iter()
+            .filter(|anomaly| plant.breaks().contains(&anomaly.invariant));
+        fitting.next().map(|anomaly| (seed + 1, anomaly))
+    })
 }
 
 /// A failing seed, for a person: its anomalies, and the trace of the shortest prefix of its steps that still fails.

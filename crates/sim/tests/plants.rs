@@ -3,8 +3,7 @@
 #![allow(clippy::print_stdout)]
 
 use ottla_sim::plant::Plant;
-use ottla_sim::run::{Options, run};
-use ottla_sim::theme::Theme;
+use ottla_sim::summary::seen;
 
 const SEEDS: u64 = 200;
 
@@ -15,19 +14,7 @@ fn every_planted_defect_is_seen() {
     // `memory.rs` measures what others waste.
     let seen_here = |plant: &&Plant| plant.breaks() != ["memory"];
     for plant in Plant::ALL.iter().filter(seen_here) {
-        let options = Options {
-            theme: Theme::showing(*plant),
-            plant: Some(*plant),
-            ..Options::default()
-        };
-        let found = (0..SEEDS).find_map(|seed| {
-            let anomalies = run(seed, options).anomalies;
-            let fitting = anomalies
-                .into_iter()
-                .find(|anomaly| plant.breaks().contains(&anomaly.invariant));
-            fitting.map(|anomaly| (seed + 1, anomaly))
-        });
-        match found {
+        match seen(*plant, SEEDS) {
             Some((seeds, anomaly)) => {
                 println!(
                     "{seeds:>4} seeds  {plant}: {} {}",

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::process::Command;
+
 use ottla_sim::plan::Plan;
 use ottla_sim::run::{Options, run};
 use ottla_sim::theme::Theme;
@@ -30,14 +32,61 @@ fn a_seed_repeats_itself_and_no_other_seed_does() {
     }
 }
 
+fn repeats_itself(theme: Theme) {
+    for seed in [1, 2, 3, 17, 99] {
+        let first = trace_of(theme, seed, None);
+        assert!(first.len() > 100, "{} lines", first.len());
+        assert_eq!(first, trace_of(theme, seed, None), "seed {seed}");
+        assert_ne!(first, trace_of(theme, seed + 1, None), "seed {seed}");
+    }
+}
+
 #[test]
 fn a_seed_of_groups_repeats_itself() {
-    for seed in [1, 2, 3, 17, 99] {
-        let first = trace_of(Theme::Groups, seed, None);
-        assert!(first.len() > 100, "{} lines", first.len());
-        assert_eq!(first, trace_of(Theme::Groups, seed, None), "seed {seed}");
-        let other = trace_of(Theme::Groups, seed + 1, None);
-        assert_ne!(first, other, "seed {seed}");
+    repeats_itself(Theme::Groups);
+}
+
+#[test]
+fn a_seed_of_transactions_repeats_itself() {
+    repeats_itself(Theme::Transactions);
+}
+
+#[test]
+fn a_seed_of_deposed_leaders_repeats_itself() {
+    repeats_itself(Theme::Deposed);
+}
+
+/// What another process prints of a seed: one with other addresses in memory, and other seeds of what the standard library
+/// draws by itself.
+fn printed(theme: &str, seed: u64) -> String {
+    let mut simulate = Command::new(env!("CARGO_BIN_EXE_simulate"));
+    if !theme.is_empty() {
+        simulate.arg(theme);
+    }
+    let done = simulate.args(["seed", &seed.to_string()]).output().unwrap();
+    assert!(done.status.success(), "{theme} seed {seed}");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+#[test]
+fn another_process_runs_the_same() {
+    // Everything has no name.
+    for name in ["", "transactions", "groups", "deposed"] {
+        let theme = Theme::named(name).unwrap_or_default();
+        for seed in [7, 42] {
+            let mut here = trace_of(theme, seed, None).join("\n");
+            here.push('\n');
+            assert!(here.lines().count() > 100);
+            let there = printed(name, seed);
+            let mut both = here.lines().zip(there.lines());
+            assert_eq!(
+                both.find(|(one, other)| one != other),
+                None,
+                "{name} {seed}"
+            );
+            assert!(here == there, "{name} {seed}: one is longer");
+            assert!(here != printed(name, seed + 1), "{name} {seed}");
+        }
     }
 }
 

@@ -26,8 +26,8 @@ with Certificates() as certificates, Broker(
 ```
 
 Under pytest the fixture `ottla_broker` is a broker without security, new for each test; `start_ottla_broker(...)`
-starts brokers with these arguments and stops them after the test; `ottla_certificates` are certificates for the whole
-session.
+starts brokers with these arguments and stops them after the test; with `_class`, `_module` or `_session` behind their
+names they last as long. `ottla_certificates` are certificates for the whole session.
 """
 
 from __future__ import annotations
@@ -289,57 +289,142 @@ class Broker:
             self._running.stop()
             self._running = None
 
-    def fail(self, api: str, error: str, *, count: int = 1) -> None:
-        """Answer the next requests of an API with an error, and do not apply them.
+    # Faults. `node`: only requests that come to this node; without it, whichever comes first.
+
+    def fail(
+        self,
+        api: str,
+        error: str,
+        *,
+        applied: bool = False,
+        after: float = 0.0,
+        count: int = 1,
+        node: int | None = None,
+    ) -> None:
+        """Answer the next requests of an API with an error.
 
         Args:
             api: The API's name in Kafka's protocol, such as `"Produce"`.
             error: Kafka's name of the error, such as `"NOT_LEADER_OR_FOLLOWER"`.
+            applied: Whether the broker applies them all the same, as one that lost its place while it did.
+            after: How many seconds each answer takes.
             count: How many requests.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: There is no such API, error or node.
         """
-        self._started().fail(api, count, error)
+        self._started().fail(api, count, node, error, applied, after)
 
-    def delay(self, api: str, seconds: float, *, count: int = 1) -> None:
+    def delay(self, api: str, seconds: float, *, count: int = 1, node: int | None = None) -> None:
         """Apply the next requests of an API, and delay each answer by `seconds`."""
-        self._started().delay(api, count, seconds)
+        self._started().delay(api, count, node, seconds)
 
-    def disconnect(self, api: str, *, applied: bool = False, count: int = 1) -> None:
-        """Close the connection at the next requests of an API, instead of answering them.
+    def disconnect(
+        self,
+        api: str,
+        *,
+        applied: bool = False,
+        answered: bool = False,
+        count: int = 1,
+        node: int | None = None,
+    ) -> None:
+        """Close the connection at the next requests of an API.
 
         Args:
             api: The API's name in Kafka's protocol.
             applied: Whether the broker applies them first, so that only the answer is lost.
+            answered: Whether it applies and answers them first, so that nothing is lost but the connection.
             count: How many requests.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: There is no such API or node.
         """
-        self._started().disconnect(api, count, applied)
+        when = "answered" if answered else "applied" if applied else "received"
+        self._started().disconnect(api, count, node, when)
 
-    def ignore(self, api: str, *, count: int = 1) -> None:
-        """Neither apply nor answer the next requests of an API; the connection stays."""
-        self._started().ignore(api, count)
+    def ignore(self, api: str, *, applied: bool = False, count: int = 1, node: int | None = None) -> None:
+        """Never answer the next requests of an API; the connection stays, and what comes after them is answered.
 
-    def hang(self, api: str, *, count: int = 1) -> None:
+        Args:
+            api: The API's name in Kafka's protocol.
+            applied: Whether the broker applies them, which their sender cannot know.
+            count: How many requests.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: There is no such API or node.
+        """
+        self._started().ignore(api, count, node, applied)
+
+    def hang(self, api: str, *, count: int = 1, node: int | None = None) -> None:
         """Neither apply nor answer the next requests of an API, nor what comes after them on the connection."""
-        self._started().hang(api, count)
+        self._started().hang(api, count, node)
 
-    def cut(self, api: str, after: int, *, count: int = 1) -> None:
+    def cut(self, api: str, after: int, *, count: int = 1, node: int | None = None) -> None:
         """Apply the next requests of an API, and close the connection after so many bytes of each answer."""
-        self._started().cut(api, count, after)
+        self._started().cut(api, count, node, after)
 
-    def throttle(self, api: str, seconds: float, *, count: int = 1) -> None:
+    def trickle(self, api: str, *, count: int = 1, node: int | None = None) -> None:
+        """Send the answers to the next requests of an API in single bytes."""
+        self._started().trickle(api, count, node)
+
+    def throttle(self, api: str, seconds: float, *, count: int = 1, node: int | None = None) -> None:
         """Answer the next requests of an API as to a client over its quota: it is kept away for `seconds` (KIP-219)."""
-        self._started().throttle(api, count, seconds)
+        self._started().throttle(api, count, node, seconds)
 
-    def answer_twice(self, api: str, *, count: int = 1) -> None:
+    def answer_twice(self, api: str, *, count: int = 1, node: int | None = None) -> None:
         """Send the answers to the next requests of an API twice."""
-        self._started().answer_twice(api, count)
+        self._started().answer_twice(api, count, node)
 
-    def answer_another(self, api: str, *, count: int = 1) -> None:
+    def answer_another(self, api: str, *, count: int = 1, node: int | None = None) -> None:
         """Answer the next requests of an API with the correlation id of another request."""
-        self._started().answer_another(api, count)
+        self._started().answer_another(api, count, node)
 
     def clear_faults(self) -> None:
         """Remove every fault that has not happened yet."""
         self._started().clear_faults()
+
+    # What changes under clients.
+
+    def set_release(self, release: str, *, node: int | None = None) -> None:
+        """Speak as another release of Kafka from now on, as after an upgrade: ApiVersions changes between connections.
+
+        What the release does not take ends a connection that there was before.
+
+        Args:
+            release: One of those of `as_version`.
+            node: The node that changes; without it, all.
+
+        Raises:
+            ArgumentError: There is no such release or node.
+        """
+        self._started().set_release(node, release)
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Add partitions to a topic until there are `total`.
+
+        Raises:
+            ArgumentError: There is no such topic, or it has as many.
+        """
+        self._started().create_partitions(topic, total)
+
+    def delete_records(self, topic: str, partition: int = 0, *, before: int = -1) -> int:
+        """Delete the records of a partition, as retention does, also those that a consumer has not read yet.
+
+        Args:
+            topic: The topic.
+            partition: The partition.
+            before: The first offset that stays; -1 deletes all that are committed.
+
+        Returns:
+            The first offset that is left.
+
+        Raises:
+            ArgumentError: There is no such partition, nobody leads it, or the offset is beyond what is committed.
+        """
+        return self._started().delete_records(topic, partition, before)
 
     # A cluster of several nodes.
 

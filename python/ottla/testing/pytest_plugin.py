@@ -1,12 +1,14 @@
-"""Fixtures for pytest: `ottla_broker`, `start_ottla_broker` and `ottla_certificates`.
+"""Fixtures for pytest: `ottla_broker` and `start_ottla_broker`, each for the usual scopes, and `ottla_certificates`.
 
-Installing ottla is enough: pytest finds them by its entry point.
+Installing ottla is enough: pytest finds them by its entry point. Without an ending they are those of a test; with
+`_class`, `_module` or `_session`, the tests of that scope share them. A fixture of pytest's scope `package` belongs to
+the package whose `conftest.py` defines it, so a plugin has none.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -16,26 +18,45 @@ if TYPE_CHECKING:
     from ottla.testing import Broker, Certificates
 
 
-@pytest.fixture
-def ottla_broker() -> Iterator[Broker]:
-    """Give the test an embedded broker of its own; `.bootstrap_servers` is its address."""
-    from ottla.testing import Broker
+def _broker(scope: Literal["function", "class", "module", "session"], name: str) -> Callable[[], Iterator[Broker]]:
+    @pytest.fixture(scope=scope, name=name)
+    def ottla_broker() -> Iterator[Broker]:
+        """An embedded broker without security; `.bootstrap_servers` is its address."""
+        from ottla.testing import Broker
 
-    with Broker() as broker:
-        yield broker
+        with Broker() as broker:
+            yield broker
+
+    return ottla_broker
 
 
-@pytest.fixture
-def start_ottla_broker() -> Iterator[Callable[..., Broker]]:
-    """Start embedded brokers, with the arguments of `ottla.testing.Broker`; they are stopped after the test."""
-    from ottla.testing import Broker
+def _start(
+    scope: Literal["function", "class", "module", "session"], name: str
+) -> Callable[[], Iterator[Callable[..., Broker]]]:
+    @pytest.fixture(scope=scope, name=name)
+    def start_ottla_broker() -> Iterator[Callable[..., Broker]]:
+        """Start embedded brokers, with the arguments of `ottla.testing.Broker`; they are stopped at the scope's end."""
+        from ottla.testing import Broker
 
-    with ExitStack() as running:
+        with ExitStack() as running:
 
-        def start(*args: Any, **options: Any) -> Broker:
-            return running.enter_context(Broker(*args, **options))
+            def start(*args: Any, **options: Any) -> Broker:
+                return running.enter_context(Broker(*args, **options))
 
-        yield start
+            yield start
+
+    return start_ottla_broker
+
+
+ottla_broker = _broker("function", "ottla_broker")
+ottla_broker_class = _broker("class", "ottla_broker_class")
+ottla_broker_module = _broker("module", "ottla_broker_module")
+ottla_broker_session = _broker("session", "ottla_broker_session")
+
+start_ottla_broker = _start("function", "start_ottla_broker")
+start_ottla_broker_class = _start("class", "start_ottla_broker_class")
+start_ottla_broker_module = _start("module", "start_ottla_broker_module")
+start_ottla_broker_session = _start("session", "start_ottla_broker_session")
 
 
 @pytest.fixture(scope="session")

@@ -311,11 +311,14 @@ fn old_fencing(code: ErrorCode, is_old: bool) -> ErrorCode {
     }
 }
 
-/// Whether to handle or to refuse a request.
+/// What to do with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ask {
     Answer,
+    /// Nothing, and answer this code.
     Refuse(ErrorCode),
+    /// What it asks for, and answer this code all the same.
+    AnswerAndRefuse(ErrorCode),
 }
 
 /// A frame with a decoded header.
@@ -431,6 +434,10 @@ fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> 
     };
     let outcome = match ask {
         Ask::Answer => request.answer(cx),
+        Ask::AnswerAndRefuse(code) => {
+            let refusal = request.refuse(version, code);
+            request.answer(cx).map(|_, _| refusal)
+        }
         Ask::Refuse(code) if request.is_answered() => {
             Outcome::Answer(request.refuse(version, code))
         }

@@ -608,6 +608,7 @@ fn a_waiting_fetch_learns_that_its_topic_is_gone() {
     assert_eq!(code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0);
 }
 
+/// Rule: CVE-2018-1288.
 #[test]
 fn offsets_outside_the_log_and_wrong_epochs_are_refused_at_once() {
     let bench = Bench::new(&[]);

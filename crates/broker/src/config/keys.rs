@@ -311,7 +311,7 @@ pub const BROKER_KEYS: &[Key] = &[
         PRODUCER_EXPIRATION,
         ValueType::Int(1, INT),
         "86400000",
-        "Milliseconds after the newest record of an idempotent producer at which a partition forgets it.",
+        "Milliseconds after the newest record of an idempotent producer at which a partition forgets it (KIP-854).",
     ),
     key(
         QUOTA_WINDOWS,

@@ -4,8 +4,9 @@ use std::fmt;
 
 use subtle::ConstantTimeEq;
 
-/// A password, a key or a token: it is compared in constant time, and neither printed nor logged.
-#[derive(Clone, PartialEq, Eq)]
+/// A password, a key or a token: it is compared in constant time, and neither printed nor logged. There is no `==`
+/// of two, which would take as long as they agree.
+#[derive(Clone)]
 pub struct Secret(Box<[u8]>);
 
 impl Secret {
@@ -34,6 +35,7 @@ impl fmt::Debug for Secret {
 mod tests {
     use super::*;
 
+    /// Rule: 2.4.16.
     #[test]
     fn a_secret_is_compared_and_never_shown() {
         let secret = Secret::new("hunter2");

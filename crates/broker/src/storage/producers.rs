@@ -290,7 +290,7 @@ impl Producers {
         all
     }
 
-    /// Forgets who wrote last at this time, by its records' timestamps, or before (`producer.id.expiration.ms`). The next batch
+    /// Forgets who wrote last at this time, by its records' timestamps, or before (`producer.id.expiration.ms`, KIP-854). The next batch
     /// of such a producer may begin anywhere. Whose transaction is open stays, since its marker is to come.
     pub(crate) fn expire(&mut self, until: i64) {
         self.known.retain(|_, producer| {
@@ -555,6 +555,7 @@ mod tests {
         );
     }
 
+    /// KIP-854.
     #[test]
     fn who_wrote_nothing_for_long_is_forgotten() {
         let mut producers = Producers::default();

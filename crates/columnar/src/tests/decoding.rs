@@ -493,6 +493,7 @@ fn a_wrong_checksum_is_refused_unless_it_is_not_looked_at() {
     assert_eq!(texts(&columns), ["a", "x"]);
 }
 
+/// Rule: 2.4.8.
 #[test]
 fn a_cut_batch_is_left_out_unless_it_is_the_only_one() {
     let second = values(1, &["b"]);
@@ -513,6 +514,7 @@ fn a_cut_batch_is_left_out_unless_it_is_the_only_one() {
     );
 }
 
+/// Rule: 2.4.10.
 #[test]
 fn the_decompression_limit_is_for_all_batches_together() {
     let record = (TIME, None, Some(vec![b'x'; 1000]), Vec::new());

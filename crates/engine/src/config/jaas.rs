@@ -163,6 +163,7 @@ mod tests {
         assert_eq!(options(bare), []);
     }
 
+    /// Rule: 2.4.16.
     #[test]
     fn an_error_repeats_no_option() {
         for bad in [

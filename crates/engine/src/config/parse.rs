@@ -480,6 +480,7 @@ mod tests {
         );
     }
 
+    /// Rule: 2.4.17.
     #[test]
     fn names_the_key_and_what_would_be_right() {
         assert_eq!(

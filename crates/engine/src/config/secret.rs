@@ -53,6 +53,7 @@ pub fn is_secret(key: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Rule: 2.4.16.
     #[test]
     fn a_secret_is_not_shown() {
         let secret = Secret::new("hunter2");

@@ -134,6 +134,7 @@ mod tests {
         }
     }
 
+    /// Rule: 2.4.1, KAFKA-4090, KIP-498.
     #[test]
     fn says_what_else_the_peer_speaks() {
         for (start, kind, text) in [

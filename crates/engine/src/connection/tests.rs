@@ -134,6 +134,7 @@ fn pairs_answers_with_requests_in_order() {
     assert_eq!(connection.next_timeout(), None);
 }
 
+/// Rule: 2.4.2.
 #[test]
 fn a_stream_out_of_step_is_given_up() {
     let now = start();
@@ -213,6 +214,7 @@ fn a_request_without_answer_must_be_written_in_time() {
     assert!(error.message().contains("did not take"), "{error}");
 }
 
+/// Rule: 2.4.7.
 #[test]
 fn bytes_after_an_answer_are_passed_over_and_counted() {
     let now = start();
@@ -230,6 +232,7 @@ fn bytes_after_an_answer_are_passed_over_and_counted() {
     assert_eq!(connection.passed_over(), 3);
 }
 
+/// Rule: 2.4.2.
 #[test]
 fn an_answer_to_a_request_that_has_none_is_given_up() {
     let now = start();
@@ -248,6 +251,7 @@ fn an_answer_to_a_request_that_has_none_is_given_up() {
     );
 }
 
+/// Rule: 2.4.1.
 #[test]
 fn an_answer_above_the_limit_is_refused_by_its_length() {
     let now = start();
@@ -290,6 +294,7 @@ fn a_large_answer_has_a_buffer_of_its_own_as_far_as_it_was_asked_for() {
     assert_eq!(connection.large(&BytesMut::from(&[0, 0, 9][..])), None);
 }
 
+/// Rule: 2.4.1.
 #[test]
 fn no_room_for_large_frames_before_the_versions_are_known() {
     let now = start();
@@ -801,6 +806,7 @@ fn what_cannot_be_had_ends_the_connection() {
     }
 }
 
+/// Rule: 2.4.14.
 #[test]
 fn a_broker_that_never_ends_or_says_too_much_is_given_up() {
     let now = start();
@@ -823,6 +829,7 @@ fn a_broker_that_never_ends_or_says_too_much_is_given_up() {
     assert!(error.message().contains("70000 bytes"), "{error}");
 }
 
+/// Rule: 2.4.14.
 #[test]
 fn a_mechanism_that_the_broker_does_not_take_names_those_it_takes() {
     let now = start();
@@ -918,6 +925,7 @@ fn what_the_mechanism_refuses_ends_the_connection() {
     assert!(error.message().contains("said nothing"), "{error}");
 }
 
+/// Rule: 2.4.1.
 #[test]
 fn the_whole_set_up_has_one_deadline_and_small_frames() {
     let now = start();
@@ -1004,6 +1012,7 @@ fn an_idle_connection_renews_its_session_at_once_and_in_time() {
     assert!(error.message().contains("within 7000 ms"), "{error}");
 }
 
+/// Rule: 2.4.14.
 #[test]
 fn lifetimes_that_make_no_sense_do_no_harm() {
     let now = start();

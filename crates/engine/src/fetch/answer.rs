@@ -278,6 +278,7 @@ mod tests {
         rows.map(|row| row.map(|row| row.high_watermark)).collect()
     }
 
+    /// Rule: 2.4.11.
     #[test]
     fn rows_are_found_in_any_order_and_the_first_of_two_counts() {
         let with_ids = [span(1, "a", 0), span(1, "a", 1), span(2, "b", 0)];
@@ -295,6 +296,7 @@ mod tests {
         assert_eq!(marks(&with_names, turned), [Some(10), Some(20)]);
     }
 
+    /// Rule: 2.4.11.
     #[test]
     fn rows_of_what_was_not_asked_for_are_passed_over() {
         let spans = [span(1, "a", 0), span(2, "b", 0)];

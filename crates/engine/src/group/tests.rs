@@ -328,6 +328,31 @@ fn beats_at_the_interval_without_any_poll() {
     }
 }
 
+#[test]
+fn a_heartbeat_passes_a_fetch_that_waits() {
+    let mut script = stable(EAGER, &[0]);
+    // Its only partition is led by its coordinator: one broker has to do with both.
+    let mut waiting = script.run();
+    let mut heartbeat = Vec::new();
+    let due = script.now + Duration::from_secs(4);
+    while heartbeat.is_empty() && script.now < due {
+        for asked in script.pass(Duration::from_millis(100)) {
+            if let Request::Heartbeat(_) = &asked.request {
+                heartbeat.push(asked);
+            } else {
+                waiting.push(asked);
+            }
+        }
+    }
+    let fetch = only(waiting);
+    assert!(matches!(fetch.request, Request::Fetch(_)), "{fetch:?}");
+    let heartbeat = only(heartbeat);
+    assert_eq!(script.address(heartbeat.link), script.address(fetch.link));
+    assert_ne!(heartbeat.link, fetch.link, "brokers answer in order");
+    answer_heartbeat(&mut script, &heartbeat, ErrorCode::NONE);
+    assert!(only(passed(&mut script, 3_000)).link == heartbeat.link);
+}
+
 /// A stable member whose heartbeat gets this answer.
 fn heard(pairs: &[(&'static str, &'static str)], code: ErrorCode) -> Member {
     let mut script = stable(pairs, &[0, 1]);
@@ -777,6 +802,7 @@ fn a_leader_notices_partitions_that_are_added() {
     panic!("it never noticed");
 }
 
+/// Rule: 2.4.11.
 #[test]
 fn an_assignment_that_makes_no_sense_is_an_error_or_left_out() {
     for bytes in [

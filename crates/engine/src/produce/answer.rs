@@ -77,6 +77,8 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if batch.cut_off => Meaning::Forgotten,
         // The broker remembers the last five batches and this is not one of them: it is surely not written.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER => Meaning::Renumber,
+        // Brokers forget who has been idle for producer.id.expiration.ms (KIP-854). Those since 2.5 then take any number; older
+        // ones say so.
         ErrorCode::UNKNOWN_PRODUCER_ID
         | ErrorCode::INVALID_PRODUCER_EPOCH
         | ErrorCode::INVALID_PRODUCER_ID_MAPPING

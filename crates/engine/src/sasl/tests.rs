@@ -90,6 +90,7 @@ fn scram_is_that_of_rfc_7677() {
 }
 
 /// What a broker may say in SCRAM, and what not.
+/// Rule: CVE-2024-56128, 2.4.14.
 #[test]
 fn scram_refuses_what_a_hostile_broker_says_first() {
     let salt = "s=W22ZaJ0SNY7soEsUEjb6gQ==";
@@ -128,6 +129,7 @@ fn scram_refuses_what_a_hostile_broker_says_first() {
     assert!(scram.step(Bytes::from_static(&[0xff, 0xfe])).is_err());
 }
 
+/// Rule: 2.4.14.
 #[test]
 fn scram_refuses_a_broker_that_cannot_prove_itself() {
     for (said, wanted) in [
@@ -383,6 +385,7 @@ fn a_java_login_is_understood() {
     }
 }
 
+/// Rule: 2.4.14, 2.4.16.
 #[test]
 fn settings_that_give_secrets_away_or_lack_some_are_refused() {
     let user = ("sasl.username", "alice");
@@ -431,4 +434,66 @@ fn settings_that_give_secrets_away_or_lack_some_are_refused() {
             "{error}"
         );
     }
+}
+
+/// Java's clients loaded what `sasl.jaas.config` names, and so ran what a directory far away told them.
+///
+/// Rule: CVE-2023-25194, CVE-2025-27818, CVE-2025-27819.
+#[test]
+fn no_class_is_loaded_because_a_setting_names_it() {
+    let tls = ("security.protocol", "SASL_SSL");
+    for module in [
+        "com.sun.security.auth.module.JndiLoginModule required user.provider.url=\"ldap://x\";",
+        "com.sun.security.auth.module.LdapLoginModule required userProvider=\"ldap://x\";",
+        "org.example.MyLoginModule required;",
+    ] {
+        let error = settings(&[tls, ("sasl.jaas.config", module)]).unwrap_err();
+        assert!(error.contains("not known here"), "{error}");
+    }
+    for name in [
+        "config.providers",
+        "interceptor.classes",
+        "metric.reporters",
+        "sasl.client.callback.handler.class",
+        "sasl.login.callback.handler.class",
+        "sasl.login.class",
+        "sasl.oauthbearer.jwt.retriever.class",
+        "ssl.engine.factory.class",
+    ] {
+        let error = settings(&[(name, "org.example.Mine")]).unwrap_err();
+        assert!(error.contains("leave it out"), "{error}");
+    }
+}
+
+/// What stands in `${}` was read from files and from the environment, for whoever set a property.
+///
+/// Rule: CVE-2024-31141.
+#[test]
+fn what_looks_like_a_reference_is_text_as_any_other() {
+    const JAAS: &str = "x.PlainLoginModule required username=\"${env:HOME}\" password=\"${file:/etc/hostname:x}\";";
+    let tls = ("security.protocol", "SASL_SSL");
+    let plain = ("sasl.mechanism", "PLAIN");
+    for text in [
+        "${file:/etc/hostname:password}",
+        "${directory:/etc:hostname}",
+        "${env:HOME}",
+        "${HOME}",
+        "$HOME",
+        "%HOME%",
+    ] {
+        let user = ("sasl.username", text);
+        let config = settings(&[
+            tls,
+            plain,
+            user,
+            ("sasl.password", text),
+            ("client.id", text),
+        ]);
+        let config = config.unwrap();
+        assert_eq!(config.sasl_password.expose(), text);
+        assert_eq!((&*config.client_id, &*config.sasl_username), (text, text));
+    }
+    let config = settings(&[tls, plain, ("sasl.jaas.config", JAAS)]).unwrap();
+    assert_eq!(config.sasl_username, "${env:HOME}");
+    assert_eq!(config.sasl_password.expose(), "${file:/etc/hostname:x}");
 }

@@ -89,6 +89,7 @@ fn one_byte_over_the_limit_is_refused() {
     }
 }
 
+/// Rule: 2.4.10.
 #[test]
 fn a_bomb_takes_no_more_memory_than_the_limit() {
     for codec in CODECS {
@@ -128,6 +129,7 @@ fn room_is_not_made_by_a_claim_alone() {
     }
 }
 
+/// Rule: CVE-2024-36124.
 #[test]
 fn cut_input_is_refused_or_gives_a_prefix() {
     let input = [vec![b'a'; 70_000], noise(70_000)].concat();
@@ -368,6 +370,7 @@ proptest! {
         }
     }
 
+    /// Rule: CVE-2024-36124, CVE-2021-3520, CVE-2025-12183.
     #[test]
     fn damaged_bytes_end_within_the_limit(
         input in prop::collection::vec(0_u8..4, 1..2000),

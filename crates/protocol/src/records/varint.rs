@@ -126,6 +126,7 @@ mod tests {
         }
     }
 
+    /// Rule: 2.4.4.
     #[test]
     fn longer_than_needed_is_legal_and_too_long_is_not() {
         assert_eq!(read_i32(&[0x82, 0x80, 0x80, 0x80, 0, 7]), Ok((1, &[7][..])));

@@ -719,6 +719,7 @@ mod tests {
         );
     }
 
+    /// Rule: 2.4.3.
     #[test]
     fn a_count_is_refused_before_anything_is_allocated() {
         let result = filled(|slot| {

@@ -174,6 +174,7 @@ fn too_many(length: usize, field: &'static str) -> EncodeError {
 mod tests {
     use super::*;
 
+    /// Rule: 2.4.4.
     #[test]
     fn varints_take_a_byte_for_seven_bits() {
         for (value, size) in [

@@ -22,6 +22,7 @@ fn refused<M: Message>(version: i16, bytes: &[u8], text: &str) -> DecodeErrorKin
     error.kind().clone()
 }
 
+/// Rule: 2.4.3.
 #[test]
 fn a_length_below_null() {
     let kind = refused::<MetadataRequest>(
@@ -43,6 +44,7 @@ fn a_length_below_null() {
     );
 }
 
+/// Rule: 2.4.3.
 #[test]
 fn null_where_the_version_has_none() {
     let kind = refused::<MetadataRequest>(
@@ -69,6 +71,7 @@ fn a_null_compact_list_of_telemetry_subscriptions() {
     );
 }
 
+/// Rule: 2.4.3.
 #[test]
 fn a_string_above_32767_bytes() {
     let mut bytes = vec![2, 0x81, 0x80, 0x02];
@@ -81,6 +84,7 @@ fn a_string_above_32767_bytes() {
     assert_eq!(kind, DecodeErrorKind::StringTooLong { length: 32_768 });
 }
 
+/// Rule: 2.4.3.
 #[test]
 fn a_count_above_what_the_bytes_can_hold() {
     // A partition takes 18 bytes at least in version 0: an error, two numbers, two lists.
@@ -95,7 +99,9 @@ fn a_count_above_what_the_bytes_can_hold() {
     assert_eq!(kind, DecodeErrorKind::CountTooLarge { count, least, left });
 }
 
-/// KAFKA-14063: a request of a few bytes made brokers allocate for 2^31 elements.
+/// A request of a few bytes made brokers allocate for 2^31 elements.
+///
+/// Rule: KAFKA-14063, 2.4.3.
 #[test]
 fn a_list_of_2_to_the_31_in_a_tiny_request() {
     let bytes = b"\0\x01g\0\0\0\x01\0\0\0\x01\0\0\0\x01t\x7f\xff\xff\xff";
@@ -107,6 +113,7 @@ fn a_list_of_2_to_the_31_in_a_tiny_request() {
 }
 
 /// kafka-protocol-rs 152, 156, 161 and 200: eight bytes asked for 3.6 GiB, and Rust aborts where it gets none.
+/// Rule: 2.4.3.
 #[test]
 fn eight_bytes_that_ask_for_gigabytes() {
     refused::<FetchResponse>(
@@ -131,6 +138,7 @@ fn fewer_bytes_than_a_field_wants() {
     assert_eq!(kind, DecodeErrorKind::UnexpectedEnd { wanted, left });
 }
 
+/// Rule: 2.4.4.
 #[test]
 fn a_varint_of_more_than_32_bits() {
     for bytes in [[0x80, 0x80, 0x80, 0x80, 0x10], [0xff; 5]] {
@@ -149,6 +157,7 @@ fn a_varint_of_more_than_32_bits() {
     );
 }
 
+/// Rule: 2.4.5.
 #[test]
 fn tags_that_do_not_ascend() {
     let header = |tags: &[u8]| [&[0, 0, 0, 9][..], tags].concat();
@@ -169,6 +178,7 @@ fn tags_that_do_not_ascend() {
 }
 
 /// librdkafka before 2.2.0: skipping a tag went below zero.
+/// Rule: 2.4.5.
 #[test]
 fn a_tag_of_more_bytes_than_there_are() {
     let (tag, size, left) = (7, 127, 2);
@@ -196,6 +206,7 @@ fn fetch_12(tags: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Rule: 2.4.5.
 #[test]
 fn a_known_tag_is_read_to_the_end_of_its_size_and_no_further() {
     let id = |size: u8| fetch_12(&[1, 0, size, 3, b'i', b'd', b'x']);
@@ -222,6 +233,7 @@ fn a_known_tag_is_read_to_the_end_of_its_size_and_no_further() {
     );
 }
 
+/// Rule: 2.4.5.
 #[test]
 fn a_known_tag_in_a_version_that_lacks_it() {
     let (tag, version) = (1, 12);
@@ -235,6 +247,7 @@ fn a_known_tag_in_a_version_that_lacks_it() {
     );
 }
 
+/// Rule: 2.4.6.
 #[test]
 fn a_string_that_is_not_utf8() {
     let kind = refused::<MetadataRequest>(
@@ -245,6 +258,7 @@ fn a_string_that_is_not_utf8() {
     assert_eq!(kind, DecodeErrorKind::InvalidUtf8 { valid: 2 });
 }
 
+/// Rule: 2.4.7.
 #[test]
 fn bytes_after_a_message() {
     let kind = refused::<ResponseHeader>(0, &[0, 0, 0, 9, 1, 2], "2 bytes left over");
@@ -292,6 +306,7 @@ fn metadata_of_a_group_member_that_does_not_parse() {
 }
 
 /// franz-go used the number of a partition as an index. Here it is what it is; who uses it looks it up.
+/// Rule: 2.4.11.
 #[test]
 fn a_negative_partition_in_an_assignment() {
     let bytes = b"\0\0\0\x01\0\x01t\0\0\0\x01\xff\xff\xff\xff\xff\xff\xff\xff";

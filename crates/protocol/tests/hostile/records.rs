@@ -39,6 +39,7 @@ fn read(batch: &Batch) -> Result<usize, RecordsError> {
 }
 
 /// franz-go read on from where such a length led.
+/// Rule: 2.4.8.
 #[test]
 fn a_batch_length_that_is_negative_or_near_2_to_the_31() {
     for (length, expected) in [
@@ -72,6 +73,7 @@ fn a_batch_length_that_is_negative_or_near_2_to_the_31() {
 }
 
 /// kafka-go 1438 (-1), franz-go (negative and huge).
+/// Rule: 2.4.8.
 #[test]
 fn a_record_count_that_is_negative_or_huge() {
     for (count, last) in [(-1, 0), (i32::MIN, 0), (i32::MAX, i32::MAX - 1), (2, 1)] {
@@ -86,6 +88,7 @@ fn a_record_count_that_is_negative_or_huge() {
 }
 
 /// franz-go: the offsets of records that were not there were passed over in silence.
+/// Rule: 2.4.8.
 #[test]
 fn records_without_bytes() {
     let error = read(&batch(3, 2, &[])).unwrap_err();
@@ -101,6 +104,7 @@ fn records_without_bytes() {
 }
 
 /// librdkafka 5577: a batch of 2^31 offsets.
+/// Rule: 2.4.8.
 #[test]
 fn a_range_of_offsets_without_records() {
     assert_eq!(read(&batch(0, i32::MAX, &[])), Ok(0));
@@ -111,6 +115,7 @@ fn a_range_of_offsets_without_records() {
     );
 }
 
+/// Rule: 2.4.8.
 #[test]
 fn bytes_after_the_last_record() {
     let error = read(&batch(1, 0, &[&EMPTY[..], &[0]].concat())).unwrap_err();
@@ -120,6 +125,7 @@ fn bytes_after_the_last_record() {
     );
 }
 
+/// Rule: 2.4.8.
 #[test]
 fn a_record_size_that_is_not_what_was_read() {
     let mut longer = EMPTY.to_vec();
@@ -132,6 +138,7 @@ fn a_record_size_that_is_not_what_was_read() {
     );
 }
 
+/// Rule: 2.4.8.
 #[test]
 fn a_header_count_that_is_negative_or_above_the_bytes_left() {
     for count in [1, 2, 0xfe] {
@@ -149,6 +156,7 @@ fn a_header_count_that_is_negative_or_above_the_bytes_left() {
     }
 }
 
+/// Rule: 2.4.8.
 #[test]
 fn a_codec_that_does_not_exist() {
     for codec in [5, 6, 7] {
@@ -164,6 +172,7 @@ fn a_codec_that_does_not_exist() {
     }
 }
 
+/// Rule: 2.4.8.
 #[test]
 fn a_magic_that_does_not_exist() {
     let mut bytes = BytesMut::from(&batch(1, 0, &EMPTY).bytes[..]);
@@ -175,6 +184,7 @@ fn a_magic_that_does_not_exist() {
     );
 }
 
+/// Rule: 2.4.8.
 #[test]
 fn a_checksum_that_is_wrong() {
     let mut bytes = BytesMut::from(&batch(1, 0, &EMPTY).bytes[..]);
@@ -190,6 +200,7 @@ fn a_checksum_that_is_wrong() {
 }
 
 /// franz-go took each of two markers in a batch for one.
+/// Rule: 2.4.12.
 #[test]
 fn two_abort_markers_in_one_control_batch() {
     let marker = |delta: u8| [20, 0, 0, delta, 8, 0, 0, 0, 0, 1, 0];
@@ -198,6 +209,7 @@ fn two_abort_markers_in_one_control_batch() {
     assert_eq!(control.control_type(LIMIT), Ok(Some(ControlType::Abort)));
 }
 
+/// Rule: 2.4.12.
 #[test]
 fn a_control_type_that_is_not_known() {
     let mut control = batch(1, 0, &[20, 0, 0, 0, 8, 0, 0, 0x7f, 0xff, 1, 0]);
@@ -208,6 +220,7 @@ fn a_control_type_that_is_not_known() {
 
 /// librdkafka 3935 and 5260: a batch above its limit stalled the partition. Here the error names the offset, and the batch
 /// says where to go on.
+/// Rule: 2.4.10.
 #[test]
 fn a_batch_that_decompresses_to_more_than_the_limit() {
     let mut builder = BatchBuilder::new(Compression::Gzip, None);
@@ -276,6 +289,7 @@ fn old(bytes: Bytes) -> String {
     entry.and_then(read).unwrap_err().to_string()
 }
 
+/// Rule: 2.4.9.
 #[test]
 fn a_message_of_fewer_bytes_than_its_fields() {
     let mut bytes = BytesMut::from(&message(0, 0, None)[..]);
@@ -286,6 +300,7 @@ fn a_message_of_fewer_bytes_than_its_fields() {
     );
 }
 
+/// Rule: 2.4.9, 2.4.13.
 #[test]
 fn wrappers_nest_only_once() {
     for magic in [0, 1] {
@@ -309,6 +324,7 @@ fn first_error(bytes: Bytes) -> RecordsError {
     payload.and_then(|payload| records(&payload)).unwrap_err()
 }
 
+/// Rule: 2.4.9.
 #[test]
 fn a_wrapper_that_holds_another_magic() {
     let inside = gzip(&message(0, 0, Some(b"v")));
@@ -322,6 +338,7 @@ fn a_wrapper_that_holds_another_magic() {
     ));
 }
 
+/// Rule: 2.4.9.
 #[test]
 fn a_wrapper_with_a_null_value_or_nothing_inside() {
     assert!(matches!(
@@ -334,6 +351,7 @@ fn a_wrapper_with_a_null_value_or_nothing_inside() {
     ));
 }
 
+/// Rule: 2.4.9.
 #[test]
 fn a_wrapper_whose_offset_is_below_the_last_one_inside() {
     let mut inside = BytesMut::from(&message(1, 0, Some(b"v"))[..]);
@@ -344,6 +362,7 @@ fn a_wrapper_whose_offset_is_below_the_last_one_inside() {
     ));
 }
 
+/// Rule: 2.4.8.
 #[test]
 fn zstd_in_a_format_that_is_older() {
     for magic in [0, 1] {

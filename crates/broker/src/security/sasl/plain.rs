@@ -47,6 +47,7 @@ mod tests {
     use crate::security::nonce::Nonces;
     use crate::security::secret::Secret;
 
+    /// Rule: CVE-2017-12610.
     #[test]
     fn only_the_right_password_of_oneself_is_let_in() {
         let given = [("alice".to_owned(), Secret::new("a-secret"))];

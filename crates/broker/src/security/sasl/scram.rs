@@ -235,6 +235,7 @@ mod tests {
         assert_eq!(who.name, "user");
     }
 
+    /// Rule: CVE-2024-56128.
     #[test]
     fn another_nonce_binding_or_proof_is_refused() {
         for (from, to, reason) in [
@@ -253,6 +254,7 @@ mod tests {
         }
     }
 
+    /// Rule: CVE-2017-12610.
     #[test]
     fn a_first_message_is_read_and_a_bad_one_refused() {
         let nonces = Nonces::new([3; 32]);

@@ -224,6 +224,7 @@ async fn bytes_go_both_ways_and_the_end_is_said() {
     }
 }
 
+/// Rule: 2.4.15.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_must_be_who_it_should_be() {
     let (trusted, other) = (authority("a"), authority("b"));
@@ -345,6 +346,7 @@ async fn a_client_must_be_who_it_should_be() {
     }
 }
 
+/// Rule: 2.4.15.
 #[tokio::test(flavor = "multi_thread")]
 async fn versions_must_agree() {
     let authority = authority("a");
@@ -522,6 +524,7 @@ fn key_stores_and_trust_stores_of_openssl_and_java_are_read() {
     }
 }
 
+/// Rule: 2.4.15.
 #[test]
 fn what_cannot_be_used_is_said_with_what_to_do() {
     let (jks, p12, key) = (

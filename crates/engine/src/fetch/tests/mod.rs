@@ -449,6 +449,7 @@ fn a_broken_connection_or_a_moved_leader_is_asked_again() {
     assert_ne!(moved[0].link, asked[other].link);
 }
 
+/// Rule: 2.4.10.
 #[test]
 fn what_does_not_decode_stays_until_a_seek() {
     let mut script = reader(&[], Start::Offset(0));

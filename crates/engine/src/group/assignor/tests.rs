@@ -202,6 +202,7 @@ fn damaged_bytes_are_refused_and_no_part_of_them_is_used() {
     }
 }
 
+/// Rule: 2.4.11.
 #[test]
 fn topics_and_partitions_that_are_named_twice_count_once() {
     let subscription = b"\0\0\0\0\0\x02\0\x01t\0\x01t\xff\xff\xff\xff";

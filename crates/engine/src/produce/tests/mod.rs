@@ -485,6 +485,7 @@ fn why_there_is_no_producer_id_is_said() {
     assert_eq!(error.written(), Some(Written::No));
 }
 
+/// KIP-360, and KIP-854 where the producer was idle for too long.
 #[test]
 fn what_may_be_written_is_never_numbered_anew_without_proof() {
     let mut script = established(&[("linger.ms", "0")]);
@@ -517,6 +518,7 @@ fn what_may_be_written_is_never_numbered_anew_without_proof() {
     assert_eq!(written, [Some(Written::Unknown), Some(Written::Unknown)]);
 }
 
+/// Rule: CVE-2026-35554.
 #[test]
 fn a_batch_is_given_up_in_time_and_says_what_is_known() {
     let mut script = sender(&[
@@ -559,6 +561,7 @@ fn a_batch_is_given_up_in_time_and_says_what_is_known() {
     );
 }
 
+/// Rule: CVE-2026-35554.
 #[test]
 fn a_late_answer_to_a_batch_that_was_given_up_changes_nothing() {
     let mut script = sender(&[("delivery.timeout.ms", "30000")]);

@@ -84,7 +84,8 @@ fn what_stays_open(two_phase: bool) -> &'static str {
     }
 }
 
-/// A record that was not sent before its transaction was aborted.
+/// A record that was not sent before its transaction was aborted. The producer goes on: it is an error of the transaction alone
+/// (KIP-654).
 pub(super) fn aborted() -> Error {
     Error::new(
         Kind::Abortable,

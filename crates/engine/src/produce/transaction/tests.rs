@@ -605,6 +605,7 @@ fn one_failure_fails_what_waits_and_an_abort_waits_for_what_is_under_way() {
     assert_eq!(script.engine.buffered_bytes(), 0);
 }
 
+/// KIP-654: an error that is not fatal, so that the next transaction can begin.
 #[test]
 fn what_an_abort_finds_unsent_says_so() {
     let mut script = fresh(2, &[("linger.ms", "10000")]);
@@ -620,6 +621,8 @@ fn what_an_abort_finds_unsent_says_so() {
         (Kind::Abortable, Some(Written::No))
     );
     assert_eq!((error.topic(), error.partition()), (Some("t"), Some(0)));
+    begin(&mut script);
+    try_send(&mut script, 0).unwrap();
 }
 
 #[test]

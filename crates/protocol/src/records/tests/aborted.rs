@@ -114,6 +114,7 @@ fn what_is_in_no_transaction_is_shown() {
     );
 }
 
+/// Rule: 2.4.12.
 #[test]
 fn a_second_marker_changes_nothing() {
     let batches = [
@@ -131,6 +132,7 @@ fn a_second_marker_changes_nothing() {
     );
 }
 
+/// Rule: 2.4.12.
 #[test]
 fn only_the_first_record_of_a_marker_counts() {
     let batches = [
@@ -146,6 +148,7 @@ fn only_the_first_record_of_a_marker_counts() {
     );
 }
 
+/// Rule: 2.4.12.
 #[test]
 fn unknown_markers_and_markers_without_records_end_nothing() {
     let emptied = batch(1, 3, |header| header.set_control(true), &[]);
