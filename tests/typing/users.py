@@ -26,6 +26,8 @@ def consume(consumer: ottla.Consumer) -> bytes | None:
     batch = consumer.poll(max_records=10)
     table = batch.to_arrow()
     print(table.num_rows, batch[0].offset, len(batch[1:]))
+    both = batch + ottla.Batch.concat(consumer.poll() for _ in range(2))
+    print(both.to_polars(["value"]), both.to_pandas(columns=("key", "value")), both.partitions[0].topic, both.spans)
     late = consumer.offsets_for_times({("t", 0): datetime.now(timezone.utc)})[TopicPartition("t", 0)]
     if late is not None:
         print(late.offset + consumer.lag()[TopicPartition("t", 0)])

@@ -1,0 +1,140 @@
+//! Columns of a batch as tables of the libraries that people use.
+
+use std::sync::Arc;
+
+use ottla_protocol::nearest::near;
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyString};
+
+use crate::batch::Chunk;
+use crate::{arrow, errors};
+
+/// Some columns of records: what libraries read by the Arrow PyCapsule interface.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct Table {
+    chunks: Arc<[Arc<Chunk>]>,
+    /// Their indexes in the schema, in the order wanted.
+    columns: Vec<usize>,
+}
+
+impl Table {
+    /// All columns, unless the caller names some.
+    pub(crate) fn new(
+        chunks: Arc<[Arc<Chunk>]>,
+        columns: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let columns = match columns {
+            Some(names) => chosen(names)?,
+            None => (0..ottla_columnar::schema().fields().len()).collect(),
+        };
+        Ok(Table { chunks, columns })
+    }
+
+    /// The columns that a reader asked for. The interface says that this is best effort: who asks for one that is not there gets
+    /// all.
+    pub(crate) fn requested(
+        chunks: Arc<[Arc<Chunk>]>,
+        schema: Option<&Bound<'_, PyCapsule>>,
+    ) -> PyResult<Self> {
+        let ours = ottla_columnar::schema();
+        let requested = schema.map(arrow::import_schema).transpose()?;
+        let columns = requested.and_then(|requested| {
+            let fields = requested.fields().iter();
+            fields
+                .map(|field| ours.index_of(field.name()).ok())
+                .collect::<Option<Vec<_>>>()
+        });
+        match columns {
+            Some(columns) => Ok(Table { chunks, columns }),
+            None => Self::new(chunks, None),
+        }
+    }
+
+    pub(crate) fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let batches: Result<Vec<_>, _> = py.detach(|| {
+            let columns = |chunk: &Arc<Chunk>| chunk.columns().record_batch_of(&self.columns);
+            self.chunks.iter().map(columns).collect()
+        });
+        let batches = batches.map_err(|error| errors::argument(&error.to_string()))?;
+        let schema = ottla_columnar::schema().project(&self.columns);
+        arrow::export_stream(py, schema.map_err(arrow::invalid)?.into(), batches)
+    }
+}
+
+#[pymethods]
+impl Table {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The caller of `to_arrow` and its like chose already.
+        let _ = requested_schema;
+        self.stream(py)
+    }
+}
+
+/// The indexes of columns with these names.
+fn chosen(names: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    if names.is_instance_of::<PyString>() {
+        return Err(errors::argument(&format!(
+            "columns is a list of names: write columns=[{}]",
+            names.repr()?
+        )));
+    }
+    let schema = ottla_columnar::schema();
+    let known = || schema.fields().iter().map(|field| field.name().as_str());
+    let index = |name: PyResult<Bound<'_, PyAny>>| {
+        let name: String = name?.extract()?;
+        known().position(|known| known == name).ok_or_else(|| {
+            let near = near(&name, known());
+            let guess = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+            let known: Vec<_> = known().collect();
+            errors::argument(&format!(
+                "a batch has no column {name:?}{guess} (its columns are {})",
+                known.join(", ")
+            ))
+        })
+    };
+    names.try_iter()?.map(index).collect()
+}
+
+/// A `pyarrow.Table` of what speaks the PyCapsule interface, without a copy.
+pub(crate) fn pyarrow_table<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let advice = "to_arrow() makes a pyarrow.Table and needs pyarrow: pip install 'ottla[arrow]'. Other Arrow libraries take \
+                  the data as it is, such as polars.DataFrame(batch)";
+    // pyarrow.table() would import pandas to see whether it was given a frame of it: a third of a second, and 50 MB.
+    library(data.py(), "pyarrow", advice)?
+        .getattr("RecordBatchReader")?
+        .call_method1("from_stream", (data,))?
+        .call_method0("read_all")
+}
+
+/// A `polars.DataFrame`, likewise.
+pub(crate) fn polars_frame<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let advice = "to_polars() makes a polars.DataFrame and needs polars: pip install polars";
+    library(data.py(), "polars", advice)?.call_method1("DataFrame", (data,))
+}
+
+/// A `pandas.DataFrame`, which pyarrow makes.
+pub(crate) fn pandas_frame<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let advice = "to_pandas() makes a pandas.DataFrame and needs pandas and pyarrow: pip install pandas 'ottla[arrow]'";
+    for needed in ["pandas", "pyarrow"] {
+        library(data.py(), needed, advice)?;
+    }
+    pyarrow_table(data)?.call_method0("to_pandas")
+}
+
+fn library<'py>(
+    py: Python<'py>,
+    name: &str,
+    advice: &'static str,
+) -> PyResult<Bound<'py, PyModule>> {
+    py.import(name).map_err(|error| {
+        let needed = PyImportError::new_err(advice);
+        needed.set_cause(py, Some(error));
+        needed
+    })
+}
