@@ -50,7 +50,7 @@ def test_batches_become_one(batches, topic):
     assert len(ottla.Batch.concat([])) == 0
     assert ottla.Batch.concat([]).to_arrow().column_names == NAMES
     with pytest.raises(TypeError):
-        first + [1]
+        first + "more"
     with pytest.raises(TypeError):
         ottla.Batch.concat([first, None])
 

@@ -1,6 +1,7 @@
 //! A batch of consumed records: Arrow columns, with records as views over them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ottla_client::LockId;
 use ottla_columnar::Columns;
@@ -43,6 +44,8 @@ pub(crate) struct Chunk {
     topic: PyOnceLock<Py<PyString>>,
     /// Who acquired them, in a share group.
     shared: Option<Shared>,
+    /// Where whoever decodes the next ones learns whether they are to be views.
+    in_place: Option<Arc<AtomicBool>>,
 }
 
 /// What a share consumer knows of records that it acquired.
@@ -63,6 +66,15 @@ impl Chunk {
             columns,
             topic: PyOnceLock::new(),
             shared: None,
+            in_place: None,
+        }
+    }
+
+    /// The same records, of which a decoder learns how they are read.
+    pub(crate) fn liked(self, in_place: &Arc<AtomicBool>) -> Self {
+        Chunk {
+            in_place: Some(Arc::clone(in_place)),
+            ..self
         }
     }
 
@@ -79,11 +91,19 @@ impl Chunk {
             columns,
             topic: PyOnceLock::new(),
             shared: self.shared,
+            in_place: self.in_place.clone(),
         }
     }
 
     pub(crate) fn columns(&self) -> &Columns {
         &self.columns
+    }
+
+    /// Says whether the next records are to be decoded for views.
+    pub(crate) fn like(&self, view: bool) {
+        if let Some(in_place) = &self.in_place {
+            in_place.store(view, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn topic(&self, py: Python<'_>) -> Py<PyString> {
@@ -187,8 +207,9 @@ impl Batch {
         &self,
         py: Python<'py>,
         columns: Option<&Bound<'py, PyAny>>,
+        view: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let table = Table::new(Arc::clone(&self.chunks), columns)?;
+        let table = Table::new(Arc::clone(&self.chunks), columns, view)?;
         Ok(Bound::new(py, table)?.into_any())
     }
 
@@ -312,8 +333,8 @@ impl Batch {
     /// The records as an `arrow_array_stream` capsule, by the Arrow PyCapsule interface.
     ///
     /// Args:
-    ///     requested_schema: Best effort, as the interface has it: columns can be left out and put in another order, and keep
-    ///         their types.
+    ///     requested_schema: Best effort, as the interface has it: columns can be left out and put in another order, and key
+    ///         and value can be binary_view, as `to_arrow(view=True)` gives them; other types are kept.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -352,17 +373,23 @@ impl Batch {
     ///
     /// Args:
     ///     columns: Names of the columns that are wanted, in this order; the others are not built. None takes all.
+    ///     view: Give key and value as binary_view, which pyarrow, polars and DuckDB read, and which spares the copy: once a
+    ///         table of a consumer's records was made so, it decodes the next ones without copying keys and values, until a
+    ///         table is made otherwise. They then stay where they were received or, if compressed, decompressed. Batches
+    ///         and tables of such records keep all of that in memory, however little of it they show: the broker's whole
+    ///         response, of up to `fetch.max.bytes`. Make the tables that are kept for long without views.
     ///
     /// Raises:
     ///     ArgumentError: There is no column of a name.
     ///     ImportError: pyarrow is not installed.
-    #[pyo3(signature = (columns = None))]
+    #[pyo3(signature = (columns = None, *, view = false))]
     fn to_arrow<'py>(
         &self,
         py: Python<'py>,
         columns: Option<&Bound<'py, PyAny>>,
+        view: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        table::pyarrow_table(&self.table(py, columns)?)
+        table::pyarrow_table(&self.table(py, columns, view)?)
     }
 
     /// The batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
@@ -379,7 +406,7 @@ impl Batch {
         py: Python<'py>,
         columns: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        table::polars_frame(&self.table(py, columns)?)
+        table::polars_frame(&self.table(py, columns, false)?)
     }
 
     /// The batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
@@ -396,7 +423,7 @@ impl Batch {
         py: Python<'py>,
         columns: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        table::pandas_frame(&self.table(py, columns)?)
+        table::pandas_frame(&self.table(py, columns, false)?)
     }
 
     /// Decodes keys or values into typed Arrow columns.

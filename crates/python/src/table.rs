@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema};
+use ottla_columnar::ColumnarError;
 use ottla_protocol::nearest::near;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -16,6 +19,8 @@ pub(crate) struct Table {
     chunks: Arc<[Arc<Chunk>]>,
     /// Their indexes in the schema, in the order wanted.
     columns: Vec<usize>,
+    /// Whether keys and values are views.
+    view: bool,
 }
 
 impl Table {
@@ -23,12 +28,17 @@ impl Table {
     pub(crate) fn new(
         chunks: Arc<[Arc<Chunk>]>,
         columns: Option<&Bound<'_, PyAny>>,
+        view: bool,
     ) -> PyResult<Self> {
         let columns = match columns {
             Some(names) => chosen(names)?,
             None => (0..ottla_columnar::schema().fields().len()).collect(),
         };
-        Ok(Table { chunks, columns })
+        Ok(Table {
+            chunks,
+            columns,
+            view,
+        })
     }
 
     /// The columns that a reader asked for. The interface says that this is best effort: who asks for one that is not there gets
@@ -39,27 +49,52 @@ impl Table {
     ) -> PyResult<Self> {
         let ours = ottla_columnar::schema();
         let requested = schema.map(arrow::import_schema).transpose()?;
-        let columns = requested.and_then(|requested| {
-            let fields = requested.fields().iter();
-            fields
-                .map(|field| ours.index_of(field.name()).ok())
-                .collect::<Option<Vec<_>>>()
-        });
-        match columns {
-            Some(columns) => Ok(Table { chunks, columns }),
-            None => Self::new(chunks, None),
+        let Some(requested) = requested else {
+            return Self::new(chunks, None, false);
+        };
+        let fields = requested.fields().iter();
+        let columns = fields.map(|field| ours.index_of(field.name()).ok());
+        match columns.collect() {
+            Some(columns) => Ok(Table {
+                chunks,
+                columns,
+                view: wants_views(&requested),
+            }),
+            None => Self::new(chunks, None, false),
         }
     }
 
     pub(crate) fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let batches: Result<Vec<_>, _> = py.detach(|| {
-            let columns = |chunk: &Arc<Chunk>| chunk.columns().record_batch_of(&self.columns);
-            self.chunks.iter().map(columns).collect()
-        });
+        let batches: Result<Vec<_>, _> = py.detach(|| self.record_batches().collect());
         let batches = batches.map_err(|error| errors::argument(&error.to_string()))?;
-        let schema = ottla_columnar::schema().project(&self.columns);
-        arrow::export_stream(py, schema.map_err(arrow::invalid)?.into(), batches)
+        let schema = match self.view {
+            true => ottla_columnar::view_schema(),
+            false => ottla_columnar::schema(),
+        };
+        let schema = schema.project(&self.columns).map_err(arrow::invalid)?;
+        if types(&schema).next().is_some() {
+            self.chunks.iter().for_each(|chunk| chunk.like(self.view));
+        }
+        arrow::export_stream(py, schema.into(), batches)
     }
+
+    fn record_batches(&self) -> impl Iterator<Item = Result<RecordBatch, ColumnarError>> {
+        self.chunks.iter().map(|chunk| match self.view {
+            true => chunk.columns().view_batch_of(&self.columns),
+            false => chunk.columns().record_batch_of(&self.columns),
+        })
+    }
+}
+
+/// The types of those of the columns key and value that a schema has.
+fn types(schema: &Schema) -> impl Iterator<Item = &DataType> {
+    let fields = ["key", "value"].map(|name| schema.field_with_name(name));
+    fields.into_iter().flatten().map(Field::data_type)
+}
+
+/// Whether the keys and values of a schema are views.
+fn wants_views(schema: &Schema) -> bool {
+    types(schema).next().is_some() && types(schema).all(|of| *of == DataType::BinaryView)
 }
 
 #[pymethods]
