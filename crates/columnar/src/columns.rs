@@ -17,7 +17,7 @@ use crate::schema::{
     HEADERS, KEY, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE, TOPIC, VALUE, header_field, schema,
     utc, view_schema,
 };
-use crate::values::Values;
+use crate::values::{Values, span};
 
 /// Rows of one batch, or of several batches with the same timestamp type and leader epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -355,15 +355,6 @@ impl<'a> Iterator for RecordHeaders<'a> {
 }
 
 impl ExactSizeIterator for RecordHeaders<'_> {}
-
-/// The range of child elements or bytes that these rows cover.
-pub(crate) fn span(offsets: &[i32], rows: &Range<usize>) -> Range<usize> {
-    let at = |row: usize| {
-        let offset = offsets.get(row).copied();
-        offset.map_or(0, |offset| offset.unsigned_abs() as usize)
-    };
-    at(rows.start)..at(rows.end)
-}
 
 fn bytes(column: &BinaryArray, row: usize) -> Option<&[u8]> {
     column.is_valid(row).then(|| column.value(row))

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use ottla_protocol::compression::Compression;
 
 use crate::build;
-use crate::columns::span;
 use crate::error::ColumnarError;
 use crate::memory::{Column, Memory};
 
@@ -232,4 +231,13 @@ impl Views {
         let (views, _, nulls) = views.into_parts();
         Ok(BinaryViewArray::try_new(views, Vec::new(), nulls)?)
     }
+}
+
+/// The range of child elements or bytes that these rows cover.
+pub(crate) fn span(offsets: &[i32], rows: &Range<usize>) -> Range<usize> {
+    let at = |row: usize| {
+        let offset = offsets.get(row).copied();
+        offset.map_or(0, |offset| offset.unsigned_abs() as usize)
+    };
+    at(rows.start)..at(rows.end)
 }

@@ -1,7 +1,7 @@
 //! A batch of consumed records: Arrow columns, with records as views over them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use ottla_client::LockId;
 use ottla_columnar::Columns;
@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyRange, PySlice, PyString
 use crate::arrow;
 use crate::errors;
 use crate::partitions::topic_partition;
-use crate::table::{self, Table};
+use crate::table::{self, Part, Table};
 
 /// How much of a key or value a `repr` shows, in bytes.
 const SHOWN: usize = 40;
@@ -99,11 +99,8 @@ impl Chunk {
         &self.columns
     }
 
-    /// Says whether the next records are to be decoded for views.
-    pub(crate) fn like(&self, view: bool) {
-        if let Some(in_place) = &self.in_place {
-            in_place.store(view, Ordering::Relaxed);
-        }
+    fn part_of_table(&self) -> Part {
+        (self.columns.clone(), self.in_place.clone())
     }
 
     pub(crate) fn topic(&self, py: Python<'_>) -> Py<PyString> {
@@ -202,6 +199,11 @@ impl Batch {
         spans
     }
 
+    fn parts(&self) -> Vec<Part> {
+        let parts = self.chunks.iter();
+        parts.map(|chunk| chunk.part_of_table()).collect()
+    }
+
     /// Some of the columns, or all, for a library to read.
     fn table<'py>(
         &self,
@@ -209,7 +211,7 @@ impl Batch {
         columns: Option<&Bound<'py, PyAny>>,
         view: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let table = Table::new(Arc::clone(&self.chunks), columns, view)?;
+        let table = Table::new(self.parts(), columns, view)?;
         Ok(Bound::new(py, table)?.into_any())
     }
 
@@ -341,7 +343,7 @@ impl Batch {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        Table::requested(Arc::clone(&self.chunks), requested_schema)?.stream(py)
+        Table::requested(self.parts(), requested_schema)?.stream(py)
     }
 
     /// The columns as an `arrow_schema` capsule, by the Arrow PyCapsule interface.

@@ -1,22 +1,25 @@
 //! Columns of a batch as tables of the libraries that people use.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema};
-use ottla_columnar::ColumnarError;
+use ottla_columnar::{ColumnarError, Columns};
 use ottla_protocol::nearest::near;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 
-use crate::batch::Chunk;
 use crate::{arrow, errors};
+
+/// Records, and where whoever decodes the next ones learns whether keys and values are read as views.
+pub(crate) type Part = (Columns, Option<Arc<AtomicBool>>);
 
 /// Some columns of records: what libraries read by the Arrow PyCapsule interface.
 #[pyclass(frozen, module = "ottla._ottla")]
 pub(crate) struct Table {
-    chunks: Arc<[Arc<Chunk>]>,
+    parts: Vec<Part>,
     /// Their indexes in the schema, in the order wanted.
     columns: Vec<usize>,
     /// Whether keys and values are views.
@@ -26,7 +29,7 @@ pub(crate) struct Table {
 impl Table {
     /// All columns, unless the caller names some.
     pub(crate) fn new(
-        chunks: Arc<[Arc<Chunk>]>,
+        parts: Vec<Part>,
         columns: Option<&Bound<'_, PyAny>>,
         view: bool,
     ) -> PyResult<Self> {
@@ -35,7 +38,7 @@ impl Table {
             None => (0..ottla_columnar::schema().fields().len()).collect(),
         };
         Ok(Table {
-            chunks,
+            parts,
             columns,
             view,
         })
@@ -44,23 +47,23 @@ impl Table {
     /// The columns that a reader asked for. The interface says that this is best effort: who asks for one that is not there gets
     /// all.
     pub(crate) fn requested(
-        chunks: Arc<[Arc<Chunk>]>,
+        parts: Vec<Part>,
         schema: Option<&Bound<'_, PyCapsule>>,
     ) -> PyResult<Self> {
         let ours = ottla_columnar::schema();
         let requested = schema.map(arrow::import_schema).transpose()?;
         let Some(requested) = requested else {
-            return Self::new(chunks, None, false);
+            return Self::new(parts, None, false);
         };
         let fields = requested.fields().iter();
         let columns = fields.map(|field| ours.index_of(field.name()).ok());
         match columns.collect() {
             Some(columns) => Ok(Table {
-                chunks,
+                parts,
                 columns,
                 view: wants_views(&requested),
             }),
-            None => Self::new(chunks, None, false),
+            None => Self::new(parts, None, false),
         }
     }
 
@@ -73,15 +76,17 @@ impl Table {
         };
         let schema = schema.project(&self.columns).map_err(arrow::invalid)?;
         if types(&schema).next().is_some() {
-            self.chunks.iter().for_each(|chunk| chunk.like(self.view));
+            for liked in self.parts.iter().filter_map(|(_, liked)| liked.as_ref()) {
+                liked.store(self.view, Ordering::Relaxed);
+            }
         }
         arrow::export_stream(py, schema.into(), batches)
     }
 
     fn record_batches(&self) -> impl Iterator<Item = Result<RecordBatch, ColumnarError>> {
-        self.chunks.iter().map(|chunk| match self.view {
-            true => chunk.columns().view_batch_of(&self.columns),
-            false => chunk.columns().record_batch_of(&self.columns),
+        self.parts.iter().map(|(records, _)| match self.view {
+            true => records.view_batch_of(&self.columns),
+            false => records.record_batch_of(&self.columns),
         })
     }
 }
