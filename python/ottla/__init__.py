@@ -29,6 +29,7 @@ from ottla._decoding import Decoder
 from ottla._metrics import MetricName, Metrics
 from ottla._ottla import DEBUG_BUILD, Batch, Decoded, Deliveries, Delivery, Keys, Record, __version__, close_at_exit
 from ottla._producer import Producer
+from ottla._read import read
 from ottla._registry import RegisteredSchema, SchemaRegistry
 from ottla._share import ShareConsumer
 from ottla._transform import Transform, transform
@@ -108,6 +109,7 @@ __all__ = [
     "errors",
     "log",
     "protocol",
+    "read",
     "testing",
     "transform",
 ]
@@ -122,6 +124,7 @@ for _public in (
     SchemaRegistry,
     ShareConsumer,
     Transform,
+    read,
     transform,
 ):
     # The name under which users find them, as in a traceback and in help().

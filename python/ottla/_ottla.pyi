@@ -268,8 +268,11 @@ class Batch:
     def next_offsets(self) -> dict[TopicPartition, int]:
         """By partition, the offset to go on at after these records: what to commit, or to `send_offsets`."""
     @property
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions of the records, each once, in the order of their first records."""
+    @property
     def spans(self) -> dict[TopicPartition, range]:
-        """By partition, a `range` from the offset of the first record to the one after the last record.
+        """By partition, a `range` from the lowest offset of its records to the one after the highest.
 
         Between them offsets may be missing, which the log does not hold or which are not records.
         """
@@ -279,11 +282,52 @@ class Batch:
 
         Libraries that take buffers read it without a copy, such as `numpy.asarray(batch.delivery_count)`.
         """
-    def to_arrow(self) -> Any:
+    @staticmethod
+    def concat(batches: Iterable[Batch]) -> Batch:
+        """Puts batches together, without a copy: the records of the first, then those of the next, and so on.
+
+        `batch + batch` does it for two. `next_offsets` are those of the last batch that has the partition.
+
+        Args:
+            batches: Any number of them; of none, the result is empty.
+        """
+    def __add__(self, value: Batch, /) -> Batch: ...
+    def __radd__(self, value: Batch, /) -> Batch: ...
+    def to_arrow(self, columns: Iterable[str] | None = None, *, view: bool = False) -> Any:
         """The batch as a `pyarrow.Table`, without a copy.
 
+        Args:
+            columns: Names of the columns that are wanted, in this order; the others are not built. None takes all.
+            view: Give key and value as binary_view, which pyarrow, polars and DuckDB read, and which spares the copy:
+                once a table of a consumer's records was made so, it decodes the next ones without copying keys and
+                values, until a table is made otherwise. They then stay where they were received or, if compressed,
+                decompressed. Batches and tables of such records keep all of that in memory, however little of it they
+                show: the broker's whole response, of up to `fetch.max.bytes`. Make the tables that are kept for long
+                without views.
+
         Raises:
+            ArgumentError: There is no column of a name.
             ImportError: pyarrow is not installed.
+        """
+    def to_polars(self, columns: Iterable[str] | None = None) -> Any:
+        """The batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
+
+        Args:
+            columns: As for `to_arrow`.
+
+        Raises:
+            ArgumentError: There is no column of a name.
+            ImportError: polars is not installed.
+        """
+    def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
+        """The batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
+
+        Args:
+            columns: As for `to_arrow`.
+
+        Raises:
+            ArgumentError: There is no column of a name.
+            ImportError: pandas or pyarrow is not installed.
         """
     def decode(
         self,
@@ -339,6 +383,7 @@ class Batch:
         """
     def __arrow_c_schema__(self) -> Any: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def _repr_html_(self) -> str: ...
     def __reduce__(self) -> NoReturn: ...
 
 @final

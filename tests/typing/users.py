@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import ottla
 from ottla import TopicPartition, aio
@@ -26,6 +26,8 @@ def consume(consumer: ottla.Consumer) -> bytes | None:
     batch = consumer.poll(max_records=10)
     table = batch.to_arrow()
     print(table.num_rows, batch[0].offset, len(batch[1:]))
+    both = batch + ottla.Batch.concat(consumer.poll() for _ in range(2))
+    print(both.to_polars(["value"]), both.to_pandas(columns=("key", "value")), both.partitions[0].topic, both.spans)
     late = consumer.offsets_for_times({("t", 0): datetime.now(timezone.utc)})[TopicPartition("t", 0)]
     if late is not None:
         print(late.offset + consumer.lag()[TopicPartition("t", 0)])
@@ -63,10 +65,16 @@ def manage(address: str) -> list[str]:
         return admin.list_topics()
 
 
+def look(address: str) -> int:
+    hour = ottla.read(address, "t", since=timedelta(hours=1), until=datetime.now(timezone.utc), fetch_max_bytes=1)
+    return len(hour + ottla.read([address], "t", last=10))
+
+
 async def together(address: str) -> int:
     async with aio.Producer(address, linger_ms=5) as producer, aio.Consumer(address, topics=["t"]) as consumer:
         metadata = await (await producer.send("t", b"v"))
         _, offsets = await (await producer.send_many("t", ["a"]))
+        print(len(await aio.read(address, "t", last=1)))
         async for batch in consumer.batches():
             print(len(batch), sum(offsets))
         async for record in consumer:

@@ -9,13 +9,15 @@ use arrow_array::{
     RecordBatchOptions, StringArray, StructArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_schema::SchemaRef;
 
 use crate::build;
 use crate::error::ColumnarError;
 use crate::schema::{
     HEADERS, KEY, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE, TOPIC, VALUE, header_field, schema,
-    utc,
+    utc, view_schema,
 };
+use crate::values::{Values, span};
 
 /// Rows of one batch, or of several batches with the same timestamp type and leader epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +34,8 @@ pub(crate) struct SharedRows {
     pub(crate) topic: Arc<str>,
     pub(crate) partition: i32,
     pub(crate) next_offset: i64,
-    pub(crate) keys: BinaryArray,
-    pub(crate) values: BinaryArray,
+    pub(crate) keys: Values,
+    pub(crate) values: Values,
     pub(crate) offsets: ScalarBuffer<i64>,
     /// Milliseconds.
     pub(crate) timestamps: ScalarBuffer<i64>,
@@ -131,8 +133,7 @@ impl Columns {
                 .map(|values| span(values.value_offsets(), &rows));
             keys.map_or(0, |keys| keys.len()) + values.map_or(0, |values| values.len())
         });
-        let of = |column: &BinaryArray| span(column.value_offsets(), &rows).len();
-        of(&self.all.keys) + of(&self.all.values) + headers
+        self.all.keys.bytes(&rows) + self.all.values.bytes(&rows) + headers
     }
 
     /// The topic.
@@ -150,13 +151,13 @@ impl Columns {
     /// The key of a row.
     #[must_use]
     pub fn key(&self, row: usize) -> Option<&[u8]> {
-        self.place(row).and_then(|row| bytes(&self.all.keys, row))
+        self.place(row).and_then(|row| self.all.keys.get(row))
     }
 
     /// The value of a row; `None` is a tombstone.
     #[must_use]
     pub fn value(&self, row: usize) -> Option<&[u8]> {
-        self.place(row).and_then(|row| bytes(&self.all.values, row))
+        self.place(row).and_then(|row| self.all.values.get(row))
     }
 
     /// The offset of a row; -1 if there is no such row.
@@ -235,10 +236,31 @@ impl Columns {
     /// # Errors
     /// As [`Self::record_batch`], or an index without a column.
     pub fn record_batch_of(&self, columns: &[usize]) -> Result<RecordBatch, ColumnarError> {
-        let schema = schema().project(columns)?;
+        self.built(schema(), columns, Values::binary)
+    }
+
+    /// The same, with the keys and values of [`view_schema`](crate::view_schema()).
+    ///
+    /// # Errors
+    /// As [`Self::record_batch_of`].
+    pub fn view_batch_of(&self, columns: &[usize]) -> Result<RecordBatch, ColumnarError> {
+        self.built(view_schema(), columns, Values::view)
+    }
+
+    fn built(
+        &self,
+        schema: SchemaRef,
+        columns: &[usize],
+        values: fn(&Values, usize, usize) -> ArrayRef,
+    ) -> Result<RecordBatch, ColumnarError> {
+        let schema = schema.project(columns)?;
         let arrays = columns
             .iter()
-            .map(|column| self.column(*column))
+            .map(|column| match *column {
+                KEY => Ok(values(&self.all.keys, self.start, self.length)),
+                VALUE => Ok(values(&self.all.values, self.start, self.length)),
+                other => self.column(other),
+            })
             .collect::<Result<_, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(self.length));
         Ok(RecordBatch::try_new_with_options(
@@ -248,11 +270,10 @@ impl Columns {
         )?)
     }
 
+    /// A column other than key and value.
     fn column(&self, column: usize) -> Result<ArrayRef, ColumnarError> {
         let (start, length) = (self.start, self.length);
         Ok(match column {
-            KEY => Arc::new(self.all.keys.slice(start, length)),
-            VALUE => Arc::new(self.all.values.slice(start, length)),
             TOPIC => Arc::new(repeated(&self.all.topic, length)?),
             PARTITION => Arc::new(Int32Array::from_value(self.all.partition, length)),
             OFFSET => Arc::new(Int64Array::new(self.all.offsets.slice(start, length), None)),
@@ -334,15 +355,6 @@ impl<'a> Iterator for RecordHeaders<'a> {
 }
 
 impl ExactSizeIterator for RecordHeaders<'_> {}
-
-/// The range of child elements or bytes that these rows cover.
-fn span(offsets: &[i32], rows: &Range<usize>) -> Range<usize> {
-    let at = |row: usize| {
-        let offset = offsets.get(row).copied();
-        offset.map_or(0, |offset| offset.unsigned_abs() as usize)
-    };
-    at(rows.start)..at(rows.end)
-}
 
 fn bytes(column: &BinaryArray, row: usize) -> Option<&[u8]> {
     column.is_valid(row).then(|| column.value(row))

@@ -14,7 +14,8 @@ use ottla_protocol::records::{
 use crate::build;
 use crate::columns::{Columns, Run, SharedRows};
 use crate::error::ColumnarError;
-use crate::memory::{Column, Memory};
+use crate::memory::Memory;
+use crate::values::{Copying, Fill, Viewing};
 
 /// The partition that record bytes were fetched from, and how to decode them.
 #[derive(Debug, Clone)]
@@ -47,7 +48,34 @@ pub fn decode(
     source: &FetchedPartition,
     memory: &Memory,
 ) -> Result<Columns, ColumnarError> {
-    let mut decoder = Decoder::new(source, memory, records.len());
+    let copying = Copying::new(memory, records.len());
+    decode_with(copying, records, source, memory)
+}
+
+/// Decodes the same way, without a copy of keys and values: they are views of `records`, or of what batches decompressed to, and keep
+/// all of it in memory.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_in_place(
+    records: Bytes,
+    source: &FetchedPartition,
+    memory: &Memory,
+) -> Result<Columns, ColumnarError> {
+    // Views reach no further.
+    if records.len() > i32::MAX as usize {
+        return decode(records, source, memory);
+    }
+    decode_with(Viewing::new(records.clone()), records, source, memory)
+}
+
+fn decode_with(
+    fill: impl Fill,
+    records: Bytes,
+    source: &FetchedPartition,
+    memory: &Memory,
+) -> Result<Columns, ColumnarError> {
+    let mut decoder = Decoder::new(fill, source, memory, records.len());
     let mut entries = entries(records);
     for entry in entries.by_ref() {
         match entry.map_err(|cause| source.error(None, cause))? {
@@ -72,7 +100,8 @@ impl FetchedPartition {
     }
 }
 
-struct Decoder<'a> {
+struct Decoder<'a, F> {
+    fill: F,
     source: &'a FetchedPartition,
     memory: &'a Memory,
     /// Bytes of the records to decode.
@@ -86,17 +115,16 @@ struct Decoder<'a> {
     scratch: Vec<u8>,
     /// Bytes of all payloads read so far: no column holds more.
     payload_bytes: usize,
-    keys: build::Bytes,
-    values: build::Bytes,
     headers: build::Headers,
     offsets: Vec<i64>,
     timestamps: Vec<i64>,
     runs: Vec<Run>,
 }
 
-impl<'a> Decoder<'a> {
-    fn new(source: &'a FetchedPartition, memory: &'a Memory, bytes: usize) -> Self {
+impl<'a, F: Fill> Decoder<'a, F> {
+    fn new(fill: F, source: &'a FetchedPartition, memory: &'a Memory, bytes: usize) -> Self {
         Self {
+            fill,
             source,
             memory,
             bytes,
@@ -106,9 +134,6 @@ impl<'a> Decoder<'a> {
             may_decompress: source.decompress_limit,
             scratch: memory.scratch(),
             payload_bytes: 0,
-            keys: build::Bytes::new(Column::default()),
-            // What is not compressed is mostly values; the pages of what they do not need are never touched.
-            values: build::Bytes::new(memory.column(bytes)),
             headers: build::Headers::new(),
             offsets: Vec::new(),
             timestamps: Vec::new(),
@@ -152,6 +177,7 @@ impl<'a> Decoder<'a> {
             .payload_in(self.may_decompress, scratch)
             .map_err(|cause| error(self.with_whole_limit(cause)))?;
         self.take_payload(codec, payload.len())?;
+        self.fill.payload(codec, payload);
         self.rows(batch, payload)
             .map_err(|cause| self.source.error(Some(header.next_offset()), cause))
     }
@@ -209,6 +235,7 @@ impl<'a> Decoder<'a> {
             .payload_in(self.may_decompress, scratch)
             .map_err(|cause| error(self.with_whole_limit(cause)))?;
         self.take_payload(codec, payload.len())?;
+        self.fill.payload(codec, payload);
         self.message_rows(message, payload).map_err(|cause| {
             let next_offset = message.offset.saturating_add(1);
             self.source.error(Some(next_offset), cause)
@@ -298,8 +325,7 @@ impl<'a> Decoder<'a> {
 
     /// Reserves room for rows whose keys and values take this number of bytes together.
     fn reserve(&mut self, rows: usize, bytes: usize) {
-        self.keys.reserve(rows, bytes);
-        self.values.reserve(rows, bytes);
+        self.fill.reserve(rows, bytes);
         self.offsets.reserve(rows);
         self.timestamps.reserve(rows);
     }
@@ -316,8 +342,7 @@ impl<'a> Decoder<'a> {
         }
         // SAFETY: as the caller promises.
         unsafe {
-            self.keys.push_within(record.key);
-            self.values.push_within(record.value);
+            self.fill.push_within(record.key, record.value);
             build::append_within(&mut self.offsets, record.offset);
             build::append_within(&mut self.timestamps, record.timestamp);
         }
@@ -338,12 +363,13 @@ impl<'a> Decoder<'a> {
     fn finish(self) -> Result<Columns, ColumnarError> {
         let rows = self.offsets.len();
         self.memory.keep_scratch(self.scratch);
+        let (keys, values) = self.fill.finish()?;
         Ok(Columns::new(SharedRows {
             topic: Arc::clone(&self.source.topic),
             partition: self.source.partition,
             next_offset: self.next_offset,
-            keys: self.keys.binary()?,
-            values: self.values.binary()?,
+            keys,
+            values,
             offsets: ScalarBuffer::from(self.offsets),
             timestamps: ScalarBuffer::from(self.timestamps),
             headers: self.headers.finish(rows)?,

@@ -13,11 +13,15 @@ pub(crate) const TIMESTAMP: usize = 5;
 pub(crate) const TIMESTAMP_TYPE: usize = 6;
 pub(crate) const HEADERS: usize = 7;
 
-static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| with(DataType::Binary));
+static VIEW_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| with(DataType::BinaryView));
+
+/// The columns, with keys and values of this type.
+fn with(bytes: DataType) -> SchemaRef {
     let column = |name, data_type| Field::new(name, data_type, true);
     Arc::new(Schema::new(vec![
-        column("key", DataType::Binary),
-        column("value", DataType::Binary),
+        column("key", bytes.clone()),
+        column("value", bytes),
         column("topic", DataType::Utf8),
         column("partition", DataType::Int32),
         column("offset", DataType::Int64),
@@ -28,7 +32,7 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         column("timestampType", DataType::Int32),
         column("headers", DataType::List(header_field())),
     ]))
-});
+}
 
 /// The columns of consumed records, in order: key, value, topic, partition, offset, timestamp (UTC, in microseconds),
 /// timestampType (0: set by the producer, 1: by the broker), headers (null where a record has none). All nullable, names and
@@ -36,6 +40,12 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
 #[must_use]
 pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
+}
+
+/// The same columns, with key and value as binary_view.
+#[must_use]
+pub fn view_schema() -> SchemaRef {
+    Arc::clone(&VIEW_SCHEMA)
 }
 
 pub(crate) fn utc() -> Arc<str> {

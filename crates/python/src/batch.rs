@@ -1,11 +1,12 @@
 //! A batch of consumed records: Arrow columns, with records as views over them.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ottla_client::LockId;
 use ottla_columnar::Columns;
 use parking_lot::Mutex;
-use pyo3::exceptions::{PyImportError, PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -14,6 +15,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyRange, PySlice, PyString
 use crate::arrow;
 use crate::errors;
 use crate::partitions::topic_partition;
+use crate::table::{self, Part, Table};
 
 /// How much of a key or value a `repr` shows, in bytes.
 const SHOWN: usize = 40;
@@ -42,6 +44,8 @@ pub(crate) struct Chunk {
     topic: PyOnceLock<Py<PyString>>,
     /// Who acquired them, in a share group.
     shared: Option<Shared>,
+    /// Where whoever decodes the next ones learns whether they are to be views.
+    in_place: Option<Arc<AtomicBool>>,
 }
 
 /// What a share consumer knows of records that it acquired.
@@ -62,6 +66,15 @@ impl Chunk {
             columns,
             topic: PyOnceLock::new(),
             shared: None,
+            in_place: None,
+        }
+    }
+
+    /// The same records, of which a decoder learns how they are read.
+    pub(crate) fn liked(self, in_place: &Arc<AtomicBool>) -> Self {
+        Chunk {
+            in_place: Some(Arc::clone(in_place)),
+            ..self
         }
     }
 
@@ -78,11 +91,16 @@ impl Chunk {
             columns,
             topic: PyOnceLock::new(),
             shared: self.shared,
+            in_place: self.in_place.clone(),
         }
     }
 
     pub(crate) fn columns(&self) -> &Columns {
         &self.columns
+    }
+
+    fn part_of_table(&self) -> Part {
+        (self.columns.clone(), self.in_place.clone())
     }
 
     pub(crate) fn topic(&self, py: Python<'_>) -> Py<PyString> {
@@ -181,6 +199,22 @@ impl Batch {
         spans
     }
 
+    fn parts(&self) -> Vec<Part> {
+        let parts = self.chunks.iter();
+        parts.map(|chunk| chunk.part_of_table()).collect()
+    }
+
+    /// Some of the columns, or all, for a library to read.
+    fn table<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Option<&Bound<'py, PyAny>>,
+        view: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let table = Table::new(self.parts(), columns, view)?;
+        Ok(Bound::new(py, table)?.into_any())
+    }
+
     fn record(&self, mut row: usize) -> Option<Record> {
         for chunk in &*self.chunks {
             if row < chunk.columns.len() {
@@ -194,24 +228,6 @@ impl Batch {
         }
         None
     }
-}
-
-/// A `pyarrow.Table` of what speaks the PyCapsule interface, without a copy.
-pub(crate) fn read_all<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = data.py();
-    let pyarrow = py.import("pyarrow").map_err(|error| {
-        let needed = PyImportError::new_err(
-            "to_arrow() makes a pyarrow.Table and needs pyarrow: pip install 'ottla[arrow]'. Other Arrow libraries take the \
-             data as it is, such as polars.DataFrame(batch)",
-        );
-        needed.set_cause(py, Some(error));
-        needed
-    })?;
-    // pyarrow.table() would import pandas to see whether it was given a frame of it: a third of a second, and 50 MB.
-    pyarrow
-        .getattr("RecordBatchReader")?
-        .call_method1("from_stream", (data,))?
-        .call_method0("read_all")
 }
 
 #[pymethods]
@@ -268,7 +284,13 @@ impl Batch {
         Ok(offsets)
     }
 
-    /// By partition, a `range` from the offset of the first record to the one after the last record.
+    /// The partitions of the records, each once, in the order of their first records.
+    #[getter]
+    fn partitions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        Ok(self.spans(py)?.keys())
+    }
+
+    /// By partition, a `range` from the lowest offset of its records to the one after the highest.
     ///
     /// Between them offsets may be missing, which the log does not hold or which are not records.
     #[getter]
@@ -279,12 +301,13 @@ impl Batch {
                 continue;
             };
             let partition = chunk.topic_partition(py)?;
-            let before = spans.get_item(&partition)?;
-            let first: i64 = match before {
-                Some(before) => before.getattr(intern!(py, "start"))?.extract()?,
-                None => chunk.columns.offset(0),
-            };
-            let end = chunk.columns.offset(last) + 1;
+            let mut first = chunk.columns.offset(0);
+            let mut end = chunk.columns.offset(last) + 1;
+            // Batches may have been put together in any order.
+            if let Some(before) = spans.get_item(&partition)? {
+                first = first.min(before.getattr(intern!(py, "start"))?.extract()?);
+                end = end.max(before.getattr(intern!(py, "stop"))?.extract()?);
+            }
             let span = py.get_type::<PyRange>().call1((first, end))?;
             spans.set_item(partition, span)?;
         }
@@ -312,36 +335,15 @@ impl Batch {
     /// The records as an `arrow_array_stream` capsule, by the Arrow PyCapsule interface.
     ///
     /// Args:
-    ///     requested_schema: Best effort, as the interface has it: columns can be left out and put in another order, and keep
-    ///         their types.
+    ///     requested_schema: Best effort, as the interface has it: columns can be left out and put in another order, and key
+    ///         and value can be binary_view, as `to_arrow(view=True)` gives them; other types are kept.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let ours = ottla_columnar::schema();
-        let wanted = requested_schema
-            .map(arrow::import_schema)
-            .transpose()?
-            .and_then(|requested| {
-                requested
-                    .fields()
-                    .iter()
-                    .map(|field| ours.index_of(field.name()).ok())
-                    .collect::<Option<Vec<_>>>()
-            });
-        let all = || (0..ours.fields().len()).collect();
-        let columns = wanted.unwrap_or_else(all);
-        let batches: Result<Vec<_>, _> = py.detach(|| {
-            self.chunks
-                .iter()
-                .map(|chunk| chunk.columns.record_batch_of(&columns))
-                .collect()
-        });
-        let batches = batches.map_err(|error| errors::argument(&error.to_string()))?;
-        let schema = ours.project(&columns).map_err(arrow::invalid)?;
-        arrow::export_stream(py, schema.into(), batches)
+        Table::requested(self.parts(), requested_schema)?.stream(py)
     }
 
     /// The columns as an `arrow_schema` capsule, by the Arrow PyCapsule interface.
@@ -350,12 +352,80 @@ impl Batch {
         arrow::export_schema(py, &ottla_columnar::schema())
     }
 
+    /// Puts batches together, without a copy: the records of the first, then those of the next, and so on.
+    ///
+    /// `batch + batch` does it for two. `next_offsets` are those of the last batch that has the partition.
+    ///
+    /// Args:
+    ///     batches: Any number of them; of none, the result is empty.
+    #[staticmethod]
+    fn concat(batches: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut chunks = Vec::new();
+        for batch in batches.try_iter()? {
+            chunks.extend_from_slice(&batch?.cast::<Batch>()?.get().chunks);
+        }
+        Ok(Self::of(chunks.into()))
+    }
+
+    fn __add__(&self, other: &Bound<'_, Self>) -> Self {
+        Self::of([&*self.chunks, &*other.get().chunks].concat().into())
+    }
+
     /// The batch as a `pyarrow.Table`, without a copy.
     ///
+    /// Args:
+    ///     columns: Names of the columns that are wanted, in this order; the others are not built. None takes all.
+    ///     view: Give key and value as binary_view, which pyarrow, polars and DuckDB read, and which spares the copy: once a
+    ///         table of a consumer's records was made so, it decodes the next ones without copying keys and values, until a
+    ///         table is made otherwise. They then stay where they were received or, if compressed, decompressed. Batches
+    ///         and tables of such records keep all of that in memory, however little of it they show: the broker's whole
+    ///         response, of up to `fetch.max.bytes`. Make the tables that are kept for long without views.
+    ///
     /// Raises:
+    ///     ArgumentError: There is no column of a name.
     ///     ImportError: pyarrow is not installed.
-    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        read_all(slf.as_any())
+    #[pyo3(signature = (columns = None, *, view = false))]
+    fn to_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Option<&Bound<'py, PyAny>>,
+        view: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        table::pyarrow_table(&self.table(py, columns, view)?)
+    }
+
+    /// The batch as a `polars.DataFrame`, as `polars.DataFrame(batch)` makes it.
+    ///
+    /// Args:
+    ///     columns: As for `to_arrow`.
+    ///
+    /// Raises:
+    ///     ArgumentError: There is no column of a name.
+    ///     ImportError: polars is not installed.
+    #[pyo3(signature = (columns = None))]
+    fn to_polars<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        table::polars_frame(&self.table(py, columns, false)?)
+    }
+
+    /// The batch as a `pandas.DataFrame`, with a Python object for each key, value and list of headers.
+    ///
+    /// Args:
+    ///     columns: As for `to_arrow`.
+    ///
+    /// Raises:
+    ///     ArgumentError: There is no column of a name.
+    ///     ImportError: pandas or pyarrow is not installed.
+    #[pyo3(signature = (columns = None))]
+    fn to_pandas<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        table::pandas_frame(&self.table(py, columns, false)?)
     }
 
     /// Decodes keys or values into typed Arrow columns.
@@ -450,6 +520,13 @@ impl Batch {
             0 => "Batch(empty)".to_owned(),
             length => format!("Batch({length} records: {})", shown.join(", ")),
         }
+    }
+
+    /// What notebooks show: a table of the first and the last records.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        static TABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let table = TABLE.import(slf.py(), "ottla._notebook", "table")?;
+        table.call1((slf,))
     }
 
     /// Raises for a missing name; for one that other clients have, the error says what to write instead.

@@ -1,6 +1,7 @@
 //! What a consumer makes of record batches: Arrow columns.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ottla_client::{Config, Decode, Error, Fetched, Kind};
 use ottla_columnar::{ColumnarError, FetchedPartition, Memory};
@@ -16,6 +17,8 @@ pub(crate) struct Decoder {
     check_crcs: bool,
     decompress_limit: usize,
     memory: Memory,
+    /// Whether keys and values are left in what was received, as those who read the last batches liked it.
+    in_place: Arc<AtomicBool>,
     /// Whether the records are those of a share group, of which the group decides what comes next.
     shares: bool,
 }
@@ -27,6 +30,7 @@ impl Decoder {
             check_crcs: config.check_crcs,
             decompress_limit: config.decompress_max_bytes,
             memory: Memory::new(config.prefetch_max_bytes, memory::fresh),
+            in_place: Arc::default(),
             shares: false,
         }
     }
@@ -55,8 +59,12 @@ impl Decode for Decoder {
             check_crcs: self.check_crcs,
             decompress_limit: self.decompress_limit,
         };
-        ottla_columnar::decode(fetched.records.clone(), &source, &self.memory)
-            .map(Chunk::new)
+        let decode = match self.in_place.load(Ordering::Relaxed) {
+            true => ottla_columnar::decode_in_place,
+            false => ottla_columnar::decode,
+        };
+        decode(fetched.records.clone(), &source, &self.memory)
+            .map(|columns| Chunk::new(columns).liked(&self.in_place))
             .map_err(|error| match self.shares {
                 true => Error::new(fault(&error), error.to_string())
                     .partition_is(&fetched.topic, fetched.partition),

@@ -38,6 +38,7 @@ mod runtime;
 mod sasl;
 mod sending;
 mod share;
+mod table;
 mod typed;
 mod unasked;
 mod values;

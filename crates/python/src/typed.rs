@@ -15,7 +15,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 
-use crate::batch::{Batch, Chunk, read_all};
+use crate::batch::{Batch, Chunk};
+use crate::table::pyarrow_table;
 use crate::{arrow, errors};
 
 /// A decoder of keys or values for one schema. Threads may share it.
@@ -444,7 +445,7 @@ impl Decoded {
     /// Raises:
     ///     ImportError: pyarrow is not installed.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        read_all(slf.as_any())
+        pyarrow_table(slf.as_any())
     }
 
     /// The columns as an `arrow_array_stream` capsule, by the Arrow PyCapsule interface, in their own types.

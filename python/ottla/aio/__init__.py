@@ -23,7 +23,8 @@ from ottla._ottla import AsyncDelivery as Delivery
 from ottla.aio._admin import Admin
 from ottla.aio._consumer import Consumer
 from ottla.aio._producer import Producer
+from ottla.aio._read import read
 from ottla.aio._share import ShareConsumer
 from ottla.aio._transform import Transform, transform
 
-__all__ = ["Admin", "Consumer", "Deliveries", "Delivery", "Producer", "ShareConsumer", "Transform", "transform"]
+__all__ = ["Admin", "Consumer", "Deliveries", "Delivery", "Producer", "ShareConsumer", "Transform", "read", "transform"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import ottla
 from ottla.cli import arguments
 from ottla.cli.readable import readable
-from ottla.errors import NotFoundError
+from ottla.errors import ArgumentError, NotFoundError
 
 if TYPE_CHECKING:
     import argparse
@@ -25,6 +25,7 @@ def add(commands: Any) -> None:
         """
         ottla consume -t flights                                          # what comes from now on
         ottla consume -t flights --beginning                              # what is there first
+        ottla consume -t flights --last 10                                # the last 10 that are there
         ottla consume -t flights --beginning --idle 5 > flights.txt       # until nothing came for 5 seconds
         ottla consume -t flights --beginning --max 10 --format json       # the first 10, with keys, offsets and headers
         ottla consume -t flights -t audit --format json | jq .topic       # two topics; -t flights,audit is the same
@@ -41,7 +42,9 @@ def add(commands: Any) -> None:
         metavar="NAME",
         help="topic to read, which must exist; may be repeated, or names separated by commas",
     )
-    parser.add_argument("--beginning", action="store_true", help="start at the first record instead of after the last")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("--beginning", action="store_true", help="start at the first record instead of after the last")
+    start.add_argument("--last", type=arguments.count, metavar="N", help="print the newest N of each topic, and stop")
     parser.add_argument("--max", type=arguments.count, metavar="N", help="stop after N records")
     parser.add_argument(
         "--idle", type=arguments.seconds, metavar="SECONDS", help="stop after this long without a record"
@@ -56,12 +59,20 @@ def add(commands: Any) -> None:
 
 
 def _consume(options: argparse.Namespace) -> None:
+    if options.last is not None and (options.max, options.idle) != (None, None):
+        raise ArgumentError("--last prints what is there and stops: leave --max and --idle out")
     topics = list(dict.fromkeys(options.topic))
     _check_existence(options, topics)
     config = {"allow.auto.create.topics": "false", **arguments.client_config(options)}
     if options.beginning:
         config["auto.offset.reset"] = "earliest"
     show = _json if options.format == "json" else _raw
+    if options.last is not None:
+        for topic in topics:
+            batch = ottla.read(arguments.bootstrap(options), topic, last=options.last, config=config)
+            sys.stdout.buffer.writelines(map(show, batch))
+        sys.stdout.buffer.flush()
+        return
     left = options.max
     with ottla.Consumer(arguments.bootstrap(options), topics=topics, config=config) as consumer:
         while left is None or left > 0:

@@ -390,7 +390,7 @@ def _before(batch: Batch, end: int) -> Batch:
     """The records before an offset; offsets ascend within a partition."""
     if batch[-1].offset < end:
         return batch
-    offsets = batch.to_arrow().column("offset")
+    offsets = batch.to_arrow(columns=["offset"]).column("offset")
     return batch[: pc.sum(pc.less(offsets, end)).as_py()]
 
 

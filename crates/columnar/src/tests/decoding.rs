@@ -18,7 +18,7 @@ type Headers = Vec<(String, Option<Vec<u8>>)>;
 /// Timestamp, key, value, headers.
 type Owned = (i64, Option<Vec<u8>>, Option<Vec<u8>>, Headers);
 
-fn source() -> FetchedPartition {
+pub(super) fn source() -> FetchedPartition {
     FetchedPartition {
         topic: "flights".into(),
         partition: 3,

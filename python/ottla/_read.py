@@ -1,0 +1,78 @@
+"""A part of a topic, read in one call: for threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla._consumer import Consumer
+from ottla._reading import checked, steps
+from ottla.errors import UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime, timedelta
+
+    from typing_extensions import Unpack
+
+    from ottla._ottla import Batch, Operation, Servers
+    from ottla._properties import ConfigValue, ConsumerProperties
+
+
+def read(
+    bootstrap_servers: Servers,
+    topic: str,
+    *,
+    last: int | None = None,
+    since: int | datetime | timedelta | None = None,
+    until: int | datetime | timedelta | None = None,
+    config: Mapping[str, ConfigValue] | None = None,
+    **properties: Unpack[ConsumerProperties],
+) -> Batch:
+    """Reads what a topic holds now, or a part of it, as one batch.
+
+    It waits for no record that is still to come. A time is milliseconds since 1970 UTC, a datetime with a time zone, or
+    a timedelta, which is so long ago. In each partition it stands for the first record at or after it: where records
+    are not in the order of their times, some may lie on the other side.
+
+    Args:
+        bootstrap_servers: `host:port` of one or more brokers, separated by commas or as a list.
+        topic: The topic's name.
+        last: The most records to return: the newest of all partitions, by their timestamps. There are fewer where
+            compaction or transactions left gaps between the last offsets of a partition.
+        since: The time from which on records are read; None reads from the beginning.
+        until: The time before which records are read; None reads to the end.
+        config: Properties of the consumer by Kafka's names, such as `{"security.protocol": "SSL"}`.
+        **properties: The same properties as keywords. With `isolation_level="read_committed"`, the end is where the
+            first open transaction begins.
+
+    Returns:
+        The records, by partition and offset. All of them are in memory.
+
+    Raises:
+        ArgumentError: `last` or a time is negative, a datetime has no time zone, or a group is given.
+        ConfigError: A property is unknown or has a value that is not allowed.
+        NotFoundError: The topic does not exist.
+        KafkaTimeoutError: Nothing more came for `default.api.timeout.ms`.
+        KafkaError: What else polls raise.
+
+    Example:
+        ```python
+        ottla.read("localhost:9092", "flights", last=1000).to_polars()
+        ottla.read("localhost:9092", "flights", since=timedelta(hours=1)).to_arrow(["value"])
+        ```
+    """
+    config = checked(last, config, properties)
+    with Consumer(bootstrap_servers, config=config, **properties) as consumer:
+        reading = steps(consumer._core, topic, last, since, until)  # noqa: SLF001 what both facades share
+        go: Callable[[Any], Operation] = reading.send
+        result: Any = None
+        while True:
+            try:
+                operation = go(result)
+            except StopIteration as done:
+                batch: Batch = done.value
+                return batch
+            try:
+                go, result = reading.send, operation.wait()
+            except UnreachableError as error:
+                go, result = reading.throw, error

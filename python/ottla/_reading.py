@@ -1,0 +1,120 @@
+"""What a read of a part of a topic is, for threads and asyncio: steps that each wait for one operation."""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import time
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from ottla._ottla import Batch
+from ottla._types import TopicPartition
+from ottla.errors import ArgumentError, KafkaTimeoutError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+    from typing import TypeAlias
+
+    from ottla._ottla import ConsumerCore, Operation
+    from ottla._properties import ConfigValue
+
+    Moment: TypeAlias = int | datetime | timedelta
+    Steps: TypeAlias = Generator[Operation, Any, Batch]
+
+# Seconds of one poll: where only markers of transactions are left, no record ends it.
+_SLICE = 0.05
+
+
+def checked(
+    last: int | None, config: Mapping[str, ConfigValue] | None, properties: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Refuse what makes no sense, and choose the consumer's properties.
+
+    Raises:
+        ArgumentError: `last` is negative, or there is a group.
+    """
+    if last is not None and last < 0:
+        raise ArgumentError(f"last is a number of records, from 0 up, and was {last}")
+    given = dict(config or {})
+    if "group_id" in properties or "group.id" in given:
+        raise ArgumentError("a read belongs to no group: leave group.id out, or use a Consumer")
+    if "auto_offset_reset" not in properties:
+        # Records that are deleted meanwhile are passed over, and no others.
+        given.setdefault("auto.offset.reset", "earliest")
+    return given
+
+
+def steps(core: ConsumerCore, topic: str, last: int | None, since: Moment | None, until: Moment | None) -> Steps:
+    """Read a part of a topic.
+
+    Yields:
+        Operations to wait for; their results are sent in, and an `UnreachableError` is thrown in.
+
+    Returns:
+        The records.
+    """
+    numbers = yield core.partitions_for(topic, None)
+    partitions = [TopicPartition(topic, number) for number in numbers]
+    starts = yield core.beginning_offsets(partitions, None)
+    ends = yield core.end_offsets(partitions, None)
+    if since is not None:
+        found = yield core.offsets_for_times(dict.fromkeys(partitions, _moment(since)), None)
+        starts = {each: found[each].offset if found[each] else ends[each] for each in partitions}
+    if until is not None:
+        found = yield core.offsets_for_times(dict.fromkeys(partitions, _moment(until)), None)
+        ends = {each: min(found[each].offset, ends[each]) if found[each] else ends[each] for each in partitions}
+    parts = []
+    for partition in partitions:
+        start, end = starts[partition], ends[partition]
+        if last is not None:
+            start = max(start, end - last)
+        parts.append((yield from _part(core, TopicPartition(*partition, start), end)))
+    return Batch.concat(parts if last is None else _newest(parts, last))
+
+
+def _moment(moment: Moment) -> int | datetime:
+    if isinstance(moment, timedelta):
+        return int((time.time() - moment.total_seconds()) * 1000)
+    return moment
+
+
+def _part(core: ConsumerCore, partition: TopicPartition, end: int) -> Steps:
+    """The records of a partition from its offset on, to another."""
+    batches: list[Batch] = []
+    position, patience = partition.offset or 0, core.api_timeout()
+    deadline = time.monotonic() + patience
+    core.assign([partition])
+    while position < end:
+        try:
+            batch: Batch = yield core.poll(_SLICE, None)
+        except UnreachableError:
+            # Brokers have longer to come back than one poll.
+            if time.monotonic() > deadline:
+                raise
+            continue
+        batches.append(batch[: bisect.bisect_left(range(len(batch)), end, key=lambda row: batch[row].offset)])
+        before, position = position, (yield core.position(partition, None))
+        if position > before:
+            deadline = time.monotonic() + patience
+        elif time.monotonic() > deadline:
+            error = KafkaTimeoutError(
+                f"nothing was read of {partition.topic}[{partition.partition}] from offset {position} on for "
+                f"{patience:g} seconds (default.api.timeout.ms), though it ends at {end}"
+            )
+            error.topic, error.partition = partition.topic, partition.partition
+            raise error
+    return Batch.concat(batches)
+
+
+def _newest(parts: list[Batch], count: int) -> list[Batch]:
+    """Of all parts together the newest records: each loses its first ones."""
+    starts = [len(part) for part in parts]
+    newest = [(-part[-1].timestamp, index) for index, part in enumerate(parts) if len(part)]
+    heapq.heapify(newest)
+    for _ in range(min(count, sum(starts))):
+        _, index = heapq.heappop(newest)
+        starts[index] -= 1
+        if starts[index]:
+            heapq.heappush(newest, (-parts[index][starts[index] - 1].timestamp, index))
+    return [part[start:] for part, start in zip(parts, starts, strict=True)]
