@@ -9,9 +9,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use self::keys::{BROKER_KEYS, Key, TOPIC_KEYS, ValueType};
 pub(crate) use self::group_keys::group_key;
 pub(crate) use self::keys::Values;
+pub use self::keys::{BROKER_KEYS, Key, TOPIC_KEYS, ValueType};
 pub(crate) use self::settings::{Compaction, ConfigSource, LogConfig, Settings, TimestampType};
 use crate::security::listener::{ListenerConfig, SecurityProtocol};
 use crate::security::settings::SecuritySettings;

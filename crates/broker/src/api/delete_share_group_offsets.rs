@@ -52,7 +52,11 @@ fn delete(cx: &Cx<'_>, group: &str, name: &str) -> Result<Uuid, (ErrorCode, &'st
         .and_then(|()| cx.core.topic(name));
     let id = topic.map_err(|code| (code, code.name()))?.id;
     let forgotten = cx.core.with_shares(cx.now, |shares| {
-        let is_read = shares.states().of_group(group).iter().any(|(key, _)| key.topic == id);
+        let is_read = shares
+            .states()
+            .of_group(group)
+            .iter()
+            .any(|(key, _)| key.topic == id);
         shares.forget_group(group, Some(id));
         is_read
     });

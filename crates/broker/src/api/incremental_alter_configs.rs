@@ -54,7 +54,8 @@ fn alter(
     let allowed = cx.check(Operation::AlterConfigs, Resource::group(name));
     allowed.map_err(|code| (code, code.name().to_owned()))?;
     if name.is_empty() {
-        let message = "the settings of all groups are the broker's: group.consumer.* and group.share.*";
+        let message =
+            "the settings of all groups are the broker's: group.consumer.* and group.share.*";
         return Err((ErrorCode::INVALID_REQUEST, message.to_owned()));
     }
     let mut own = cx.core.group_settings.of(name);

@@ -140,12 +140,15 @@ fn begin(
     });
     let added: Vec<Place> = added.collect();
     let topics = request.forgotten_topics_data.iter();
-    let forgotten = topics.flat_map(|topic| topic.partitions.iter().map(|it| (topic.topic_id, *it)));
+    let forgotten =
+        topics.flat_map(|topic| topic.partitions.iter().map(|it| (topic.topic_id, *it)));
     let forgotten: Vec<Place> = forgotten.collect();
     let epoch = request.share_session_epoch;
     let begun = cx.core.with_shares(cx.now, |shares| {
         let (group, member) = (&sharer.group, &sharer.member);
-        shares.sessions.fetch(group, member, epoch, &added, &forgotten)
+        shares
+            .sessions
+            .fetch(group, member, epoch, &added, &forgotten)
     })?;
     if epoch == FIRST_EPOCH {
         cx.client.shares.lock().push(begun.id);
@@ -174,15 +177,18 @@ impl Poll {
         if !self.wanted {
             return self.finish();
         }
+        let watcher = Watcher::new(1, self.waker.clone());
+        // Before it looks, so that nothing is missed that becomes free meanwhile.
+        self.watch_others(&watcher, now);
         let seen = self.acquire(now);
-        let has_news = self.told.values().any(|data| {
-            data.error_code != 0 || !data.acquired_records.is_empty()
-        });
+        let has_news = self
+            .told
+            .values()
+            .any(|data| data.error_code != 0 || !data.acquired_records.is_empty());
         if has_news || now.instant >= self.deadline {
             return self.finish();
         }
-        let watcher = Watcher::new(1, self.waker.clone());
-        self.watch(&watcher, &seen, now);
+        self.watch_logs(&watcher, &seen);
         Outcome::Wait(Wait {
             awaited: Arc::<Watcher>::clone(&watcher),
             deadline: Some(self.deadline),
@@ -277,14 +283,23 @@ impl Poll {
         Ok((Some(data), found.seen))
     }
 
-    /// Registers `watcher` for records that are appended or become free after [`Poll::acquire`] looked.
-    fn watch(&self, watcher: &Arc<Watcher>, seen: &[(Place, i64)], now: Now) {
+    /// Registers `watcher` for records that others give back.
+    fn watch_others(&self, watcher: &Arc<Watcher>, now: Now) {
+        let waiting: Arc<dyn Awaited> = Arc::<Watcher>::clone(watcher);
+        self.core.with_shares(now, |shares| {
+            for place in &self.places {
+                shares.watch(self.sharer.key(*place), &waiting);
+            }
+        });
+    }
+
+    /// Registers `watcher` for records that are appended after [`Poll::acquire`] looked.
+    fn watch_logs(&self, watcher: &Arc<Watcher>, seen: &[(Place, i64)]) {
         let isolation = if self.sharer.rules.committed {
             Isolation::Committed
         } else {
             Isolation::Uncommitted
         };
-        let waiting: Arc<dyn Awaited> = Arc::<Watcher>::clone(watcher);
         for (place, seen) in seen {
             let Ok(topic) = self.core.topic_by_id(place.0) else {
                 continue;
@@ -292,9 +307,6 @@ impl Poll {
             if let Ok(replica) = topic.partition(place.1) {
                 replica.lock().watch(watcher, 0, isolation, *seen);
             }
-            let key = self.sharer.key(*place);
-            self.core
-                .with_shares(now, |shares| shares.watch(&key, &waiting));
         }
     }
 

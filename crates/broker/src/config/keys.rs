@@ -36,7 +36,12 @@ pub struct Key {
     pub doc: &'static str,
 }
 
-pub(super) const fn key(name: &'static str, kind: ValueType, default: &'static str, doc: &'static str) -> Key {
+pub(super) const fn key(
+    name: &'static str,
+    kind: ValueType,
+    default: &'static str,
+    doc: &'static str,
+) -> Key {
     Key {
         name,
         kind,

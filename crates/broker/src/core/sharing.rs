@@ -74,7 +74,8 @@ impl Core {
 
     fn write_shares(&self, changed: &[StoredState], now: Now) -> Result<(), ErrorCode> {
         let failed = |cause: &dyn Display| {
-            self.events.say(format_args!("{SHARE_STATE_TOPIC}: {cause}"));
+            self.events
+                .say(format_args!("{SHARE_STATE_TOPIC}: {cause}"));
             ErrorCode::KAFKA_STORAGE_ERROR
         };
         let topic = self.internal_topic(SHARE_STATE_TOPIC);
@@ -192,8 +193,7 @@ impl Core {
                 Ok(())
             })
             .map_err(|cause| failed(&cause))?;
-            let acquired =
-                self.with_shares(now, |shares| shares.acquire(key, &batches, ask.claim));
+            let acquired = self.with_shares(now, |shares| shares.acquire(key, &batches, ask.claim));
             if !acquired.is_empty() {
                 found.records = cut(&stored, &batches, &pieces, &acquired);
                 found.acquired = acquired;

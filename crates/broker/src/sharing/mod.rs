@@ -40,6 +40,8 @@ pub(crate) struct Shares {
     pub(crate) sessions: ShareSessions,
     partitions: BTreeMap<Key, Entry>,
     states: Arc<ShareStates>,
+    /// Who is rung when records become free.
+    waiting: BTreeMap<Key, Vec<Weak<dyn Awaited>>>,
     /// What is to be written down anew.
     changed: BTreeSet<Key>,
 }
@@ -53,7 +55,6 @@ struct Entry {
     /// How often a record is delivered at most.
     most_deliveries: i16,
     deadline: Option<Instant>,
-    waiting: Vec<Weak<dyn Awaited>>,
 }
 
 impl Shares {
@@ -62,6 +63,7 @@ impl Shares {
             sessions: ShareSessions::new(most_sessions),
             partitions: BTreeMap::new(),
             states,
+            waiting: BTreeMap::new(),
             changed: BTreeSet::new(),
         }
     }
@@ -91,15 +93,15 @@ impl Shares {
                 Some(known) => SharePartition::restored(known.start, &known.batches),
                 None => SharePartition::new(begin),
             };
-            let number = self.states.take_over(key, leader_epoch, &partition.kept())?;
-            let waiting = self.partitions.remove(key).map(|it| it.waiting);
+            let number = self
+                .states
+                .take_over(key, leader_epoch, &partition.kept())?;
             let entry = Entry {
                 partition,
                 number,
                 leader_epoch,
                 most_deliveries: rules.most_deliveries,
                 deadline: None,
-                waiting: waiting.unwrap_or_default(),
             };
             self.partitions.insert(key.clone(), entry);
             self.changed.insert(key.clone());
@@ -144,16 +146,11 @@ impl Shares {
         Ok(())
     }
 
-    /// Has `waiting` rung when records become free.
-    pub(crate) fn watch(&mut self, key: &Key, waiting: &Arc<dyn Awaited>) {
-        if let Some(entry) = self.partitions.get_mut(key) {
-            if entry.partition.has_available() {
-                // They became free since it looked.
-                waiting.bell().ring();
-            }
-            entry.waiting.retain(|it| it.strong_count() > 0);
-            entry.waiting.push(Arc::downgrade(waiting));
-        }
+    /// Has `waiting` rung when records become free from now on.
+    pub(crate) fn watch(&mut self, key: Key, waiting: &Arc<dyn Awaited>) {
+        let all = self.waiting.entry(key).or_default();
+        all.retain(|it| it.strong_count() > 0);
+        all.push(Arc::downgrade(waiting));
     }
 
     /// Frees all that a member has.
@@ -201,6 +198,7 @@ impl Shares {
     /// Forgets a topic, which is deleted.
     pub(crate) fn forget_topic(&mut self, topic: Uuid) {
         self.partitions.retain(|key, _| key.topic != topic);
+        self.waiting.retain(|key, _| key.topic != topic);
         self.changed
             .extend(self.states.forget(|key| key.topic == topic));
     }
@@ -225,6 +223,7 @@ impl Shares {
     /// The node is down: others go on from what they know.
     pub(crate) fn clear(&mut self) {
         self.partitions.clear();
+        self.waiting.clear();
         self.sessions.clear();
         self.changed.clear();
     }
@@ -255,7 +254,7 @@ impl Shares {
             self.changed.insert(key.clone());
         }
         if frees {
-            for waiting in entry.waiting.drain(..) {
+            for waiting in self.waiting.remove(key).into_iter().flatten() {
                 if let Some(waiting) = waiting.upgrade() {
                     waiting.bell().ring();
                 }

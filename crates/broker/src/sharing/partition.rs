@@ -279,7 +279,10 @@ impl SharePartition {
             Fate::Acquired { member: owner, .. } => **owner == *member,
             _ => false,
         };
-        if !self.overlapping(first, last).all(|(_, run)| is_its_own(run)) {
+        if !self
+            .overlapping(first, last)
+            .all(|(_, run)| is_its_own(run))
+        {
             let message = "The record is not acquired by this member.";
             return Err((ErrorCode::INVALID_RECORD_STATE, message));
         }

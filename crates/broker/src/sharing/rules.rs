@@ -85,7 +85,14 @@ mod tests {
         assert_eq!(Reset::parse("by_duration:PT1H"), seconds(3600.0));
         assert_eq!(Reset::parse("by_duration:P1DT2H3M4.5S"), seconds(93_784.5));
         assert_eq!(Reset::parse("by_duration:P2D"), seconds(172_800.0));
-        for wrong in ["", "none", "by_duration:", "by_duration:P", "by_duration:PT", "by_duration:P1H"] {
+        for wrong in [
+            "",
+            "none",
+            "by_duration:",
+            "by_duration:P",
+            "by_duration:PT",
+            "by_duration:P1H",
+        ] {
             assert_eq!(Reset::parse(wrong), None, "{wrong}");
         }
         assert_eq!(Reset::parse("by_duration:PT-1S"), None);

@@ -84,7 +84,9 @@ impl ShareStates {
     pub(crate) fn of_group(&self, group: &str) -> Vec<(Key, State)> {
         let states = self.0.lock();
         let those = states.states.iter().filter(|(key, _)| key.group == group);
-        those.map(|(key, state)| (key.clone(), state.clone())).collect()
+        those
+            .map(|(key, state)| (key.clone(), state.clone()))
+            .collect()
     }
 
     /// The leader of this epoch goes on from `kept`; gives the state's number, or `None` if a later leader was there.
@@ -111,13 +113,7 @@ impl ShareStates {
     }
 
     /// Keeps what the leader of this epoch says. Says whether that was new, and the leader still the one to say it.
-    pub(super) fn put(
-        &self,
-        key: &Key,
-        number: u64,
-        leader_epoch: i32,
-        kept: KeptRecords,
-    ) -> bool {
+    pub(super) fn put(&self, key: &Key, number: u64, leader_epoch: i32, kept: KeptRecords) -> bool {
         let mut states = self.0.lock();
         let Some(state) = states.states.get_mut(key) else {
             return false;

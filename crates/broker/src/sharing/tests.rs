@@ -77,17 +77,33 @@ impl Bench {
     }
 
     /// What a member gets of a log of so many batches: first, last, deliveries.
-    fn acquire(&mut self, member: &str, batches: i64, most: usize, is_exact: bool) -> Vec<(i64, i64, i16)> {
+    fn acquire(
+        &mut self,
+        member: &str,
+        batches: i64,
+        most: usize,
+        is_exact: bool,
+    ) -> Vec<(i64, i64, i16)> {
         let Some(from) = self.next_offset() else {
             return Vec::new();
         };
-        let batches: Vec<Batch> = (from / 10..batches).map(|it| batch(it * 10, it * 10 + 9)).collect();
+        let batches: Vec<Batch> = (from / 10..batches)
+            .map(|it| batch(it * 10, it * 10 + 9))
+            .collect();
         let claim = self.claim(member, most, is_exact);
         let acquired = self.shares.acquire(&key("g"), &batches, &claim);
-        acquired.iter().map(|it| (it.first, it.last, it.deliveries)).collect()
+        acquired
+            .iter()
+            .map(|it| (it.first, it.last, it.deliveries))
+            .collect()
     }
 
-    fn say(&mut self, member: &str, said: &[(i64, i64, &[i8])], renews: bool) -> Result<(), ErrorCode> {
+    fn say(
+        &mut self,
+        member: &str,
+        said: &[(i64, i64, &[i8])],
+        renews: bool,
+    ) -> Result<(), ErrorCode> {
         let said: Vec<Said> = said
             .iter()
             .map(|(first, last, kinds)| Said {
@@ -129,12 +145,19 @@ fn a_batch_goes_whole_unless_the_number_of_records_is_a_limit() {
 fn what_is_said_of_records_decides_who_gets_them_next() {
     let mut bench = Bench::new();
     bench.acquire("a", 1, 10, false);
-    assert_eq!(bench.say("a", &[(0, 2, &[1]), (3, 5, &[2, 3, 0])], false), Ok(()));
+    assert_eq!(
+        bench.say("a", &[(0, 2, &[1]), (3, 5, &[2, 3, 0])], false),
+        Ok(())
+    );
     assert_eq!(bench.start(), 3, "what comes first is done with");
     assert_eq!(bench.acquire("b", 1, 10, false), [(3, 3, 2)]);
     assert_eq!(bench.say("b", &[(3, 3, &[1])], false), Ok(()));
     assert_eq!(bench.start(), 6);
-    assert_eq!(bench.say("a", &[(0, 3, &[1])], false), Ok(()), "it is done with, whatever is said");
+    assert_eq!(
+        bench.say("a", &[(0, 3, &[1])], false),
+        Ok(()),
+        "it is done with, whatever is said"
+    );
     assert_eq!(bench.say("a", &[(6, 9, &[1])], false), Ok(()));
     assert_eq!(bench.start(), 10);
     assert_eq!(bench.next_offset(), Some(10));
@@ -148,7 +171,11 @@ fn what_is_wrong_counts_in_no_part() {
     let invalid = Err(ErrorCode::INVALID_REQUEST);
     let state = Err(ErrorCode::INVALID_RECORD_STATE);
     assert_eq!(bench.say("a", &[(0, 1, &[1]), (5, 5, &[1])], false), state);
-    assert_eq!(bench.say("a", &[(0, 0, &[1]), (0, 0, &[1])], false), Ok(()), "before the start");
+    assert_eq!(
+        bench.say("a", &[(0, 0, &[1]), (0, 0, &[1])], false),
+        Ok(()),
+        "before the start"
+    );
     let mut bench = Bench::new();
     bench.acquire("a", 1, 10, false);
     assert_eq!(bench.say("a", &[(7, 7, &[1]), (7, 7, &[1])], false), state);
@@ -156,9 +183,17 @@ fn what_is_wrong_counts_in_no_part() {
     assert_eq!(bench.say("a", &[(8, 7, &[1])], false), invalid);
     assert_eq!(bench.say("a", &[(7, 9, &[1, 1])], false), invalid);
     assert_eq!(bench.say("a", &[(7, 7, &[9])], false), invalid);
-    assert_eq!(bench.say("a", &[(7, 7, &[4])], false), invalid, "locks begin anew only where asked for");
+    assert_eq!(
+        bench.say("a", &[(7, 7, &[4])], false),
+        invalid,
+        "locks begin anew only where asked for"
+    );
     assert_eq!(bench.say("a", &[(7, 7, &[])], false), invalid);
-    assert_eq!(bench.say("a", &[(0, 9, &[1])], false), Ok(()), "all were still acquired");
+    assert_eq!(
+        bench.say("a", &[(0, 9, &[1])], false),
+        Ok(()),
+        "all were still acquired"
+    );
 }
 
 #[test]
@@ -172,7 +207,10 @@ fn locks_end_by_themselves_or_begin_anew() {
     assert_eq!(bench.shares.next_timeout(), Some(begun + LOCK));
     bench.shares.handle_timeout(begun + LOCK);
     assert_eq!(bench.acquire("b", 1, 10, false), [(5, 9, 2)]);
-    assert_eq!(bench.say("a", &[(5, 5, &[1])], false), Err(ErrorCode::INVALID_RECORD_STATE));
+    assert_eq!(
+        bench.say("a", &[(5, 5, &[1])], false),
+        Err(ErrorCode::INVALID_RECORD_STATE)
+    );
     assert_eq!(bench.say("a", &[(0, 4, &[1])], false), Ok(()));
     assert_eq!(bench.start(), 5);
 }
@@ -194,7 +232,11 @@ fn no_more_records_are_under_way_than_may_be() {
     assert_eq!(bench.acquire("a", 50, 1000, false), [(0, 99, 1)]);
     assert_eq!(bench.next_offset(), None);
     assert_eq!(bench.say("a", &[(50, 59, &[1])], false), Ok(()));
-    assert_eq!(bench.next_offset(), Some(100), "what is done with does not count");
+    assert_eq!(
+        bench.next_offset(),
+        Some(100),
+        "what is done with does not count"
+    );
     assert_eq!(bench.acquire("b", 50, 1000, true), [(100, 109, 1)]);
 }
 
@@ -223,18 +265,29 @@ fn the_log_may_begin_later() {
     let next = bench.shares.next_offset(&key("g"), 0, &rules(), 4, 0);
     assert_eq!((next, bench.start()), (Some(10), 4));
     assert_eq!(bench.say("a", &[(0, 9, &[1])], false), Ok(()));
-    assert_eq!(bench.shares.next_offset(&key("g"), 0, &rules(), 25, 0), Some(25));
+    assert_eq!(
+        bench.shares.next_offset(&key("g"), 0, &rules(), 25, 0),
+        Some(25)
+    );
 }
 
 #[test]
 fn a_new_leader_knows_what_is_done_with_and_nothing_of_locks() {
     let mut old = Bench::new();
     old.acquire("a", 2, 100, false);
-    old.say("a", &[(0, 3, &[1]), (5, 6, &[3]), (8, 8, &[2])], false).unwrap();
+    old.say("a", &[(0, 3, &[1]), (5, 6, &[3]), (8, 8, &[2])], false)
+        .unwrap();
     old.acquire("b", 2, 1, true);
     let mut new = old.next_leader();
-    assert_eq!(new.acquire("c", 2, 100, false), [(4, 4, 1), (7, 7, 1), (8, 8, 2), (9, 19, 1)]);
-    assert_eq!(old.say("a", &[(4, 4, &[1])], false), Ok(()), "it does not know better");
+    assert_eq!(
+        new.acquire("c", 2, 100, false),
+        [(4, 4, 1), (7, 7, 1), (8, 8, 2), (9, 19, 1)]
+    );
+    assert_eq!(
+        old.say("a", &[(4, 4, &[1])], false),
+        Ok(()),
+        "it does not know better"
+    );
     assert_eq!(new.start(), 4, "but nothing of it is kept");
     assert_eq!(old.next_offset(), None, "it leads no more");
 }
@@ -259,7 +312,9 @@ fn a_group_that_was_deleted_or_set_back_begins_anew() {
 fn what_changed_is_written_down_once_and_read_back() {
     let mut bench = Bench::new();
     bench.acquire("a", 1, 10, false);
-    bench.say("a", &[(3, 4, &[1]), (6, 6, &[2])], false).unwrap();
+    bench
+        .say("a", &[(3, 4, &[1]), (6, 6, &[2])], false)
+        .unwrap();
     let changed = bench.shares.take_changed();
     let [stored] = changed.as_slice() else {
         panic!("{changed:?}");
@@ -270,7 +325,10 @@ fn what_changed_is_written_down_once_and_read_back() {
     let states = ShareStates::default();
     states.restore(read);
     let state = states.get(&key("g")).unwrap();
-    assert_eq!(Some(&state.batches), stored.state.as_ref().map(|it| &it.batches));
+    assert_eq!(
+        Some(&state.batches),
+        stored.state.as_ref().map(|it| &it.batches)
+    );
     assert_eq!((state.start, state.lag(10)), (0, 8));
     let end = StoredState {
         state: None,
@@ -293,17 +351,19 @@ impl Wake for Rings {
 #[test]
 fn who_waits_is_rung_when_records_become_free() {
     let mut bench = Bench::new();
-    let begun = bench.shares.sessions.fetch("g", "a", 0, &[(T, 0)], &[]).unwrap();
+    let begun = bench
+        .shares
+        .sessions
+        .fetch("g", "a", 0, &[(T, 0)], &[])
+        .unwrap();
     bench.acquire("a", 1, 10, false);
     let rings: Arc<Rings> = Arc::default();
     let waiting: Arc<dyn Awaited> = Watcher::new(1, Waker::from(Arc::clone(&rings)));
-    bench.shares.watch(&key("g"), &waiting);
+    bench.shares.watch(key("g"), &waiting);
     bench.say("a", &[(0, 0, &[1])], false).unwrap();
     assert_eq!(rings.0.load(Ordering::Relaxed), 0);
     bench.shares.disconnect(begun.id);
     assert_eq!(rings.0.load(Ordering::Relaxed), 1);
-    bench.shares.watch(&key("g"), &waiting);
-    assert_eq!(rings.0.load(Ordering::Relaxed), 2, "they are free already");
     assert_eq!(bench.acquire("b", 1, 10, false), [(1, 9, 2)]);
     bench.shares.disconnect(begun.id);
     assert_eq!(bench.next_offset(), Some(10), "a session ends once");
@@ -334,5 +394,8 @@ fn a_session_goes_by_epochs() {
     sessions.close("g", "b");
     assert_eq!(code(sessions.fetch("g", "c", 0, &[p], &[])), Ok(()));
     assert_eq!(sessions.end(begun.id), None);
-    assert_eq!(sessions.end(again.id), Some(("g".to_owned(), "a".to_owned())));
+    assert_eq!(
+        sessions.end(again.id),
+        Some(("g".to_owned(), "a".to_owned()))
+    );
 }

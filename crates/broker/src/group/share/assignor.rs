@@ -118,7 +118,9 @@ mod tests {
     }
 
     fn sizes(targets: &[Target]) -> Vec<usize> {
-        let sizes = targets.iter().map(|it| it.values().map(BTreeSet::len).sum());
+        let sizes = targets
+            .iter()
+            .map(|it| it.values().map(BTreeSet::len).sum());
         sizes.collect()
     }
 
@@ -161,7 +163,10 @@ mod tests {
 
     #[test]
     fn nothing_is_assigned_of_what_is_not_there() {
-        assert_eq!(assigned(&[&[], &[T]], &[], &[]), [Target::new(), Target::new()]);
+        assert_eq!(
+            assigned(&[&[], &[T]], &[], &[]),
+            [Target::new(), Target::new()]
+        );
         assert_eq!(assigned(&[], &[], &[]), [] as [Target; 0]);
     }
 }

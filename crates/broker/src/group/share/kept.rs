@@ -13,22 +13,12 @@ use ottla_protocol::messages::{
 use ottla_protocol::{EncodeError, Message, Reader, Str};
 
 use super::assignor::Target;
+use super::key::Key;
 use super::{Member, ShareGroup};
 use crate::group::record::versioned;
 
 /// The version of all keys and values here.
 const VERSION: i16 = 0;
-
-/// What a record is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Key {
-    Group,
-    /// Of this id, as are those that follow.
-    Member(String),
-    TargetGroup,
-    Target(String),
-    Current(String),
-}
 
 #[derive(Debug, Clone, PartialEq)]
 enum Value {

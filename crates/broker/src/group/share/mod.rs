@@ -12,6 +12,7 @@
 
 pub(super) mod assignor;
 pub(super) mod kept;
+mod key;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use ottla_protocol::{ErrorCode, Uuid};
 
 use self::assignor::{Subscriber, Target};
-use self::kept::Key;
+use self::key::Key;
 use super::catalogue::Catalogue;
 use super::consumer::{Beaten, Owned, Refused};
 

@@ -60,7 +60,12 @@ impl Bench {
             .see(Arc::new(Catalogue::new(self.version, topics)));
     }
 
-    fn beat(&mut self, member: &str, epoch: i32, names: Option<&[&str]>) -> Result<Beaten, Refused> {
+    fn beat(
+        &mut self,
+        member: &str,
+        epoch: i32,
+        names: Option<&[&str]>,
+    ) -> Result<Beaten, Refused> {
         let beat = ShareBeat {
             group: "g".to_owned(),
             member: member.to_owned(),
@@ -92,7 +97,10 @@ impl Bench {
 
     fn partitions(beaten: &Beaten) -> Vec<i32> {
         let assignment = beaten.assignment.iter().flatten();
-        assignment.flat_map(|(_, partitions)| partitions).copied().collect()
+        assignment
+            .flat_map(|(_, partitions)| partitions)
+            .copied()
+            .collect()
     }
 }
 
@@ -115,7 +123,11 @@ fn members_come_to_the_epoch_of_the_group_and_go() {
     let a = bench.beat("a", 2, None).unwrap();
     assert_eq!((a.epoch, Bench::partitions(&a)), (3, vec![0]));
     let lost = bench.beat("a", 2, None).unwrap();
-    assert_eq!((lost.epoch, Bench::partitions(&lost)), (3, vec![0]), "the answer was lost");
+    assert_eq!(
+        (lost.epoch, Bench::partitions(&lost)),
+        (3, vec![0]),
+        "the answer was lost"
+    );
     let rejoined = bench.join("a");
     assert_eq!((rejoined.epoch, Bench::partitions(&rejoined)), (3, vec![0]));
     let left = bench.beat("b", -1, None).unwrap();
@@ -176,7 +188,10 @@ fn a_group_that_was_read_back_goes_on() {
     }
     later.groups.begin_sessions(later.now);
     let found = later.groups.describe_share("g").unwrap();
-    assert_eq!((found.state, found.epoch, found.members.len()), ("Stable", 4, 1));
+    assert_eq!(
+        (found.state, found.epoch, found.members.len()),
+        ("Stable", 4, 1)
+    );
     let a = later.beat("a", 3, None).unwrap();
     assert_eq!((a.epoch, Bench::partitions(&a)), (4, vec![0, 1]));
     later.now += SESSION;
@@ -190,9 +205,15 @@ fn a_group_that_was_read_back_goes_on() {
 fn a_share_group_is_no_other_and_others_are_none() {
     let mut bench = Bench::new(2);
     bench.join("a");
-    assert_eq!(bench.groups.delete("g").map(drop), Err(ErrorCode::NON_EMPTY_GROUP));
+    assert_eq!(
+        bench.groups.delete("g").map(drop),
+        Err(ErrorCode::NON_EMPTY_GROUP)
+    );
     let listed: Vec<_> = bench.groups.list().collect();
-    assert_eq!((listed[0].kind, listed[0].protocol_type.as_str()), ("share", "share"));
+    assert_eq!(
+        (listed[0].kind, listed[0].protocol_type.as_str()),
+        ("share", "share")
+    );
     let nobody = AsMember {
         id: String::new(),
         generation: -1,
