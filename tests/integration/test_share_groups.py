@@ -1,4 +1,4 @@
-"""Our members of share groups (KIP-932) on real Kafka, among themselves and beside Kafka's own."""
+"""Our members of share groups (KIP-932), among themselves and beside Kafka's own, on real Kafka and on the embedded broker."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 
 import ottla
 from ottla import errors
+from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.peers.java import VERSION
@@ -23,11 +24,12 @@ from tests.wire import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.brokers.brokers import Cluster
     from tests.python.conftest import Api
 
-pytestmark = [REAL, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timeout(120)
 
 # Milliseconds for which the broker keeps records for a member: longer than any wait here, so that no lock ends by itself.
 LOCK = 50_000
@@ -46,10 +48,43 @@ GROUP = 32
 PATIENCE = 20.0
 
 
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+class Kafka:
+    """Real Kafka."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.bootstrap = str(cluster.st["bootstrap"]["PLAINTEXT"])
+
+    def restart(self) -> None:
+        self.cluster.restart(1)
+
+
+class Embedded:
+    """The embedded broker on a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.start(0)
+        self.bootstrap = self.broker.bootstrap_servers
+
+    def start(self, port: int) -> None:
+        config = {"auto.create.topics.enable": "false", **BROKER}
+        self.broker = Broker(data_dir=self.folder, port=port, config=config).start()
+
+    def restart(self) -> None:
+        self.broker.stop()
+        self.start(int(self.bootstrap.rpartition(":")[2]))
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=REAL)])
+def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka | Embedded]:
+    if request.param == "embedded":
+        embedded = Embedded(tmp_path_factory.mktemp("embedded"))
+        yield embedded
+        embedded.broker.stop()
+        return
     with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, config=BROKER) as cluster:
-        yield cluster
+        yield Kafka(cluster)
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +94,19 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def before_share_groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=REAL)])
+def before_share_groups(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.param == "embedded":
+        with Broker(as_version="3.9") as broker:
+            yield broker.bootstrap_servers
+        return
     with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version="3.9.1") as cluster:
         yield str(cluster.st["bootstrap"]["PLAINTEXT"])
 
 
 @pytest.fixture(scope="module")
-def bootstrap(brokers: Cluster) -> str:
-    return str(brokers.st["bootstrap"]["PLAINTEXT"])
+def bootstrap(brokers: Kafka | Embedded) -> str:
+    return brokers.bootstrap
 
 
 def configure(bootstrap: str, group: str, **config: str) -> None:
@@ -363,6 +402,7 @@ def test_the_group_hides_records_of_aborted_transactions(
         assert (last.offset, last.value) == (9, b"0"), "the markers are no records"
 
 
+@REAL
 def test_a_share_consumer_of_kafka_shares_the_group(bootstrap: str, fresh: tuple[str, str]) -> None:
     topic, group = fresh
     fill(bootstrap, topic, 10)
@@ -386,7 +426,7 @@ def test_a_share_consumer_of_kafka_shares_the_group(bootstrap: str, fresh: tuple
 
 
 def test_a_restart_of_the_broker_delivers_again_what_was_not_accepted(
-    brokers: Cluster, bootstrap: str, fresh: tuple[str, str]
+    brokers: Kafka | Embedded, bootstrap: str, fresh: tuple[str, str]
 ) -> None:
     topic, group = fresh
     fill(bootstrap, topic, 10)
@@ -396,7 +436,7 @@ def test_a_restart_of_the_broker_delivers_again_what_was_not_accepted(
         assert len(batch) == 10
         consumer.acknowledge(batch, "accept", range(5))
         assert list(consumer.commit().values()) == [None]
-        brokers.restart(1)
+        brokers.restart()
         consumer.acknowledge(batch, "accept", range(5, 10))
         [lost] = consumer.commit().values()
         assert lost is not None
@@ -457,6 +497,7 @@ def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[
             api(consumer.poll(PATIENCE))
 
 
+@REAL
 def test_permissions_are_named(api: Api, guarded: Cluster) -> None:
     with (
         api.open("ShareConsumer", topics="t", group_id="workers", **user_of(guarded, "alice")) as consumer,

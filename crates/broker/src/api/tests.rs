@@ -73,6 +73,7 @@ impl Bench {
                 faults: Arc::default(),
                 zookeeper: Arc::default(),
                 group_settings: Arc::default(),
+                share_states: Arc::default(),
                 cluster_id: None,
             },
             7,
@@ -190,6 +191,7 @@ fn client(principal: Principal) -> Client {
         listener: 0,
         session: Mutex::new(Session::open(principal)),
         waker: Waker::noop().clone(),
+        shares: Mutex::default(),
     }
 }
 
