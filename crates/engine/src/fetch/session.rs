@@ -2,14 +2,14 @@
 //! changed is said, and answers leave out the partitions of which there is nothing new.
 //!
 //! ```text
-//!            epoch 0: all is said                      epoch 1, 2, 3 ...: what changed
-//!   none ──────── answered, with an id ────────▶ open ── answered, with the same id ──▶ open
-//!   ▲ ▲ ▲                                        │  │
-//!   │ │ └─ the broker ended it, or forgot it ────┘  │  no answer, another error, or one that is out of step
-//!   │ │                                             ▼
-//!   │ └─────── answered, without an id ─────────── lost ── answered, with an id ──▶ open
-//!   │                                                      epoch 0 again, with the old id: the broker drops that one
-//!   └── the broker has no room, or does not know of sessions: every request says all
+//!        epoch 0: all is said               epoch 1, 2, 3 ...: what changed
+//!   none ──── answered with an id ────▶ open ──── answered with the same id ────▶ open, one epoch on
+//!    ▲ │ ▲                              │  │
+//!    │ │ └── the broker ended it, ──────┘  └── no answer, an error, an answer that is out of step ──▶ lost
+//!    │ │     or does not know it
+//!    └─┘ answered without an id: the broker has no room
+//!
+//!   lost ── epoch 0 with the old id, which the broker drops: all is said ──▶ as from none
 //! ```
 //!
 //! A session is of one lane, since the broker wants its requests one after the other; whoever waits for an answer owns it. It outlives
