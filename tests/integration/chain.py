@@ -240,7 +240,7 @@ def run(cluster: Cluster, way: str, records: int, fault: str) -> str:
                 member.leave()
     for level, (topic, partitions) in enumerate(zip(chain.topics, PARTITIONS, strict=True)):
         chain.controls.wait_for_replicas(topic, partitions)
-        log = Confluent().consume_committed(chain.controls.bootstrap, topic, partitions)
+        log = Confluent().consume_committed(chain.controls.bootstrap, topic, partitions, records)
         check_order(records, log, f"{topic}, read by confluent-kafka")
         check_order(
             records, Java().consume_committed(chain.controls.bootstrap, topic, records), f"{topic}, read by Java"

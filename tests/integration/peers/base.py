@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 DEADLINE = 30.0
 """Seconds that any one step of a client may take; generous, as the machine may be busy."""
+SLOW = 3_000
+"""Records a second that any client reads, even where the machine is busy."""
 
 
 class Member(Protocol):

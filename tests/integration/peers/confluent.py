@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from tests.integration.messages import Message
-from tests.integration.peers.base import DEADLINE, until
+from tests.integration.peers.base import DEADLINE, SLOW, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,15 +76,15 @@ class Confluent:
             consumer.close()
         return self.consume(bootstrap, topic, partitions, sum(high - low for low, high in marks))
 
-    def consume_committed(self, bootstrap: str, topic: str, partitions: int) -> list[Message]:
-        """Every message of a transaction that was committed, in the order of each partition."""
+    def consume_committed(self, bootstrap: str, topic: str, partitions: int, about: int = 0) -> list[Message]:
+        """Every message of a transaction that was committed, in the order of each partition; `about` says how many these may be."""
         whole = {"isolation.level": "read_committed", "enable.partition.eof": True}
         group = {"group.id": "unused", "enable.auto.commit": False}
         consumer = Consumer({"bootstrap.servers": bootstrap, **whole, **group})
         out, ended = [], set()
         try:
             consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
-            for _ in until(DEADLINE, f"the end of {topic}"):
+            for _ in until(DEADLINE + about / SLOW, f"the end of {topic}"):
                 for m in consumer.consume(10_000, 0.2):
                     error = m.error()
                     if error and error.code() == KafkaError._PARTITION_EOF:

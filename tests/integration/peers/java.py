@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.brokers.brokers import java_tool
 from tests.integration.messages import Message
-from tests.integration.peers.base import DEADLINE, Member
+from tests.integration.peers.base import DEADLINE, SLOW, Member
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,6 +102,7 @@ class Java:
             VERSION,
             "org.apache.kafka.tools.consumer.ConsoleConsumer",
             *("--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", str(count)),
+            # The tool waits so long for the next message.
             *("--timeout-ms", str(int(DEADLINE * 500)), *how),
             *_options(
                 "--formatter-property",
@@ -116,7 +117,7 @@ class Java:
                 headers_deserializer=BYTES,
                 headers_separator=HEADER_SEPARATOR,
             ),
-            timeout=DEADLINE,
+            timeout=DEADLINE + count / SLOW,
         )
         return [_message(line) for line in out.decode().splitlines() if line.startswith("CreateTime:")]
 
