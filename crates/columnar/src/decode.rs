@@ -47,22 +47,29 @@ pub fn decode(
     source: &FetchedPartition,
     memory: &Memory,
 ) -> Result<Columns, ColumnarError> {
-    let mut decoder = Decoder::new(source, memory, records.len());
-    let mut entries = entries(records);
-    for entry in entries.by_ref() {
-        match entry.map_err(|cause| source.error(None, cause))? {
-            Entry::Batch(batch) => decoder.batch(&batch)?,
-            Entry::Message(message) => decoder.message(&message)?,
-        }
-    }
-    match entries.cut() {
-        Some(cut) if decoder.end.is_none() => Err(source.error(None, cut)),
-        _ => decoder.finish(),
-    }
+    Decoder::new(source, memory, records.len(), false).decode(records)
+}
+
+/// As [`decode`], but ends before the first record that columns cannot show, whose header has a key that is not UTF-8:
+/// [`Columns::next_offset`] is its offset then. That record is an error only if it is the one at
+/// [`FetchedPartition::fetch_offset`], so that a second call from there says what is wrong with it.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_shown(
+    records: Bytes,
+    source: &FetchedPartition,
+    memory: &Memory,
+) -> Result<Columns, ColumnarError> {
+    Decoder::new(source, memory, records.len(), true).decode(records)
 }
 
 impl FetchedPartition {
     fn error(&self, next_offset: Option<i64>, source: RecordsError) -> ColumnarError {
+        let next_offset = match source {
+            RecordsError::HeaderKey { offset } => Some(offset.saturating_add(1)),
+            _ => next_offset,
+        };
         ColumnarError::Records {
             topic: Arc::clone(&self.topic),
             partition: self.partition,
@@ -81,6 +88,10 @@ struct Decoder<'a> {
     next_offset: i64,
     /// The offset after the last batch.
     end: Option<i64>,
+    /// Whether a record that cannot be shown ends the columns, rather than being an error.
+    may_stop: bool,
+    /// One did: nothing behind [`Self::next_offset`] is decoded.
+    is_stopped: bool,
     /// Bytes that batches may still decompress to.
     may_decompress: usize,
     scratch: Vec<u8>,
@@ -95,7 +106,7 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(source: &'a FetchedPartition, memory: &'a Memory, bytes: usize) -> Self {
+    fn new(source: &'a FetchedPartition, memory: &'a Memory, bytes: usize, may_stop: bool) -> Self {
         Self {
             source,
             memory,
@@ -103,6 +114,8 @@ impl<'a> Decoder<'a> {
             aborted: AbortedTransactions::new(source.aborted.iter().copied()),
             next_offset: source.fetch_offset,
             end: None,
+            may_stop,
+            is_stopped: false,
             may_decompress: source.decompress_limit,
             scratch: memory.scratch(),
             payload_bytes: 0,
@@ -116,6 +129,23 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    fn decode(mut self, records: Bytes) -> Result<Columns, ColumnarError> {
+        let mut entries = entries(records);
+        for entry in entries.by_ref() {
+            match entry.map_err(|cause| self.source.error(None, cause))? {
+                Entry::Batch(batch) => self.batch(&batch)?,
+                Entry::Message(message) => self.message(&message)?,
+            }
+            if self.is_stopped {
+                return self.finish();
+            }
+        }
+        match entries.cut() {
+            Some(cut) if self.end.is_none() => Err(self.source.error(None, cut)),
+            _ => self.finish(),
+        }
+    }
+
     fn batch(&mut self, batch: &Batch) -> Result<(), ColumnarError> {
         let header = &batch.header;
         self.check_order(header.base_offset)?;
@@ -125,7 +155,9 @@ impl<'a> Decoder<'a> {
             let done = self.records(batch, &mut scratch);
             self.scratch = scratch;
             done?;
-            self.next_offset = header.next_offset();
+            if !self.is_stopped {
+                self.next_offset = header.next_offset();
+            }
         }
         Ok(())
     }
@@ -165,7 +197,19 @@ impl<'a> Decoder<'a> {
         }
         self.reserve(count, payload.len());
         for record in records {
-            let record = record?;
+            let record = match record {
+                Ok(record) => record,
+                // Its caller has passed it.
+                Err(RecordsError::HeaderKey { offset }) if offset < self.next_offset => continue,
+                Err(RecordsError::HeaderKey { offset })
+                    if self.may_stop && offset > self.source.fetch_offset =>
+                {
+                    self.is_stopped = true;
+                    self.next_offset = offset;
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             if record.offset >= self.next_offset {
                 // SAFETY: room was made for as many records as the iterator gives, with all their bytes.
                 unsafe { self.row(&record) };

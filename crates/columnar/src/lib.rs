@@ -2,6 +2,7 @@
 //!
 //! * [`decode`] decodes the records of one partition in a Fetch response into [`Columns`]. It creates no object per record and
 //!   copies a key or value once, from the response (or its decompressed bytes) to the Arrow buffer.
+//!   [`decode_shown`] ends before a record that columns cannot show.
 //! * [`LogPart`] decodes a part of a log segment, with the place of what is damaged.
 //! * [`rows`] reads the records in an Arrow table as slices of its buffers.
 //!
@@ -18,7 +19,7 @@ mod rows;
 mod schema;
 
 pub use columns::{Columns, RecordHeaders};
-pub use decode::{FetchedPartition, decode};
+pub use decode::{FetchedPartition, decode, decode_shown};
 pub use error::ColumnarError;
 pub use integers::Integers;
 pub use log::{AbortedSpan, LogDamage, LogPart, LogRange};

@@ -55,18 +55,36 @@ impl Decode for Decoder {
             check_crcs: self.check_crcs,
             decompress_limit: self.decompress_limit,
         };
-        ottla_columnar::decode(fetched.records.clone(), &source, &self.memory)
+        ottla_columnar::decode_shown(fetched.records.clone(), &source, &self.memory)
             .map(Chunk::new)
-            .map_err(|error| match self.shares {
-                true => Error::new(fault(&error), error.to_string())
-                    .partition_is(&fetched.topic, fetched.partition),
-                false => fetched.corrupt(error),
+            .map_err(|error| {
+                let found = match is_of_one_record(&error) {
+                    true => fetched.refused(Malformed::HeaderKey),
+                    false => fetched.corrupt(&error),
+                };
+                match found.damage().filter(|_| self.shares) {
+                    Some(damage) => Error::new(fault(&error), error.to_string())
+                        .partition_is(&fetched.topic, fetched.partition)
+                        .damage_is(damage.clone()),
+                    None => found,
+                }
             })
     }
 
     fn rest(&self) {
         self.memory.clear();
     }
+}
+
+/// Whether only the first record is concerned, and those behind it can be shown.
+fn is_of_one_record(error: &ColumnarError) -> bool {
+    matches!(
+        error,
+        ColumnarError::Records {
+            source: RecordsError::HeaderKey { .. },
+            ..
+        }
+    )
 }
 
 /// Whether records are damaged, or only too much for this client, or nothing that it can show: then another may fare better.
@@ -78,10 +96,7 @@ fn fault(error: &ColumnarError) -> Kind {
         };
     };
     match source {
-        RecordsError::Record {
-            what: Malformed::HeaderKey,
-            ..
-        } => Kind::Unsupported,
+        RecordsError::HeaderKey { .. } => Kind::Unsupported,
         RecordsError::Compression { source, .. } => match source {
             CompressionError::Corrupt { .. } => Kind::Corrupt,
             _ => Kind::TooLarge,
