@@ -32,9 +32,9 @@ class Segment:
         return next((at, data) for at, first, data in self.batches() if first == offset)
 
     def flip(self, offset: int) -> bytes:
-        """Flip the last bit of the batch that begins with this offset; returns its bytes."""
+        """Flip a bit at the end of the last value of the batch that begins with this offset; returns its bytes."""
         at, data = self.batch(offset)
-        return self._write(at, data[:-1] + bytes([data[-1] ^ 1]))
+        return self._write(at, data[:-2] + bytes([data[-2] ^ 1]) + data[-1:])
 
     def replace(self, offset: int, old: bytes, new: bytes) -> bytes:
         """Replace bytes of the batch that begins with this offset, and correct its checksum; returns its bytes."""

@@ -3,6 +3,8 @@
 import logging
 
 import pytest
+from tests.damage import Segment
+from tests.spark.conftest import run_stream
 
 import ottla
 from ottla.errors import CorruptRecordError
@@ -11,8 +13,6 @@ from ottla.spark.frame import layout, schema
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions
 from ottla.testing import Broker
-from tests.damage import Segment
-from tests.spark.conftest import run_stream
 
 pytestmark = pytest.mark.timeout(180)
 

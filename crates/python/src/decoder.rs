@@ -58,9 +58,12 @@ impl Decode for Decoder {
         ottla_columnar::decode_shown(fetched.records.clone(), &source, &self.memory)
             .map(Chunk::new)
             .map_err(|error| {
-                let found = match is_of_one_record(&error) {
-                    true => fetched.refused(Malformed::HeaderKey),
-                    false => fetched.corrupt(&error),
+                let found = match &error {
+                    ColumnarError::Records { source, .. } => match source {
+                        RecordsError::HeaderKey { .. } => fetched.refused(Malformed::HeaderKey),
+                        source => fetched.corrupt(source),
+                    },
+                    error => fetched.corrupt(error),
                 };
                 match found.damage().filter(|_| self.shares) {
                     Some(damage) => Error::new(fault(&error), error.to_string())
@@ -74,17 +77,6 @@ impl Decode for Decoder {
     fn rest(&self) {
         self.memory.clear();
     }
-}
-
-/// Whether only the first record is concerned, and those behind it can be shown.
-fn is_of_one_record(error: &ColumnarError) -> bool {
-    matches!(
-        error,
-        ColumnarError::Records {
-            source: RecordsError::HeaderKey { .. },
-            ..
-        }
-    )
 }
 
 /// Whether records are damaged, or only too much for this client, or nothing that it can show: then another may fare better.
