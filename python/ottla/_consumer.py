@@ -60,6 +60,11 @@ class Consumer(_ottla.SyncConsumer):
     loop continues with the next record. Any other call is allowed inside the loop; positions count from the record that
     the loop yields next.
 
+    Records that cannot be read stop their own partition only. All before them come; then a `CorruptRecordError` names
+    them, once. The next poll or loop goes on with other partitions, and `seek` with the error's `next_offset` passes
+    over them. Until then the error comes again when nothing else does: at the end of a poll's timeout, in a loop after
+    `default.api.timeout.ms`, and at once if no other assigned partition can be read.
+
     Example:
         ```python
         with ottla.Consumer("localhost:9092", topics=["flights"], auto_offset_reset="earliest") as consumer:

@@ -239,9 +239,19 @@ class ProtocolError(KafkaError, ValueError):
 
 
 class CorruptRecordError(ProtocolError):
-    """Records do not decode, or their checksum is wrong."""
+    """Records do not decode, or their checksum is wrong; or a record cannot be shown, as a header's key is not UTF-8.
+
+    Attributes:
+        offset: The first offset that a consumer could not read, where its partition stays; None from elsewhere.
+        next_offset: The offset after the damaged batch, or after the record that cannot be shown: a seek there passes
+            over it, and over nothing else. None where the bytes do not even tell where the batch ends.
+        data: The batch that holds the records, as the broker sent it; of bytes that are no batch, all that it sent.
+    """
 
     kind = "corrupt"
+    offset: int | None = None
+    next_offset: int | None = None
+    data: bytes = b""
 
 
 class DecodeError(ProtocolError):

@@ -37,6 +37,7 @@ def test_names_in_any_case_as_spark_takes_them():
             "startingOffsetsByTimestampStrategy": "LATEST",
             "includeHEADERS": "True",
             "failOnDataLoss": "false",
+            "onCorrupt": "SKIP",
             "kafkaConsumer.pollTimeoutMs": "1500",
             "kafka.isolation.level": "read_committed",
         }
@@ -51,6 +52,7 @@ def test_names_in_any_case_as_spark_takes_them():
     assert (options.fetch_attempts, options.fetch_interval, options.latest_if_none) == (9, 0.02, True)
     assert options.include_headers
     assert not options.fail_on_data_loss
+    assert options.skip_corrupt
     assert options.poll_timeout == 1.5
     assert options.properties == (("isolation.level", "read_committed"),)
 

@@ -292,7 +292,8 @@ impl<D: Decode> Consumer<D> {
     /// # Errors
     /// By the deadline: the last cause if no broker could be reached, or if the leader of a partition does not accept the client.
     /// At once: an offset out of range under `auto.offset.reset=none`;
-    /// records that do not decode (again at each poll until a seek goes past them); an unknown topic; nothing assigned.
+    /// records that do not decode, after all that stand before them; an unknown topic; nothing assigned. A partition stops only
+    /// itself: until a seek, its error comes again only at a deadline by which nothing else came, or if no other partition can be read.
     pub async fn poll(
         &self,
         timeout: Duration,
@@ -376,7 +377,10 @@ impl<D: Decode> Consumer<D> {
             if is_late {
                 self.inner.decoding.rest();
                 return self.inner.driver.with(|engine, now| match engine.delay() {
-                    Some(error) if !engine.is_starting(now) => Err(error),
+                    Some(error) if !engine.is_starting(now) => {
+                        engine.note_raised(&error);
+                        Err(error)
+                    }
                     _ => Ok(Polled::Done(Vec::new())),
                 });
             }
@@ -677,9 +681,12 @@ impl<D: Decode> Inner<D> {
                 }
             }
         }
+        if is_any {
+            return Ok(chunks);
+        }
         match self.obstacle() {
-            Some(error) if !is_any => Err(error),
-            _ => Ok(chunks),
+            Some(error) => Err(error),
+            None => Ok(chunks),
         }
     }
 
@@ -700,10 +707,16 @@ impl<D: Decode> Inner<D> {
         engine.hopeless()
     }
 
-    /// The error that a poll must report before it gives out more.
+    /// The error that a poll must report before it gives out more, and reports now.
     fn obstacle(&self) -> Option<Error> {
-        self.driver
-            .with(|engine, _| self.refusal(engine).or_else(|| engine.stuck().cloned()))
+        self.driver.with(|engine, _| {
+            if let Some(error) = self.refusal(engine) {
+                return Some(error);
+            }
+            let error = engine.obstacle().cloned()?;
+            engine.note_raised(&error);
+            Some(error)
+        })
     }
 
     /// Takes from the engine what is to be decoded soon.

@@ -8,10 +8,11 @@ pub trait Decode: Send + Sync + 'static {
     /// What `poll` returns.
     type Chunk: Chunk;
 
-    /// Decodes all batches; called outside of any lock, on the thread or task that polls, or on a helper beside it.
+    /// Decodes all batches; called outside of any lock, on the thread or task that polls, or on a helper beside it. The chunk may end
+    /// before a record that cannot be shown, at [`Chunk::next_offset`]: from there, the next call says why.
     ///
     /// # Errors
-    /// Records that do not decode; see [`Fetched::corrupt`].
+    /// Records that do not decode: [`Fetched::corrupt`], or [`Fetched::refused`] if only the first of them cannot be shown.
     fn decode(&self, fetched: &Fetched) -> Result<Self::Chunk, Error>;
 
     /// Nothing is to be decoded for a while: memory that is only kept for speed may be freed.

@@ -320,10 +320,13 @@ impl<C: Chunk> Outcome<C> {
     }
 }
 
-/// Decodes records; if they do not decode, only those before the broken batch.
+/// Decodes records; if they do not decode, only those before the broken batch, or before the record that cannot be shown.
 fn outcomes<D: Decode>(decoder: &D, fetched: &Fetched) -> Vec<Outcome<D::Chunk>> {
     let whole = match decoder.decode(fetched) {
-        Ok(chunk) => return vec![Outcome::Chunk(chunk)],
+        Ok(chunk) if chunk.next_offset() >= fetched.next_offset => {
+            return vec![Outcome::Chunk(chunk)];
+        }
+        Ok(_) => fetched.corrupt("a record cannot be shown"),
         Err(error) => error,
     };
     let mut outcomes = Vec::new();
@@ -332,21 +335,45 @@ fn outcomes<D: Decode>(decoder: &D, fetched: &Fetched) -> Vec<Outcome<D::Chunk>>
         if !outcomes.is_empty() && !part.begins_in_order() {
             break;
         }
-        match decoder.decode(&part) {
-            Ok(chunk) => outcomes.push(Outcome::Chunk(chunk)),
-            Err(error) => {
-                outcomes.push(Outcome::Broken(part.fetch_offset, error));
-                return outcomes;
-            }
-        }
         end = end.max(part.next_offset);
         left -= part.records.len();
+        outcomes.extend(outcomes_of_batch(decoder, part));
+        if let Some(Outcome::Broken(..)) = outcomes.last() {
+            return outcomes;
+        }
     }
     // Each batch may be sound, and all of them too much for one decode.
     if left > 0 {
-        outcomes.push(Outcome::Broken(end, whole));
+        let rest = Fetched {
+            fetch_offset: end,
+            records: fetched.records.slice(fetched.records.len() - left..),
+            ..fetched.clone()
+        };
+        outcomes.push(Outcome::Broken(end, rest.name_in(whole)));
     }
     outcomes
+}
+
+fn outcomes_of_batch<D: Decode>(decoder: &D, mut batch: Fetched) -> Vec<Outcome<D::Chunk>> {
+    let mut outcomes = Vec::new();
+    loop {
+        match decoder.decode(&batch) {
+            Ok(chunk) => {
+                let reached = chunk.next_offset();
+                outcomes.push(Outcome::Chunk(chunk));
+                if reached >= batch.next_offset || reached <= batch.fetch_offset {
+                    return outcomes;
+                }
+                // It ends before a record that cannot be shown, which is the first one now.
+                batch.fetch_offset = reached;
+            }
+            Err(error) => {
+                let error = batch.name_in(error);
+                outcomes.push(Outcome::Broken(batch.fetch_offset, error));
+                return outcomes;
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub use ottla_engine::group::assignor;
 pub use ottla_engine::metrics::{self, Metric};
 pub use ottla_engine::observe::{Level, Observed};
 pub use ottla_engine::producer::{Finished, PreparedTransaction};
-pub use ottla_engine::{Config, ConfigError, Error, ErrorCode, Kind, Role, Written};
+pub use ottla_engine::{Config, ConfigError, Damage, Error, ErrorCode, Kind, Role, Written};
 pub use producer::{NoHeaders, Producer, Row, TrySendError};
 pub use rebalancing::{Listeners, Polled};
 pub use share::{AcknowledgeType, Acknowledged, Committed, Given, LockId, ShareConsumer};

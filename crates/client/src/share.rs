@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use ottla_engine::config::AcknowledgementMode;
 use ottla_engine::engine::closed_error;
+use ottla_engine::fetched::Fetched;
 use ottla_engine::metrics::Metric;
 use ottla_engine::share_consumer::{Acquired, AcquiredRange, CommitId, ShareConsumer as Work};
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
@@ -388,6 +389,9 @@ impl Drop for Committing<'_> {
     }
 }
 
+/// Runs of records that are taken out of one batch by themselves, for each of which it is decoded anew.
+const MOST_ALONE: usize = 64;
+
 /// What becomes of offsets that no caller gets: their range, and `None` where there is no record.
 type Disposal = (i64, i64, Option<AcknowledgeType>);
 
@@ -537,7 +541,13 @@ impl<C: Chunk> Decoded<C> {
         };
         let fetched = &acquired.fetched;
         match decoder.decode(fetched) {
-            Ok(chunk) => decoded.take(&chunk, &acquired.ranges),
+            Ok(chunk) if chunk.next_offset() >= fetched.next_offset => {
+                decoded.take(&chunk, &acquired.ranges);
+            }
+            Ok(_) => {
+                let whole = fetched.corrupt("a record cannot be shown");
+                decoded.take_apart(decoder, acquired, &whole);
+            }
             Err(whole) => decoded.take_apart(decoder, acquired, &whole),
         }
         (decoded.found, decoded.disposals)
@@ -562,10 +572,7 @@ impl<C: Chunk> Decoded<C> {
             if ranges.is_empty() {
                 continue;
             }
-            match decoder.decode(&part) {
-                Ok(chunk) => self.take(&chunk, &ranges),
-                Err(error) => self.give_up(&ranges, verdict(&error), &error),
-            }
+            self.take_batch(decoder, part, &ranges);
         }
         let rest = clip(&acquired.ranges, end, i64::MAX);
         // Behind what was split off it may be the answer that is damaged, and not the log.
@@ -574,6 +581,42 @@ impl<C: Chunk> Decoded<C> {
             false => verdict(whole),
         };
         self.give_up(&rest, kind, whole);
+    }
+
+    /// Takes what was acquired of one batch, without the records in it that cannot be shown.
+    fn take_batch<D: Decode<Chunk = C>>(
+        &mut self,
+        decoder: &D,
+        mut batch: Fetched,
+        ranges: &[AcquiredRange],
+    ) {
+        for alone in 0.. {
+            let (from, end) = (batch.fetch_offset, batch.next_offset);
+            let reached = match decoder.decode(&batch) {
+                Ok(chunk) => {
+                    let reached = chunk.next_offset();
+                    let shown = if reached < end { reached } else { i64::MAX };
+                    self.take(&chunk, &clip(ranges, from, shown));
+                    reached
+                }
+                Err(error) => {
+                    let next = error.damage().and_then(|damage| damage.next_offset);
+                    let reached = next.filter(|_| alone < MOST_ALONE).unwrap_or(end);
+                    let refused = clip(ranges, from, reached);
+                    let error = match error.kind() {
+                        // Nobody gets it any more.
+                        Kind::Corrupt => batch.name_in(error),
+                        _ => error,
+                    };
+                    self.give_up(&refused, verdict(&error), &error);
+                    reached
+                }
+            };
+            if reached <= from || reached >= end {
+                return;
+            }
+            batch.fetch_offset = reached;
+        }
     }
 
     /// Records that nobody can be shown.

@@ -983,14 +983,27 @@ async fn a_broken_partition_is_not_hidden_by_one_that_never_ends() {
     let consumer = consumer(&peer.address);
     let starts = [0, 1].map(|partition| ("t".into(), partition, Start::Offset(0)));
     consumer.assign(starts).unwrap();
-    let mut said = None;
+    let (mut errors, mut polls) = (Vec::new(), 0);
     for _ in 0..10 {
         tokio::time::sleep(SECOND / 20).await;
-        said = said.or(consumer.poll(SECOND, Some(1)).await.err());
+        match consumer.poll(SECOND, Some(1)).await {
+            Ok(polled) => polls += polled.done().map_or(0, |chunks| chunks.len()),
+            Err(error) => errors.push(error),
+        }
     }
-    let error = said.unwrap();
-    assert_eq!(error.kind(), Kind::Corrupt);
+    let [error] = &errors[..] else {
+        panic!("raised once, and the other partition goes on: {errors:?}");
+    };
+    assert_eq!((error.kind(), polls), (Kind::Corrupt, 9));
     assert_eq!(error.partition(), Some(1));
+    let damage = error.damage().unwrap();
+    assert_eq!((damage.offset, damage.next_offset), (0, None));
+    assert_eq!(damage.data, vec![0xff; 99]);
+    // It comes again where nothing else comes.
+    consumer.pause(&[("t".into(), 0)]).unwrap();
+    let again = consumer.poll(SECOND, None).await.unwrap_err();
+    assert_eq!(again, *error);
+    assert_eq!(consumer.position("t", 1, SOON).await.unwrap(), 0);
 }
 
 /// A broker whose log is two batches of three records, and the offsets that were fetched.

@@ -49,10 +49,25 @@ pub fn decode(
     memory: &Memory,
 ) -> Result<Columns, ColumnarError> {
     let copying = Copying::new(memory, records.len());
-    decode_with(copying, records, source, memory)
+    Decoder::new(copying, source, memory, records.len(), false).decode(records)
 }
 
-/// Decodes the same way, without a copy of keys and values: they are views of `records`, or of what batches decompressed to, and keep
+/// As [`decode`], but ends before the first record that columns cannot show, whose header has a key that is not UTF-8:
+/// [`Columns::next_offset`] is its offset then. That record is an error only if it is the one at
+/// [`FetchedPartition::fetch_offset`], so that a second call from there says what is wrong with it.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_shown(
+    records: Bytes,
+    source: &FetchedPartition,
+    memory: &Memory,
+) -> Result<Columns, ColumnarError> {
+    let copying = Copying::new(memory, records.len());
+    Decoder::new(copying, source, memory, records.len(), true).decode(records)
+}
+
+/// As [`decode_shown`], without a copy of keys and values: they are views of `records`, or of what batches decompressed to, and keep
 /// all of it in memory.
 ///
 /// # Errors
@@ -64,33 +79,18 @@ pub fn decode_in_place(
 ) -> Result<Columns, ColumnarError> {
     // Views reach no further.
     if records.len() > i32::MAX as usize {
-        return decode(records, source, memory);
+        return decode_shown(records, source, memory);
     }
-    decode_with(Viewing::new(records.clone()), records, source, memory)
-}
-
-fn decode_with(
-    fill: impl Fill,
-    records: Bytes,
-    source: &FetchedPartition,
-    memory: &Memory,
-) -> Result<Columns, ColumnarError> {
-    let mut decoder = Decoder::new(fill, source, memory, records.len());
-    let mut entries = entries(records);
-    for entry in entries.by_ref() {
-        match entry.map_err(|cause| source.error(None, cause))? {
-            Entry::Batch(batch) => decoder.batch(&batch)?,
-            Entry::Message(message) => decoder.message(&message)?,
-        }
-    }
-    match entries.cut() {
-        Some(cut) if decoder.end.is_none() => Err(source.error(None, cut)),
-        _ => decoder.finish(),
-    }
+    let viewing = Viewing::new(records.clone());
+    Decoder::new(viewing, source, memory, records.len(), true).decode(records)
 }
 
 impl FetchedPartition {
     fn error(&self, next_offset: Option<i64>, source: RecordsError) -> ColumnarError {
+        let next_offset = match source {
+            RecordsError::HeaderKey { offset } => Some(offset.saturating_add(1)),
+            _ => next_offset,
+        };
         ColumnarError::Records {
             topic: Arc::clone(&self.topic),
             partition: self.partition,
@@ -106,6 +106,10 @@ struct Decoder<'a, F> {
     memory: &'a Memory,
     /// Bytes of the records to decode.
     bytes: usize,
+    /// Whether a record that cannot be shown ends the columns, rather than being an error.
+    may_stop: bool,
+    /// One did: nothing behind [`Self::next_offset`] is decoded.
+    is_stopped: bool,
     aborted: AbortedTransactions,
     next_offset: i64,
     /// The offset after the last batch.
@@ -122,12 +126,20 @@ struct Decoder<'a, F> {
 }
 
 impl<'a, F: Fill> Decoder<'a, F> {
-    fn new(fill: F, source: &'a FetchedPartition, memory: &'a Memory, bytes: usize) -> Self {
+    fn new(
+        fill: F,
+        source: &'a FetchedPartition,
+        memory: &'a Memory,
+        bytes: usize,
+        may_stop: bool,
+    ) -> Self {
         Self {
             fill,
             source,
             memory,
             bytes,
+            may_stop,
+            is_stopped: false,
             aborted: AbortedTransactions::new(source.aborted.iter().copied()),
             next_offset: source.fetch_offset,
             end: None,
@@ -141,6 +153,23 @@ impl<'a, F: Fill> Decoder<'a, F> {
         }
     }
 
+    fn decode(mut self, records: Bytes) -> Result<Columns, ColumnarError> {
+        let mut entries = entries(records);
+        for entry in entries.by_ref() {
+            match entry.map_err(|cause| self.source.error(None, cause))? {
+                Entry::Batch(batch) => self.batch(&batch)?,
+                Entry::Message(message) => self.message(&message)?,
+            }
+            if self.is_stopped {
+                return self.finish();
+            }
+        }
+        match entries.cut() {
+            Some(cut) if self.end.is_none() => Err(self.source.error(None, cut)),
+            _ => self.finish(),
+        }
+    }
+
     fn batch(&mut self, batch: &Batch) -> Result<(), ColumnarError> {
         let header = &batch.header;
         self.check_order(header.base_offset)?;
@@ -150,7 +179,9 @@ impl<'a, F: Fill> Decoder<'a, F> {
             let done = self.records(batch, &mut scratch);
             self.scratch = scratch;
             done?;
-            self.next_offset = header.next_offset();
+            if !self.is_stopped {
+                self.next_offset = header.next_offset();
+            }
         }
         Ok(())
     }
@@ -191,7 +222,19 @@ impl<'a, F: Fill> Decoder<'a, F> {
         }
         self.reserve(count, payload.len());
         for record in records {
-            let record = record?;
+            let record = match record {
+                Ok(record) => record,
+                // Its caller has passed it.
+                Err(RecordsError::HeaderKey { offset }) if offset < self.next_offset => continue,
+                Err(RecordsError::HeaderKey { offset })
+                    if self.may_stop && offset > self.source.fetch_offset =>
+                {
+                    self.is_stopped = true;
+                    self.next_offset = offset;
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             if record.offset >= self.next_offset {
                 // SAFETY: room was made for as many records as the iterator gives, with all their bytes.
                 unsafe { self.row(&record) };

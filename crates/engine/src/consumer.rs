@@ -427,11 +427,26 @@ impl Engine<Consumer> {
     }
 
     /// An error that a poll has to raise: a partition cannot be read until a seek or a new assignment, and the caller got
-    /// everything that stands before it; or a topic may not be read, or does not exist.
+    /// everything that stands before it; or a topic may not be read, or does not exist. Of several partitions it is the one whose
+    /// error was raised least often.
     pub fn stuck(&self) -> Option<&Error> {
         let membership = self.client.membership.as_ref();
         let obstacle = membership.and_then(Membership::obstacle);
         obstacle.or_else(|| self.client.fetcher.stuck())
+    }
+
+    /// [`Engine::stuck`], if a poll has to raise it before it gives out anything else. A partition stops only itself: what was raised
+    /// of it once, as [`Engine::note_raised`] heard, is raised again where nothing comes of any other, and before that only
+    /// if no other one can be read.
+    pub fn obstacle(&self) -> Option<&Error> {
+        let membership = self.client.membership.as_ref();
+        let obstacle = membership.and_then(Membership::obstacle);
+        obstacle.or_else(|| self.client.fetcher.obstacle())
+    }
+
+    /// Notes that a poll raises this error.
+    pub fn note_raised(&mut self, error: &Error) {
+        self.client.fetcher.note_raised(error);
     }
 
     /// Why no records come, if a caller can act on it: [`Engine::stuck`], no broker can take a request at all, or the leader

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use ottla_protocol::ErrorCode;
 
 use crate::release::Era;
@@ -62,6 +63,17 @@ pub enum Written {
     Unknown,
 }
 
+/// Records of a partition that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The first offset.
+    pub offset: i64,
+    /// The offset to seek to in order to skip them; `None` if what is there does not even tell where it ends.
+    pub next_offset: Option<i64>,
+    /// The batch that holds them, as the broker sent it: a copy, which keeps nothing else in memory.
+    pub data: Bytes,
+}
+
 /// What the end of a connection tells about the age of its broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
@@ -87,6 +99,7 @@ struct Facts {
     subject: Option<(&'static str, Arc<str>)>,
     attempts: u32,
     written: Option<Written>,
+    damage: Option<Damage>,
     /// An attempt before this one may have been carried out.
     earlier: bool,
     evidence: Option<Evidence>,
@@ -111,6 +124,7 @@ impl Error {
             subject: None,
             attempts: 0,
             written: None,
+            damage: None,
             earlier: false,
             evidence: None,
         }))
@@ -189,6 +203,13 @@ impl Error {
     #[must_use]
     pub fn written_is(mut self, written: Written) -> Error {
         Arc::make_mut(&mut self.0).written = Some(written);
+        self
+    }
+
+    /// Says which records cannot be read.
+    #[must_use]
+    pub fn damage_is(mut self, damage: Damage) -> Error {
+        Arc::make_mut(&mut self.0).damage = Some(damage);
         self
     }
 
@@ -310,6 +331,11 @@ impl Error {
     /// How many attempts were made; 0 where nothing was attempted or the number has no meaning.
     pub fn attempts(&self) -> u32 {
         self.0.attempts
+    }
+
+    /// The records that cannot be read, for `Kind::Corrupt` of a consumer.
+    pub fn damage(&self) -> Option<&Damage> {
+        self.0.damage.as_ref()
     }
 
     /// What is known about the fate of a produced record.

@@ -61,14 +61,24 @@ impl Decode for Decoder {
         };
         let decode = match self.in_place.load(Ordering::Relaxed) {
             true => ottla_columnar::decode_in_place,
-            false => ottla_columnar::decode,
+            false => ottla_columnar::decode_shown,
         };
         decode(fetched.records.clone(), &source, &self.memory)
             .map(|columns| Chunk::new(columns).liked(&self.in_place))
-            .map_err(|error| match self.shares {
-                true => Error::new(fault(&error), error.to_string())
-                    .partition_is(&fetched.topic, fetched.partition),
-                false => fetched.corrupt(error),
+            .map_err(|error| {
+                let found = match &error {
+                    ColumnarError::Records { source, .. } => match source {
+                        RecordsError::HeaderKey { .. } => fetched.refused(Malformed::HeaderKey),
+                        source => fetched.corrupt(source),
+                    },
+                    error => fetched.corrupt(error),
+                };
+                match found.damage().filter(|_| self.shares) {
+                    Some(damage) => Error::new(fault(&error), error.to_string())
+                        .partition_is(&fetched.topic, fetched.partition)
+                        .damage_is(damage.clone()),
+                    None => found,
+                }
             })
     }
 
@@ -86,10 +96,7 @@ fn fault(error: &ColumnarError) -> Kind {
         };
     };
     match source {
-        RecordsError::Record {
-            what: Malformed::HeaderKey,
-            ..
-        } => Kind::Unsupported,
+        RecordsError::HeaderKey { .. } => Kind::Unsupported,
         RecordsError::Compression { source, .. } => match source {
             CompressionError::Corrupt { .. } => Kind::Corrupt,
             _ => Kind::TooLarge,

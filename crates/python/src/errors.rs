@@ -4,7 +4,7 @@ use ottla_client::{Error, Kind, Written};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 /// The party at fault, as the word that Python code sees as `KafkaError.kind`.
 const KINDS: [(Kind, &str); 19] = [
@@ -61,6 +61,12 @@ fn facts<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
     if let Some(code) = error.code() {
         facts.set_item("code", code.0)?;
         facts.set_item("name", code.name())?;
+    }
+    let damage = error.damage();
+    if let Some(damage) = damage.filter(|_| error.kind() == Kind::Corrupt) {
+        facts.set_item("offset", damage.offset)?;
+        facts.set_item("next_offset", damage.next_offset)?;
+        facts.set_item("data", PyBytes::new(py, &damage.data))?;
     }
     if error.written() == Some(Written::No) {
         facts.set_item("written", false)?;

@@ -64,6 +64,11 @@ class Consumer:
     loop continues with the next record. Any other call is allowed inside the loop; positions count from the record that
     the loop yields next.
 
+    Records that cannot be read stop their own partition only. All before them come; then a `CorruptRecordError` names
+    them, once. The next poll or loop goes on with other partitions, and `seek` with the error's `next_offset` passes
+    over them. Until then the error comes again when nothing else does: at the end of a poll's timeout, in a loop after
+    `default.api.timeout.ms`, and at once if no other assigned partition can be read.
+
     Example:
         ```python
         async with aio.Consumer("localhost:9092", topics=["flights"], auto_offset_reset="earliest") as consumer:
@@ -301,7 +306,9 @@ class Consumer:
             OffsetOutOfRangeError: A position is not in the log, and `auto.offset.reset` is `none`; a
                 `LogTruncatedError` if records were read there that are lost.
             NotFoundError: A topic does not exist.
-            CorruptRecordError: Records do not decode; every poll raises this until a seek goes past them.
+            CorruptRecordError: Records do not decode. Those before them came first, and its partition stays there until
+                a seek to its `next_offset`; other partitions are read on. It is raised again when nothing else
+                came in time, or nothing else can be read.
             ClosedError: The consumer is closed.
         """
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -145,7 +145,7 @@ class ShareConsumer:
             AuthorizationError: The client may not read a topic, or not join the group.
             NotFoundError: A topic does not exist.
             UnsupportedError: The brokers have no share groups, or not what the settings ask for; or a header's key is
-                not UTF-8, and its whole batch was released.
+                not UTF-8, and its record was released.
             CorruptRecordError: Records were damaged; they were rejected, and the next poll goes on behind them.
             TooLargeError: Records were not decompressed, for `decompress.max.bytes` or want of memory; their whole
                 batch was released. That comes again, but not after `share.delivery.count.limit` deliveries.

@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
@@ -19,7 +19,14 @@ import pyarrow.compute as pc
 
 from ottla import Admin, Batch, Consumer, Producer, TopicDescription, TopicPartition
 from ottla._properties import AdminProperties
-from ottla.errors import KafkaError, KafkaTimeoutError, LogTruncatedError, NotFoundError, OffsetOutOfRangeError
+from ottla.errors import (
+    CorruptRecordError,
+    KafkaError,
+    KafkaTimeoutError,
+    LogTruncatedError,
+    NotFoundError,
+    OffsetOutOfRangeError,
+)
 from ottla.spark.bad_records import failure, send_dead_letters
 from ottla.spark.formats import FAILFAST, Typed
 from ottla.spark.layout import Bad, Layout
@@ -218,6 +225,8 @@ class KafkaLog:
                     sample = _bytes_per_offset(client.poll(SLICE), starts)
                     found |= {p: size for p, size in sample.items() if p in left}
                     found |= {p: 0.0 for p in left if p not in found and client.position(p) >= ends[p]}
+                except CorruptRecordError as error:
+                    _pass_over(self._options, client, error)
                 except KafkaError as error:
                     # A slice is shorter than a connection may take to come up.
                     if late or not error.retriable:
@@ -299,11 +308,12 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
     Raises:
         DataLossError: Records of the range are gone, under `failOnDataLoss`.
         KafkaTimeoutError: Nothing came for `kafkaConsumer.pollTimeoutMs`.
+        CorruptRecordError: Records cannot be read, unless option `onCorrupt` has them passed over.
         DecodeError: A record does not decode, and the mode is FAILFAST.
     """
     spare_collections()
     at = TopicPartition(span.topic, span.partition)
-    with consumer(options) as client:
+    with consumer(options) as client, closing(_PassedOver(span)) as passed:
         position = span.start
         client.assign([TopicPartition(span.topic, span.partition, position)])
         deadline = time.monotonic() + options.poll_timeout
@@ -311,6 +321,12 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
             try:
                 batch = client.poll(SLICE, max_records=BATCH_ROWS)
                 reached = client.position(at)
+            except CorruptRecordError as error:
+                offsets = _pass_over(options, client, error)
+                passed.note(offsets, error)
+                position = offsets.stop
+                deadline = time.monotonic() + options.poll_timeout
+                continue
             except KafkaError as error:
                 if time.monotonic() > deadline:
                     raise
@@ -329,6 +345,46 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
                     f"while the range goes on to offset {span.end}. Was the topic made anew? "
                     "Option kafkaConsumer.pollTimeoutMs sets how long to wait"
                 )
+
+
+def _pass_over(options: ReadOptions, client: Consumer, error: CorruptRecordError) -> range:
+    """Go on behind records that cannot be read, whose offsets this returns.
+
+    Raises:
+        CorruptRecordError: Option `onCorrupt` does not say so, or nobody knows where they end.
+    """
+    topic, partition, offset, next_offset = error.topic, error.partition, error.offset, error.next_offset
+    if topic is None or partition is None or offset is None or next_offset is None:
+        raise error
+    if not options.skip_corrupt:
+        raise CorruptRecordError(f"{error}. To pass over what cannot be read, set option onCorrupt to skip") from None
+    client.seek((topic, partition), next_offset)
+    return range(offset, next_offset)
+
+
+class _PassedOver:
+    """The offsets of a range that are passed over. Neighbours, of which there may be many, share a warning."""
+
+    def __init__(self, span: Range) -> None:
+        self._span = span
+        self._offsets = range(0)
+        self._cause = ""
+
+    def note(self, offsets: range, cause: CorruptRecordError) -> None:
+        if self._offsets and self._offsets.stop == offsets.start:
+            self._offsets = range(self._offsets.start, offsets.stop)
+            return
+        self.close()
+        self._offsets, self._cause = offsets, str(cause)
+
+    def close(self) -> None:
+        """Warn of what was noted."""
+        if self._offsets:
+            LOG.warning(
+                "%s-%s: what stands at the offsets %s to %s is passed over, as option onCorrupt says: %s",
+                *(self._span.topic, self._span.partition, self._offsets[0], self._offsets[-1], self._cause),
+            )
+        self._offsets = range(0)
 
 
 def _after_error(options: ReadOptions, span: Range, position: int, error: KafkaError) -> int:

@@ -38,6 +38,7 @@ KNOWN = (
     "maxBytesPerTrigger",
     "includeHeaders",
     "failOnDataLoss",
+    "onCorrupt",
     "groupIdPrefix",
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
@@ -113,6 +114,7 @@ class ReadOptions:
         max_bytes: About the most bytes of keys and values of a micro-batch.
         include_headers: Whether the column `headers` is there.
         fail_on_data_loss: Whether records that are gone fail the query.
+        skip_corrupt: Whether records that cannot be read are passed over, with a warning, rather than fail the query.
         poll_timeout: Seconds without progress after which a range fails.
         fetch_attempts: How often the driver asks for offsets before it fails.
         fetch_interval: Seconds between these attempts.
@@ -135,6 +137,7 @@ class ReadOptions:
     max_bytes: int | None = None
     include_headers: bool = False
     fail_on_data_loss: bool = True
+    skip_corrupt: bool = False
     poll_timeout: float = 120.0
     fetch_attempts: int = 3
     fetch_interval: float = 1.0
@@ -172,6 +175,7 @@ class ReadOptions:
             max_bytes=positive("maxBytesPerTrigger", given),
             include_headers=boolean("includeHeaders", given, default=cls.include_headers),
             fail_on_data_loss=boolean("failOnDataLoss", given, default=cls.fail_on_data_loss),
+            skip_corrupt=choice("onCorrupt", given, ("fail", "skip")) == "skip",
             poll_timeout=(positive("kafkaConsumer.pollTimeoutMs", given) or cls.poll_timeout * 1000) / 1000,
             fetch_attempts=positive("fetchOffset.numRetries", given) or cls.fetch_attempts,
             fetch_interval=whole("fetchOffset.retryIntervalMs", given, cls.fetch_interval * 1000) / 1000,

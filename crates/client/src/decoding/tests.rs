@@ -251,3 +251,73 @@ fn helpers_stop_when_enough_is_ahead() {
     }
     assert_eq!(ranges(&decoding), PIECES[3..]);
 }
+
+/// Shows no record of these offsets.
+struct Picky(&'static [i64]);
+
+impl Decode for Picky {
+    type Chunk = Offsets;
+
+    fn decode(&self, fetched: &Fetched) -> Result<Offsets, Error> {
+        let (from, end) = (fetched.fetch_offset, fetched.next_offset);
+        if fetched.records.windows(6).any(|bytes| bytes == b"broken") {
+            return Err(fetched.corrupt("bad sum"));
+        }
+        let mut refused = self.0.iter().copied().filter(|it| (from..end).contains(it));
+        match refused.next() {
+            Some(offset) if offset == from => Err(fetched.refused("no text")),
+            stop => Ok(Offsets(from, stop.unwrap_or(end), 0)),
+        }
+    }
+}
+
+#[test]
+fn what_stands_before_a_record_that_cannot_be_shown_is_given_out_and_it_is_named() {
+    let numbered = |base: i64, value: &[u8]| {
+        let mut builder = BatchBuilder::new(Compression::None, None);
+        for _ in 0..3 {
+            let headers = std::iter::empty();
+            builder.append(1, None, Some(value), headers).unwrap();
+        }
+        let mut bytes = builder.finish(ProducerState::NONE).unwrap().to_vec();
+        assign_offsets(&mut bytes, base, 4).unwrap();
+        bytes
+    };
+    let fetched = |from: i64, last: &[u8]| {
+        // A broker begins with the batch that holds the offset.
+        let batches = [numbered(0, b""), numbered(3, b""), numbered(6, last)];
+        let first = (from / 3) as usize;
+        Fetched {
+            fetch_offset: from,
+            next_offset: 9,
+            records: batches[first..].concat().into(),
+            ..taken(Compression::None, 0, None).fetched
+        }
+    };
+    let read = |refused: &'static [i64], fetched: &Fetched| {
+        let found = outcomes(&Picky(refused), fetched);
+        let named = found.into_iter().map(|outcome| match outcome {
+            Outcome::Chunk(chunk) => (chunk.0, chunk.1, None),
+            Outcome::Broken(offset, error) => {
+                let damage = error.damage().unwrap().clone();
+                assert_eq!(damage.offset, offset);
+                (offset, damage.next_offset.unwrap(), Some(damage.data))
+            }
+        });
+        named.collect::<Vec<_>>()
+    };
+    let middle = Some(numbered(3, b"").into());
+    assert_eq!(
+        read(&[4, 5], &fetched(0, b"")),
+        [(0, 3, None), (3, 4, None), (4, 5, middle.clone())]
+    );
+    assert_eq!(read(&[4, 5], &fetched(5, b"")), [(5, 6, middle)]);
+    assert_eq!(read(&[4, 5], &fetched(6, b"")), [(6, 9, None)]);
+    // A damaged batch behind it is for later.
+    let found = read(&[1], &fetched(0, b"broken"));
+    let first = Some(numbered(0, b"").into());
+    assert_eq!(found, [(0, 1, None), (1, 2, first)]);
+    let found = read(&[], &fetched(0, b"broken"));
+    let last = Some(numbered(6, b"broken").into());
+    assert_eq!(found, [(0, 3, None), (3, 6, None), (6, 9, last)]);
+}

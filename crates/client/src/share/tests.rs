@@ -1,13 +1,12 @@
 //! What becomes of acquired records that are not there, or do not decode.
 
-use ottla_engine::fetched::Fetched;
 use ottla_protocol::compression::Compression;
 use ottla_protocol::records::{BatchBuilder, Entry, ProducerState, assign_offsets, entries};
 
 use super::*;
 
-/// Offsets of a partition.
-struct Offsets(Vec<i64>);
+/// Offsets of a partition, and where they end.
+struct Offsets(Vec<i64>, i64);
 
 impl Chunk for Offsets {
     fn len(&self) -> usize {
@@ -17,13 +16,13 @@ impl Chunk for Offsets {
         unreachable!("nothing here splits a chunk")
     }
     fn slice(&self, start: usize, length: usize) -> Self {
-        Offsets(self.0[start..start + length].to_vec())
+        Offsets(self.0[start..start + length].to_vec(), self.1)
     }
     fn offset(&self, row: usize) -> i64 {
         self.0[row]
     }
     fn next_offset(&self) -> i64 {
-        unreachable!("a share group has no position")
+        self.1
     }
     fn bytes(&self) -> usize {
         0
@@ -35,6 +34,8 @@ impl Chunk for Offsets {
 struct Reader {
     damaged: Vec<i64>,
     large: Vec<i64>,
+    /// Records that it cannot show.
+    refused: Vec<i64>,
 }
 
 impl Decode for Reader {
@@ -55,10 +56,18 @@ impl Decode for Reader {
             }
             let payload = batch.payload(usize::MAX).unwrap();
             for record in batch.records(&payload).unwrap() {
-                offsets.push(record.unwrap().offset);
+                let offset = record.unwrap().offset;
+                match self.refused.contains(&offset) {
+                    true if offset == fetched.fetch_offset => {
+                        return Err(fetched.refused("no text").wrap(Kind::Unsupported, "header"));
+                    }
+                    true if offset > fetched.fetch_offset => return Ok(Offsets(offsets, offset)),
+                    _ if offset >= fetched.fetch_offset => offsets.push(offset),
+                    _ => {}
+                }
             }
         }
-        Ok(Offsets(offsets))
+        Ok(Offsets(offsets, fetched.next_offset))
     }
 }
 
@@ -162,4 +171,41 @@ fn what_follows_a_batch_and_is_none_is_released() {
     assert_eq!(gone, [(2, 9, RELEASED)]);
     let (found, gone) = read(&Reader::default(), &acquired(vec![0xff; 99], &[(0, 9)]));
     assert_eq!((found.len(), gone), (1, vec![(0, 9, REJECTED)]));
+}
+
+#[test]
+fn a_record_that_cannot_be_shown_is_released_by_itself() {
+    let reader = Reader {
+        refused: vec![2, 5, 6, 7],
+        ..Reader::default()
+    };
+    let log = [pair(0), pair(2), pair(4), pair(6), pair(8)].concat();
+    let (found, gone) = read(&reader, &acquired(log.clone(), &[(0, 9)]));
+    let shown: Vec<_> = found.iter().filter(|it| it.starts_with('[')).collect();
+    assert_eq!(shown, ["[0, 1]", "[3]", "[4]", "[8, 9]"]);
+    assert_eq!(found.len(), shown.len() + 4);
+    let released = [2, 5, 6, 7].map(|offset| (offset, offset, RELEASED));
+    assert_eq!(gone, released);
+    // What others have acquired is not this member's business.
+    let (found, gone) = read(&reader, &acquired(log, &[(0, 1), (3, 4)]));
+    assert_eq!((found.len(), gone.len()), (3, 0));
+}
+
+#[test]
+fn a_batch_of_which_much_cannot_be_shown_is_released_in_the_end() {
+    let mut builder = BatchBuilder::new(Compression::None, None);
+    for _ in 0..100 {
+        builder
+            .append(1, None, Some(b"value"), std::iter::empty())
+            .unwrap();
+    }
+    let mut bytes = builder.finish(ProducerState::NONE).unwrap().to_vec();
+    assign_offsets(&mut bytes, 0, 4).unwrap();
+    let reader = Reader {
+        refused: (0..100).collect(),
+        ..Reader::default()
+    };
+    let (found, gone) = read(&reader, &acquired(bytes, &[(0, 99)]));
+    assert_eq!((found.len(), gone.len()), (MOST_ALONE + 1, MOST_ALONE + 1));
+    assert_eq!(gone[MOST_ALONE], (MOST_ALONE as i64, 99, RELEASED));
 }

@@ -3,14 +3,14 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_schema::{DataType, TimeUnit};
 use bytes::{Bytes, BytesMut};
-use ottla_protocol::compression::Compression;
+use ottla_protocol::compression::{Compression, compress};
 use ottla_protocol::records::{
     BatchBuilder, BatchHeader, ProducerState, RecordsError, assign_offsets, set_log_append_time,
 };
 use proptest::prelude::*;
 
 use super::decode;
-use crate::{Aborted, ColumnarError, Columns, FetchedPartition, schema};
+use crate::{Aborted, ColumnarError, Columns, FetchedPartition, Memory, decode_shown, schema};
 
 const TIME: i64 = 1_700_000_000_000;
 
@@ -491,6 +491,57 @@ fn a_wrong_checksum_is_refused_unless_it_is_not_looked_at() {
     )
     .unwrap();
     assert_eq!(texts(&columns), ["a", "x"]);
+}
+
+/// Four records of which that at offset 7 has a header whose key is not UTF-8.
+fn with_a_bad_key(codec: Compression) -> Bytes {
+    let record = |value: &str, key: Option<&str>| {
+        let headers = key.map(|key| (key.to_owned(), None)).into_iter().collect();
+        (TIME, None, Some(value.as_bytes().to_vec()), headers)
+    };
+    let records = [
+        record("c", None),
+        record("d", Some("good")),
+        record("e", Some("\u{e9}")),
+        record("f", None),
+    ];
+    let mut plain = batch(Compression::None, 5, &records, |_| ());
+    let at = plain.windows(2).position(|it| it == "\u{e9}".as_bytes());
+    plain[at.unwrap()] = 0xff;
+    let mut header = BatchHeader::parse(&plain).unwrap();
+    let section = plain.split_off(BatchHeader::SIZE);
+    let mut stored = Vec::new();
+    compress(codec, None, &section, &mut stored).unwrap();
+    header.attributes |= codec.id();
+    plain.extend_from_slice(&stored);
+    header.seal(&mut plain).unwrap();
+    joined(&[values(0, &["a", "b"]), plain, values(9, &["g"])])
+}
+
+#[test]
+fn a_header_key_that_is_not_utf_8_hides_its_record_alone() {
+    let memory = Memory::new(1 << 20, Vec::with_capacity);
+    for codec in [Compression::None, Compression::Lz4] {
+        let bytes = with_a_bad_key(codec);
+        let from = |fetch_offset| FetchedPartition {
+            fetch_offset,
+            ..source()
+        };
+        let shown = decode_shown(bytes.clone(), &from(0), &memory).unwrap();
+        assert_eq!(texts(&shown), ["a", "b", "c", "d"]);
+        assert_eq!(shown.next_offset(), 7);
+        // Where there is no record before it, it is passed up to, too.
+        let shown = decode_shown(bytes.clone(), &from(4), &memory);
+        assert_eq!(shown.unwrap().next_offset(), 7);
+        let error = decode_shown(bytes.clone(), &from(7), &memory).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "flights partition 3: the record at offset 7: the key of a header is not valid UTF-8; seek to offset 8 to skip it"
+        );
+        assert_eq!(decode(bytes.clone(), &from(0)).unwrap_err(), error);
+        let behind = decode(bytes, &from(8)).unwrap();
+        assert_eq!((texts(&behind), behind.next_offset()), (vec!["f", "g"], 10));
+    }
 }
 
 /// Rule: 2.4.8.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use ottla_protocol::messages::FetchResponse;
 use ottla_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use ottla_protocol::{ErrorCode, Uuid, records};
 use rustc_hash::FxHashMap;
 
 use crate::call::EpochEnd;
-use crate::error::{Error, Kind};
+use crate::error::{Damage, Error, Kind};
 use crate::fetch::fetched::{Aborted, Fetched};
 use crate::fetch::request::Span;
 use crate::fetch::session::{LeftOut, Session, Shape};
@@ -220,16 +221,16 @@ fn read_records(span: &Span, row: PartitionData) -> Verdict {
                 next_offset = next_offset.max(entry.next_offset());
             }
             Err(_) if whole > 0 => break,
-            Err(cause) => return stuck(span, Kind::Corrupt, &cause.to_string()),
+            Err(cause) => return corrupt(span, &records, &cause.to_string()),
         }
     }
     if whole == 0 {
         let text = "the broker sent only the beginning of a batch: raise max.partition.fetch.bytes";
-        return stuck(span, Kind::TooLarge, text);
+        return Verdict::Stuck(stuck(span, Kind::TooLarge, text));
     }
     if next_offset <= span.offset {
         let text = format!("the batches of the answer end at {next_offset} already");
-        return stuck(span, Kind::Corrupt, &text);
+        return corrupt(span, &records, &text);
     }
     let aborted = row.aborted_transactions.unwrap_or_default();
     let fetched = Fetched {
@@ -251,9 +252,19 @@ fn read_records(span: &Span, row: PartitionData) -> Verdict {
     Verdict::Records(fetched, epochs)
 }
 
-fn stuck(span: &Span, kind: Kind, text: &str) -> Verdict {
+/// What is no batch at all.
+fn corrupt(span: &Span, records: &Bytes, text: &str) -> Verdict {
+    let damage = Damage {
+        offset: span.offset,
+        next_offset: None,
+        data: Bytes::copy_from_slice(records),
+    };
+    Verdict::Stuck(stuck(span, Kind::Corrupt, text).damage_is(damage))
+}
+
+fn stuck(span: &Span, kind: Kind, text: &str) -> Error {
     let text = format!("at offset {}: {text}; seek past it to read on", span.offset);
-    Verdict::Stuck(Error::new(kind, text).partition_is(&span.topic, span.partition))
+    Error::new(kind, text).partition_is(&span.topic, span.partition)
 }
 
 /// Whether the same request may be answered later, or over another connection.

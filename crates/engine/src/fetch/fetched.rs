@@ -7,7 +7,7 @@ use ottla_protocol::compression::Compression;
 pub use ottla_protocol::records::AbortedTransaction as Aborted;
 use ottla_protocol::records::{self, AbortedTransactions, Entry};
 
-use crate::error::{Error, Kind};
+use crate::error::{Damage, Error, Kind};
 
 /// The most bytes of a transaction's marker, which is one record of a few bytes.
 const MARKER: usize = 64 << 10;
@@ -40,7 +40,39 @@ impl Fetched {
             "records from offset {} on do not decode: {cause}; seek to {} to skip them",
             self.fetch_offset, self.next_offset
         );
-        Error::new(Kind::Corrupt, text).partition_is(&self.topic, self.partition)
+        self.unreadable(self.next_offset, text)
+    }
+
+    /// An error that says that the record at [`Fetched::fetch_offset`] cannot be shown; those behind it can.
+    pub fn refused(&self, cause: impl std::fmt::Display) -> Error {
+        let next_offset = self.fetch_offset.saturating_add(1);
+        let text = format!(
+            "the record at offset {} cannot be shown: {cause}; seek to {next_offset} to skip it",
+            self.fetch_offset
+        );
+        self.unreadable(next_offset, text)
+    }
+
+    fn unreadable(&self, next_offset: i64, text: String) -> Error {
+        Error::new(Kind::Corrupt, text)
+            .partition_is(&self.topic, self.partition)
+            .damage_is(Damage {
+                offset: self.fetch_offset,
+                next_offset: Some(next_offset),
+                data: Bytes::new(),
+            })
+    }
+
+    /// An error that says that records do not decode, as about these: with their offset, and a copy of their bytes.
+    pub fn name_in(&self, error: Error) -> Error {
+        let Some(next_offset) = error.damage().map(|damage| damage.next_offset) else {
+            return error;
+        };
+        error.damage_is(Damage {
+            offset: self.fetch_offset,
+            next_offset,
+            data: Bytes::copy_from_slice(&self.records),
+        })
     }
 
     /// Whether its first batch with records is compressed; a partition's batches mostly are alike.

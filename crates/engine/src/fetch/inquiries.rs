@@ -81,9 +81,49 @@ impl Fetcher {
         }));
     }
 
+    /// What keeps a topic or a partition from being read; of several partitions, what was raised least often.
     pub(crate) fn stuck(&self) -> Option<&Error> {
         let refused = self.subscription.refused();
-        refused.or_else(|| self.assignment.stuck().find_map(Position::obstacle))
+        refused.or_else(|| self.least_raised()?.obstacle())
+    }
+
+    /// As [`Fetcher::stuck`]; what was raised before stands back while other partitions can be read.
+    pub(crate) fn obstacle(&self) -> Option<&Error> {
+        let refused = self.subscription.refused();
+        refused.or_else(|| {
+            let position = self.least_raised()?;
+            let stands_back = position.raised > 0
+                && self
+                    .assignment
+                    .each()
+                    .any(|(_, _, other)| other.is_readable());
+            position.obstacle().filter(|_| !stands_back)
+        })
+    }
+
+    fn least_raised(&self) -> Option<&Position> {
+        let stuck = self.assignment.stuck();
+        stuck
+            .filter(|position| position.obstacle().is_some())
+            .min_by_key(|position| position.raised)
+    }
+
+    /// A poll raises this error.
+    pub(crate) fn note_raised(&mut self, error: &Error) {
+        let Some((topic, partition)) = error.topic().zip(error.partition()) else {
+            return;
+        };
+        let Ok(generation) = self
+            .assignment
+            .get(topic, partition)
+            .map(|position| position.generation)
+        else {
+            return;
+        };
+        let current = self.assignment.current(topic, partition, generation);
+        if let Some((_, position)) = current.filter(|(_, it)| it.obstacle() == Some(error)) {
+            position.raised = position.raised.saturating_add(1);
+        }
     }
 
     /// Why the leader of a partition does not accept the client, if several attempts in a row show it. A position that needs

@@ -93,6 +93,8 @@ pub(super) struct Position {
     pub(super) failures: u32,
     /// What keeps the partition from being read until a seek.
     pub(super) stuck: Option<Error>,
+    /// How often polls have raised that.
+    pub(super) raised: u32,
     /// What went wrong last and may heal.
     pub(super) trouble: Option<Error>,
     /// When it was last requested, counted in requests.
@@ -170,6 +172,7 @@ impl Position {
             retry_at: None,
             failures: 0,
             stuck: None,
+            raised: 0,
             trouble: None,
             last_turn: 0,
             topic_id: Uuid::ZERO,
@@ -308,6 +311,7 @@ impl Position {
             self.was_seen = true;
             if self.absent.take().is_some() {
                 self.stuck = None;
+                self.raised = 0;
             }
         } else if is_new && !self.was_seen && self.stuck.is_none() {
             let doubt = self.absent.get_or_insert_with(|| Doubt::new(now));
@@ -337,6 +341,11 @@ impl Position {
     pub(super) fn obstacle(&self) -> Option<&Error> {
         let is_next = !self.paused && self.is_drained();
         self.stuck.as_ref().filter(|_| is_next)
+    }
+
+    /// Whether records of it may come, as far as it is known.
+    pub(super) fn is_readable(&self) -> bool {
+        !self.paused && self.obstacle().is_none()
     }
 
     pub(super) fn need(&self, now: Instant) -> Need {

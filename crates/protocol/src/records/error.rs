@@ -232,6 +232,12 @@ pub enum RecordsError {
         /// What is wrong with it.
         what: Malformed,
     },
+    /// The key of a record's header is not text. The records after it can be read.
+    #[error("the record at offset {offset}: {}", Malformed::HeaderKey)]
+    HeaderKey {
+        /// Offset of the record.
+        offset: i64,
+    },
     /// The record section does not decompress.
     #[error("the record batch at offset {base_offset}: {source}")]
     Compression {

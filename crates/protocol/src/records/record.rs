@@ -85,7 +85,7 @@ impl<'a> Iterator for Headers<'a> {
 
 impl ExactSizeIterator for Headers<'_> {}
 
-/// The records of a batch, in order. After an error it ends.
+/// The records of a batch, in order. After an error it ends, unless only that record is concerned ([`RecordsError::HeaderKey`]).
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     rest: &'a [u8],
@@ -113,6 +113,23 @@ impl<'a> Records<'a> {
             last_delta: -1,
             header: *header,
         })
+    }
+
+    #[cold]
+    fn refused(&mut self, index: i32, what: Malformed) -> RecordsError {
+        let base_offset = self.header.base_offset;
+        if what == Malformed::HeaderKey {
+            // Its length and its offset were read, and the next record begins behind it.
+            return RecordsError::HeaderKey {
+                offset: base_offset.saturating_add(i64::from(self.last_delta)),
+            };
+        }
+        (self.index, self.rest) = (self.header.count, &[]);
+        RecordsError::Record {
+            base_offset,
+            index,
+            what,
+        }
     }
 
     #[inline(always)]
@@ -158,14 +175,7 @@ impl<'a> Iterator for Records<'a> {
         if self.index < self.header.count {
             let index = self.index;
             self.index = index.saturating_add(1);
-            return Some(self.read().map_err(|what| {
-                (self.index, self.rest) = (self.header.count, &[]);
-                RecordsError::Record {
-                    base_offset: self.header.base_offset,
-                    index,
-                    what,
-                }
-            }));
+            return Some(self.read().map_err(|what| self.refused(index, what)));
         }
         let left = std::mem::take(&mut self.rest).len();
         (left > 0).then_some(Err(RecordsError::Left {

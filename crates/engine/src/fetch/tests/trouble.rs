@@ -21,6 +21,60 @@ fn a_partition_without_leader_raises_nothing() {
 }
 
 #[test]
+fn a_damaged_partition_stops_only_itself_and_is_raised_in_turn() {
+    let mut script = reader(&[], Start::Offset(0));
+    let asked = script.run();
+    for address in ["b1", "b2"] {
+        let one = to(&asked, &script, address);
+        reply(&mut script, &asked[one], ErrorCode::NONE, &[batch(0, 3)]);
+    }
+    script.run();
+    let reject = |script: &mut Reader| {
+        let Taken {
+            generation,
+            fetched,
+        } = script.engine.take(script.now).unwrap();
+        let error = fetched.name_in(fetched.corrupt("bad sum"));
+        let damage = error.damage().unwrap();
+        assert_eq!((damage.offset, damage.next_offset), (0, Some(3)));
+        assert_eq!(damage.data, fetched.records);
+        let partition = fetched.partition;
+        let engine = &mut script.engine;
+        engine.reject("t", partition, generation, 0, error);
+        partition
+    };
+    let raise = |script: &mut Reader| {
+        let error = script.engine.obstacle().cloned()?;
+        script.engine.note_raised(&error);
+        error.partition()
+    };
+    let damaged = reject(&mut script);
+    assert_eq!(raise(&mut script), Some(damaged));
+    assert_eq!(raise(&mut script), None, "the other one can be read");
+    let late = script.engine.delay().unwrap();
+    assert_eq!(
+        (late.kind(), late.partition()),
+        (Kind::Corrupt, Some(damaged))
+    );
+    // Once both are damaged, none hides the other.
+    let other = reject(&mut script);
+    let raised: Vec<_> = (0..4).map(|_| raise(&mut script).unwrap()).collect();
+    assert_eq!(raised[0], other);
+    assert!(raised[1..].contains(&damaged) && raised[1..].contains(&other));
+    // A pause is no way past it, and a seek is.
+    script
+        .engine
+        .set_paused(script.now, "t", other, true)
+        .unwrap();
+    assert_eq!(raise(&mut script), Some(damaged));
+    for partition in [damaged, other] {
+        let to = Start::Offset(3);
+        script.engine.seek(script.now, "t", partition, to).unwrap();
+    }
+    assert_eq!((raise(&mut script), script.engine.delay()), (None, None));
+}
+
+#[test]
 fn a_leader_that_moves_raises_nothing_and_is_told() {
     let mut script = reader(&[], Start::Offset(0));
     let asked = script.run();

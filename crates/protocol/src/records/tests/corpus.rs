@@ -414,12 +414,12 @@ fn damaged_entries_are_refused_or_read_as_kafka_reads_them() {
 
 /// What is refused here and not by Kafka: where reading on would hand out wrong offsets or text.
 fn stricter(error: &RecordsError) -> Option<&'static str> {
-    use Malformed::{HeaderKey, NegativeLength, Offset};
+    use Malformed::{NegativeLength, Offset};
     match error {
         RecordsError::LastOffset { .. } => Some("refused here only, range of offsets"),
+        RecordsError::HeaderKey { .. } => Some("refused here only, header key"),
         RecordsError::Record { what, .. } => match what {
             Offset => Some("refused here only, offset"),
-            HeaderKey => Some("refused here only, header key"),
             NegativeLength => Some("refused here only, length"),
             _ => None,
         },
