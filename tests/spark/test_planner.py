@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from ottla.spark.filters import Filter, Narrowing
-from ottla.spark.offsets import Range
+from ottla.spark.offsets import Range, Seen
 from ottla.spark.options import ReadOptions
 from ottla.spark.planner import DataLossError, DataLossWarning, Planner
 
@@ -16,7 +16,7 @@ class DictLog:
     def __init__(self, held):
         self.held = held
         self.asked = 0
-        self.commits = {}
+        self.commits, self.ids = {}, {}
 
     def partitions(self, topics):
         return sorted(p for p in self.held if p[0] in topics.names)
@@ -38,6 +38,10 @@ class DictLog:
 
     def committed(self, group, partitions):
         return {p: offset for p, offset in self.commits.get(group, {}).items() if p in partitions}
+
+    def last_seen(self, spans):
+        """As if leader 3 had written all."""
+        return {(span.topic, span.partition): Seen(span.end, 3) for span in spans}
 
 
 @pytest.fixture

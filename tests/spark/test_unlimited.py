@@ -16,7 +16,7 @@ from .test_planner import DictLog
 def reader(monkeypatch):
     """A reader of a log that holds 100 records in one partition, 30 a trigger."""
     log = DictLog({("t", 0): (0, 100)})
-    monkeypatch.setattr(stream, "planner", lambda options: Planner(options, log))
+    monkeypatch.setattr(stream, "planner", lambda options, past: Planner(options, log, past))
     options = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", "maxOffsetsPerTrigger": "30"}
     made = stream.UnlimitedStreamReader(ReadOptions.parse({**options, "startingOffsets": "earliest"}), None)
     made.log = log

@@ -13,13 +13,34 @@ Offsets = dict[Partition, int]
 ReportLoss = Callable[[str], None]
 
 
+class Seen(NamedTuple):
+    """A record that was read. Its log is another one if it is not there any more.
+
+    Attributes:
+        next: The offset after it.
+        epoch: The epoch of the leader that wrote it.
+    """
+
+    next: int
+    epoch: int
+
+
 class Range(NamedTuple):
-    """The records of one partition from offset `start`, inclusive, to `end`, exclusive."""
+    """The records of one partition from offset `start`, inclusive, to `end`, exclusive.
+
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        start: The first offset.
+        end: The offset after the last one.
+        seen: The last record before `start`, which must still be there; None if it is not known.
+    """
 
     topic: str
     partition: int
     start: int
     end: int
+    seen: Seen | None = None
 
 
 def to_json(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:

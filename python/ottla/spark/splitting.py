@@ -57,6 +57,6 @@ def _divide(span: Range, parts: int) -> list[Range]:
     for left in range(parts, 0, -1):
         end = start + (span.end - start) // left
         if end > start:
-            divided.append(span._replace(start=start, end=end))
+            divided.append(span._replace(start=start, end=end, seen=span.seen if start == span.start else None))
         start = end
     return divided
