@@ -164,6 +164,17 @@ def test_ranges_are_split(log):
     assert spans == [Range("t", 0, 10, 30), Range("t", 0, 30, 50), Range("t", 1, 4, 5)]
 
 
+def test_ranges_are_split_by_bytes(log):
+    """Each record of this log has 100 bytes."""
+    assert planner(log, maxBytesPerPartition="2000").batch() == [
+        Range("t", 0, 10, 30),
+        Range("t", 0, 30, 50),
+        Range("t", 1, 0, 5),
+    ]
+    spans = planner(log, maxBytesPerPartition="300").ranges({("t", 0): 50, ("t", 1): 0}, {("t", 0): 50, ("t", 1): 5})
+    assert spans == [Range("t", 1, 0, 2), Range("t", 1, 2, 5)]
+
+
 def test_filters_narrow_a_batch(log):
     left = Narrowing(filters=(Filter("partition", "EqualTo", 0),), first=12, end=40, since=200)
     assert planner(log).batch(left) == [Range("t", 0, 20, 40)]

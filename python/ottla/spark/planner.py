@@ -13,7 +13,7 @@ from ottla.spark.offsets import Offsets, Partition, Range, Seen, names, ranges
 from ottla.spark.options import ReadOptions, Topics
 from ottla.spark.past import Past
 from ottla.spark.positions import EARLIEST, LATEST, Group, Position
-from ottla.spark.splitting import split
+from ottla.spark.splitting import records_of_tasks, split
 
 LOG = logging.getLogger("ottla.spark")
 
@@ -189,7 +189,13 @@ class Planner:
         self._past.topics_are(self._log.ids)
 
     def _split(self, spans: list[Range]) -> list[Range]:
-        return split(spans, self._options.min_partitions, self._options.max_records)
+        options = self._options
+        of_each = None
+        if options.max_task_bytes is not None and spans:
+            starts = {(span.topic, span.partition): span.start for span in spans}
+            ends = {(span.topic, span.partition): span.end for span in spans}
+            of_each = records_of_tasks(options.max_task_bytes, self._log.record_bytes(starts, ends))
+        return split(spans, options.min_partitions, options.max_records, of_each)
 
     def _with_new(self, start: Offsets, end: Offsets) -> Offsets:
         return {**start, **self._earliest_of_new(start, end)}
