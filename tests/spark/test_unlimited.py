@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+from pyspark import cloudpickle
 
 from ottla.spark import stream
 from ottla.spark.offsets import Range
@@ -49,4 +50,4 @@ def test_resumed_query_tells_where_it_stands(reader):
 
 def test_travels(reader):
     del reader.log
-    assert pickle.loads(pickle.dumps(reader)).partitions.__func__ is stream.UnlimitedStreamReader.partitions
+    assert pickle.loads(cloudpickle.dumps(reader)).partitions.__func__ is stream.UnlimitedStreamReader.partitions

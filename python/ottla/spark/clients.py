@@ -27,6 +27,7 @@ from ottla.spark.offsets import Offsets, Partition, Range, Seen, names
 from ottla.spark.options import ReadOptions, Topics
 from ottla.spark.past import Past
 from ottla.spark.planner import Planner
+from ottla.spark.tokens import resolved, take
 from ottla.spark.worker import spare_collections
 
 LOG = logging.getLogger("ottla.spark")
@@ -128,17 +129,17 @@ def _consumer(options: ReadOptions) -> Consumer:
         "auto.offset.reset": "none",
         **dict(options.properties),
     }
-    return Consumer(options.bootstrap, config=properties)
+    return Consumer(options.bootstrap, config=resolved(properties))
 
 
 def _admin(options: ReadOptions) -> Admin:
-    return Admin(options.bootstrap, config={"client.id": CLIENT_ID, **_shared(options)})
+    return Admin(options.bootstrap, config=resolved({"client.id": CLIENT_ID, **_shared(options)}))
 
 
 def _producer(options: ReadOptions) -> Producer:
     sizes = {"max.request.size": str(LETTER_BYTES), "buffer.memory": str(LETTER_BYTES)}
     # A producer has the properties of an admin client, too.
-    return Producer(options.bootstrap, config={"client.id": CLIENT_ID, **sizes, **_shared(options)})
+    return Producer(options.bootstrap, config=resolved({"client.id": CLIENT_ID, **sizes, **_shared(options)}))
 
 
 def _shared(options: ReadOptions) -> dict[str, str]:
@@ -240,7 +241,8 @@ class KafkaLog:
                 if late and not found.keys() >= starts.keys():
                     raise KafkaTimeoutError(
                         f"{names(left)}: nothing came for {self._options.poll_timeout:g} s to tell the size of records "
-                        "for maxBytesPerTrigger. Option kafkaConsumer.pollTimeoutMs sets how long to wait"
+                        "for maxBytesPerTrigger or maxBytesPerPartition. Option kafkaConsumer.pollTimeoutMs sets how "
+                        "long to wait"
                     )
         return found
 
@@ -354,6 +356,7 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
         DecodeError: A record does not decode, and the mode is FAILFAST.
     """
     spare_collections()
+    take(options.properties, span.token)
     at = TopicPartition(span.topic, span.partition)
     with consumer(options) as client:
         position = span.start if span.seen is None else span.seen.next

@@ -7,6 +7,8 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 
+from ottla.spark import tokens
+
 PREFIX = "kafka."
 BOOTSTRAP = "bootstrap.servers"
 
@@ -42,6 +44,7 @@ def kafka_properties(given: Mapping[str, str], refused: Mapping[str, str]) -> tu
     for name, why in refused.items():
         if name in properties:
             raise ValueError(f"option {PREFIX}{name} cannot be set: {why}")
+    tokens.check(properties)
     bootstrap = properties.pop(BOOTSTRAP, "").strip()
     if not bootstrap:
         raise ValueError(

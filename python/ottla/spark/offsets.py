@@ -5,7 +5,10 @@ in order, so that either source can take up the other's checkpoint.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ottla._sasl._tokens import Token
 
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]
@@ -34,6 +37,7 @@ class Range(NamedTuple):
         start: The first offset.
         end: The offset after the last one.
         seen: The last record before `start`, which must still be there; None if it is not known.
+        token: What the task authenticates with, if the driver fetched it (`ottla.spark.tokens`). A repr hides it.
     """
 
     topic: str
@@ -41,6 +45,7 @@ class Range(NamedTuple):
     start: int
     end: int
     seen: Seen | None = None
+    token: "Token | None" = None
 
 
 def to_json(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:

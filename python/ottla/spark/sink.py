@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
 from ottla.spark.producers import producer
+from ottla.spark.sent import Sent
 from ottla.spark.sink_options import WriteOptions
+from ottla.spark.tokens import take
 from ottla.spark.transactions import send_once
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ _TYPES = {
 }
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(Sent, DataSourceArrowWriter):
     """What `df.write` uses."""
 
     def __init__(self, options: WriteOptions, columns: Columns) -> None:
@@ -49,7 +51,7 @@ class BatchWriter(DataSourceArrowWriter):
         return send(self._options, self._columns, iterator)
 
 
-class RowStreamWriter(DataSourceStreamWriter):
+class RowStreamWriter(Sent, DataSourceStreamWriter):
     """What `df.writeStream` uses under Spark 4.0, which hands a stream's rows over one by one."""
 
     def __init__(self, options: WriteOptions, columns: Columns) -> None:
@@ -83,6 +85,7 @@ def send(options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatc
             what keeps the rows from being written exactly once.
         ValueError: A row has no topic.
     """
+    take(options.properties, options.token)
     if options.once is None:
         with producer(options) as client:
             deliver(client, options, columns, given)

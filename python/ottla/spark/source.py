@@ -104,7 +104,7 @@ class OttlaDataSource(DataSource):
         if options.once:
             options.once.check_batch()
         check(options)
-        return BatchWriter(options, options.columns(schema))
+        return BatchWriter(options.with_token(), options.columns(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":  # noqa: ARG002
         """What `df.writeStream` uses.
@@ -123,10 +123,10 @@ class OttlaDataSource(DataSource):
         if hasattr(datasource, "DataSourceStreamArrowWriter"):
             from ottla.spark.arrow_sink import StreamWriter
 
-            return StreamWriter(options, columns)
+            return StreamWriter(options.with_token(), columns)
         from ottla.spark.sink import RowStreamWriter
 
-        return RowStreamWriter(options, columns)
+        return RowStreamWriter(options.with_token(), columns)
 
     def _layout(self, schema: StructType) -> "Layout":
         from ottla.spark.frame import layout

@@ -13,6 +13,8 @@ from ottla.spark.offsets import Offsets, from_json, to_json
 from ottla.spark.options import ReadOptions
 from ottla.spark.past import Past
 from ottla.spark.planner import Planner
+from ottla.spark.sent import Sent
+from ottla.spark.tokens import give
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 Told = dict[str, dict[str, int]]
 
 
-class StreamReader(DataSourceStreamReader):
+class StreamReader(Sent, DataSourceStreamReader):
     """What all Spark versions ask of a stream. One object serves a query's driver side; tasks get pickled copies."""
 
     def __init__(self, options: ReadOptions, layout: Layout) -> None:
@@ -39,7 +41,7 @@ class StreamReader(DataSourceStreamReader):
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
         """One task per partition that has anything between the two offsets; may be none."""
         spans = self._planner().ranges(from_json(start), from_json(end))
-        return [InputPartition(span) for span in spans]
+        return [InputPartition(span) for span in give(self._options.properties, spans)]
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
         """Where the next batch ends under the user's limits; at its start if it waits for more records."""

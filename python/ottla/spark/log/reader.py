@@ -11,6 +11,7 @@ from ottla.log import INTERNAL_TOPICS, Log, LogRange, open_log
 from ottla.spark.log.options import LogOptions
 from ottla.spark.offsets import Offsets, Partition, Range, Seen, names
 from ottla.spark.options import Topics
+from ottla.spark.sent import Sent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ottla.spark.layout import Layout
 
 
-class LogReader(DataSourceReader):
+class LogReader(Sent, DataSourceReader):
     """Reads segments, once."""
 
     def __init__(self, options: LogOptions, layout: "Layout") -> None:
