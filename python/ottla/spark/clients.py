@@ -19,7 +19,14 @@ import pyarrow.compute as pc
 
 from ottla import Admin, Batch, Consumer, OffsetAndMetadata, Producer, TopicDescription, TopicPartition
 from ottla._properties import AdminProperties
-from ottla.errors import KafkaError, KafkaTimeoutError, LogTruncatedError, NotFoundError, OffsetOutOfRangeError
+from ottla.errors import (
+    ConfigError,
+    KafkaError,
+    KafkaTimeoutError,
+    LogTruncatedError,
+    NotFoundError,
+    OffsetOutOfRangeError,
+)
 from ottla.spark.bad_records import failure, send_dead_letters
 from ottla.spark.formats import FAILFAST, Typed
 from ottla.spark.layout import Bad, Layout
@@ -129,7 +136,10 @@ def _consumer(options: ReadOptions) -> Consumer:
         "auto.offset.reset": "none",
         **dict(options.properties),
     }
-    return Consumer(options.bootstrap, config=resolved(properties))
+    try:
+        return Consumer(options.bootstrap, config=resolved(properties))
+    except ConfigError as error:
+        raise ConfigError(f"option kafka.{error} (`ottla config consumer` lists all properties)") from None
 
 
 def _admin(options: ReadOptions) -> Admin:
