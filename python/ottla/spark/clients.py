@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -284,18 +285,18 @@ def _sampling(options: ReadOptions) -> ReadOptions:
 
 def _last_before(batch: Batch, spans: dict[Partition, Range]) -> dict[Partition, Seen]:
     """The last record of each range, if it is in the batch."""
-    found: dict[Partition, Seen] = {}
     if not len(batch):
-        return found
+        return {}
     table = batch.to_arrow()
-    for (topic, partition), span in spans.items():
-        of_it = pc.and_(pc.equal(table.column("topic"), topic), pc.equal(table.column("partition"), partition))
-        rows = pc.indices_nonzero(pc.and_(of_it, pc.less(table.column("offset"), span.end)))
-        if len(rows):
-            record = batch[rows[-1].as_py()]
-            if record.leader_epoch is not None:
-                found[topic, partition] = Seen(record.offset + 1, record.leader_epoch)
-    return found
+    # As lists of Python's: Arrow's functions import pandas for a number to compare with, which takes a trigger's time.
+    columns = (table.column(name).to_pylist() for name in ("topic", "partition", "offset"))
+    last: dict[Partition, int] = {}
+    for row, (topic, partition, offset) in enumerate(zip(*columns, strict=True)):
+        span = spans.get((topic, partition))
+        if span is not None and offset < span.end:
+            last[topic, partition] = row
+    records = {at: batch[row] for at, row in last.items()}
+    return {at: Seen(one.offset + 1, one.leader_epoch) for at, one in records.items() if one.leader_epoch is not None}
 
 
 def _in_group(options: ReadOptions, group: str) -> ReadOptions:
@@ -461,11 +462,8 @@ def _after_refusal(options: ReadOptions, span: Range, position: int) -> int:
 
 def _between(batch: Batch, start: int, end: int) -> Batch:
     """The records from `start`, inclusive, to `end`, exclusive; offsets ascend within a partition."""
-    if batch[0].offset >= start and batch[-1].offset < end:
-        return batch
-    offsets = batch.to_arrow().column("offset")
-    first, last = (pc.sum(pc.less(offsets, bound)).as_py() for bound in (start, end))
-    return batch[first:last]
+    first, last = (bisect_left(range(len(batch)), bound, key=lambda row: batch[row].offset) for bound in (start, end))
+    return batch[first:last] if last - first < len(batch) else batch
 
 
 def _rows(options: ReadOptions, batch: Batch, layout: Layout) -> list[pa.RecordBatch]:
