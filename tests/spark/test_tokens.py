@@ -9,6 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import ottla
+from ottla._sasl._tokens import Token
 from ottla.errors import AuthenticationError
 from ottla.spark import read_kafka, tokens
 from ottla.spark.offsets import Range
@@ -134,7 +135,7 @@ def test_what_is_wrong_is_one_sentence(spark, kafka, calls, function, why, tmp_p
 
 
 def test_a_token_is_in_no_repr_and_travels():
-    token = tokens.Token("s3cret", time.time() + 60, {"trace": "7"})
+    token = Token("s3cret", time.time() + 60, {"trace": "7"})
     span = Range("t", 0, 1, 2, token=token)
     written = WriteOptions("h:1", "t", (), token=token)
     assert "s3cret" not in repr(span) + repr(written)
@@ -144,11 +145,11 @@ def test_a_token_is_in_no_repr_and_travels():
 def test_tasks_use_the_latest_token_and_refuse_one_that_is_over():
     properties = (("sasl.token", "nobody.has:it"),)
     current = tokens.resolved(dict(properties))["sasl.token"]
-    late, early = (tokens.Token(name, time.time() + life) for name, life in (("late", 60), ("early", 30)))
+    late, early = (Token(name, time.time() + life) for name, life in (("late", 60), ("early", 30)))
     for token in (early, late, early, None):
         tokens.take(properties, token)
     assert current() == ("late", late.expires, {})
-    tokens._given["nobody.has:it"] = tokens.Token("over", time.time() - 1)
+    tokens._given["nobody.has:it"] = Token("over", time.time() - 1)
     with pytest.raises(Exception, match=r"token that the driver fetched .* \(nobody.has:it\) has expired"):
         current()
 

@@ -11,12 +11,14 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ottla._sasl._failures import Refused, Unavailable
-from ottla._sasl._tokens import Callback, Token
 from ottla.errors import AuthenticationError
 from ottla.spark.offsets import Range
+
+if TYPE_CHECKING:
+    # Imported where there are tokens: it brings asyncio, and every session of Spark's looks at this module.
+    from ottla._sasl._tokens import Token
 
 PROPERTY = "sasl.token"
 OPTION = f"kafka.{PROPERTY}"
@@ -28,8 +30,8 @@ _Properties = tuple[tuple[str, str], ...]
 
 # By the name of the function: in the process of a task what the driver gave it last, and on the driver what the
 # function returned, with the time until which that is fresh.
-_given: dict[str, Token] = {}
-_fetched: dict[str, tuple[Token, float]] = {}
+_given: "dict[str, Token]" = {}
+_fetched: "dict[str, tuple[Token, float]]" = {}
 _lock = threading.Lock()
 
 
@@ -55,7 +57,7 @@ def check(properties: Mapping[str, str]) -> None:
         )
 
 
-def fetch(properties: _Properties) -> Token | None:
+def fetch(properties: _Properties) -> "Token | None":
     """The token for tasks that begin now; None if no function is named. For the driver.
 
     Raises:
@@ -64,6 +66,8 @@ def fetch(properties: _Properties) -> Token | None:
     name = dict(properties).get(PROPERTY)
     if name is None:
         return None
+    from ottla._sasl._failures import Refused, Unavailable
+
     try:
         return _fetch(name)
     except (Refused, Unavailable) as error:
@@ -80,7 +84,7 @@ def give(properties: _Properties, spans: Iterable[Range]) -> list[Range]:
     return list(spans) if token is None else [span._replace(token=token) for span in spans]
 
 
-def take(properties: _Properties, token: Token | None) -> None:
+def take(properties: _Properties, token: "Token | None") -> None:
     """Use the token that the driver gave a task from now on, here and in the tasks that follow in this process."""
     if token is None:
         return
@@ -99,6 +103,8 @@ def resolved(config: Mapping[str, str]) -> dict[str, Any]:
 
 def _current(name: str) -> tuple[str, float | None, Mapping[str, str]]:
     """The token that a client is to use now: in a task the driver's, and on the driver a fresh one."""
+    from ottla._sasl._failures import Refused
+
     token = _given.get(name)
     if token is None:
         token = _fetch(name)
@@ -111,12 +117,15 @@ def _current(name: str) -> tuple[str, float | None, Mapping[str, str]]:
     return token.value, token.expires, token.extensions
 
 
-def _fetch(name: str) -> Token:
+def _fetch(name: str) -> "Token":
     """Call the function, unless what it returned last is fresh.
 
     Raises:
         Refused, Unavailable: There is no token; the text names the option.
     """
+    from ottla._sasl._failures import Refused, Unavailable
+    from ottla._sasl._tokens import Callback
+
     with _lock:
         kept, until = _fetched.get(name, (None, 0.0))
         if kept is not None and time.time() < until:
