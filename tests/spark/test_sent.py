@@ -13,6 +13,7 @@ from ottla.spark.arrow_sink import StreamWriter
 from ottla.spark.batch import BatchReader
 from ottla.spark.log.options import LogOptions
 from ottla.spark.log.reader import LogReader
+from ottla.spark.log.source import OttlaLogDataSource
 from ottla.spark.mapped import _Rows
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions
@@ -40,6 +41,9 @@ def made():
     schema = StructType([StructField("value", StructType([StructField("a", IntegerType())]))])
     checked, layout = source._options, source._layout(schema)
     write = WriteOptions.parse({"kafka.bootstrap.servers": "h:1", "topic": "t"})
+    # Spark sends the source along with its reader, and opens it first.
+    yield source
+    yield OttlaLogDataSource({"path": "/folder"})
     yield BatchReader(ReadOptions.parse(READ), layout)
     yield UnlimitedStreamReader(checked, layout)
     yield source.streamReader(schema)

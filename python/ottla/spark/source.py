@@ -18,6 +18,7 @@ from ottla.errors import KafkaError
 from ottla.spark.batch import BatchReader
 from ottla.spark.columns import COLUMNS, HEADERS
 from ottla.spark.options import ReadOptions
+from ottla.spark.sent import Sent
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
-class OttlaDataSource(DataSource):
+class OttlaDataSource(Sent, DataSource):
     """Kafka topics as rows, by `format("ottla")`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
