@@ -59,6 +59,14 @@ def write(bootstrap, *sent, **properties):
             producer.send("t", value, partition=0).result(30)
 
 
+def await_replicas(cluster):
+    """Until both nodes have all records."""
+    end = time.monotonic() + 30
+    while len(cluster.partition("t", 0).in_sync) != 2:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 @pytest.fixture(autouse=True)
 def closed():
     """What this process reads by is closed before its brokers are."""
@@ -172,10 +180,7 @@ def test_a_cut_log_is_noticed_though_it_has_grown_past_the_offset():
     with Broker(nodes=2, topics=["t"], config=config) as cluster:
         bootstrap = cluster.bootstrap_servers
         write(bootstrap, b"0", b"1", b"2")
-        end = time.monotonic() + 30
-        while len(cluster.partition("t", 0).in_sync) != 2:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        await_replicas(cluster)
         other = 3 - cluster.leader("t")
         cluster.pause_replication(other)
         write(bootstrap, b"3", b"4")
@@ -201,6 +206,33 @@ def test_a_cut_log_is_noticed_though_it_has_grown_past_the_offset():
             assert values(lenient, read, {"t": {"0": 7}}) == [b"five", b"six"]
         write(bootstrap, b"seven")
         assert values(lenient, {"t": {"0": 7}}, {"t": {"0": 8}}) == [b"seven"], "told once"
+
+
+def test_leaders_that_take_over_with_all_records_are_no_loss():
+    """With and without records in their epochs, and behind the marker of a transaction."""
+    with Broker(nodes=2, topics=["t"], config={"replica.lag.time.max.ms": 5000}) as cluster:
+        bootstrap = cluster.bootstrap_servers
+        made = reader(options(bootstrap, startingOffsets="earliest"))
+        start, read, sent = made.initialOffset(), [], 0
+        with ottla.Producer(bootstrap, transactional_id=uuid.uuid4().hex) as transactional:
+            for step in range(8):
+                if step % 3 != 1:
+                    write(bootstrap, b"%d" % sent)
+                    sent += 1
+                if step % 2:
+                    with transactional.transaction():
+                        transactional.send("t", b"%d" % sent)
+                        sent += 1
+                end = made.latestOffset()
+                read += values(made, start, end)
+                start = end
+                await_replicas(cluster)
+                cluster.move_leader("t", to=3 - cluster.leader("t"))
+        write(bootstrap, b"%d" % sent)
+        epochs = [seen.epoch for _, seen in made._past._seen.values()]
+        read += values(made, start, made.latestOffset())
+    assert read == [b"%d" % n for n in range(sent + 1)]
+    assert epochs[0] >= 6, "the leaders were others"
 
 
 def test_a_record_that_was_deleted_since_is_no_loss(kafka):
