@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 
 from ottla.spark.producers import producer
 from ottla.spark.sent import Sent
+from ottla.spark.sentences import extended
 from ottla.spark.sink_options import WriteOptions
 from ottla.spark.tokens import take
 from ottla.spark.transactions import send_once
@@ -81,8 +82,8 @@ def send(options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatc
     """Send record batches, and wait until each row is in Kafka.
 
     Raises:
-        KafkaError: The first row that could not be delivered: its topic, partition and cause, and in a note its key. Or
-            what keeps the rows from being written exactly once.
+        KafkaError: The first row that could not be delivered: its topic, partition, cause and key. Or what keeps the
+            rows from being written exactly once.
         ValueError: A row has no topic.
     """
     take(options.properties, options.token)
@@ -143,5 +144,4 @@ def _raise_failure(deliveries: "Deliveries", keys: "pa.Array | None") -> None:
     for row, error in failures.items():
         key = None if keys is None else keys[row].as_py()
         which = "a record without a key" if key is None else f"the record with the key {key[:KEY_SHOWN]!r}"
-        error.add_note(f"this is about {which}; of the {len(deliveries)} sent together with it, {len(failures)} failed")
-        raise error
+        raise extended(error, f"{which}; of the {len(deliveries)} sent together with it, {len(failures)} failed")
