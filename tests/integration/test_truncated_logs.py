@@ -10,6 +10,8 @@ import pytest
 
 import ottla
 from ottla import errors
+from ottla.spark.clients import close_idle
+from ottla.spark.frame import layout, schema
 from ottla.spark.options import ReadOptions
 from ottla.spark.planner import DataLossError
 from ottla.spark.stream import UnlimitedStreamReader
@@ -106,7 +108,8 @@ def test_whoever_read_what_is_lost_is_told(three: Cluster, caplog: pytest.LogCap
     later = [f"later {n}" for n in range(LATER)]
     bootstrap = log.controls.bootstrap
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": log.topic, "startingOffsets": "earliest"}
-    stream = UnlimitedStreamReader(ReadOptions.parse(options), None)  # type: ignore[arg-type]  # nothing is read
+    checked = ReadOptions.parse(options)
+    stream = UnlimitedStreamReader(checked, layout(checked, schema(checked, {}), {}))
     begun = stream.initialOffset()
     read = stream.latestOffset()
     stream.partitions(begun, read)
@@ -139,6 +142,13 @@ def test_whoever_read_what_is_lost_is_told(three: Cluster, caplog: pytest.LogCap
             stream.partitions(read, stream.latestOffset())
         assert stream.latestOffset() == cut
         log.write("later", LATER)
+        # The stream's log has grown past what it has read, and is another one.
+        (part,) = stream.partitions(read, stream.latestOffset())
+        with pytest.raises(
+            DataLossError, match=rf"offset {READ} was read \(leader epoch \d+\).* from offset {KEPT} on"
+        ):
+            list(stream.read(part))
+        close_idle(checked)
         for api, consumer in each[:2]:
             with pytest.raises(errors.LogTruncatedError, match=f"offset {READ} was read") as caught:
                 poll_until(api, consumer, 1)

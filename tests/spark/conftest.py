@@ -51,6 +51,8 @@ def spark(tmp_path_factory):
     scratch = tmp_path_factory.mktemp("spark")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Where Spark's Python processes leave what a test looks for.
+    os.environ["OTTLA_TESTS"] = str(scratch)
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("ottla tests")

@@ -15,6 +15,7 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from pyspark.errors import StreamingQueryException
 from tests.brokers.running import running
 from tests.integration.peers.java import VERSION
 
@@ -22,6 +23,7 @@ import ottla
 from ottla.spark import offsets_behind_latest
 
 from .conftest import done, rows, run_stream
+from .test_read import sentence
 
 pytestmark = [
     pytest.mark.needs("java", "mvn"),
@@ -432,6 +434,14 @@ def test_what_spark_refuses_is_refused(both, given):
         {"assign": '{"mixed": [0]}', "startingTimestamp": at(50), "startingOffsets": "latest"},
         {"subscribe": "transactional", "kafka.isolation.level": "read_committed", "maxOffsetsPerTrigger": "25"},
         {"subscribe": "compacted", "maxOffsetsPerTrigger": "60", "minPartitions": "4"},
+        {"subscribe": "mixed", "startingOffsets": '{"mixed": {"0": 5, "1": -2, "2": -1}}', "includeHeaders": "true"},
+        {
+            "subscribe": "mixed",
+            "startingOffsetsByTimestamp": json.dumps({"mixed": {"0": BEGIN + 45_000, "1": 0, "2": 0}}),
+            "startingOffsetsByTimestampStrategy": "latest",
+        },
+        {"subscribe": "open,appended,empty", "minOffsetsPerTrigger": "15", "maxTriggerDelay": "1s"},
+        {"subscribe": "deleted", "startingOffsets": '{"deleted": {"0": 5, "1": 7, "2": 9}}', "failOnDataLoss": "false"},
     ],
     ids=" ".join,
 )
@@ -439,6 +449,38 @@ def test_streams(both, tmp_path, given):
     read, ends = both.streamed(tmp_path, **{"startingOffsets": "earliest", **given})
     assert read
     assert ends
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"subscribe": "mixed", "endingOffsetsByTimestamp": '{"mixed": {"0": 5, "1": 5, "2": 5}}'},
+        {"subscribe": "deleted", "startingOffsets": '{"deleted": {"0": 5, "1": 7, "2": 9}}'},
+        {"subscribe": "mixed", "startingTimestamp": at(10_000)},
+    ],
+    ids=" ".join,
+)
+def test_what_spark_refuses_of_a_stream_is_refused(spark, kafka, tmp_path, given):
+    options = {"kafka.bootstrap.servers": kafka.bootstrap, **given}
+    for source in ("kafka", "ottla"):
+        with pytest.raises(Exception):  # noqa: B017 - each says it in its own words
+            run_stream(spark, source, tmp_path / source, options, f"{tmp_path.name}_{source}")
+
+
+def test_a_topic_deleted_under_a_running_stream(spark, kafka, tmp_path):
+    kafka.create("short-lived")
+    kafka.write("short-lived", range(5))
+    options = {"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": "short-lived", "startingOffsets": "earliest"}
+    frame = spark.readStream.format("ottla").options(**options).load()
+    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    try:
+        query.processAllAvailable()
+        done(kafka.admin.delete_topics(["short-lived"]))
+        with pytest.raises(StreamingQueryException) as raised:
+            query.awaitTermination(60)
+    finally:
+        query.stop()
+    assert "option subscribe names topic short-lived, which does not exist" in sentence(raised.value)
 
 
 @pytest.mark.parametrize(("first", "second"), [("kafka", "ottla"), ("ottla", "kafka")])

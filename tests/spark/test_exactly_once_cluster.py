@@ -1,4 +1,5 @@
-"""Streams that write exactly once from a standalone cluster of two hosts: executors are killed, and tasks run twice at once.
+"""Streams that write exactly once from a standalone cluster of two hosts: executors are killed, tasks run twice at once, and
+brokers ask for TLS and SCRAM.
 
 Spark starts no second attempt of a task beside the first in local mode, nor on the same host.
 """
@@ -18,6 +19,7 @@ from tests.brokers.running import running
 from ottla.spark import ensure_java
 
 from .once import RECORDS, Copy, Driver, fault, fill, happened
+from .test_read import sentence
 
 pytestmark = [pytest.mark.needs("java", "mvn"), pytest.mark.timeout(380)]
 
@@ -32,9 +34,16 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("kafka"), config={"auto.create.topics.enable": "false"}) as cluster:
-        yield cluster.st["bootstrap"]["PLAINTEXT"]
+def kafka(tmp_path_factory):
+    """A broker with an open port, one with TLS and SCRAM, and one that asks for a certificate."""
+    config = {"auto.create.topics.enable": "false"}
+    with running(tmp_path_factory.mktemp("kafka"), config=config, tls=True, sasl="scram") as cluster:
+        yield cluster.st
+
+
+@pytest.fixture(scope="module")
+def bootstrap(kafka):
+    return kafka["bootstrap"]["PLAINTEXT"]
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +119,41 @@ def test_executors_are_killed(driver, bootstrap, source, tmp_path):
         (committed,) = [attempt for done, attempt in told if done == "committed"]
         assert (killed == committed) == (batch == 1)
     assert query.counts() == {1: RECORDS}
+
+
+def test_brokers_with_tls_and_scram(driver, kafka, source, tmp_path):
+    """With what people paste from Java's clients: a login, and the texts of certificates and keys in place of files."""
+    ask = {"bootstrap": kafka["bootstrap"]["SASL_SSL"], "source": source}
+    login = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="{}";'
+    trust = {
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.certificates": Path(kafka["tls"]["ca"]).read_text(),
+    }
+    scram = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "SCRAM-SHA-512", **trust}
+    secured = {**scram, "kafka.sasl.jaas.config": login.format("alice-secret")}
+    query = Copy(kafka["bootstrap"]["PLAINTEXT"], source, tmp_path)
+    assert query.run(driver, bootstrap=ask["bootstrap"], kafka=secured) is None
+    assert query.counts() == {1: RECORDS}
+
+    wanted = ["count(distinct cast(value as string))", "count(distinct partition)"]
+    driver.ask({**ask, "kafka": secured, "select": wanted})
+    assert driver.answer() == {"error": None, "row": [RECORDS, 2]}
+    identity = {
+        "kafka.security.protocol": "SSL",
+        "kafka.ssl.keystore.type": "PEM",
+        "kafka.ssl.keystore.certificate.chain": Path(kafka["tls"]["cert"]).read_text(),
+        "kafka.ssl.keystore.key": Path(kafka["tls"]["key"]).read_text(),
+    }
+    driver.ask({**ask, "bootstrap": kafka["bootstrap"]["MTLS"], "kafka": {**trust, **identity}, "select": wanted})
+    assert driver.answer() == {"error": None, "row": [RECORDS, 2]}
+
+    wrong = {**scram, "kafka.sasl.jaas.config": login.format("hunter2")}
+    driver.ask({**ask, "kafka": wrong, "select": wanted})
+    of_batch = driver.answer()["error"]
+    of_stream = Copy(kafka["bootstrap"]["PLAINTEXT"], source, tmp_path).run(driver, **{**ask, "kafka": wrong})
+    for error in (of_batch, of_stream):
+        told = sentence(error)
+        assert told.startswith("ottla.errors.AuthenticationError: "), told
+        assert "SCRAM-SHA-512" in told
+        assert "alice" in told
+        assert "hunter2" not in error

@@ -4,8 +4,12 @@ import pickle
 
 import pytest
 
+import ottla
+from ottla.errors import ConfigError
+from ottla.spark import clients
 from ottla.spark.options import KNOWN, ReadOptions, Topics
 from ottla.spark.positions import EARLIEST, LATEST, Position
+from ottla.spark.sink_options import WriteOptions
 
 GOOD = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
 
@@ -135,6 +139,49 @@ def test_groups_are_taken_and_left_unused(caplog):
     options = ReadOptions.parse({**GOOD, **given})
     assert options.properties == (("client.id", "c"),)
     assert "leaves kafka.group.id, kafka.session.timeout.ms unused" in caplog.text
+
+
+@pytest.mark.parametrize("package", ["software.amazon.msk.auth.iam", "shadedmskiam.software.amazon.msk.auth.iam"])
+def test_what_only_a_jvm_needs_is_taken_and_left_unused(package, caplog):
+    """As every query on MSK has it."""
+    given = {
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "AWS_MSK_IAM",
+        "kafka.sasl.jaas.config": f"{package}.IAMLoginModule required;",
+        "kafka.sasl.client.callback.handler.class": f"{package}.IAMClientCallbackHandler",
+        "kafka.metric.reporters": "com.example.Reporter",
+        "kafka.security.providers": "com.example.Provider",
+    }
+    options = ReadOptions.parse({**GOOD, **given})
+    left = {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}
+    left["sasl.jaas.config"] = given["kafka.sasl.jaas.config"]
+    assert dict(options.properties) == left
+    unused = "kafka.metric.reporters, kafka.sasl.client.callback.handler.class, kafka.security.providers unused"
+    assert caplog.text.count(unused) == 1
+    written = WriteOptions.parse({"kafka.bootstrap.servers": "h:1", "topic": "t", **given})
+    assert dict(written.properties) == left
+    ottla.Consumer("h:1", config=dict(options.properties)).close(timeout=0)
+
+
+def test_a_class_of_ones_own_is_refused():
+    given = {"kafka.sasl.mechanism": "OAUTHBEARER", "kafka.sasl.login.callback.handler.class": "com.example.Vault"}
+    options = ReadOptions.parse({**GOOD, "kafka.security.protocol": "SASL_SSL", **given})
+    with (
+        pytest.raises(ConfigError, match=r"option kafka\.sasl\.login\.callback\.handler\.class: names a Java class"),
+        clients.consumer(options),
+    ):
+        pass
+
+
+def test_an_unknown_property_is_named_with_its_neighbour_and_the_list():
+    with (
+        pytest.raises(
+            ConfigError,
+            match=r"option kafka\.fetch\.max\.byte: .*did you mean fetch\.max\.bytes\? \(`ottla config consumer` lists all",
+        ),
+        clients.consumer(ReadOptions.parse({**GOOD, "kafka.fetch.max.byte": "1"})),
+    ):
+        pass
 
 
 def test_a_batch_commits_to_no_group():

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from ottla.spark.filters import Filter, Narrowing
-from ottla.spark.offsets import Range
+from ottla.spark.offsets import Range, Seen
 from ottla.spark.options import ReadOptions
 from ottla.spark.planner import DataLossError, DataLossWarning, Planner
 
@@ -16,7 +16,7 @@ class DictLog:
     def __init__(self, held):
         self.held = held
         self.asked = 0
-        self.commits = {}
+        self.commits, self.ids = {}, {}
 
     def partitions(self, topics):
         return sorted(p for p in self.held if p[0] in topics.names)
@@ -38,6 +38,10 @@ class DictLog:
 
     def committed(self, group, partitions):
         return {p: offset for p, offset in self.commits.get(group, {}).items() if p in partitions}
+
+    def last_seen(self, spans):
+        """As if leader 3 had written all."""
+        return {(span.topic, span.partition): Seen(span.end, 3) for span in spans}
 
 
 @pytest.fixture
@@ -158,6 +162,17 @@ def test_ranges_are_split(log):
     ]
     spans = planner(log, maxRecordsPerPartition="30").ranges({("t", 0): 10, ("t", 1): 4}, {("t", 0): 50, ("t", 1): 5})
     assert spans == [Range("t", 0, 10, 30), Range("t", 0, 30, 50), Range("t", 1, 4, 5)]
+
+
+def test_ranges_are_split_by_bytes(log):
+    """Each record of this log has 100 bytes."""
+    assert planner(log, maxBytesPerPartition="2000").batch() == [
+        Range("t", 0, 10, 30),
+        Range("t", 0, 30, 50),
+        Range("t", 1, 0, 5),
+    ]
+    spans = planner(log, maxBytesPerPartition="300").ranges({("t", 0): 50, ("t", 1): 0}, {("t", 0): 50, ("t", 1): 5})
+    assert spans == [Range("t", 1, 0, 2), Range("t", 1, 2, 5)]
 
 
 def test_filters_narrow_a_batch(log):

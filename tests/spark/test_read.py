@@ -223,6 +223,16 @@ def test_a_limit_of_bytes(topic, tmp_path):
     assert max(taken) * 201 <= 10000 + 2 * 201, "a record more of each partition, at most"
 
 
+def test_tasks_of_about_as_many_bytes(topic):
+    t = topic(2)
+    t.produce([b"%04d" % n * 25 for n in range(100)], partition=0)  # 100 bytes, and one more in the key
+    t.produce([b"%04d" % n * 250 for n in range(4)], partition=1)
+    frame = t.read(maxBytesPerPartition="5000")
+    taken = [len(rows) for rows in frame.select("partition").rdd.glom().collect()]
+    # 201 bytes each make five tasks, 2,001 bytes each two.
+    assert taken == [20] * 5 + [2, 2]
+
+
 @pytest.mark.skipif(find_spec("pyspark.sql.streaming.datasource") is None, reason="limits of a trigger")
 def test_a_trigger_that_waits_for_records(topic, tmp_path, spark):
     t = topic(1)

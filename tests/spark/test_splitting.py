@@ -5,13 +5,13 @@ import random
 import pytest
 
 from ottla.spark.offsets import Range
-from ottla.spark.splitting import split
+from ottla.spark.splitting import records_of_tasks, split
 
 from .splits import case, recorded, split_by_spark
 
 
 def ours(min_parts, max_records, ranges):
-    return [list(span) for span in split([Range(*span) for span in ranges], min_parts, max_records)]
+    return [list(span[:4]) for span in split([Range(*span) for span in ranges], min_parts, max_records)]
 
 
 def test_split_is_that_of_spark():
@@ -42,3 +42,22 @@ def test_most_records_of_a_task():
 
 def test_without_limits_only_what_is_empty_goes():
     assert ours(None, None, [["t", 0, 5, 5], ["t", 1, 5, 9]]) == [["t", 1, 5, 9]]
+
+
+def test_most_bytes_of_a_task():
+    """Each partition has records of its own size; the lower limit counts, and a record is the least."""
+    most = records_of_tasks(1000, {("t", 0): 100.0, ("t", 1): 5000.0, ("t", 2): 0.0})
+    assert most == {("t", 0): 10, ("t", 1): 1}
+    spans = [Range("t", 0, 0, 25), Range("t", 1, 7, 9), Range("t", 2, 0, 99), Range("t", 3, 0, 4)]
+    parts = split(spans, None, None, most)
+    assert [part[1:4] for part in parts] == [
+        (0, 0, 8),
+        (0, 8, 16),
+        (0, 16, 25),
+        (1, 7, 8),
+        (1, 8, 9),
+        (2, 0, 99),
+        (3, 0, 4),
+    ]
+    assert [part[1:4] for part in split(spans[:1], None, 5, most)] == [(0, n, n + 5) for n in range(0, 25, 5)]
+    assert [part[1:4] for part in split(spans[:1], None, 20, most)] == [(0, 0, 8), (0, 8, 16), (0, 16, 25)]

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import threading
 import time
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -335,6 +336,32 @@ def test_a_registry_that_is_down_or_does_not_know(topic, registry):
         made.read(**with_registry(registry, **{"schema.registry.basic.auth.user.info": "alice:hunter2"})).collect()
     assert "does not accept the credentials" in sentence(raised.value)
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_registry_that_does_not_answer_in_the_middle_of_a_stream(topic, tmp_path, registry):
+    """The batch fails, and is read when it answers again."""
+    made, answers = topic(1), threading.Event()
+    numbers = [registry.add(f"{made.name}-value", json.dumps(schema)) for schema in (AVRO, {**AVRO, "doc": "newer"})]
+
+    def send(number, **record):
+        with ottla.Producer(made.bootstrap) as producer:
+            producer.send(made.name, avro(AVRO, {"note": "x", **record}, number)).result(30)
+
+    send(numbers[0], id=0)
+    given = with_registry(registry, startingOffsets="earliest")
+    made.stream(tmp_path, **given)
+    send(numbers[1], id=1)
+    registry.fault = lambda path: answers.wait(60) and None if path.startswith(f"/schemas/ids/{numbers[1]}") else None
+    try:
+        with pytest.raises(PySparkException) as raised:
+            made.stream(tmp_path, **given)
+    finally:
+        answers.set()
+    assert f"/schemas/ids/{numbers[1]}" in sentence(raised.value)
+    assert "within 10 seconds" in sentence(raised.value)
+    made.stream(tmp_path, **given)
+    rows = made.spark.read.parquet(str(tmp_path / "rows")).select("value.id")
+    assert sorted(row.id for row in rows.collect()) == [0, 1]
 
 
 def test_no_plan_shows_the_password_of_a_registry(topic, registry):

@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+from pyspark import cloudpickle
 
 from ottla.spark import stream
 from ottla.spark.offsets import Range
@@ -16,7 +17,7 @@ from .test_planner import DictLog
 def reader(monkeypatch):
     """A reader of a log that holds 100 records in one partition, 30 a trigger."""
     log = DictLog({("t", 0): (0, 100)})
-    monkeypatch.setattr(stream, "planner", lambda options: Planner(options, log))
+    monkeypatch.setattr(stream, "planner", lambda options, past: Planner(options, log, past))
     options = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", "maxOffsetsPerTrigger": "30"}
     made = stream.UnlimitedStreamReader(ReadOptions.parse({**options, "startingOffsets": "earliest"}), None)
     made.log = log
@@ -49,4 +50,4 @@ def test_resumed_query_tells_where_it_stands(reader):
 
 def test_travels(reader):
     del reader.log
-    assert pickle.loads(pickle.dumps(reader)).partitions.__func__ is stream.UnlimitedStreamReader.partitions
+    assert pickle.loads(cloudpickle.dumps(reader)).partitions.__func__ is stream.UnlimitedStreamReader.partitions

@@ -9,7 +9,6 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from ottla.spark.clients import planner
 from ottla.spark.layout import Layout
 from ottla.spark.offsets import Offsets, from_json, to_json
 from ottla.spark.options import ReadOptions
@@ -39,7 +38,7 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Remember the end at which the query is to stop."""
-        self._target = planner(self._options).latest({})
+        self._target = self._planner().latest({})
 
     def latestOffset(self, start: Told, limit: ReadLimit) -> Told:
         """Where the next batch ends.
@@ -48,7 +47,7 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
             start: Where the last one ended.
             limit: What `getDefaultReadLimit` returned, or everything (the trigger `once`).
         """
-        plan, begin = planner(self._options), from_json(start)
+        plan, begin = self._planner(), from_json(start)
         self._latest = self._target if self._target is not None else plan.latest(begin)
         if isinstance(limit, ReadAllAvailable):
             return to_json(self._latest)

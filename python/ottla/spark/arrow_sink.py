@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from ottla.spark.sent import Sent
 from ottla.spark.sink import Columns, send
 from ottla.spark.sink_options import WriteOptions
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(Sent, DataSourceStreamArrowWriter):
     """What `df.writeStream` uses."""
 
     def __init__(self, options: WriteOptions, columns: Columns) -> None:

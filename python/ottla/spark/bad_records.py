@@ -3,6 +3,7 @@
 from ottla import Batch, Delivery, Producer
 from ottla.errors import DecodeError
 from ottla.spark.layout import Bad
+from ottla.spark.sentences import extended
 
 # Headers of dead letters, which say where a record was and what is wrong with it. Kafka Connect's have the same shape.
 HEADER = "__ottla.errors."
@@ -18,7 +19,7 @@ def send_dead_letters(client: Producer, topic: str, batch: Batch, bad: list[Bad]
         bad: Those of them that do not decode.
 
     Raises:
-        KafkaError: One could not be delivered; a note says which.
+        KafkaError: One could not be delivered; the text says which.
     """
     sent: list[tuple[Bad, Delivery]] = []
     for one in bad:
@@ -28,8 +29,7 @@ def send_dead_letters(client: Producer, topic: str, batch: Batch, bad: list[Bad]
     client.flush()
     for one, delivery in sent:
         if error := delivery.exception():
-            error.add_note(f"this is about the dead letter of {_place(one)}")
-            raise error
+            raise extended(error, f"the dead letter of {_place(one)}")
 
 
 def _headers(bad: Bad) -> list[tuple[str, bytes]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ottla.spark.options import ReadOptions
+from ottla.spark.sent import Sent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.spark.layout import Layout
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(Sent, DataSourceReader):
     """Reads a range of every partition, once."""
 
     def __init__(self, options: ReadOptions, layout: "Layout") -> None:
@@ -23,8 +24,10 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """One task per partition of the topics that has records, or more by option."""
         from ottla.spark.clients import planner
+        from ottla.spark.tokens import give
 
-        return [InputPartition(span) for span in planner(self._options).batch(self._narrowing())]
+        spans = planner(self._options).batch(self._narrowing())
+        return [InputPartition(span) for span in give(self._options.properties, spans)]
 
     def _narrowing(self) -> "Narrowing | None":
         """What filters leave of the read."""

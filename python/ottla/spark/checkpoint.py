@@ -2,6 +2,7 @@
 
 So a query can move to `format("ottla")` or `format("kafka")` and back. The folder holds `metadata`, `sources/0/0` with
 where the first batch begins, and for each batch `offsets/N`, written before it, and `commits/N`, written after it.
+Beside them `ottla/N` has what a stream remembers of topics and logs, which Spark's own queries pass over.
 Hadoop's file systems read and write them, so that the folder may be wherever Spark's own checkpoints are.
 """
 
@@ -13,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.spark.offsets import Offsets, from_json, to_json
+from ottla.spark.past import Past
 from ottla.spark.storage import Folder
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 # Of offsets and commits, of which Spark keeps as many (`spark.sql.streaming.minBatchesToRetain`).
 KEPT = 100
 VERSION = "v1"
+# What is remembered of topics and logs.
+PAST = "ottla"
 # Where the first batch begins.
 FIRST = "sources/0/0"
 
@@ -99,6 +103,17 @@ class Checkpoint:
         told = "\n".join((VERSION, json.dumps(about), _text(batch.end)))
         self._make(f"offsets/{batch.number}", told)
 
+    def remember(self, batch: Planned, past: Past) -> None:
+        """Keep what the stream remembers at the end of a batch, unless it was kept when the batch was given before."""
+        self._files.make(f"{PAST}/{batch.number}", json.dumps(past.to_json()))
+
+    def past(self, batch: Planned) -> Past:
+        """What the stream remembers where it goes on; nothing if another source has read the last batch."""
+        text = self._files.read(f"{PAST}/{batch.number if batch.done else batch.number - 1}")
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            return Past.from_json(json.loads(text or "{}"))
+        return Past()
+
     def commit(self, batch: Planned) -> None:
         """Keep that a batch is processed, and drop what is long past.
 
@@ -106,7 +121,7 @@ class Checkpoint:
             ValueError: Another driver has done so.
         """
         self._make(f"commits/{batch.number}", f'{VERSION}\n{{"nextBatchWatermarkMs":0}}')
-        for kind in ("offsets", "commits"):
+        for kind in ("offsets", "commits", PAST):
             self._files.delete(f"{kind}/{batch.number - KEPT}")
 
     def _make(self, name: str, text: str) -> None:

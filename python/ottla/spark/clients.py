@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -17,9 +18,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla import Admin, Batch, Consumer, Producer, TopicDescription, TopicPartition
+from ottla import Admin, Batch, Consumer, OffsetAndMetadata, Producer, TopicDescription, TopicPartition
 from ottla._properties import AdminProperties
 from ottla.errors import (
+    ConfigError,
     CorruptRecordError,
     KafkaError,
     KafkaTimeoutError,
@@ -30,9 +32,11 @@ from ottla.errors import (
 from ottla.spark.bad_records import failure, send_dead_letters
 from ottla.spark.formats import FAILFAST, Typed
 from ottla.spark.layout import Bad, Layout
-from ottla.spark.offsets import Offsets, Partition, Range, names
+from ottla.spark.offsets import Offsets, Partition, Range, Seen, names
 from ottla.spark.options import ReadOptions, Topics
+from ottla.spark.past import Past
 from ottla.spark.planner import Planner
+from ottla.spark.tokens import resolved, take
 from ottla.spark.worker import spare_collections
 
 LOG = logging.getLogger("ottla.spark")
@@ -57,6 +61,12 @@ SAMPLING = {
     "fetch.min.bytes": "1",
     "max.partition.fetch.bytes": str(64 << 10),
 }
+# Offsets at the end of a range in which its last record is looked for: the marker of a transaction stands behind one.
+LAST_OFFSETS = 2
+# Seconds after which a stream goes on without knowing the last records of a batch, which it only needs if logs are cut.
+LOOKING = 0.5
+# What stands in an error about a log that was cut from where on it says what a consumer can do.
+OF_CONSUMERS = ", and auto.offset.reset is none"
 # A query's properties are mostly the consumer's; the admin client has these too.
 ADMIN_PROPERTIES = frozenset(AdminProperties.__annotations__)
 
@@ -128,17 +138,20 @@ def _consumer(options: ReadOptions) -> Consumer:
         "auto.offset.reset": "none",
         **dict(options.properties),
     }
-    return Consumer(options.bootstrap, config=properties)
+    try:
+        return Consumer(options.bootstrap, config=resolved(properties))
+    except ConfigError as error:
+        raise ConfigError(f"option kafka.{error} (`ottla config consumer` lists all properties)") from None
 
 
 def _admin(options: ReadOptions) -> Admin:
-    return Admin(options.bootstrap, config={"client.id": CLIENT_ID, **_shared(options)})
+    return Admin(options.bootstrap, config=resolved({"client.id": CLIENT_ID, **_shared(options)}))
 
 
 def _producer(options: ReadOptions) -> Producer:
     sizes = {"max.request.size": str(LETTER_BYTES), "buffer.memory": str(LETTER_BYTES)}
     # A producer has the properties of an admin client, too.
-    return Producer(options.bootstrap, config={"client.id": CLIENT_ID, **sizes, **_shared(options)})
+    return Producer(options.bootstrap, config=resolved({"client.id": CLIENT_ID, **sizes, **_shared(options)}))
 
 
 def _shared(options: ReadOptions) -> dict[str, str]:
@@ -147,10 +160,15 @@ def _shared(options: ReadOptions) -> dict[str, str]:
 
 
 class KafkaLog:
-    """The planner's view of the cluster that the options name."""
+    """The planner's view of the cluster that the options name.
+
+    Attributes:
+        ids: The ids of the topics that `partitions` found last; none of brokers before Kafka 2.8.
+    """
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
+        self.ids: dict[str, str] = {}
 
     def partitions(self, topics: Topics) -> list[Partition]:
         """All partitions that are to be read now.
@@ -164,10 +182,10 @@ class KafkaLog:
         with admin(self._options) as client:
             if topics.pattern is not None:
                 search = re.compile(topics.pattern).search
-                return _present(client, [name for name in client.list_topics() if search(name)])
+                return self._of(_present(client, [name for name in client.list_topics() if search(name)]))
             named = topics.names or sorted({topic for topic, _ in topics.assigned})
             try:
-                there = _of(client.describe_topics(named))
+                there = self._of(client.describe_topics(named))
             except NotFoundError as error:
                 raise NotFoundError(
                     f"option {topics.option} names topic {error.topic}, which does not exist: {error}"
@@ -178,6 +196,10 @@ class KafkaLog:
         if missing:
             _warn_of_missing(names(sorted(missing)))
         return [partition for partition in topics.assigned if partition not in missing]
+
+    def _of(self, known: dict[str, TopicDescription]) -> list[Partition]:
+        self.ids = {topic: str(described.id) for topic, described in known.items() if described.id is not None}
+        return sorted((topic, at.partition) for topic, described in known.items() for at in described.partitions)
 
     def earliest(self, partitions: list[Partition]) -> Offsets:
         """The first offset that each partition still holds."""
@@ -214,9 +236,8 @@ class KafkaLog:
         Raises:
             KafkaTimeoutError: Nothing came from a partition for `kafkaConsumer.pollTimeoutMs`.
         """
-        sampling = {**dict(self._options.properties), **SAMPLING}
         found: dict[Partition, float] = {}
-        with consumer(replace(self._options, properties=tuple(sorted(sampling.items())))) as client:
+        with consumer(_sampling(self._options)) as client:
             client.assign([TopicPartition(*partition, offset) for partition, offset in starts.items()])
             deadline = time.monotonic() + self._options.poll_timeout
             while left := sorted(starts.keys() - found.keys()):
@@ -234,9 +255,51 @@ class KafkaLog:
                 if late and not found.keys() >= starts.keys():
                     raise KafkaTimeoutError(
                         f"{names(left)}: nothing came for {self._options.poll_timeout:g} s to tell the size of records "
-                        "for maxBytesPerTrigger. Option kafkaConsumer.pollTimeoutMs sets how long to wait"
+                        "for maxBytesPerTrigger or maxBytesPerPartition. Option kafkaConsumer.pollTimeoutMs sets how "
+                        "long to wait"
                     )
         return found
+
+    def last_seen(self, spans: list[Range]) -> dict[Partition, Seen]:
+        """The last record of each range; ranges are left out whose last offsets hold none, or are not told in time."""
+        found: dict[Partition, Seen] = {}
+        left = {(span.topic, span.partition): span for span in spans}
+        deadline = time.monotonic() + LOOKING
+        with consumer(_sampling(self._options)) as client:
+            client.assign([TopicPartition(*at, max(span.start, span.end - LAST_OFFSETS)) for at, span in left.items()])
+            while left and time.monotonic() < deadline:
+                try:
+                    batch = client.poll(SLICE)
+                    passed = [at for at, span in left.items() if client.position(at) >= span.end]
+                except KafkaError as error:
+                    if error.retriable:
+                        continue
+                    # The tasks come to it, too, and can say what they miss by it.
+                    break
+                found |= _last_before(batch, left)
+                for at in passed:
+                    del left[at]
+        return found
+
+
+def _sampling(options: ReadOptions) -> ReadOptions:
+    return replace(options, properties=tuple(sorted({**dict(options.properties), **SAMPLING}.items())))
+
+
+def _last_before(batch: Batch, spans: dict[Partition, Range]) -> dict[Partition, Seen]:
+    """The last record of each range, if it is in the batch."""
+    if not len(batch):
+        return {}
+    table = batch.to_arrow()
+    # As lists of Python's: Arrow's functions import pandas for a number to compare with, which takes a trigger's time.
+    columns = (table.column(name).to_pylist() for name in ("topic", "partition", "offset"))
+    last: dict[Partition, int] = {}
+    for row, (topic, partition, offset) in enumerate(zip(*columns, strict=True)):
+        span = spans.get((topic, partition))
+        if span is not None and offset < span.end:
+            last[topic, partition] = row
+    records = {at: batch[row] for at, row in last.items()}
+    return {at: Seen(one.offset + 1, one.leader_epoch) for at, one in records.items() if one.leader_epoch is not None}
 
 
 def _in_group(options: ReadOptions, group: str) -> ReadOptions:
@@ -244,19 +307,15 @@ def _in_group(options: ReadOptions, group: str) -> ReadOptions:
     return replace(options, properties=tuple(sorted(given.items())))
 
 
-def _present(client: Admin, topics: list[str]) -> list[Partition]:
-    """The partitions of topics, without those that were deleted after they were listed."""
+def _present(client: Admin, topics: list[str]) -> dict[str, TopicDescription]:
+    """Topics, without those that were deleted after they were listed."""
     try:
-        return _of(client.describe_topics(topics)) if topics else []
+        return client.describe_topics(topics) if topics else {}
     except NotFoundError as error:
         left = [topic for topic in topics if topic not in error.failures]
         if len(left) == len(topics):
             raise
     return _present(client, left)
-
-
-def _of(known: dict[str, TopicDescription]) -> list[Partition]:
-    return sorted((topic, at.partition) for topic, described in known.items() for at in described.partitions)
 
 
 @cache
@@ -294,9 +353,9 @@ def _offsets(told: dict[TopicPartition, int]) -> Offsets:
     return {(at.topic, at.partition): offset for at, offset in told.items()}
 
 
-def planner(options: ReadOptions) -> Planner:
-    """A planner over the cluster that the options name."""
-    return Planner(options, KafkaLog(options))
+def planner(options: ReadOptions, past: Past | None = None) -> Planner:
+    """A planner over the cluster that the options name, of a stream that remembers what it has read there."""
+    return Planner(options, KafkaLog(options), past)
 
 
 def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.RecordBatch]:
@@ -312,10 +371,14 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
         DecodeError: A record does not decode, and the mode is FAILFAST.
     """
     spare_collections()
+    take(options.properties, span.token)
     at = TopicPartition(span.topic, span.partition)
     with consumer(options) as client, closing(_PassedOver(span)) as passed:
-        position = span.start
+        position = span.start if span.seen is None else span.seen.next
         client.assign([TopicPartition(span.topic, span.partition, position)])
+        if span.seen is not None:
+            # The broker compares it with its log: what was read must still be there.
+            client.seek(at, OffsetAndMetadata(position, leader_epoch=span.seen.epoch))
         deadline = time.monotonic() + options.poll_timeout
         while position < span.end:
             try:
@@ -334,8 +397,8 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
                 if isinstance(error, OffsetOutOfRangeError):
                     client.assign([TopicPartition(span.topic, span.partition, position)])
                 continue
-            if len(batch):
-                yield from _rows(options, _before(batch, span.end), layout)
+            if len(batch) and len(wanted := _between(batch, span.start, span.end)):
+                yield from _rows(options, wanted, layout)
             if reached > position:
                 position = reached
                 deadline = time.monotonic() + options.poll_timeout
@@ -390,9 +453,14 @@ class _PassedOver:
 def _after_error(options: ReadOptions, span: Range, position: int, error: KafkaError) -> int:
     """Find the offset to continue at after an error, or raise it if none will do."""
     if isinstance(error, LogTruncatedError):
-        # The offset is in the log, and what stands before it is not what was read.
-        planner(options).report(f"{span.topic}-{span.partition} {span.start} to {span.end}: {error}")
-        return position
+        # The offset may be in the log, and what stands before it is not what was read.
+        planner(options).report(
+            f"{span.topic}-{span.partition} {span.start} to {span.end}: {str(error).partition(OF_CONSUMERS)[0]}"
+        )
+        return max(position, span.start)
+    if isinstance(error, OffsetOutOfRangeError) and position < span.start:
+        # The record before the range may have been deleted since.
+        return span.start
     if isinstance(error, OffsetOutOfRangeError):
         return _after_refusal(options, span, position)
     if not isinstance(error, NotFoundError):
@@ -442,12 +510,10 @@ def _after_refusal(options: ReadOptions, span: Range, position: int) -> int:
     return position
 
 
-def _before(batch: Batch, end: int) -> Batch:
-    """The records before an offset; offsets ascend within a partition."""
-    if batch[-1].offset < end:
-        return batch
-    offsets = batch.to_arrow(columns=["offset"]).column("offset")
-    return batch[: pc.sum(pc.less(offsets, end)).as_py()]
+def _between(batch: Batch, start: int, end: int) -> Batch:
+    """The records from `start`, inclusive, to `end`, exclusive; offsets ascend within a partition."""
+    first, last = (bisect_left(range(len(batch)), bound, key=lambda row: batch[row].offset) for bound in (start, end))
+    return batch[first:last] if last - first < len(batch) else batch
 
 
 def _rows(options: ReadOptions, batch: Batch, layout: Layout) -> list[pa.RecordBatch]:

@@ -13,6 +13,7 @@ from ottla.spark.limits import Patience
 from ottla.spark.mapped import Frames, frames
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
+from ottla.spark.past import Past
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,10 +105,11 @@ class _Stream:
         from ottla.spark.clients import planner
 
         self._options, self._checkpoint, self._frames, self._write = options, checkpoint, made, write
-        self._planner: Planner = planner(options)
         self._patience = Patience(options.min_offsets, options.max_delay)
         # Asked at once, so that a folder or brokers that do not fit are told to who starts the stream.
         self._last = checkpoint.last()
+        self._past = Past() if self._last is None else checkpoint.past(self._last)
+        self._planner: Planner = planner(options, self._past)
         if self._last is None:
             self._first = checkpoint.begin(self._planner.initial)
 
@@ -139,6 +141,7 @@ class _Stream:
         """Process the last batch, if it did not come to its end; true if so."""
         if self._last is None or self._last.done:
             return False
+        self._planner.compare(self._last.start)
         self._give(spark, self._last)
         return True
 
@@ -154,7 +157,9 @@ class _Stream:
         return True
 
     def _give(self, spark: "SparkSession", batch: Planned) -> None:
-        self._write(self._frames(spark, self._planner.ranges(batch.start, batch.end)), batch.number)
+        spans = self._planner.ranges(batch.start, batch.end)
+        self._checkpoint.remember(batch, self._past)
+        self._write(self._frames(spark, spans), batch.number)
         self._checkpoint.commit(batch)
         self._last = batch._replace(done=True)
         if self._options.commit_group is not None:

@@ -4,11 +4,23 @@ Each function that gives a value raises ValueError for a bad one; the message na
 """
 
 import difflib
+import logging
 import re
 from collections.abc import Iterable, Mapping
 
+from ottla.spark import tokens
+
+LOG = logging.getLogger("ottla.spark")
+
 PREFIX = "kafka."
 BOOTSTRAP = "bootstrap.servers"
+
+# What queries with Spark's own source name for their JVM, and ottla does without: reporters of metrics, providers
+# of Java's security, and the classes that sign for MSK (AWS_MSK_IAM) or ask a token endpoint (OAUTHBEARER), in whatever
+# package a vendor has put them.
+OF_JAVA = frozenset({"metric.reporters", "security.providers"})
+HANDLERS = frozenset({"sasl.client.callback.handler.class", "sasl.login.callback.handler.class"})
+PLAYED = frozenset({"IAMClientCallbackHandler", "OAuthBearerLoginCallbackHandler"})
 
 # Seconds of the units of Spark's configuration.
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -42,12 +54,27 @@ def kafka_properties(given: Mapping[str, str], refused: Mapping[str, str]) -> tu
     for name, why in refused.items():
         if name in properties:
             raise ValueError(f"option {PREFIX}{name} cannot be set: {why}")
+    properties = _without_java(properties)
+    tokens.check(properties)
     bootstrap = properties.pop(BOOTSTRAP, "").strip()
     if not bootstrap:
         raise ValueError(
             f'option {PREFIX}{BOOTSTRAP} is missing: the brokers to ask first, such as "host1:9092,host2:9092"'
         )
     return bootstrap, properties
+
+
+def _without_java(properties: Mapping[str, str]) -> dict[str, str]:
+    """Properties without those that only a JVM has a use for, or that name a class whose part ottla plays by itself."""
+    unused = [
+        name
+        for name, value in sorted(properties.items())
+        if name in OF_JAVA or (name in HANDLERS and value.strip().rpartition(".")[2] in PLAYED)
+    ]
+    if unused:
+        listed = ", ".join(f"{PREFIX}{name}" for name in unused)
+        LOG.warning("ottla loads no classes of Java's and does without them, which leaves %s unused", listed)
+    return {name: value for name, value in properties.items() if name not in unused}
 
 
 def whole(option: str, given: Mapping[str, str], default: float) -> float:

@@ -10,6 +10,7 @@ from ottla.errors import KafkaError
 from ottla.spark.clients import KafkaLog
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
+from ottla.spark.sentences import extended
 
 LOG = logging.getLogger("ottla.spark")
 
@@ -26,5 +27,4 @@ def commit(options: ReadOptions, group: str, offsets: Offsets) -> None:
         if error.retriable:
             LOG.warning("Group %s was not told what the stream has read: %s", group, error)
             return
-        error.add_note(f"this is about option commitOffsetsToGroup, which names group {group}")
-        raise
+        raise extended(error, f"option commitOffsetsToGroup, which names group {group}") from None

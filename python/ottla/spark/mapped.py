@@ -4,13 +4,14 @@ A frame of numbers has a partition for each range of offsets, and its tasks read
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.spark import frame
 from ottla.spark.layout import Layout
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions
+from ottla.spark.sent import Sent
+from ottla.spark.tokens import give
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,17 +75,21 @@ def frames(spark: "SparkSession", options: ReadOptions, schema: "StructType | st
     def of_ranges(session: "SparkSession", spans: list[Range]) -> "DataFrame":
         tasks = len(spans)
         numbers = session.range(0, tasks, 1, max(tasks, 1))
-        return numbers.mapInArrow(partial(_rows, options, spans, layout), columns)
+        return numbers.mapInArrow(_Rows(options, give(options.properties, spans), layout), columns)
 
     return of_ranges
 
 
-def _rows(
-    options: ReadOptions, spans: list[Range], layout: Layout, numbers: Iterable["pa.RecordBatch"]
-) -> Iterator["pa.RecordBatch"]:
-    """The rows of the ranges that these numbers name."""
-    from ottla.spark.clients import read
+class _Rows(Sent):
+    """The rows of ranges, by their numbers."""
 
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            yield from read(options, spans[number], layout)
+    def __init__(self, options: ReadOptions, spans: list[Range], layout: Layout) -> None:
+        self._options, self._spans, self._layout = options, spans, layout
+
+    def __call__(self, numbers: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        """The rows of the ranges that these numbers name."""
+        from ottla.spark.clients import read
+
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from read(self._options, self._spans[number], self._layout)

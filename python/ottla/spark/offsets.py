@@ -5,7 +5,10 @@ in order, so that either source can take up the other's checkpoint.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ottla._sasl._tokens import Token
 
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]
@@ -13,13 +16,36 @@ Offsets = dict[Partition, int]
 ReportLoss = Callable[[str], None]
 
 
+class Seen(NamedTuple):
+    """A record that was read. Its log is another one if it is not there any more.
+
+    Attributes:
+        next: The offset after it.
+        epoch: The epoch of the leader that wrote it.
+    """
+
+    next: int
+    epoch: int
+
+
 class Range(NamedTuple):
-    """The records of one partition from offset `start`, inclusive, to `end`, exclusive."""
+    """The records of one partition from offset `start`, inclusive, to `end`, exclusive.
+
+    Attributes:
+        topic: The topic.
+        partition: The partition.
+        start: The first offset.
+        end: The offset after the last one.
+        seen: The last record before `start`, which must still be there; None if it is not known.
+        token: What the task authenticates with, if the driver fetched it (`ottla.spark.tokens`). A repr hides it.
+    """
 
     topic: str
     partition: int
     start: int
     end: int
+    seen: Seen | None = None
+    token: "Token | None" = None
 
 
 def to_json(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:

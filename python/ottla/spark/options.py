@@ -32,6 +32,7 @@ KNOWN = (
     "endingOffsets",
     "minPartitions",
     "maxRecordsPerPartition",
+    "maxBytesPerPartition",
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
@@ -108,6 +109,7 @@ class ReadOptions:
             none of its records reaches.
         min_partitions: The least number of tasks.
         max_records: Most records of a task.
+        max_task_bytes: About the most bytes of keys and values of a task.
         max_offsets: Most records of a micro-batch.
         min_offsets: Records for which a micro-batch waits.
         max_delay: Seconds after which it no longer waits.
@@ -131,6 +133,7 @@ class ReadOptions:
     latest_if_none: bool = False
     min_partitions: int | None = None
     max_records: int | None = None
+    max_task_bytes: int | None = None
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_delay: float = 15 * 60.0
@@ -169,6 +172,7 @@ class ReadOptions:
             latest_if_none=choice("startingOffsetsByTimestampStrategy", given, ("error", "latest")) == "latest",
             min_partitions=positive("minPartitions", given),
             max_records=positive("maxRecordsPerPartition", given),
+            max_task_bytes=positive("maxBytesPerPartition", given),
             max_offsets=positive("maxOffsetsPerTrigger", given),
             min_offsets=positive("minOffsetsPerTrigger", given),
             max_delay=seconds("maxTriggerDelay", given, cls.max_delay),

@@ -9,10 +9,11 @@ from typing import Protocol
 from ottla.errors import KafkaError
 from ottla.spark.filters import Narrowing
 from ottla.spark.limits import Patience, limit, records_of, waiting
-from ottla.spark.offsets import Offsets, Partition, Range, names, ranges
+from ottla.spark.offsets import Offsets, Partition, Range, Seen, names, ranges
 from ottla.spark.options import ReadOptions, Topics
+from ottla.spark.past import Past
 from ottla.spark.positions import EARLIEST, LATEST, Group, Position
-from ottla.spark.splitting import split
+from ottla.spark.splitting import records_of_tasks, split
 
 LOG = logging.getLogger("ottla.spark")
 
@@ -26,7 +27,13 @@ class DataLossWarning(UserWarning):
 
 
 class Log(Protocol):
-    """What the planner needs to know of a cluster."""
+    """What the planner needs to know of a cluster.
+
+    Attributes:
+        ids: The ids of the topics that `partitions` found last, as far as brokers tell them (Kafka 2.8 and later).
+    """
+
+    ids: dict[str, str]
 
     def partitions(self, topics: Topics) -> list[Partition]:
         """All partitions that are to be read now."""
@@ -50,13 +57,23 @@ class Log(Protocol):
     def committed(self, group: str, partitions: list[Partition]) -> Offsets:
         """The offsets at which a consumer group goes on; partitions without a commit are left out."""
 
+    def last_seen(self, spans: list[Range]) -> dict[Partition, Seen]:
+        """The last record of each range; ranges are left out whose last offsets hold none, or are not told in time."""
+
 
 class Planner:
-    """Resolves the positions of one read."""
+    """Resolves the positions of one read.
 
-    def __init__(self, options: ReadOptions, log: Log) -> None:
+    Args:
+        options: What is read.
+        log: The cluster.
+        past: What a stream remembers of it; None for a batch.
+    """
+
+    def __init__(self, options: ReadOptions, log: Log, past: Past | None = None) -> None:
         self._options = options
         self._log = log
+        self._past = past
 
     def report(self, what: str) -> None:
         """Fail on data loss, or warn.
@@ -104,8 +121,12 @@ class Planner:
 
         Args:
             known: Offsets that were there before.
+
+        Raises:
+            DataLossError: A topic was made anew since this query read it, under `failOnDataLoss`.
         """
         partitions = self._log.partitions(self._options.topics)
+        self._compare(known)
         latest = self._log.latest(partitions)
         for _ in range(1, self._options.fetch_attempts):
             behind = sorted(p for p, offset in latest.items() if offset < known.get(p, 0))
@@ -139,10 +160,42 @@ class Planner:
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
         """The ranges of a micro-batch."""
-        return self._split(ranges(start, end, self._earliest_of_new(start, end), self.report))
+        spans = ranges(start, end, self._earliest_of_new(start, end), self.report)
+        if self._past is not None:
+            spans = self._past.marked(spans)
+            # Before tasks begin: a record that is lost after this was there.
+            self._past.stands(end, self._log.last_seen(spans))
+        return self._split(spans)
+
+    def compare(self, known: Offsets) -> None:
+        """Look whether the topics are those that the stream has read up to these offsets.
+
+        Raises:
+            DataLossError: One was made anew, under `failOnDataLoss`.
+        """
+        self._log.partitions(self._options.topics)
+        self._compare(known)
+
+    def _compare(self, known: Offsets) -> None:
+        """Report topics that were made anew, and remember the ids of all."""
+        if self._past is None:
+            return
+        for topic, was, now in self._past.replaced(self._log.ids):
+            read = ", ".join(f"{names([at])} to offset {end}" for at, end in sorted(known.items()) if at[0] == topic)
+            self.report(
+                f"topic {topic} was deleted and made anew: the stream has read the topic with id {was}"
+                f"{f' ({read})' if read else ''}, and the one with id {now} has other records at these offsets"
+            )
+        self._past.topics_are(self._log.ids)
 
     def _split(self, spans: list[Range]) -> list[Range]:
-        return split(spans, self._options.min_partitions, self._options.max_records)
+        options = self._options
+        of_each = None
+        if options.max_task_bytes is not None and spans:
+            starts = {(span.topic, span.partition): span.start for span in spans}
+            ends = {(span.topic, span.partition): span.end for span in spans}
+            of_each = records_of_tasks(options.max_task_bytes, self._log.record_bytes(starts, ends))
+        return split(spans, options.min_partitions, options.max_records, of_each)
 
     def _with_new(self, start: Offsets, end: Offsets) -> Offsets:
         return {**start, **self._earliest_of_new(start, end)}

@@ -13,6 +13,7 @@ from ottla import Producer
 from ottla.errors import ConfigError, KafkaError
 from ottla.spark.once import OPTION
 from ottla.spark.sink_options import WriteOptions
+from ottla.spark.tokens import resolved
 
 CLIENT_ID = "ottla-spark"
 # Seconds without a task after which a producer is closed: that of `spark.kafka.producer.cache.timeout`.
@@ -67,7 +68,7 @@ def producer(options: WriteOptions) -> Iterator[Producer]:
 
 
 def _make(bootstrap: str, properties: tuple[tuple[str, str], ...]) -> Producer:
-    return Producer(bootstrap, config={"client.id": CLIENT_ID, **dict(properties)})
+    return Producer(bootstrap, config=resolved({"client.id": CLIENT_ID, **dict(properties)}))
 
 
 def transactional(bootstrap: str, properties: tuple[tuple[str, str], ...], transactional_id: str) -> Producer:
@@ -76,7 +77,7 @@ def transactional(bootstrap: str, properties: tuple[tuple[str, str], ...], trans
     It is never kept: another task may have taken its id, and to be sure it would have to begin anew anyway.
     """
     given = {"client.id": CLIENT_ID, "transaction.timeout.ms": str(TRANSACTION_TIMEOUT), **dict(properties)}
-    return Producer(bootstrap, config={**given, "transactional.id": transactional_id})
+    return Producer(bootstrap, config=resolved({**given, "transactional.id": transactional_id}))
 
 
 def _close_idle(before: float) -> None:

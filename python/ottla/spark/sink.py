@@ -15,7 +15,10 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
 from ottla.spark.producers import producer
+from ottla.spark.sent import Sent
+from ottla.spark.sentences import extended
 from ottla.spark.sink_options import WriteOptions
+from ottla.spark.tokens import take
 from ottla.spark.transactions import send_once
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ _TYPES = {
 }
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(Sent, DataSourceArrowWriter):
     """What `df.write` uses."""
 
     def __init__(self, options: WriteOptions, columns: Columns) -> None:
@@ -49,7 +52,7 @@ class BatchWriter(DataSourceArrowWriter):
         return send(self._options, self._columns, iterator)
 
 
-class RowStreamWriter(DataSourceStreamWriter):
+class RowStreamWriter(Sent, DataSourceStreamWriter):
     """What `df.writeStream` uses under Spark 4.0, which hands a stream's rows over one by one."""
 
     def __init__(self, options: WriteOptions, columns: Columns) -> None:
@@ -79,10 +82,11 @@ def send(options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatc
     """Send record batches, and wait until each row is in Kafka.
 
     Raises:
-        KafkaError: The first row that could not be delivered: its topic, partition and cause, and in a note its key. Or
-            what keeps the rows from being written exactly once.
+        KafkaError: The first row that could not be delivered: its topic, partition, cause and key. Or what keeps the
+            rows from being written exactly once.
         ValueError: A row has no topic.
     """
+    take(options.properties, options.token)
     if options.once is None:
         with producer(options) as client:
             deliver(client, options, columns, given)
@@ -140,5 +144,4 @@ def _raise_failure(deliveries: "Deliveries", keys: "pa.Array | None") -> None:
     for row, error in failures.items():
         key = None if keys is None else keys[row].as_py()
         which = "a record without a key" if key is None else f"the record with the key {key[:KEY_SHOWN]!r}"
-        error.add_note(f"this is about {which}; of the {len(deliveries)} sent together with it, {len(failures)} failed")
-        raise error
+        raise extended(error, f"{which}; of the {len(deliveries)} sent together with it, {len(failures)} failed")

@@ -5,12 +5,17 @@ in any letter case, and columns as they are written.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
+from ottla.spark import tokens
 from ottla.spark.given import boolean, kafka_properties, lowered
 from ottla.spark.once import NEEDS_IT, OPTION, Once
+
+if TYPE_CHECKING:
+    from ottla._sasl._tokens import Token
 
 # Every option but kafka.*, by its canonical name. includeHeaders is of reads: a write sends the column headers if it is
 # there. The last two are Spark's: it passes on where a stream's checkpoint is, and the name that a query has.
@@ -44,12 +49,22 @@ class WriteOptions:
         properties: Kafka's own properties, from the options that begin with `kafka.`. A repr leaves them out,
             since some are secret.
         once: How the write is exactly once; None where it is at least once.
+        token: What tasks authenticate with, if the driver fetches it (`ottla.spark.tokens`).
     """
 
     bootstrap: str
     topic: str | None
     properties: tuple[tuple[str, str], ...] = field(repr=False)
     once: Once | None = None
+    token: "Token | None" = field(default=None, repr=False)
+
+    def with_token(self) -> "WriteOptions":
+        """The options as tasks get them. For the driver.
+
+        Raises:
+            AuthenticationError: There is no token.
+        """
+        return replace(self, token=tokens.fetch(self.properties))
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "WriteOptions":

@@ -18,6 +18,7 @@ from ottla.errors import KafkaError
 from ottla.spark.batch import BatchReader
 from ottla.spark.columns import COLUMNS, HEADERS
 from ottla.spark.options import ReadOptions
+from ottla.spark.sent import Sent
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
-class OttlaDataSource(DataSource):
+class OttlaDataSource(Sent, DataSource):
     """Kafka topics as rows, by `format("ottla")`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -104,7 +105,7 @@ class OttlaDataSource(DataSource):
         if options.once:
             options.once.check_batch()
         check(options)
-        return BatchWriter(options, options.columns(schema))
+        return BatchWriter(options.with_token(), options.columns(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":  # noqa: ARG002
         """What `df.writeStream` uses.
@@ -123,10 +124,10 @@ class OttlaDataSource(DataSource):
         if hasattr(datasource, "DataSourceStreamArrowWriter"):
             from ottla.spark.arrow_sink import StreamWriter
 
-            return StreamWriter(options, columns)
+            return StreamWriter(options.with_token(), columns)
         from ottla.spark.sink import RowStreamWriter
 
-        return RowStreamWriter(options, columns)
+        return RowStreamWriter(options.with_token(), columns)
 
     def _layout(self, schema: StructType) -> "Layout":
         from ottla.spark.frame import layout

@@ -1,16 +1,32 @@
-"""How many tasks read a range: `minPartitions` and `maxRecordsPerPartition`.
+"""How many tasks read a range: `minPartitions`, `maxRecordsPerPartition` and `maxBytesPerPartition`.
 
-The arithmetic is that of Spark's Kafka source (`KafkaOffsetRangeCalculator`), so that a query has the same tasks with
-either. Its numbers of parts are quotients of doubles, which is why floats stand here for counts of records.
+The arithmetic of the first two is that of Spark's Kafka source (`KafkaOffsetRangeCalculator`), so that a query has the
+same tasks with either. Its numbers of parts are quotients of doubles, which is why floats stand here for counts of
+records.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ottla.spark.offsets import Range
+from ottla.spark.offsets import Partition, Range
 
 
-def split(ranges: Sequence[Range], min_parts: int | None, max_records: int | None) -> list[Range]:
+def records_of_tasks(most_bytes: int, record_bytes: Mapping[Partition, float]) -> dict[Partition, int]:
+    """The most offsets of a task, so that it reads about `most_bytes`: at least one; none where records have no bytes.
+
+    Args:
+        most_bytes: The most bytes of keys and values of a task.
+        record_bytes: The bytes of an offset of each partition, on average.
+    """
+    return {at: max(1, int(most_bytes / size)) for at, size in record_bytes.items() if size > 0}
+
+
+def split(
+    ranges: Sequence[Range],
+    min_parts: int | None,
+    max_records: int | None,
+    max_of_each: Mapping[Partition, int] | None = None,
+) -> list[Range]:
     """Divide ranges for more tasks.
 
     Args:
@@ -18,13 +34,14 @@ def split(ranges: Sequence[Range], min_parts: int | None, max_records: int | Non
         min_parts: How many ranges there should be at least. Large ranges are divided in proportion to their offsets,
             small ones stay whole; rounding can give a few more or less.
         max_records: The most offsets of one range. This comes first.
+        max_of_each: The same for each partition; the lower number counts.
 
     Returns:
         The ranges that are not empty, in the order given.
     """
     whole = [span for span in ranges if span.end > span.start]
-    if max_records is not None:
-        whole = [part for span in whole for part in _divide(span, math.ceil(float(_size(span)) / float(max_records)))]
+    if max_records is not None or max_of_each:
+        whole = [part for span in whole for part in _divide(span, _least(span, max_records, max_of_each or {}))]
     if min_parts is None or min_parts <= len(whole):
         return whole
     total = sum(map(_size, whole))
@@ -44,6 +61,12 @@ def _size(span: Range) -> int:
     return span.end - span.start
 
 
+def _least(span: Range, max_records: int | None, max_of_each: Mapping[Partition, int]) -> int:
+    """The least number of parts of a range."""
+    limits = [most for most in (max_records, max_of_each.get((span.topic, span.partition))) if most is not None]
+    return max((math.ceil(float(_size(span)) / float(most)) for most in limits), default=1)
+
+
 def _parts(size: int, total: int, parts: int) -> int:
     share = float(size) / float(total) * parts
     # Halves go up, as Java rounds; Python's round() takes them to the even number.
@@ -57,6 +80,6 @@ def _divide(span: Range, parts: int) -> list[Range]:
     for left in range(parts, 0, -1):
         end = start + (span.end - start) // left
         if end > start:
-            divided.append(span._replace(start=start, end=end))
+            divided.append(span._replace(start=start, end=end, seen=span.seen if start == span.start else None))
         start = end
     return divided

@@ -11,6 +11,10 @@ from ottla.spark.layout import Layout
 from ottla.spark.limits import Patience
 from ottla.spark.offsets import Offsets, from_json, to_json
 from ottla.spark.options import ReadOptions
+from ottla.spark.past import Past
+from ottla.spark.planner import Planner
+from ottla.spark.sent import Sent
+from ottla.spark.tokens import give
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,25 +23,29 @@ if TYPE_CHECKING:
 Told = dict[str, dict[str, int]]
 
 
-class StreamReader(DataSourceStreamReader):
+class StreamReader(Sent, DataSourceStreamReader):
     """What all Spark versions ask of a stream. One object serves a query's driver side; tasks get pickled copies."""
 
     def __init__(self, options: ReadOptions, layout: Layout) -> None:
         self._options, self._layout = options, layout
         self._patience = Patience(options.min_offsets, options.max_delay)
+        self._past = Past()
+
+    def _planner(self) -> Planner:
+        return planner(self._options, self._past)
 
     def initialOffset(self) -> Told:
         """Where a query without a checkpoint begins."""
-        return to_json(planner(self._options).initial())
+        return to_json(self._planner().initial())
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
         """One task per partition that has anything between the two offsets; may be none."""
-        spans = planner(self._options).ranges(from_json(start), from_json(end))
-        return [InputPartition(span) for span in spans]
+        spans = self._planner().ranges(from_json(start), from_json(end))
+        return [InputPartition(span) for span in give(self._options.properties, spans)]
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
         """Where the next batch ends under the user's limits; at its start if it waits for more records."""
-        return planner(self._options).within_limits(start, latest, self._patience)
+        return self._planner().within_limits(start, latest, self._patience)
 
     def commit(self, end: Told) -> None:
         """Tell a consumer group what was read, if the user wants it. Spark calls this when the next batch begins."""
@@ -64,13 +72,13 @@ class UnlimitedStreamReader(StreamReader):
     def initialOffset(self) -> Told:
         """Where a query without a checkpoint begins: the same at every call."""
         if self._initial is None:
-            self._initial = planner(self._options).initial()
+            self._initial = self._planner().initial()
         return to_json(self._initial)
 
     def latestOffset(self) -> Told:  # type: ignore[override]  # the signature before Spark 4.2
         """Where the next batch ends."""
         start = self._at if self._at is not None else from_json(self.initialOffset())
-        return to_json(self._limited(start, planner(self._options).latest(start)))
+        return to_json(self._limited(start, self._planner().latest(start)))
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
         """As above, and remembers `end`."""

@@ -25,6 +25,7 @@ from ottla.errors import AuthorizationError, ConfigError, FencedError, KafkaErro
 from ottla.spark.once import ExactlyOnceError, Mark, Once, Task, check_rows, written
 from ottla.spark.producers import CLIENT_ID, IDLE, TRANSACTION_TIMEOUT, transactional
 from ottla.spark.sink_options import WriteOptions
+from ottla.spark.tokens import resolved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,7 +120,7 @@ def _marks(options: WriteOptions, once: Once, shards: list[int], isolation: str)
 def _reader(bootstrap: str, properties: tuple[tuple[str, str], ...], group: str, isolation: str) -> Consumer:
     shared = {name: value for name, value in properties if name.replace(".", "_") in _SHARED}
     given = {"client.id": CLIENT_ID, **shared, "group.id": group, "isolation.level": isolation}
-    return Consumer(bootstrap, config={**given, "enable.auto.commit": "false"})
+    return Consumer(bootstrap, config=resolved({**given, "enable.auto.commit": "false"}))
 
 
 def _close_idle(before: float) -> None:

@@ -1,5 +1,5 @@
 """A driver for tests/spark/test_exactly_once.py: MASTER [CONFIG=VALUE...]. Each line that it reads is a query to run, as
-JSON, and so is each line that it answers."""
+JSON, and so is each line that it answers: a stream that copies a topic, or with "select" a batch whose one row it gives."""
 
 import json
 import os
@@ -10,14 +10,21 @@ from pyspark.sql import SparkSession
 from ottla.spark import ensure_java
 
 
+def ask(spark: SparkSession, asked: dict) -> list:
+    """The row that some expressions make of what a topic holds."""
+    read = {"kafka.bootstrap.servers": asked["bootstrap"], "subscribe": asked["source"], **asked["kafka"]}
+    return list(spark.read.format("ottla").options(**read).load().selectExpr(*asked["select"]).first())
+
+
 def run(spark: SparkSession, asked: dict) -> None:
     """Copy what a topic holds to another one, as a stream, and go on where its checkpoint is."""
-    read = {"kafka.bootstrap.servers": asked["bootstrap"], "subscribe": asked["source"]}
+    secured = asked.get("kafka", {})
+    read = {"kafka.bootstrap.servers": asked["bootstrap"], "subscribe": asked["source"], **secured}
     read |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": asked["each"]}
     rows = spark.readStream.format("ottla").options(**read).load().select("key", "value")
     if asked.get("repartition"):
         rows = rows.repartition(asked["repartition"])
-    write = {"kafka.bootstrap.servers": asked["bootstrap"], "topic": asked["target"], **asked["options"]}
+    write = {"kafka.bootstrap.servers": asked["bootstrap"], "topic": asked["target"], **secured, **asked["options"]}
     query = rows.writeStream.format("ottla").options(**write, checkpointLocation=asked["checkpoint"])
     running = query.trigger(availableNow=True).start()
     try:
@@ -42,8 +49,8 @@ def main(master: str, *config: str) -> None:
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         try:
-            run(spark, json.loads(line))
-            answer = {"error": None}
+            asked = json.loads(line)
+            answer = {"error": None, "row": ask(spark, asked) if "select" in asked else run(spark, asked)}
         except Exception as error:
             answer = {"error": str(error)}
         print(json.dumps(answer), flush=True)

@@ -9,8 +9,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from ottla import TopicPartition
 from ottla.log import INTERNAL_TOPICS, Log, LogRange, open_log
 from ottla.spark.log.options import LogOptions
-from ottla.spark.offsets import Offsets, Partition, names
+from ottla.spark.offsets import Offsets, Partition, Range, Seen, names
 from ottla.spark.options import Topics
+from ottla.spark.sent import Sent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ottla.spark.layout import Layout
 
 
-class LogReader(DataSourceReader):
+class LogReader(Sent, DataSourceReader):
     """Reads segments, once."""
 
     def __init__(self, options: LogOptions, layout: "Layout") -> None:
@@ -64,6 +65,7 @@ class _Folders:
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self.ids: dict[str, str] = {}
 
     def partitions(self, topics: Topics) -> list[Partition]:
         """All partitions that are to be read."""
@@ -104,3 +106,7 @@ class _Folders:
     def committed(self, group: str, partitions: list[Partition]) -> Offsets:
         """Refuse: only brokers tell."""
         raise NotImplementedError(f"files do not tell what group {group} has committed")
+
+    def last_seen(self, spans: list[Range]) -> dict[Partition, Seen]:
+        """Refuse: only streams ask."""
+        raise NotImplementedError(f"there are no streams of files, nor of {spans}")
