@@ -1,4 +1,5 @@
 mod avro;
+mod encode;
 mod hostile;
 mod json;
 mod modes;
