@@ -20,6 +20,7 @@ pub use decoder::{Decoded, Decoder, Missing, Mode, Row, rows_of};
 pub use encode::{EncodeError, Encoder};
 pub use error::{BadRow, DecodeError, SchemaError};
 pub use frame::{Framing, SchemaId};
+pub use protobuf::last_file;
 
 #[cfg(test)]
 mod tests;

@@ -98,6 +98,15 @@ impl Column {
         })
     }
 
+    /// A struct of these columns, each row of which is there.
+    pub(super) fn of_rows(columns: Vec<Self>) -> Self {
+        Self {
+            name: String::new(),
+            nulls: None,
+            cells: Cells::Struct(columns),
+        }
+    }
+
     pub(super) fn is_null(&self, row: usize) -> bool {
         match self.cells {
             Cells::Null => true,
@@ -157,9 +166,9 @@ impl Cells {
             DataType::LargeUtf8 => {
                 Self::Text(Slices::Large(array.as_string::<i64>().clone().into()))
             }
-            DataType::Utf8View => {
-                Self::Text(Slices::View(array.as_string_view().clone().to_binary_view()))
-            }
+            DataType::Utf8View => Self::Text(Slices::View(
+                array.as_string_view().clone().to_binary_view(),
+            )),
             DataType::Binary => Self::Binary(Slices::Small(array.as_binary::<i32>().clone())),
             DataType::LargeBinary => Self::Binary(Slices::Large(array.as_binary::<i64>().clone())),
             DataType::BinaryView => Self::Binary(Slices::View(array.as_binary_view().clone())),
@@ -271,7 +280,9 @@ impl Offsets {
         fn range<T: Copy + TryInto<usize>>(offsets: &[T], row: usize) -> Range<usize> {
             let offset = |place: usize| {
                 let offset = offsets.get(place).copied();
-                offset.and_then(|offset| offset.try_into().ok()).unwrap_or(0)
+                offset
+                    .and_then(|offset| offset.try_into().ok())
+                    .unwrap_or(0)
             };
             offset(row)..offset(row + 1)
         }

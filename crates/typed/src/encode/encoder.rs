@@ -1,11 +1,15 @@
 //! An encoder: a format, its schema, and the loop over rows.
 
+use std::sync::Arc;
+
 use arrow_array::{Array, LargeBinaryArray, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use super::column::columns;
-use super::json;
-use crate::error::{BadRow, SchemaError};
+use super::{avro, json, protobuf};
+use crate::avro::Schema;
+use crate::error::{BadRow, Filled, SchemaError};
+use crate::protobuf::File;
 
 /// Bytes that room is made for in advance, of each row.
 const GUESS: usize = 64;
@@ -32,6 +36,8 @@ pub struct Encoder {
 #[derive(Debug, Clone)]
 enum Format {
     Json,
+    Avro(Arc<Schema>),
+    Protobuf { file: Arc<File>, message: String },
 }
 
 impl Encoder {
@@ -41,6 +47,29 @@ impl Encoder {
         Self::of(Format::Json)
     }
 
+    /// Avro data of a schema in Avro's JSON. `references` are schemas that it names.
+    ///
+    /// # Errors
+    /// [`SchemaError`] for a text that is no Avro schema.
+    pub fn avro(schema: &str, references: &[String]) -> Result<Self, SchemaError> {
+        let schema = Schema::parse(schema, references)?;
+        Ok(Self::of(Format::Avro(Arc::new(schema))))
+    }
+
+    /// Protobuf messages. `descriptors` are each a `FileDescriptorSet` or a `FileDescriptorProto`, those that are imported first;
+    /// `message` is a name, full or without its package, and without it the first message of the last file is meant.
+    ///
+    /// # Errors
+    /// [`SchemaError`] for bytes that are no descriptors, and a message that they do not have.
+    pub fn protobuf(descriptors: &[Vec<u8>], message: Option<&str>) -> Result<Self, SchemaError> {
+        let file = File::parse(descriptors)?;
+        let message = file.message_named(message)?;
+        Ok(Self::of(Format::Protobuf {
+            file: Arc::new(file),
+            message,
+        }))
+    }
+
     fn of(format: Format) -> Self {
         Self {
             format,
@@ -48,11 +77,22 @@ impl Encoder {
         }
     }
 
-    /// Writes the id of a registry's schema before each value, as Confluent's serializers do: magic 0 and 4 bytes.
-    #[must_use]
-    pub fn with_schema_id(mut self, id: u32) -> Self {
+    /// Writes the id of a registry's schema before each value, as Confluent's serializers do: magic 0 and 4 bytes, and for Protobuf
+    /// where the message stands in its file.
+    ///
+    /// # Errors
+    /// [`SchemaError`] for a message of a file that is imported.
+    pub fn with_schema_id(mut self, id: u32) -> Result<Self, SchemaError> {
         self.front = [&[0], id.to_be_bytes().as_slice()].concat();
-        self
+        if let Format::Protobuf { file, message } = &self.format {
+            let path = file.path(message).ok_or_else(|| {
+                SchemaError(format!(
+                    "the message {message} is not of the file that is registered, but of one that it imports"
+                ))
+            })?;
+            protobuf::indexes(&path, &mut self.front);
+        }
+        Ok(self)
     }
 
     /// Encodes each row; one that is null as a whole has no value, as a tombstone.
@@ -67,13 +107,21 @@ impl Encoder {
                 let plan = json::Plan::new(columns)?;
                 self.write(rows, |row, out| plan.write(row, out))
             }
+            Format::Protobuf { file, message } => {
+                let plan = protobuf::Message::new(file, message, columns)?;
+                self.write(rows, |row, out| plan.write(row, out))
+            }
+            Format::Avro(schema) => {
+                let plan = avro::Plan::new(schema, columns)?;
+                self.write(rows, |row, out| plan.write(row, out))
+            }
         }
     }
 
     fn write(
         &self,
         rows: &StructArray,
-        mut value: impl FnMut(usize, &mut Vec<u8>) -> crate::error::Filled,
+        mut value: impl FnMut(usize, &mut Vec<u8>) -> Filled,
     ) -> Result<LargeBinaryArray, EncodeError> {
         let mut out = Vec::with_capacity(rows.len() * (self.front.len() + GUESS));
         let mut ends = Vec::with_capacity(rows.len() + 1);

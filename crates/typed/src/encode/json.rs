@@ -37,7 +37,11 @@ impl Plan {
             label.push(b':');
             Ok((label, Value::new(column)?))
         };
-        columns.into_iter().map(member).collect::<Result<_, _>>().map(Self)
+        columns
+            .into_iter()
+            .map(member)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     pub(super) fn write(&self, row: usize, out: &mut Vec<u8>) -> Filled {
@@ -99,7 +103,9 @@ impl Value {
                     if index > 0 {
                         out.push(b',');
                     }
-                    element.write(place, out).map_err(|bad| bad.element(index))?;
+                    element
+                        .write(place, out)
+                        .map_err(|bad| bad.element(index))?;
                 }
                 out.push(b']');
             }
@@ -211,7 +217,10 @@ fn string(text: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(bytes.get(start..index).unwrap_or_default());
         out.extend_from_slice(&[b'\\', letter]);
         if letter == b'u' {
-            let digit = |value: u8| char::from_digit(value.into(), 16).map_or(b'0', |digit| digit.to_ascii_uppercase() as u8);
+            let digit = |value: u8| {
+                char::from_digit(value.into(), 16)
+                    .map_or(b'0', |digit| digit.to_ascii_uppercase() as u8)
+            };
             out.extend_from_slice(&[b'0', b'0', digit(byte >> 4), digit(byte & 15)]);
         }
         start = index + 1;

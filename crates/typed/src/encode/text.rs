@@ -21,7 +21,11 @@ pub(super) fn float(value: impl Into<f64> + std::fmt::LowerExp + Copy, out: &mut
         return out.extend_from_slice(b"NaN");
     }
     if wide.is_infinite() {
-        return out.extend_from_slice(if wide > 0.0 { b"Infinity" } else { b"-Infinity" });
+        return out.extend_from_slice(if wide > 0.0 {
+            b"Infinity"
+        } else {
+            b"-Infinity"
+        });
     }
     // Of one digit, Java writes two: those that are nearest to the number.
     let mut text = Digits::default();
@@ -55,7 +59,11 @@ pub(super) fn float(value: impl Into<f64> + std::fmt::LowerExp + Copy, out: &mut
             out.extend_from_slice(whole.as_bytes());
             zeros(places - whole.len(), out);
             out.push(b'.');
-            out.extend_from_slice(if fraction.is_empty() { b"0" } else { fraction.as_bytes() });
+            out.extend_from_slice(if fraction.is_empty() {
+                b"0"
+            } else {
+                fraction.as_bytes()
+            });
         }
         Err(_) => {
             out.extend_from_slice(b"0.");
@@ -181,6 +189,10 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (month, year) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
     (year_of_era + era * 400 + year, month, day)
 }
