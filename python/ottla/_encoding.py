@@ -12,6 +12,8 @@ from ottla._registry import RegisteredSchema, SchemaRegistry
 from ottla.errors import ArgumentError, NotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ottla._ottla import Encoded
 
 EncodeFormat: TypeAlias = Literal["json", "avro", "protobuf"]
@@ -42,8 +44,8 @@ class ResolvedSchema(NamedTuple):
     message: str | None = None
     id: int | None = None
 
-    def encoder(self) -> TypedEncoder:
-        """What writes it.
+    def encoder(self) -> Callable[[Any], Encoded]:
+        """What writes it: from Arrow data to its bytes, as `Encoder.encode` does.
 
         Raises:
             ArgumentError: The schema can never work.
@@ -54,7 +56,7 @@ class ResolvedSchema(NamedTuple):
             given |= {"text": self.text, "references": list(self.references)}
         elif self.format == "protobuf":
             given |= {"descriptors": list(self.descriptors), "message": self.message}
-        return TypedEncoder(self.format, **given)
+        return TypedEncoder(self.format, **given).encode
 
 
 class Encoder:
@@ -134,7 +136,7 @@ class Encoder:
 
     def _start(self) -> None:
         self._lock = threading.Lock()
-        self._by_subject: dict[str | None, TypedEncoder] = {}
+        self._by_subject: dict[str | None, Callable[[Any], Encoded]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in {"_lock", "_by_subject"}}
@@ -161,7 +163,7 @@ class Encoder:
             NotFoundError: The registry does not have the schema.
             UnreachableError: The registry cannot be reached.
         """
-        return self._encoder(self._subject_of(topic)).encode(data)
+        return self._encoder(self._subject_of(topic))(data)
 
     def resolve(self, topic: str | None = None) -> ResolvedSchema:
         """The schema and its id for the rows of a topic; asks the registry, and raises as `encode` does."""
@@ -178,7 +180,7 @@ class Encoder:
             )
         return f"{topic}-{self._column}"
 
-    def _encoder(self, subject: str | None) -> TypedEncoder:
+    def _encoder(self, subject: str | None) -> Callable[[Any], Encoded]:
         found = self._by_subject.get(subject)
         if found is None:
             with self._lock:
@@ -231,6 +233,6 @@ class Encoder:
         if others := [name for name in imports if not name.startswith(_GOOGLES)]:
             raise ArgumentError(
                 f"the Protobuf file imports {', '.join(others)}, which a registry wants as schemas of their own: "
-                "register it with the tools of the registry, and leave out the schema here, for the latest of the subject"
+                "register it with the registry's tools, and leave out the schema here, for the latest of the subject"
             )
         return base64.b64encode(file).decode()

@@ -1,14 +1,13 @@
-"""Protobuf that ours writes from columns, as Google's library and Confluent's deserializer read it."""
+"""Protobuf that ours writes from columns, as Google's library reads it, and Confluent's what stands before it."""
 
 from __future__ import annotations
 
+import io
 from datetime import datetime, timezone
 
 import pyarrow as pa
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
-from confluent_kafka.serialization import MessageField, SerializationContext
+from confluent_kafka.schema_registry.serde import SchemaId
 from google.protobuf import descriptor_pb2, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,24 +79,24 @@ def test_what_does_not_fit_is_named():
         ottla.Encoder(SET, "protobuf", message="Nothing")
 
 
-def test_confluents_deserializer_reads_what_was_registered(registry):
+def test_a_registry_has_the_file(registry, batch_of):
     asked = ottla.SchemaRegistry(registry.url)
-    table = pa.table(
-        {"int32": pa.array([1, 2], pa.int32()), "counts": pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64()))}
-    )
+    counts = pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64()))
+    table = pa.table({"int32": pa.array([1, 2], pa.int32()), "counts": counts})
     values = list(ottla.Encoder(Whole, "protobuf", registry=asked).encode(table, topic="orders"))
-    # `Whole` is the second message of its file.
-    assert values[1] == b"\0\0\0\0\x01\x02\x02" + Whole(int32=2).SerializeToString()
-    client = SchemaRegistryClient({"url": registry.url})
-    deserializer = ProtobufDeserializer(Whole, {"use.deprecated.format": False}, client)
-    context = SerializationContext("orders", MessageField.VALUE)
-    assert [deserializer(value, context) for value in values] == [Whole(int32=1, counts={"a": 1}), Whole(int32=2)]
+    found = []
+    for value in values:
+        front = SchemaId("PROTOBUF")
+        found.append(Whole.FromString(front.from_bytes(io.BytesIO(value)).read()))
+        # `Whole` is the second message of its file.
+        assert (front.id, front.message_indexes) == (1, [1])
+    assert found == [Whole(int32=1, counts={"a": 1}), Whole(int32=2)]
     latest = ottla.Encoder(format="protobuf", registry=asked, message="Whole")
     assert list(latest.encode(table, topic="orders")) == values
-    lines = ottla.Encoder(SET, "protobuf", registry=asked, auto_register=False).encode(
-        pa.table({"sku": ["s"]}), topic="orders"
-    )
-    assert lines[0] == b"\0\0\0\0\x01\0" + Line(sku="s").SerializeToString()
+    decoded = batch_of(values).decode(Whole, "protobuf", registry=asked).to_arrow()
+    assert decoded["int32"].to_pylist() == [1, 2]
+    lines = ottla.Encoder(SET, "protobuf", registry=asked, auto_register=False)
+    assert lines.encode(pa.table({"sku": ["s"]}), topic="orders")[0] == b"\0\0\0\0\x01\0\x0a\x01s"
 
 
 def test_a_file_that_imports_others_is_not_registered_on_the_way(registry):

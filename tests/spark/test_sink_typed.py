@@ -1,5 +1,6 @@
 """Typed columns to keys and values by format("ottla"), on an embedded broker: what Spark, fastavro and others make of them."""
 
+import base64
 import io
 import json
 import random
@@ -8,10 +9,12 @@ from decimal import Decimal
 
 import fastavro
 import pytest
+from google.protobuf import descriptor_pb2
 from pyspark.errors import PySparkException
 from pyspark.sql import Row
 from pyspark.sql import functions as f
 from tests.python.decoding import FakeRegistry
+from tests.python.test_decode_protobuf import FILE, TIME, Whole
 
 from ottla.spark.sink import RowStreamWriter, batches
 from ottla.spark.sink_options import WriteOptions
@@ -152,6 +155,27 @@ def test_fastavro_reads_what_was_written(topic, spark):
         [],
         Decimal("-99999999.990"),
     )
+
+
+def test_googles_library_reads_what_was_written(topic, spark, registry):
+    t = topic(1)
+    # uint64 is a decimal in Spark, and an enum a name.
+    frame = spark.sql(
+        "SELECT 1 AS int32, cast('18446744073709551615' AS decimal(20,0)) AS uint64, array(1, 2) AS many_sint64, "
+        "'SOME' AS kind, timestamp'2026-11-23 09:52:20.5' AS at, map('a', 1L) AS counts, named_struct('sku', 'x') AS b"
+    )
+    files = descriptor_pb2.FileDescriptorSet(file=[TIME, FILE])
+    given = {"value.format": "protobuf", "value.message": "Whole"}
+    given |= {"value.schema": base64.b64encode(files.SerializeToString()).decode()}
+    write(frame, t, **given)
+    write(frame, t, **given, **{"schema.registry.url": registry.url})
+    bare, framed = (record.value for record in written(t))
+    wanted = Whole(int32=1, uint64=2**64 - 1, many_sint64=[1, 2], kind="SOME", counts={"a": 1}, b={"sku": "x"})
+    wanted.at.FromJsonString("2026-11-23T09:52:20.5Z")
+    assert Whole.FromString(bare) == wanted
+    assert framed == b"\0\0\0\0\x01\x02\x02" + bare
+    with pytest.raises(PySparkException, match="column uint64: -1 does not fit 64 bits without a sign"):
+        write(frame.withColumn("uint64", f.lit(-1)), t, **given)
 
 
 def test_what_does_not_fit_is_named(topic, spark):

@@ -3,7 +3,7 @@
 The registry is asked in the driver alone. What the tasks need of it is plain data and travels by pickle.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timezone
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from ottla.spark.given import boolean
 from ottla.spark.types import to_arrow
 
 if TYPE_CHECKING:
-    from ottla._ottla import TypedEncoder
     from ottla.spark.formats import SideName
 
 # Formats that are made here; the others are bytes or text, which a record takes as they are.
@@ -65,13 +64,13 @@ class Encoded:
     place: int | None
     fields: tuple[tuple[str, int, pa.DataType], ...]
 
-    def of_batch(self, batch: "pa.RecordBatch", encoder: "TypedEncoder") -> "pa.Array":
+    def of_batch(self, batch: "pa.RecordBatch", encoder: Callable[[Any], Any]) -> "pa.Array":
         """The column of bytes of some rows, by the encoder of the schema.
 
         Raises:
             EncodeError: A row does not fit the schema.
         """
-        return pa.array(encoder.encode(self._rows(batch)))
+        return pa.array(encoder(self._rows(batch)))
 
     def _rows(self, batch: "pa.RecordBatch") -> "pa.RecordBatch | pa.Array":
         if self.place is not None:
@@ -178,7 +177,7 @@ def encoded(format_: Format, *, registers: bool, schema: StructType, topic: str 
     made = Encoded(side, _resolved(format_, registers, topic), place, fields)
     try:
         # What does not fit the schema is told before any task runs.
-        made.schema.encoder().encode(pa.array([], pa.struct(arrow)))
+        made.schema.encoder()(pa.array([], pa.struct(arrow)))
     except ArgumentError as error:
         raise ValueError(f"option {side}.format={format_.name}: {error}") from None
     return made

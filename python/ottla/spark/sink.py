@@ -6,7 +6,7 @@ With the option `exactlyOnce` the rows of a task are in a transaction (`ottla.sp
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
     from ottla import Deliveries, Producer
-    from ottla._ottla import TypedEncoder
 
 # Rows that become one record batch where Spark hands over rows.
 BATCH_ROWS = 10_000
@@ -124,7 +123,7 @@ def deliver(client: "Producer", options: WriteOptions, columns: Columns, given: 
     return count
 
 
-def _made(place: Encoded, encoder: "TypedEncoder", batch: "pa.RecordBatch", columns: Columns) -> "pa.Array":
+def _made(place: Encoded, encoder: Callable[[Any], Any], batch: "pa.RecordBatch", columns: Columns) -> "pa.Array":
     """A column of keys or values."""
     try:
         return place.of_batch(batch, encoder)
