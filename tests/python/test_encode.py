@@ -66,6 +66,8 @@ def test_any_arrow_data_is_encoded():
     assert list(encoder.encode(pa.chunked_array([rows, rows[1:]]))) == [b'{"a":1}', None, b"{}", None, b"{}"]
     assert list(encoder.encode(pa.table({"t": pa.array([time(9, 52, 20, 5)])}))) == [b'{"t":"09:52:20.000005"}']
     assert len(encoder.encode(TABLE.slice(0, 0))) == 0
+    with pytest.raises(errors.ArgumentError, match='two columns are named "a"'):
+        encoder.encode(pa.table([[1], [2]], names=["a", "a"]))
     with pytest.raises(errors.ArgumentError, match="not a column of Int64"):
         encoder.encode(pa.array([1]))
     with pytest.raises(TypeError, match="is not Arrow data"):

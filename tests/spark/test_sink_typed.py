@@ -290,6 +290,10 @@ def test_rows_of_spark_4_0_become_the_same_columns(spark):
             "option value.schema has no meaning for json without a registry",
         ),
         ({"value.schema": "{}"}, "option value.schema is for"),
+        (
+            {"schema.registry.url": "http://r"},
+            "option schema.registry.url has no meaning while keys and values are bytes",
+        ),
         ({"value.framed": "true"}, "option value.framed is not known"),
         ({"value.schema.registry.auto.register.schemas": "true"}, "set option value.format"),
         (

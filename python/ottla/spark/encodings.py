@@ -141,6 +141,12 @@ def parse(given: Mapping[str, str]) -> tuple[tuple[Format, bool], ...]:
                 "is given the other"
             )
         found.append((format_, registers))
+    useless = [name for name in KNOWN if name.lower() in given and not name.endswith(".format")]
+    if useless and not found:
+        raise ValueError(
+            f"option {useless[0]} has no meaning while keys and values are bytes or text: set option value.format or "
+            f"key.format to {', '.join(FORMATS)}"
+        )
     return tuple(found)
 
 

@@ -56,7 +56,7 @@ enum Write {
 
 #[derive(Debug)]
 enum Field {
-    Of(Plan),
+    Of(Box<Plan>),
     /// No column: the branch of the union that is null.
     Null(Option<usize>),
 }
@@ -308,7 +308,7 @@ impl Write {
                 let plans = fields.iter().map(|field| {
                     match columns.iter().find(|column| column.name == field.name) {
                         Some(column) => Plan::at(schema, field.place, column.clone())
-                            .map(Field::Of)
+                            .map(|plan| Field::Of(Box::new(plan)))
                             .map_err(|error| within(&field.name, error)),
                         None => absent(schema, field.place).ok_or_else(|| {
                             SchemaError(format!(

@@ -13,8 +13,9 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray,
     LargeBinaryArray, StructArray,
 };
-use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, TimeUnit};
+use rustc_hash::FxHashSet;
 
 use crate::column::DecimalType;
 use crate::error::{Bad, Filled, SchemaError};
@@ -295,11 +296,18 @@ impl Offsets {
 
 /// The columns of a struct.
 pub(super) fn columns(rows: &StructArray, depth: usize) -> Result<Vec<Column>, SchemaError> {
-    rows.fields()
-        .iter()
-        .zip(rows.columns())
-        .map(|(field, array)| Column::new(field.name(), array, depth))
-        .collect()
+    let mut names = FxHashSet::default();
+    let mut found = Vec::with_capacity(rows.num_columns());
+    for (field, array) in rows.fields().iter().zip(rows.columns()) {
+        if !names.insert(field.name()) {
+            return Err(SchemaError(format!(
+                "two columns are named {:?}: one field cannot take both",
+                field.name()
+            )));
+        }
+        found.push(Column::new(field.name(), array, depth)?);
+    }
+    Ok(found)
 }
 
 fn element(array: &ArrayRef, depth: usize) -> Result<Box<Column>, SchemaError> {
@@ -311,9 +319,6 @@ fn values<T: ArrowPrimitiveType>(array: &ArrayRef) -> ScalarBuffer<T::Native> {
 }
 
 /// A cell of a row that there is.
-pub(super) fn at<T: Copy + Default>(values: &ScalarBuffer<T>, row: usize) -> T
-where
-    T: arrow_buffer::ArrowNativeType,
-{
+pub(super) fn at<T: ArrowNativeType>(values: &ScalarBuffer<T>, row: usize) -> T {
     values.get(row).copied().unwrap_or_default()
 }

@@ -240,6 +240,12 @@ fn columns_that_json_does_not_have_are_named() {
         refused.starts_with("by: the keys of a map in JSON"),
         "{refused}"
     );
+    let number: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let twice = rows(vec![("a", Arc::clone(&number)), ("a", number)]);
+    assert_eq!(
+        encoded(&Encoder::json(), &twice),
+        Err("two columns are named \"a\": one field cannot take both".to_owned())
+    );
     let empty = RecordBatch::new_empty(Arc::new(arrow_schema::Schema::empty()));
     assert_eq!(
         encoded(&Encoder::json(), &StructArray::from(empty)),
