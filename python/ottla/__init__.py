@@ -26,8 +26,20 @@ from ottla._admin import Admin
 from ottla._assignors import Assignor, GroupMember
 from ottla._consumer import Consumer
 from ottla._decoding import Decoder
+from ottla._encoding import Encoder
 from ottla._metrics import MetricName, Metrics
-from ottla._ottla import DEBUG_BUILD, Batch, Decoded, Deliveries, Delivery, Keys, Record, __version__, close_at_exit
+from ottla._ottla import (
+    DEBUG_BUILD,
+    Batch,
+    Decoded,
+    Deliveries,
+    Delivery,
+    Encoded,
+    Keys,
+    Record,
+    __version__,
+    close_at_exit,
+)
 from ottla._producer import Producer
 from ottla._read import read
 from ottla._registry import RegisteredSchema, SchemaRegistry
@@ -75,6 +87,8 @@ __all__ = [
     "DelegationToken",
     "Deliveries",
     "Delivery",
+    "Encoded",
+    "Encoder",
     "FencedProducer",
     "GroupDescription",
     "GroupListing",
@@ -119,6 +133,7 @@ for _public in (
     Assignor,
     Consumer,
     Decoder,
+    Encoder,
     Producer,
     RegisteredSchema,
     SchemaRegistry,

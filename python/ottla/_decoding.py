@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 DecodeFormat: TypeAlias = Literal["json", "avro", "protobuf", "csv", "string", "raw"]
 _FORMATS = ("json", "avro", "protobuf", "csv", "string", "raw")
-_TYPES = {"AVRO": "avro", "JSON": "json", "PROTOBUF": "protobuf"}
+# By the names of a registry's types.
+TYPES = {"AVRO": "avro", "JSON": "json", "PROTOBUF": "protobuf"}
 
 
 class ArrowSchema(Protocol):
@@ -225,7 +226,7 @@ class Decoder:
                 # Any record can name any id; what it lacks is no reason to stop for the others. It may come later.
                 missing.append((schema_id, str(error)))
                 continue
-            if _TYPES.get(schema.type) != self._format:
+            if TYPES.get(schema.type) != self._format:
                 native.refuse_writer(schema_id, f"its type is {schema.type}, and the format is {self._format!r}")
             elif self._format == "avro":
                 native.add_writer(schema_id, schema.text, list(schema.references))
@@ -236,14 +237,14 @@ class Decoder:
     def _make(self, schema: DecodeSchema) -> TypedDecoder:
         options: dict[str, Any] = {"framed": self._framed, "select": self._select}
         if isinstance(schema, RegisteredSchema):
-            if _TYPES.get(schema.type) != self._format:
+            if TYPES.get(schema.type) != self._format:
                 raise ArgumentError(f"the schema is of type {schema.type}, and the format is {self._format!r}")
             if self._format == "protobuf":
                 options["descriptors"] = schema.descriptors()
             else:
                 options |= {"text": schema.text, "references": list(schema.references)}
         elif self._format == "protobuf":
-            options["descriptors"], message = _descriptors(schema)
+            options["descriptors"], message = descriptors(schema)
             options["message"] = self._message or message
         elif isinstance(schema, str):
             options["text"] = schema
@@ -288,7 +289,7 @@ def _remake(schema: DecodeSchema, format: DecodeFormat, options: _Options) -> De
     return Decoder(schema, format, **options)
 
 
-def _descriptors(schema: Any) -> tuple[list[bytes], str | None]:
+def descriptors(schema: Any) -> tuple[list[bytes], str | None]:
     """Serialized files, those that are imported first, and the name of a message that the schema stands for."""
     if isinstance(schema, (bytes, bytearray, memoryview)):
         return [bytes(schema)], None

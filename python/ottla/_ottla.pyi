@@ -436,6 +436,34 @@ class TypedDecoder:
     ) -> Decoded: ...
 
 @final
+class Encoded:
+    """Encoded rows: a column of bytes for any Arrow library, as in `pyarrow.array(encoded)`. Any thread may use it.
+
+    `len()` counts the rows.
+    """
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: int, /) -> bytes | None:
+        """The bytes of a row, or None where it has no value."""
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+    def __reduce__(self) -> NoReturn: ...
+
+@final
+class TypedEncoder:
+    def __new__(
+        cls,
+        kind: str,
+        *,
+        text: str | None = None,
+        references: list[str] = ...,
+        descriptors: list[bytes] = ...,
+        message: str | None = None,
+        schema_id: int | None = None,
+    ) -> Self: ...
+    @staticmethod
+    def registered_file(descriptors: list[bytes]) -> tuple[bytes, list[str]]: ...
+    def encode(self, data: Any) -> Encoded: ...
+
+@final
 class Watched:
     def done(self) -> bool: ...
     def _notify(self, queue: CompletionQueue, token: int) -> None: ...

@@ -1,4 +1,4 @@
-"""A schema registry with Confluent's REST API: which schema an id stands for."""
+"""A schema registry with Confluent's REST API: which schema an id stands for, and which id a schema has."""
 
 from __future__ import annotations
 
@@ -126,9 +126,10 @@ class SchemaRegistry:
     def _start(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[tuple[Any, ...], RegisteredSchema] = {}
+        self._ids: dict[tuple[Any, ...], int] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in {"_lock", "_known"}}
+        return {name: value for name, value in self.__dict__.items() if name not in {"_lock", "_known", "_ids"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -183,26 +184,90 @@ class SchemaRegistry:
         Returns:
             The schema, with the texts of those that it names.
         """
-        return self._ask(f"/subjects/{_quoted(subject)}/versions/latest", _Path())
+        return self._schema(f"/subjects/{_quoted(subject)}/versions/latest", _Path())
+
+    def register(
+        self,
+        subject: str,
+        schema: str,
+        type: str = "AVRO",  # noqa: A002 - as `RegisteredSchema` names it
+        references: Iterable[Mapping[str, Any]] = (),
+    ) -> int:
+        """Make a schema a version of a subject, unless it is one; asked once, and raises as `schema` does.
+
+        Args:
+            subject: The subject, such as `"orders-value"`.
+            schema: The schema's text; of Protobuf, also the file's descriptor in base64.
+            type: "AVRO", "JSON" or "PROTOBUF".
+            references: The schemas that it names, each a `name`, `subject` and `version`.
+
+        Returns:
+            The schema's id.
+
+        Raises:
+            ArgumentError: The registry finds the schema invalid, or not compatible with those before it.
+        """
+        return self._id(f"/subjects/{_quoted(subject)}/versions", schema, type, references)
+
+    def lookup(
+        self,
+        subject: str,
+        schema: str,
+        type: str = "AVRO",  # noqa: A002 - as `RegisteredSchema` names it
+        references: Iterable[Mapping[str, Any]] = (),
+    ) -> int:
+        """The id of a schema that a subject has; asked once, and raises as `schema` does.
+
+        Args:
+            subject: The subject, such as `"orders-value"`.
+            schema: The schema's text; of Protobuf, also the file's descriptor in base64.
+            type: "AVRO", "JSON" or "PROTOBUF".
+            references: The schemas that it names, each a `name`, `subject` and `version`.
+
+        Returns:
+            The schema's id.
+
+        Raises:
+            NotFoundError: No version of the subject is this schema.
+        """
+        return self._id(f"/subjects/{_quoted(subject)}", schema, type, references)
+
+    def _id(self, path: str, schema: str, type: str, references: Iterable[Mapping[str, Any]]) -> int:  # noqa: A002
+        question: dict[str, Any] = {"schema": schema}
+        # Older registries know Avro alone, and no other field.
+        if type != "AVRO":
+            question["schemaType"] = type
+        if listed := [dict(reference) for reference in references]:
+            question["references"] = listed
+        body = json.dumps(question).encode()
+        with self._lock:
+            found = self._ids.get((path, body))
+        if found is None:
+            found = self._ask(path, body).get("id")
+            if not isinstance(found, int):
+                raise ProtocolError(f"the schema registry answers {path} without an id")
+            with self._lock:
+                self._ids[path, body] = found
+        return found
 
     def _once(self, key: tuple[Any, ...], path: str, above: _Path | None = None) -> RegisteredSchema:
         with self._lock:
             found = self._known.get(key)
         if found is None:
-            found = self._ask(path, above or _Path())
+            found = self._schema(path, above or _Path())
             with self._lock:
                 self._known[key] = found
         return found
 
-    def _ask(self, path: str, above: _Path) -> RegisteredSchema:
-        answer = self._get(path)
+    def _schema(self, path: str, above: _Path) -> RegisteredSchema:
+        answer = self._ask(path)
         text = answer.get("schema")
         kind = answer.get("schemaType") or "AVRO"
         if not isinstance(text, str) or not isinstance(kind, str):
             raise ProtocolError(f"the schema registry answers {path} without a schema")
         if kind == "PROTOBUF":
             # The text of a .proto file is for people; the registry compiles it where it is asked to.
-            text = self._get(f"{path}?format=serialized").get("schema")
+            text = self._ask(f"{path}?format=serialized").get("schema")
             if not isinstance(text, str):
                 raise ProtocolError(f"the schema registry answers {path}?format=serialized without a schema")
         texts: dict[str, None] = {}
@@ -227,8 +292,11 @@ class SchemaRegistry:
         path = f"/subjects/{_quoted(subject)}/versions/{version}"
         return self._once(("version", subject, version), path, above.below(subject, version))
 
-    def _get(self, path: str) -> dict[str, Any]:
-        """The answer to one question, from whichever server gives it within the time and the attempts."""
+    def _ask(self, path: str, body: bytes | None = None) -> dict[str, Any]:
+        """The answer to one question, from whichever server gives it within the time and the attempts.
+
+        A body is posted. To register a schema twice does what once does, so that it can be asked again.
+        """
         # Only who asks a registry needs what speaks HTTP and TLS: to import ottla is quick.
         import http.client
         import random
@@ -248,7 +316,7 @@ class SchemaRegistry:
             try:
                 # A silent server leaves time for those that were not asked yet.
                 left = (end - time.monotonic()) / max(1, len(self._urls) - attempt)
-                status, body = self._request(url, path, left)
+                status, told = self._request(url, path, left, body)
             except TimeoutError as error:
                 problem = error
             except (OSError, http.client.HTTPException) as error:
@@ -257,15 +325,15 @@ class SchemaRegistry:
                     break
             else:
                 if status == 429 or status >= 500:
-                    problem = _RefusalError(f"it answers with status {status}{_reason(body)}")
+                    problem = _RefusalError(f"it answers with status {status}{_reason(told)}")
                 else:
-                    return _answer(url, path, status, body)
+                    return _answer(url, path, status, told)
         text = f"the schema registry at {', '.join(self._urls)} does not give {path}: {problem or 'the time is up'}"
         if isinstance(problem, TimeoutError) or problem is None:
             raise KafkaTimeoutError(f"{text}, within {self._timeout:g} seconds") from problem
         raise UnreachableError(text) from problem
 
-    def _request(self, url: str, path: str, seconds: float) -> tuple[int, bytes]:
+    def _request(self, url: str, path: str, seconds: float, question: bytes | None) -> tuple[int, bytes]:
         if seconds <= 0:
             raise TimeoutError("the time is up")
         import http.client
@@ -280,7 +348,10 @@ class SchemaRegistry:
         )
         end = time.monotonic() + seconds
         try:
-            connection.request("GET", parts.path + path, headers=self._request_headers())
+            headers = self._request_headers()
+            if question is not None:
+                headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
+            connection.request("GET" if question is None else "POST", parts.path + path, question, headers)
             response = connection.getresponse()
             body = bytearray()
             # A server that sends a byte now and then keeps each read within its time, and not all of them.

@@ -4,6 +4,7 @@
 KafkaError                      anything ottla raises about Kafka
 ├── ConfigError                 correct the options            (a ValueError too)
 ├── ArgumentError               correct the call               (a ValueError too)
+│   └── EncodeError             a row that does not fit its schema
 ├── TooLargeError               shrink or skip the record      (a ValueError too)
 ├── UnreachableError            check the address, or wait     (a ConnectionError too)
 │   └── NotKafkaError           something else listens there
@@ -53,6 +54,7 @@ __all__ = [
     "ConfigError",
     "CorruptRecordError",
     "DecodeError",
+    "EncodeError",
     "FatalError",
     "FencedError",
     "ForkedError",
@@ -267,6 +269,19 @@ class DecodeError(ProtocolError):
     column: str = ""
 
 
+class EncodeError(ArgumentError):
+    """A row does not become a key or value of its schema.
+
+    Attributes:
+        row: Counted from 0 within what was encoded.
+        column: Where in the columns, such as `"order.items[3].price"`; empty if it is the row as a whole.
+    """
+
+    kind = "encode"
+    row: int = -1
+    column: str = ""
+
+
 class ClosedError(KafkaError, RuntimeError):
     """The client was closed."""
 
@@ -294,6 +309,7 @@ _BY_KIND: dict[str, type[KafkaError]] = {
         ProtocolError,
         CorruptRecordError,
         DecodeError,
+        EncodeError,
         ClosedError,
         ForkedError,
         TransactionAbortableError,

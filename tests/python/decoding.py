@@ -40,7 +40,7 @@ class Sender:
 
 
 class FakeRegistry:
-    """Confluent's REST API for reading, as an HTTP server of this process.
+    """Confluent's REST API, as an HTTP server of this process.
 
     Attributes:
         url: Where it listens.
@@ -59,9 +59,16 @@ class FakeRegistry:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                self.reply(lambda: registry.answer(self.path))
+
+            def do_POST(self) -> None:
+                question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                self.reply(lambda: registry.post(self.path, question))
+
+            def reply(self, answer: Callable[[], tuple[int, bytes]]) -> None:
                 registry.requests.append(self.path)
                 registry.seen = {name.lower(): value for name, value in self.headers.items()}
-                status, body = registry.fault(self.path) or registry.answer(self.path)
+                status, body = registry.fault(self.path) or answer()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
                 self.send_header("Content-Length", str(len(body)))
@@ -118,6 +125,20 @@ class FakeRegistry:
         if "format=serialized" in parts.query:
             shown["schema"] = found["serialized"]
         return 200, json.dumps(shown).encode()
+
+    def post(self, path: str, question: dict[str, Any]) -> tuple[int, bytes]:
+        """What a registry says to a schema: its id in the subject, after it was registered where the path asks for that."""
+        subject, _, versions = unquote(urlsplit(path).path).removeprefix("/subjects/").partition("/")
+        kind, schema = question.get("schemaType", "AVRO"), question["schema"]
+        for place, known in self._schemas.items():
+            is_same = known["schema"] == schema and known.get("schemaType", "AVRO") == kind
+            if place.startswith(f"/subjects/{subject}/versions/v") and is_same:
+                return 200, json.dumps(known).encode()
+        if not versions:
+            return 404, b'{"error_code":40403,"message":"Schema not found"}'
+        # A Protobuf schema that is a descriptor in base64 is one in that form, too.
+        number = self.add(subject, schema, kind=kind, references=question.get("references", ()), serialized=schema)
+        return 200, json.dumps({"id": number}).encode()
 
     def close(self) -> None:
         """Stop listening."""

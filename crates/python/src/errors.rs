@@ -163,6 +163,21 @@ pub(crate) fn undecodable(
     })
 }
 
+/// For a row that does not fit a schema.
+pub(crate) fn unencodable(row: usize, column: &str, reason: &impl std::fmt::Display) -> PyErr {
+    let text = format!("row {row} does not fit the schema: {reason}");
+    Python::attach(|py| {
+        let facts = PyDict::new(py);
+        let made = facts
+            .set_item("kind", "encode")
+            .and_then(|()| facts.set_item("cause", reason.to_string()))
+            .and_then(|()| facts.set_item("row", row))
+            .and_then(|()| facts.set_item("column", column))
+            .and_then(|()| build(py, &text, facts));
+        made.map_or_else(|failure| failure, PyErr::from_value)
+    })
+}
+
 /// For an option that is wrong in a way that only the binding can see.
 pub(crate) fn config(text: &str) -> PyErr {
     own("config", text)

@@ -19,6 +19,7 @@ mod certificates;
 mod consumer;
 mod decoder;
 mod delivery;
+mod encoding;
 mod errors;
 mod events;
 mod log;
@@ -63,6 +64,8 @@ mod _ottla {
     use consumer::{Batches, ConsumerCore, Records, SyncConsumer};
     #[pymodule_export]
     use delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery, Watched};
+    #[pymodule_export]
+    use encoding::{Encoded, TypedEncoder};
     #[pymodule_export]
     use errors::error_kinds;
     #[pymodule_export]

@@ -112,6 +112,16 @@ impl Bad {
 
     /// The row, or the end of the whole decode.
     pub(crate) fn at(self, row: usize) -> Result<BadRow, DecodeError> {
+        let is_full = self.0.is_full;
+        let bad = self.named(row);
+        if is_full {
+            return Err(DecodeError::TooLarge(bad.column));
+        }
+        Ok(bad)
+    }
+
+    /// The row.
+    pub(crate) fn named(self, row: usize) -> BadRow {
         let mut column = String::new();
         for step in self.0.path.iter().rev() {
             match step {
@@ -124,14 +134,11 @@ impl Bad {
                 Step::Element(index) => column.push_str(&format!("[{index}]")),
             }
         }
-        if self.0.is_full {
-            return Err(DecodeError::TooLarge(column));
-        }
-        Ok(BadRow {
+        BadRow {
             row,
             column,
             reason: self.0.reason,
-        })
+        }
     }
 }
 

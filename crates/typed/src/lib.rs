@@ -1,4 +1,4 @@
-//! Decodes keys and values of records into typed Arrow columns, and puts the rows that do not decode apart.
+//! Decodes keys and values of records into typed Arrow columns, and puts the rows that do not decode apart. Encodes such columns again.
 //!
 //! A [`Decoder`] is made once from a schema and decodes any number of batches. Every format fills the same columns, and a row that
 //! turns out to be bad in its last byte is taken back from all of them: that is what neither arrow-json nor arrow-avro can do,
@@ -8,6 +8,7 @@ mod avro;
 mod column;
 mod csv;
 mod decoder;
+mod encode;
 mod error;
 mod frame;
 mod json;
@@ -16,8 +17,10 @@ mod protobuf;
 mod time;
 
 pub use decoder::{Decoded, Decoder, Missing, Mode, Row, rows_of};
+pub use encode::{EncodeError, Encoder};
 pub use error::{BadRow, DecodeError, SchemaError};
 pub use frame::{Framing, SchemaId};
+pub use protobuf::last_file;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,8 @@ use arrow_schema::TimeUnit;
 
 use crate::error::{Bad, Filled};
 
-const DAY: i64 = 86_400;
+/// In seconds.
+pub(crate) const DAY: i64 = 86_400;
 
 /// A point in time, or a local one where the text names no zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

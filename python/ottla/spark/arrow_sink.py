@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from ottla.spark.sent import Sent
-from ottla.spark.sink import Columns, send
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark.sink import send
+from ottla.spark.sink_options import Columns, WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -189,7 +189,7 @@ def parse(given: Mapping[str, str]) -> Typed | None:
     named = {name.lower(): name for name in KNOWN}
     if not named.keys() & given.keys():
         return None
-    key, value = (_format(side, given) for side in SIDES)
+    key, value = (of_side(side, given) for side in SIDES)
     decoded = [one for one in (key, value) if one.name != "raw"]
     if not decoded:
         useless = [
@@ -217,8 +217,18 @@ def parse(given: Mapping[str, str]) -> Typed | None:
     )
 
 
-def _format(side: SideName, given: Mapping[str, str]) -> Format:
-    chosen = choice(f"{side}.format", given, FORMATS) or "raw"
+def of_side(side: SideName, given: Mapping[str, str], formats: tuple[str, ...] = FORMATS) -> Format:
+    """What options say about keys or values alone.
+
+    Args:
+        side: Which of the two.
+        given: Options by their names in lower case.
+        formats: Those that can be chosen.
+
+    Raises:
+        ValueError: One is missing, without meaning or has a bad value; the message names it.
+    """
+    chosen = choice(f"{side}.format", given, formats) or "raw"
     name = next(name for name in FORMATS if name == chosen)
     format_ = Format(
         side=side,

@@ -6,7 +6,7 @@ With the option `exactlyOnce` the rows of a task are in a transaction (`ottla.sp
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
+from ottla.errors import EncodeError
+from ottla.spark.encodings import KEY_SHOWN, Encoded, failure
 from ottla.spark.producers import producer
 from ottla.spark.sent import Sent
 from ottla.spark.sentences import extended
-from ottla.spark.sink_options import WriteOptions
+from ottla.spark.sink_options import Columns, WriteOptions
 from ottla.spark.tokens import take
 from ottla.spark.transactions import send_once
 
@@ -26,14 +28,8 @@ if TYPE_CHECKING:
 
     from ottla import Deliveries, Producer
 
-# The columns to send: each one's name and its place in the data.
-Columns = tuple[tuple[str, int], ...]
-
 # Rows that become one record batch where Spark hands over rows.
 BATCH_ROWS = 10_000
-# Bytes or characters of a key that an error shows.
-KEY_SHOWN = 100
-
 _TYPES = {
     "topic": pa.string(),
     "partition": pa.int32(),
@@ -60,14 +56,20 @@ class RowStreamWriter(Sent, DataSourceStreamWriter):
 
     def write(self, iterator: Iterator["Row"]) -> WriterCommitMessage:
         """Send the rows of one task."""
-        places = tuple((name, place) for place, (name, _) in enumerate(self._columns))
+        places = tuple(
+            (name, found.at(place) if isinstance(found, Encoded) else place)
+            for place, (name, found) in enumerate(self._columns)
+        )
         return send(self._options, places, batches(self._columns, iterator))
 
 
 def batches(columns: Columns, rows: Iterator["Row"]) -> Iterator["pa.RecordBatch"]:
     """Rows in columns, those to send and in their order."""
     while some := list(islice(rows, BATCH_ROWS)):
-        arrays = [_array(name, [row[place] for row in some]) for name, place in columns]
+        arrays = [
+            place.of_objects(some) if isinstance(place, Encoded) else _array(name, [row[place] for row in some])
+            for name, place in columns
+        ]
         yield pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])
 
 
@@ -84,6 +86,7 @@ def send(options: WriteOptions, columns: Columns, given: Iterable["pa.RecordBatc
     Raises:
         KafkaError: The first row that could not be delivered: its topic, partition, cause and key. Or what keeps the
             rows from being written exactly once.
+        EncodeError: A row does not fit the schema of its key or value.
         ValueError: A row has no topic.
     """
     take(options.properties, options.token)
@@ -100,13 +103,18 @@ def deliver(client: "Producer", options: WriteOptions, columns: Columns, given: 
 
     The producer's buffer bounds what waits (`buffer.memory`), and so the batches that are held for their keys too.
     """
-    names, places = [name for name, _ in columns], [place for _, place in columns]
+    names = [name for name, _ in columns]
+    encoders = {name: place.schema.encoder() for name, place in columns if isinstance(place, Encoded)}
     count = 0
     # With the keys, which tell rows from each other in an error.
     undecided: deque[tuple[Deliveries, pa.Array | None]] = deque()
     for batch in given:
         count += batch.num_rows
-        rows = pa.RecordBatch.from_arrays([batch.column(place) for place in places], names=names)
+        arrays = [
+            batch.column(place) if isinstance(place, int) else _made(place, encoders[name], batch, columns)
+            for name, place in columns
+        ]
+        rows = pa.RecordBatch.from_arrays(arrays, names=names)
         if options.topic is None:
             rows = by_topic(rows)
         keys = rows.column("key") if "key" in names else None
@@ -117,6 +125,15 @@ def deliver(client: "Producer", options: WriteOptions, columns: Columns, given: 
     for sent in undecided:
         _raise_failure(*sent)
     return count
+
+
+def _made(place: Encoded, encoder: Callable[[Any], Any], batch: "pa.RecordBatch", columns: Columns) -> "pa.Array":
+    """A column of keys or values."""
+    try:
+        return place.of_batch(batch, encoder)
+    except EncodeError as error:
+        keys = next((batch.column(at) for name, at in columns if name == "key" and isinstance(at, int)), None)
+        raise failure(error, place.side, keys) from None
 
 
 def by_topic(rows: "pa.RecordBatch") -> "pa.RecordBatch":

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
-from ottla.spark import tokens
+from ottla.spark import encodings, tokens
+from ottla.spark.encodings import Encoded
+from ottla.spark.formats import Format
 from ottla.spark.given import boolean, kafka_properties, lowered
 from ottla.spark.once import NEEDS_IT, OPTION, Once
 
@@ -19,15 +21,18 @@ if TYPE_CHECKING:
 
 # Every option but kafka.*, by its canonical name. includeHeaders is of reads: a write sends the column headers if it is
 # there. The last two are Spark's: it passes on where a stream's checkpoint is, and the name that a query has.
-KNOWN = ("topic", "includeHeaders", OPTION, *NEEDS_IT, "checkpointLocation", "queryName")
+KNOWN = ("topic", "includeHeaders", *encodings.KNOWN, OPTION, *NEEDS_IT, "checkpointLocation", "queryName")
 
 # Set by the sink itself, refused as Spark's Kafka sink refuses them.
 REFUSED = {
-    "key.serializer": "keys are bytes or text; cast or encode them with DataFrame operations",
-    "value.serializer": "values are bytes or text; cast or encode them with DataFrame operations",
+    "key.serializer": "keys are bytes or text; cast or encode them, or set option key.format",
+    "value.serializer": "values are bytes or text; cast or encode them, or set option value.format",
     "transactional.id": f"with {OPTION}=true each task has one of its own, which begins with option appId; without it "
     "there are no transactions",
 }
+
+# What is sent: the names of columns, each with its place in the data, or with how it is made of others.
+Columns = tuple[tuple[str, int | Encoded], ...]
 
 # The columns that a write sends, and their types; others are left out.
 COLUMNS: dict[str, tuple[DataType, ...]] = {
@@ -49,6 +54,8 @@ class WriteOptions:
         properties: Kafka's own properties, from the options that begin with `kafka.`. A repr leaves them out,
             since some are secret.
         once: How the write is exactly once; None where it is at least once.
+        formats: How keys and values are encoded, and whether their schemas may be registered; none for those that are
+            bytes or text.
         token: What tasks authenticate with, if the driver fetches it (`ottla.spark.tokens`).
     """
 
@@ -56,6 +63,7 @@ class WriteOptions:
     topic: str | None
     properties: tuple[tuple[str, str], ...] = field(repr=False)
     once: Once | None = None
+    formats: tuple[tuple[Format, bool], ...] = ()
     token: "Token | None" = field(default=None, repr=False)
 
     def with_token(self) -> "WriteOptions":
@@ -86,29 +94,33 @@ class WriteOptions:
             )
         boolean("includeHeaders", given, default=False)
         topic = topic and topic.strip()
-        return cls(bootstrap, topic, tuple(sorted(properties.items())), Once.parse(given, topic))
+        once, formats = Once.parse(given, topic), encodings.parse(given)
+        return cls(bootstrap, topic, tuple(sorted(properties.items())), once, formats)
 
-    def columns(self, schema: StructType) -> tuple[tuple[str, int], ...]:
+    def columns(self, schema: StructType) -> Columns:
         """Find what is sent of the rows.
 
         Args:
             schema: The columns of the data.
 
         Returns:
-            Each column's name and its place in the data, in the order of `COLUMNS`.
+            Each column's name and its place in the data, or what it is made of, in the order of `COLUMNS`.
 
         Raises:
             ValueError: A column is missing or has a type that a record cannot take.
+            KafkaError: The registry cannot be asked, or does not have a schema.
         """
-        found: dict[str, int] = {}
+        found: dict[str, int | Encoded] = {}
         for place, column in enumerate(schema.fields):
             # Of columns with the same name the first counts, as in Spark's sink.
             found.setdefault(column.name, place)
+        for format_, registers in self.formats:
+            found[format_.side] = encodings.encoded(format_, registers=registers, schema=schema, topic=self.topic)
         if "value" not in found:
             there = ", ".join(schema.names) or "none"
             raise ValueError(
                 f"column value is missing, which every record needs; the columns are: {there}. Make one, such as "
-                '.selectExpr("to_json(struct(*)) AS value")'
+                '.selectExpr("to_json(struct(*)) AS value"), or set option value.format'
             )
         if self.topic is not None:
             found.pop("topic", None)
@@ -117,8 +129,9 @@ class WriteOptions:
                 "no topic is given: set option topic for all rows, or give the rows a column topic of type string"
             )
         sent = tuple((name, found[name]) for name in COLUMNS if name in found)
-        for name, place in sent:
-            _check_type(name, schema.fields[place].dataType)
+        for name, made in sent:
+            if isinstance(made, int):
+                _check_type(name, schema.fields[made].dataType)
         return sent
 
 

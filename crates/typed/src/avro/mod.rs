@@ -12,5 +12,5 @@ mod schema;
 mod writer;
 
 pub(crate) use reader::Avro;
-pub(crate) use schema::Schema;
+pub(crate) use schema::{Kind, Logical, Node, Place, Schema};
 pub(crate) use writer::Writer;

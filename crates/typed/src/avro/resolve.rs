@@ -310,28 +310,12 @@ fn is_same(node: &Node, member: &Target, is_named: fn(&str, &str) -> bool) -> bo
 }
 
 fn mismatch(node: &Node, target: &Target) -> SchemaError {
-    let written = match &node.kind {
-        Kind::Null => "null",
-        Kind::Boolean => "boolean",
-        Kind::Int => "int",
-        Kind::Long => "long",
-        Kind::Float => "float",
-        Kind::Double => "double",
-        Kind::Bytes => "bytes",
-        Kind::String => "string",
-        Kind::Fixed { .. } => "fixed",
-        Kind::Enum { .. } => "enum",
-        Kind::Record { .. } => "record",
-        Kind::Array(_) => "array",
-        Kind::Map(_) => "map",
-        Kind::Union(_) => "union",
-    };
     let logical = |logical: Option<Logical>| {
         logical.map_or_else(String::new, |logical| format!(" ({})", logical.name()))
     };
     SchemaError(format!(
-        "the writer's {written}{} does not become {}{}",
-        logical(node.logical),
+        "the writer's {} does not become {}{}",
+        node.kind(),
         target.data_type,
         logical(target.logical)
     ))

@@ -78,6 +78,32 @@ pub(crate) enum Logical {
     },
 }
 
+impl Node {
+    /// As an error names it.
+    pub(crate) fn kind(&self) -> String {
+        let kind = match &self.kind {
+            Kind::Null => "null",
+            Kind::Boolean => "boolean",
+            Kind::Int => "int",
+            Kind::Long => "long",
+            Kind::Float => "float",
+            Kind::Double => "double",
+            Kind::Bytes => "bytes",
+            Kind::String => "string",
+            Kind::Fixed { .. } => "fixed",
+            Kind::Enum { .. } => "enum",
+            Kind::Record { .. } => "record",
+            Kind::Array(_) => "array",
+            Kind::Map(_) => "map",
+            Kind::Union(_) => "union",
+        };
+        match self.logical {
+            Some(logical) => format!("{kind} ({})", logical.name()),
+            None => kind.to_owned(),
+        }
+    }
+}
+
 impl Logical {
     /// As the specification writes it.
     pub(crate) fn name(self) -> String {

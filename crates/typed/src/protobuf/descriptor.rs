@@ -11,31 +11,32 @@ const DEEPEST: usize = 100;
 /// The types of some files, by full name; the last file is the one that counts.
 #[derive(Debug, Default)]
 pub(crate) struct File {
-    pub(super) messages: FxHashMap<String, MessageType>,
-    pub(super) enums: FxHashMap<String, FxHashMap<i32, String>>,
+    pub(crate) messages: FxHashMap<String, MessageType>,
+    pub(crate) enums: FxHashMap<String, FxHashMap<i32, String>>,
     /// Full names of the last file's own messages, in order.
     pub(super) top: Vec<String>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct MessageType {
-    pub(super) fields: Vec<FieldType>,
+pub(crate) struct MessageType {
+    pub(crate) fields: Vec<FieldType>,
     /// Full names, in order.
     pub(super) nested: Vec<String>,
-    pub(super) is_map_entry: bool,
+    pub(crate) is_map_entry: bool,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct FieldType {
-    pub(super) name: String,
-    pub(super) number: u32,
-    pub(super) is_repeated: bool,
+pub(crate) struct FieldType {
+    pub(crate) name: String,
+    pub(crate) number: u32,
+    pub(crate) is_repeated: bool,
+    pub(crate) is_required: bool,
     /// `FieldDescriptorProto.Type`.
-    pub(super) kind: u64,
+    pub(crate) kind: u64,
     /// Full name, of messages and enums.
-    pub(super) type_name: String,
-    pub(super) oneof: Option<u64>,
-    pub(super) has_presence: bool,
+    pub(crate) type_name: String,
+    pub(crate) oneof: Option<u64>,
+    pub(crate) has_presence: bool,
 }
 
 impl File {
@@ -114,6 +115,54 @@ impl File {
             found = Some(name.as_str());
         }
         found
+    }
+
+    /// Where a message of the last file stands: what `at` finds it by.
+    pub(crate) fn path(&self, name: &str) -> Option<Vec<u64>> {
+        fn search(file: &File, names: &[String], wanted: &str) -> Option<Vec<u64>> {
+            for (index, name) in (0..).zip(names) {
+                if name == wanted {
+                    return Some(vec![index]);
+                }
+                // Names nest as messages do.
+                let inner = wanted.strip_prefix(name.as_str());
+                if inner.is_some_and(|rest| rest.starts_with('.')) {
+                    let nested = &file.messages.get(name)?.nested;
+                    return Some([vec![index], search(file, nested, wanted)?].concat());
+                }
+            }
+            None
+        }
+        search(self, &self.top, name)
+    }
+
+    /// The full name of a message: of the one that is named, or of the first of the last file.
+    pub(crate) fn message_named(&self, wanted: Option<&str>) -> Result<String, SchemaError> {
+        match wanted {
+            Some(wanted) => self.find(wanted),
+            None => Ok(self.top.first().cloned().unwrap_or_default()),
+        }
+    }
+
+    fn find(&self, wanted: &str) -> Result<String, SchemaError> {
+        let wanted = wanted.trim_start_matches('.');
+        if self.messages.contains_key(wanted) {
+            return Ok(wanted.to_owned());
+        }
+        let ending = format!(".{wanted}");
+        let mut found: Vec<&String> = self
+            .messages
+            .keys()
+            .filter(|name| name.ends_with(&ending))
+            .collect();
+        found.sort();
+        match found.as_slice() {
+            [only] => Ok((*only).clone()),
+            _ => Err(SchemaError(format!(
+                "the Protobuf descriptors have no message {wanted:?}; they have {}",
+                self.top.join(", ")
+            ))),
+        }
     }
 
     /// A set has nothing but files in its field 1, and a file has a message, too.
@@ -229,7 +278,10 @@ impl FieldType {
             match field {
                 (1, Value::Bytes(text)) => found.name = lossy(text),
                 (3, Value::Varint(number)) => found.number = u32::try_from(number).unwrap_or(0),
-                (4, Value::Varint(label)) => found.is_repeated = label == 3,
+                (4, Value::Varint(label)) => {
+                    found.is_repeated = label == 3;
+                    found.is_required = label == 2;
+                }
                 (5, Value::Varint(kind)) => found.kind = kind,
                 (6, Value::Bytes(text)) => {
                     found.type_name = lossy(text).trim_start_matches('.').to_owned()
@@ -242,6 +294,43 @@ impl FieldType {
         found.has_presence = !is_proto3 || is_optional || found.oneof.is_some();
         Ok(found)
     }
+}
+
+/// The last file of some descriptors, which are those of [`File::parse`], and the names of the files that it imports: what a registry
+/// is given of them.
+///
+/// # Errors
+/// [`SchemaError`] for bytes that are no descriptors.
+pub fn last_file(descriptors: &[Vec<u8>]) -> Result<(&[u8], Vec<String>), SchemaError> {
+    /// A set has nothing but files in its field 1, as in `File::any`.
+    fn outline(descriptor: &[u8]) -> Filled<(&[u8], Vec<String>)> {
+        let mut file = descriptor;
+        let mut wire = Wire(descriptor);
+        while let Some(field) = wire.field()? {
+            match field {
+                (1, Value::Bytes(member)) => file = member,
+                _ => {
+                    file = descriptor;
+                    break;
+                }
+            }
+        }
+        let mut imports = Vec::new();
+        let mut wire = Wire(file);
+        while let Some(field) = wire.field()? {
+            if let (3, Value::Bytes(name)) = field {
+                imports.push(lossy(name));
+            }
+        }
+        Ok((file, imports))
+    }
+    let last = descriptors.last().map(Vec::as_slice).unwrap_or_default();
+    outline(last).map_err(|bad| {
+        SchemaError(format!(
+            "the Protobuf descriptors do not decode: {}",
+            bad.reason()
+        ))
+    })
 }
 
 fn flag(bytes: &[u8], wanted: u32) -> Filled<bool> {

@@ -77,10 +77,7 @@ enum Scalar {
 
 impl Protobuf {
     pub(crate) fn new(file: File, message: Option<&str>) -> Result<(Fields, Self), SchemaError> {
-        let name = match message {
-            Some(wanted) => file.find(wanted)?,
-            None => file.top.first().cloned().unwrap_or_default(),
-        };
+        let name = file.message_named(message)?;
         let (fields, root) = Builder {
             file: &file,
             budget: Budget::default(),
@@ -151,29 +148,6 @@ impl Protobuf {
             )));
         }
         self.fill(columns, row, framed.value.unwrap_or(wire.0))
-    }
-}
-
-impl File {
-    fn find(&self, wanted: &str) -> Result<String, SchemaError> {
-        let wanted = wanted.trim_start_matches('.');
-        if self.messages.contains_key(wanted) {
-            return Ok(wanted.to_owned());
-        }
-        let ending = format!(".{wanted}");
-        let mut found: Vec<&String> = self
-            .messages
-            .keys()
-            .filter(|name| name.ends_with(&ending))
-            .collect();
-        found.sort();
-        match found.as_slice() {
-            [only] => Ok((*only).clone()),
-            _ => Err(SchemaError(format!(
-                "the Protobuf descriptors have no message {wanted:?}; they have {}",
-                self.top.join(", ")
-            ))),
-        }
     }
 }
 

@@ -9,5 +9,6 @@ mod descriptor;
 mod message;
 mod wire;
 
-pub(crate) use descriptor::File;
+pub use descriptor::last_file;
+pub(crate) use descriptor::{FieldType, File};
 pub(crate) use message::Protobuf;

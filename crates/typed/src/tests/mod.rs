@@ -1,4 +1,7 @@
 mod avro;
+mod encode;
+mod encode_avro;
+mod encode_protobuf;
 mod hostile;
 mod json;
 mod modes;

@@ -1,0 +1,204 @@
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, Decimal128Array, Float64Array, Int32Array, Int64Array, NullArray, StringArray,
+    StructArray, TimestampMicrosecondArray,
+};
+use arrow_schema::DataType;
+
+use super::encode::{encoded, rows};
+use super::{decode, field};
+use crate::{Decoder, Encoder, Framing, Mode};
+
+/// A record with one field `x` of this type.
+fn record(of: &str) -> String {
+    format!(r#"{{"type":"record","name":"R","fields":[{{"name":"x","type":{of}}}]}}"#)
+}
+
+fn one(of: &str, array: impl Array + 'static) -> Result<Vec<Option<Vec<u8>>>, String> {
+    let encoder = Encoder::avro(&record(of), &[]).unwrap();
+    encoded(&encoder, &rows(vec![("x", Arc::new(array))]))
+}
+
+/// The bytes of values, hex by hex as Avro's specification has them.
+fn bytes(of: &str, array: impl Array + 'static) -> Vec<Vec<u8>> {
+    one(of, array).unwrap().into_iter().flatten().collect()
+}
+
+#[test]
+fn values_have_the_bytes_of_the_specification() {
+    let longs = Int64Array::from(vec![0, -1, 1, -2, 64, i64::MIN]);
+    assert_eq!(
+        bytes(r#""long""#, longs),
+        [
+            &[0_u8][..],
+            &[1],
+            &[2],
+            &[3],
+            &[0x80, 1],
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+        ]
+    );
+    let texts = || StringArray::from(vec![Some("foo"), None]);
+    assert_eq!(
+        bytes(r#"["null","string"]"#, texts()),
+        [&b"\x02\x06foo"[..], b"\0"]
+    );
+    assert_eq!(
+        bytes(r#"["string","null"]"#, texts()),
+        [&b"\0\x06foo"[..], b"\x02"]
+    );
+    let state = r#"{"type":"enum","name":"E","symbols":["bar","foo"]}"#;
+    assert_eq!(bytes(state, StringArray::from(vec!["foo"])), [b"\x02"]);
+    let decimals = |values: Vec<i128>| {
+        Decimal128Array::from(values)
+            .with_precision_and_scale(20, 2)
+            .unwrap()
+    };
+    let decimal = r#"{"type":"bytes","logicalType":"decimal","precision":20,"scale":3}"#;
+    assert_eq!(
+        bytes(decimal, decimals(vec![0, 12, -13, 13, 3277])),
+        [
+            &b"\x02\0"[..],
+            b"\x02\x78",
+            b"\x04\xff\x7e",
+            b"\x04\0\x82",
+            b"\x06\0\x80\x02"
+        ]
+    );
+    let fixed =
+        r#"{"type":"fixed","name":"F","size":3,"logicalType":"decimal","precision":6,"scale":2}"#;
+    assert_eq!(
+        bytes(fixed, decimals(vec![-1, 258])),
+        [b"\xff\xff\xff", b"\0\x01\x02"]
+    );
+    let at = TimestampMicrosecondArray::from(vec![-1]).with_timezone("UTC");
+    assert_eq!(
+        bytes(r#"{"type":"long","logicalType":"timestamp-millis"}"#, at),
+        [b"\x01"]
+    );
+    assert_eq!(bytes(r#"["null","int"]"#, NullArray::new(1)), [b"\0"]);
+}
+
+#[test]
+fn a_row_that_does_not_fit_is_named_with_its_column() {
+    let longs = || Int64Array::from(vec![Some(1), Some(1 << 31), None]);
+    assert_eq!(
+        one(r#""int""#, longs()),
+        Err("row 1: column x: 2147483648 is out of the range of Avro's int".to_owned())
+    );
+    assert_eq!(
+        one(r#""long""#, longs()),
+        Err("row 2: column x: it is null, and its Avro type is not".to_owned())
+    );
+    let state = r#"{"type":"enum","name":"E","symbols":["bar"]}"#;
+    assert_eq!(
+        one(state, StringArray::from(vec!["foo"])),
+        Err("row 0: column x: a symbol of its enum is wanted, not foo".to_owned())
+    );
+    let decimals = |value| {
+        Decimal128Array::from(vec![value])
+            .with_precision_and_scale(20, 2)
+            .unwrap()
+    };
+    let narrow = r#"{"type":"bytes","logicalType":"decimal","precision":4,"scale":1}"#;
+    assert_eq!(
+        one(narrow, decimals(1234)),
+        Err("row 0: column x: 12.34 does not fit decimal(4, 1)".to_owned())
+    );
+    assert!(one(narrow, decimals(12340)).is_ok());
+    assert!(one(narrow, decimals(1_234_500)).is_err());
+    let fixed =
+        r#"{"type":"fixed","name":"F","size":1,"logicalType":"decimal","precision":2,"scale":2}"#;
+    assert!(one(fixed, decimals(99)).is_ok());
+    let list = arrow_array::ListArray::from_iter_primitive::<arrow_array::types::Int64Type, _, _>(
+        [Some(vec![Some(1), None])],
+    );
+    assert_eq!(
+        one(r#"{"type":"array","items":"long"}"#, list),
+        Err("row 0: column x[1]: it is null, and its Avro type is not".to_owned())
+    );
+    assert_eq!(
+        one(r#""int""#, NullArray::new(1)),
+        Err("row 0: column x: it is null, and its Avro type is not".to_owned())
+    );
+    assert_eq!(
+        one(r#""null""#, Int32Array::from(vec![None, Some(1)])),
+        Err("row 1: column x: it is not null, and its Avro type is".to_owned())
+    );
+}
+
+#[test]
+fn columns_that_do_not_fit_the_schema_are_named() {
+    let refused = |of: &str, array: ArrayRef| {
+        let encoder = Encoder::avro(&record(of), &[]).unwrap();
+        encoded(&encoder, &rows(vec![("x", array)])).unwrap_err()
+    };
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["1"]));
+    assert_eq!(
+        refused(r#""long""#, Arc::clone(&texts)),
+        "x: string does not become Avro's long"
+    );
+    let wide: ArrayRef = Arc::new(Float64Array::from(vec![0.1]));
+    assert_eq!(
+        refused(r#""float""#, wide),
+        "x: double does not become Avro's float"
+    );
+    let encoder = Encoder::avro(&record(r#""string""#), &[]).unwrap();
+    let two = rows(vec![("x", Arc::clone(&texts)), ("y", Arc::clone(&texts))]);
+    assert_eq!(
+        encoded(&encoder, &two).unwrap_err(),
+        "the Avro schema has no field for column \"y\": drop the column, or add the field"
+    );
+    assert_eq!(
+        encoded(&encoder, &StructArray::new_empty_fields(1, None)).unwrap_err(),
+        "there is no column \"x\", which the Avro schema asks for"
+    );
+    assert!(Encoder::avro("{}", &[]).is_err());
+}
+
+/// What ours reads has the columns that ours writes: of every type, and unions of several.
+#[test]
+fn a_decoder_reads_what_was_encoded() {
+    let schema = r#"{"type":"record","name":"R","fields":[
+        {"name":"either","type":["null","long",{"type":"record","name":"I","fields":[{"name":"n","type":"int"}]}]},
+        {"name":"map","type":{"type":"map","values":["null","double"]}},
+        {"name":"later","type":["null","R"]}]}"#;
+    let columns = schema.replace(
+        r#",
+        {"name":"later","type":["null","R"]}"#,
+        "",
+    );
+    let decoder = Decoder::avro(&columns, &[], Some(schema), Framing::Plain).unwrap();
+    // The first of the three has two entries, and the others none; in the last one `later` holds such a record.
+    let values: [&[u8]; 2] = [
+        b"\x02\x54\x04\x02a\x02\0\0\0\0\0\0\xf0\x3f\x02b\0\0\0",
+        b"\x04\x05\0\0",
+    ];
+    let batch = decode(&decoder, &values, Mode::Fail).unwrap().batch;
+    let encoder = Encoder::avro(schema, &[]).unwrap();
+    let again = encoded(&encoder, &StructArray::from(batch.clone())).unwrap();
+    assert_eq!(again, values.map(|value| Some(value.to_vec())));
+    let both = StructArray::from(vec![
+        (
+            Arc::new(field("member0", DataType::Int64)),
+            Arc::new(Int64Array::from(vec![1])) as ArrayRef,
+        ),
+        (
+            Arc::new(field("member1", DataType::Utf8)),
+            Arc::new(StringArray::from(vec!["x"])) as ArrayRef,
+        ),
+    ]);
+    assert_eq!(
+        one(r#"["long","string"]"#, both),
+        Err("row 0: column x: several members of its union have values".to_owned())
+    );
+    // A column of one type has the first branch that takes it.
+    assert_eq!(
+        bytes(
+            r#"["string","null","long"]"#,
+            Int64Array::from(vec![Some(1), None])
+        ),
+        [&b"\x04\x02"[..], b"\x02"]
+    );
+}

@@ -1,0 +1,238 @@
+"""From a schema in one of its many forms to an encoder, and the id that a registry has for it."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from ottla._decoding import TYPES, descriptors
+from ottla._ottla import TypedEncoder
+from ottla._registry import RegisteredSchema, SchemaRegistry
+from ottla.errors import ArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla._ottla import Encoded
+
+EncodeFormat: TypeAlias = Literal["json", "avro", "protobuf"]
+EncodeSchema: TypeAlias = str | bytes | type | RegisteredSchema | None
+_FORMATS = ("json", "avro", "protobuf")
+# What every registry has of its own.
+_GOOGLES = "google/protobuf/"
+# A registry's names of the formats.
+_OF_FORMATS = {name: kind for kind, name in TYPES.items()}
+
+
+class ResolvedSchema(NamedTuple):
+    """What an encoder writes, after a registry was asked. It is plain data, and pickles.
+
+    Attributes:
+        format: The format.
+        text: The schema's text; None if it is not needed to write.
+        references: Texts of the schemas that it names.
+        descriptors: Protobuf files, those that are imported first.
+        message: The Protobuf message; None for the first of the last file.
+        id: What stands before each value; None for nothing.
+    """
+
+    format: EncodeFormat
+    text: str | None = None
+    references: tuple[str, ...] = ()
+    descriptors: tuple[bytes, ...] = ()
+    message: str | None = None
+    id: int | None = None
+
+    def encoder(self) -> Callable[[Any], Encoded]:
+        """What writes it: from Arrow data to its bytes, as `Encoder.encode` does.
+
+        Raises:
+            ArgumentError: The schema can never work.
+        """
+        # What JSON looks like, its columns say.
+        given: dict[str, Any] = {"schema_id": self.id}
+        if self.format == "avro":
+            given |= {"text": self.text, "references": list(self.references)}
+        elif self.format == "protobuf":
+            given |= {"descriptors": list(self.descriptors), "message": self.message}
+        return TypedEncoder(self.format, **given).encode
+
+
+class Encoder:
+    """Encodes rows of typed columns to keys or values of one schema. Threads may share it, and it pickles.
+
+    It is the way back of `Batch.decode`. A registry is asked once a subject.
+
+    ```python
+    encoder = ottla.Encoder(schema, "avro", registry=ottla.SchemaRegistry("http://localhost:8081"))
+    values = encoder.encode(table, topic="orders")
+    producer.send_many("orders", values)
+    ```
+    """
+
+    def __init__(
+        self,
+        schema: EncodeSchema = None,
+        format: EncodeFormat = "json",  # noqa: A002 - as `Decoder` names it
+        *,
+        column: Literal["value", "key"] = "value",
+        registry: SchemaRegistry | None = None,
+        subject: str | None = None,
+        message: str | None = None,
+        auto_register: bool = True,
+    ) -> None:
+        """Take a schema; nothing is asked yet.
+
+        Args:
+            schema: The text of an Avro schema or, for a registry alone, of a JSON Schema; for Protobuf a serialized
+                `FileDescriptorSet` or a generated message class; or what a registry gave. None for the columns as they
+                are ("json"), or with a registry for the latest of the subject.
+            format: "json" writes what Spark's `to_json` writes, "avro" data without its schema, "protobuf" messages.
+            column: Whether keys or values are encoded: it names the subject.
+            registry: Where the schema is registered. Its id then stands before each value, as Confluent's serializers
+                write it.
+            subject: The subject of the schema; None for that of the topic, `TOPIC-value` or `TOPIC-key`.
+            message: The name of the Protobuf message; None for the first of its file, or that of the class.
+            auto_register: Whether a text is made a version of the subject, if it is none; otherwise that is an error.
+
+        Raises:
+            ArgumentError: The schema or an option can never work.
+        """
+        if format not in _FORMATS:
+            raise ArgumentError(f"format is one of {', '.join(map(repr, _FORMATS))}, and was {format!r}")
+        if column not in {"value", "key"}:
+            raise ArgumentError(f'column is "key" or "value", and was {column!r}')
+        if message is not None and format != "protobuf":
+            raise ArgumentError(f"message is for format 'protobuf', and this is {format!r}")
+        files: tuple[bytes, ...] = ()
+        if format == "protobuf" and schema is not None and not isinstance(schema, RegisteredSchema):
+            found, named = descriptors(schema)
+            files, message = tuple(found), message or named
+        elif schema is not None and not isinstance(schema, (str, RegisteredSchema)):
+            raise ArgumentError(
+                f"a schema for format {format!r} is its text, or what a registry gave, not {type(schema).__name__}"
+            )
+        if schema is None and registry is None and format != "json":
+            raise ArgumentError(f"format {format!r} needs a schema, or a registry that has one")
+        if schema is not None and registry is None and format == "json":
+            raise ArgumentError(
+                "columns are written as JSON without a schema: leave it out, or pass the registry that has its id"
+            )
+        if registry is None and subject is not None:
+            raise ArgumentError("a subject is of a registry: pass registry=SchemaRegistry(url)")
+        # A generated class would not pickle; its files do.
+        self._schema = schema if isinstance(schema, (str, RegisteredSchema)) else None
+        self._files, self._message = files, message
+        self._format: EncodeFormat = format
+        self._column: Literal["value", "key"] = column
+        self._registry = registry
+        self._subject = subject
+        self._auto_register = auto_register
+        self._start()
+        if registry is None and schema is not None:
+            # What is wrong with it is told at once.
+            self._encoder(None)
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._by_subject: dict[str | None, Callable[[Any], Encoded]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in {"_lock", "_by_subject"}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def encode(self, data: Any, *, topic: str | None = None) -> Encoded:
+        """Encode each row, on this thread and without the GIL.
+
+        Args:
+            data: A table, a record batch or a column of structs of any Arrow library, such as `pyarrow.Table`. All of
+                its columns are encoded.
+            topic: The topic that the rows go to, for a registry's subject.
+
+        Returns:
+            The bytes of each row, as a column: `producer.send_many(topic, encoded)` sends it, `pyarrow.array(encoded)`
+            puts it beside others. A row of a column of structs that is null has no value.
+
+        Raises:
+            EncodeError: A row does not fit the schema. It names the row, the column and the reason.
+            ArgumentError: The columns do not fit the schema.
+            NotFoundError: The registry does not have the schema.
+            UnreachableError: The registry cannot be reached.
+        """
+        return self._encoder(self._subject_of(topic))(data)
+
+    def resolve(self, topic: str | None = None) -> ResolvedSchema:
+        """The schema and its id for the rows of a topic; asks the registry, and raises as `encode` does."""
+        return self._resolve(self._subject_of(topic))
+
+    def _subject_of(self, topic: str | None) -> str | None:
+        if self._registry is None or self._subject is not None:
+            return self._subject
+        if isinstance(self._schema, RegisteredSchema):
+            return None
+        if topic is None:
+            raise ArgumentError(
+                "the topic tells the subject of the schema: pass topic, or make the encoder with subject"
+            )
+        return f"{topic}-{self._column}"
+
+    def _encoder(self, subject: str | None) -> Callable[[Any], Encoded]:
+        found = self._by_subject.get(subject)
+        if found is None:
+            with self._lock:
+                found = self._by_subject.get(subject)
+                if found is None:
+                    found = self._by_subject[subject] = self._resolve(subject).encoder()
+        return found
+
+    def _resolve(self, subject: str | None) -> ResolvedSchema:
+        registry, schema = self._registry, self._schema
+        if registry is not None and schema is None and not self._files and subject is not None:
+            schema = registry.latest(subject)
+        if isinstance(schema, RegisteredSchema):
+            return self._registered(schema)
+        resolved = ResolvedSchema(self._format, schema, descriptors=self._files, message=self._message)
+        if registry is None or subject is None:
+            return resolved
+        # A schema that can never work is not registered.
+        resolved._replace(id=0).encoder()
+        text, kind = self._text(), _OF_FORMATS[self._format]
+        if self._auto_register:
+            return resolved._replace(id=registry.register(subject, text, kind))
+        try:
+            return resolved._replace(id=registry.lookup(subject, text, kind))
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"{error}: subject {subject!r} does not have this schema, and it is not registered on the way: "
+                "register it, or allow that (auto_register, auto.register.schemas)"
+            ) from None
+
+    def _registered(self, schema: RegisteredSchema) -> ResolvedSchema:
+        """What a registry gave."""
+        if TYPES.get(schema.type) != self._format:
+            raise ArgumentError(
+                f"the schema of subject {schema.subject!r} is of type {schema.type}, and the format is {self._format!r}"
+            )
+        number = None if self._registry is None else schema.id
+        if number is None and self._registry is not None:
+            raise ArgumentError("the schema that a registry gave has no id: take registry.latest(subject)")
+        if self._format == "protobuf":
+            files = tuple(schema.descriptors())
+            return ResolvedSchema(self._format, descriptors=files, message=self._message, id=number)
+        return ResolvedSchema(self._format, schema.text, schema.references, id=number)
+
+    def _text(self) -> str:
+        """The schema as a registry takes it."""
+        if not self._files:
+            return str(self._schema)
+        file, imports = TypedEncoder.registered_file(list(self._files))
+        if others := [name for name in imports if not name.startswith(_GOOGLES)]:
+            raise ArgumentError(
+                f"the Protobuf file imports {', '.join(others)}, which a registry wants as schemas of their own: "
+                "register it with the registry's tools, and leave out the schema here, for the latest of the subject"
+            )
+        return base64.b64encode(file).decode()

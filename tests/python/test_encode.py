@@ -1,0 +1,185 @@
+"""Typed columns to keys and values: what other implementations read, what a registry is asked, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from datetime import datetime, time, timezone
+from decimal import Decimal
+
+import fastavro
+import polars as pl
+import pyarrow as pa
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ottla
+from ottla import errors
+from tests.python.test_decode_avro import NESTED, ORDERS
+
+RECORD = {
+    "type": "record",
+    "name": "R",
+    "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": ["null", "string"]}],
+}
+TABLE = pa.table({"a": [1, 2], "b": ["x", None]})
+# The columns that ours reads NESTED as.
+COLUMNS = pa.schema(ottla.Decoder(json.dumps(NESTED), "avro"))
+
+
+def read(value, schema):
+    return fastavro.schemaless_reader(io.BytesIO(value), schema, None)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(rows=st.lists(ORDERS, min_size=1, max_size=20))
+def test_fastavro_reads_every_type_as_it_was_given(rows):
+    given_ = [row | {"tags": list(row["tags"].items())} for row in rows]
+    encoded = ottla.Encoder(json.dumps(NESTED), "avro").encode(pa.Table.from_pylist(given_, COLUMNS))
+    assert [read(value, NESTED) for value in encoded] == rows
+
+
+def test_a_decoder_and_a_producer_take_what_was_encoded(batch_of):
+    encoded = ottla.Encoder().encode(TABLE)
+    assert len(encoded) == 2
+    assert [encoded[0], encoded[-1]] == pa.array(encoded).to_pylist() == [b'{"a":1,"b":"x"}', b'{"a":2}']
+    with pytest.raises(IndexError, match="row 2 is not one of 2"):
+        encoded[2]
+    assert batch_of(list(encoded)).decode(TABLE.schema).to_arrow().equals(TABLE)
+    producer = batch_of.producer
+    assert producer.send_many("encoded", encoded).result(20) is not None
+
+
+def test_any_arrow_data_is_encoded():
+    encoder = ottla.Encoder()
+    wanted = list(encoder.encode(TABLE))
+    assert list(encoder.encode(pl.DataFrame(TABLE.to_pydict()))) == wanted
+    chunks = pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(0, 0), TABLE.slice(1)])
+    assert list(encoder.encode(chunks)) == wanted
+    rows = pa.array([{"a": 1}, None, {"a": None}], pa.struct([("a", pa.int8())]))
+    assert list(encoder.encode(rows)) == [b'{"a":1}', None, b"{}"]
+    assert list(encoder.encode(pa.chunked_array([rows, rows[1:]]))) == [b'{"a":1}', None, b"{}", None, b"{}"]
+    assert list(encoder.encode(pa.table({"t": pa.array([time(9, 52, 20, 5)])}))) == [b'{"t":"09:52:20.000005"}']
+    assert len(encoder.encode(TABLE.slice(0, 0))) == 0
+    with pytest.raises(errors.ArgumentError, match='two columns are named "a"'):
+        encoder.encode(pa.table([[1], [2]], names=["a", "a"]))
+    with pytest.raises(errors.ArgumentError, match="not a column of Int64"):
+        encoder.encode(pa.array([1]))
+    with pytest.raises(TypeError, match="is not Arrow data"):
+        encoder.encode([{"a": 1}])
+
+
+def test_a_row_that_does_not_fit_is_counted_over_chunks():
+    encoder = ottla.Encoder(json.dumps(RECORD), "avro")
+    chunks = pa.concat_tables([TABLE.slice(0, 1), pa.table({"a": pa.array([None], pa.int64()), "b": ["x"]})])
+    with pytest.raises(errors.EncodeError, match="row 1 does not fit the schema: column a: it is null") as raised:
+        encoder.encode(chunks)
+    assert (raised.value.row, raised.value.column) == (1, "a")
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (again.row, str(again)) == (1, str(raised.value))
+    # Text that is no UTF-8 would be a value that nobody can read.
+    broken = pa.table({"a": pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())})
+    with pytest.raises(errors.EncodeError, match="column a: its text is not UTF-8"):
+        ottla.Encoder().encode(broken)
+
+
+def test_confluents_deserializer_reads_what_was_registered(registry):
+    asked = ottla.SchemaRegistry(registry.url)
+    text = json.dumps(RECORD)
+    with pytest.raises(errors.NotFoundError, match="subject 'orders-value' does not have this schema"):
+        ottla.Encoder(text, "avro", registry=asked, auto_register=False).encode(TABLE, topic="orders")
+    encoder = ottla.Encoder(text, "avro", registry=asked)
+    values = [*encoder.encode(TABLE, topic="orders"), *encoder.encode(TABLE, topic="orders")]
+    assert registry.requests == ["/subjects/orders-value", "/subjects/orders-value/versions"]
+    assert registry.seen["content-type"] == "application/vnd.schemaregistry.v1+json"
+    client = SchemaRegistryClient({"url": registry.url})
+    deserializer = AvroDeserializer(client, text)
+    context = SerializationContext("orders", MessageField.VALUE)
+    assert [deserializer(value, context) for value in values] == TABLE.to_pylist() * 2
+    # By the latest of the subject, by what the registry gave, for keys, and after a pickle.
+    latest = ottla.Encoder(format="avro", registry=asked, subject="orders-value")
+    by_schema = ottla.Encoder(asked.latest("orders-value"), "avro", registry=asked)
+    for other in (latest, by_schema, pickle.loads(pickle.dumps(encoder))):
+        assert list(other.encode(TABLE, topic="orders")) == values[:2]
+    key = ottla.Encoder(text, "avro", registry=asked, column="key").encode(TABLE, topic="orders")
+    assert key[0] == b"\0\0\0\0\x02" + values[0][5:]
+    assert registry.requests[-1] == "/subjects/orders-key/versions"
+    # JSON has the id of its schema, and the text of its columns.
+    values = ottla.Encoder('{"type":"object"}', registry=asked).encode(TABLE, topic="j")
+    assert values[0] == b'\0\0\0\0\x03{"a":1,"b":"x"}'
+    assert asked.latest("j-value").type == "JSON"
+
+
+def test_what_a_registry_does_not_take(registry):
+    asked = ottla.SchemaRegistry(registry.url)
+    body = b'{"error_code":409,"message":"Schema being registered is incompatible with an earlier schema"}'
+    registry.fault = lambda path: (409, body)
+    encoder = ottla.Encoder(json.dumps(RECORD), "avro", registry=asked)
+    with pytest.raises(errors.ArgumentError, match="status 409: Schema being registered is incompatible"):
+        encoder.encode(TABLE, topic="orders")
+    registry.fault = lambda path: None
+    assert encoder.encode(TABLE, topic="orders")[0][:5] == b"\0\0\0\0\x01"
+    # One that cannot be written is not registered.
+    with pytest.raises(errors.ArgumentError, match="is not JSON"):
+        ottla.Encoder("{", "avro", registry=asked).encode(TABLE, topic="other")
+    assert "/subjects/other-value/versions" not in registry.requests
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "why"),
+    [
+        (None, {"format": "csv"}, "format is one of 'json', 'avro'"),
+        (None, {"format": "avro"}, "needs a schema, or a registry"),
+        ("{}", {}, "written as JSON without a schema"),
+        (None, {"subject": "s"}, "a subject is of a registry"),
+        (None, {"column": "headers"}, 'column is "key" or "value"'),
+        (b"", {"format": "avro"}, "not bytes"),
+        ("{", {"format": "avro"}, "is not JSON"),
+        (ottla.RegisteredSchema("JSON", "{}"), {"format": "avro"}, "of type JSON, and the format is 'avro'"),
+        (
+            ottla.RegisteredSchema("AVRO", '"int"'),
+            {"format": "avro", "registry": ottla.SchemaRegistry("http://r")},
+            "has no id",
+        ),
+        (None, {"registry": ottla.SchemaRegistry("http://r")}, "pass topic, or make the encoder with subject"),
+    ],
+)
+def test_what_can_never_work(schema, options, why):
+    with pytest.raises(errors.ArgumentError) as raised:
+        ottla.Encoder(schema, **options).encode(TABLE)
+    assert why in str(raised.value)
+
+
+def test_decimals_and_times_of_other_units():
+    fields = [
+        {
+            "name": "d",
+            "type": {"type": "fixed", "name": "F", "size": 9, "logicalType": "decimal", "precision": 20, "scale": 4},
+        },
+        {"name": "t", "type": {"type": "long", "logicalType": "time-micros"}},
+        {"name": "at", "type": {"type": "long", "logicalType": "local-timestamp-millis"}},
+        {"name": "n", "type": {"type": "long", "logicalType": "timestamp-nanos"}},
+    ]
+    schema = {"type": "record", "name": "R", "fields": fields}
+    at = datetime(2026, 11, 23, 9, 52, 20, 123456)  # noqa: DTZ001
+    table = pa.table(
+        {
+            "d": pa.array([Decimal("-1234.5")], pa.decimal128(10, 1)),
+            "t": pa.array([time(9, 52, 20)], pa.time32("s")),
+            "at": pa.array([at], pa.timestamp("us")),
+            "n": pa.array([at.replace(tzinfo=timezone.utc)], pa.timestamp("us", "UTC")),
+        }
+    )
+    [value] = ottla.Encoder(json.dumps(schema), "avro").encode(table)
+    found = read(value, schema)
+    assert (found["d"], found["t"], found["at"]) == (
+        Decimal("-1234.5"),
+        time(9, 52, 20),
+        at.replace(microsecond=123000),
+    )
+    assert found["n"] == int(at.replace(tzinfo=timezone.utc).timestamp()) * 10**9 + 123_456_000
