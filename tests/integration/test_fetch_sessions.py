@@ -10,13 +10,13 @@ import pytest
 import ottla
 from ottla import protocol
 from ottla.testing import Broker
-from tests.integration.conftest import REAL, wait_until
+from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.messages import Message
 from tests.integration.peers.ours import Ottla
 from tests.wire import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.integration.peers.base import Peer
 
@@ -204,3 +204,68 @@ def test_clients_with_sessions_read_all_whatever_happens_to_answers(peer: Peer) 
         broker.delay("Fetch", 0.1)
         got = peer.consume(broker.bootstrap_servers, "t", partitions, count)
     assert sorted(m.key or b"" for m in got) == sorted(m.key or b"" for m in sent)
+
+
+MANY = 1000
+# What a request and its answer may have where nothing is new: that of one partition, without a session, has about 35 bytes.
+FEW = 400
+
+
+@pytest.fixture(params=["embedded", *(pytest.param(release, marks=REAL) for release in ("4.4.0", "2.8.2"))])
+def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.param == "embedded":
+        with Broker() as broker:
+            yield broker.bootstrap_servers
+        return
+    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=request.param) as cluster:
+        yield cluster.st["bootstrap"]["PLAINTEXT"]
+
+
+def exchanged(consumer: ottla.Consumer, seconds: float) -> tuple[float, float]:
+    """Bytes of a request and of an answer, on the average, while nothing comes."""
+    names = ("request-total", "outgoing-byte-total", "incoming-byte-total")
+
+    def totals() -> list[float]:
+        metrics = consumer.metrics()
+        return [metrics.value(name, group="consumer-metrics") for name in names]
+
+    before, batch = totals(), consumer.poll(seconds)
+    assert len(batch) == 0
+    requests, sent, received = (now - old for now, old in zip(totals(), before, strict=True))
+    assert requests >= 2, "it asks again and again"
+    return sent / requests, received / requests
+
+
+def read(consumer: ottla.Consumer) -> list[tuple[int, bytes | None]]:
+    """What comes next."""
+    got: list[tuple[int, bytes | None]] = []
+
+    def has_come() -> bool:
+        got.extend((record.partition, record.value) for record in consumer.poll(1.0))
+        return bool(got)
+
+    wait_until(has_come, "a record")
+    return got
+
+
+def test_an_idle_consumer_of_many_partitions_sends_and_gets_little(
+    bootstrap: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(bootstrap, MANY)
+    with (
+        ottla.Producer(bootstrap) as producer,
+        ottla.Consumer(bootstrap, auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.assign([ottla.TopicPartition(topic, partition) for partition in range(MANY)])
+        # New partitions of a real cluster get their leaders one after the other.
+        wait_until(lambda: max(exchanged(consumer, 2.5)) < FEW, "all is told once, and what follows is small")
+        for partition in (700, 3, 700):
+            producer.send(topic, b"%d" % partition, partition=partition).result(20)
+            assert read(consumer) == [(partition, b"%d" % partition)]
+        consumer.pause([ottla.TopicPartition(topic, 5)])
+        producer.send(topic, b"later", partition=5).result(20)
+        exchanged(consumer, 2.5)
+        assert max(exchanged(consumer, 2.5)) < FEW, "a paused partition is not told of"
+        consumer.resume([ottla.TopicPartition(topic, 5)])
+        assert read(consumer) == [(5, b"later")]
+        assert consumer.lag()[ottla.TopicPartition(topic, 700)] == 0

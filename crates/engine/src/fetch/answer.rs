@@ -11,12 +11,15 @@ use crate::call::EpochEnd;
 use crate::error::{Error, Kind};
 use crate::fetch::fetched::{Aborted, Fetched};
 use crate::fetch::request::Span;
+use crate::fetch::session::{LeftOut, Session, Shape};
 
 /// What an answer says of one partition.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// Nothing new.
     Nothing,
+    /// Not even whether there is something new.
+    Unsaid,
     /// This broker has a nearer replica (KIP-392).
     Nearer(i32),
     /// Whole batches, and the leader epochs in them: each with the first offset that it has.
@@ -72,28 +75,54 @@ impl Bounds {
     }
 }
 
-/// What `answer` says of each of the `spans`, in their order.
+/// What `answer` says of each of the `spans`, in their order, as a part of the session that it came in.
 pub(super) fn read(
     spans: Vec<Span>,
     answer: FetchResponse,
     read_committed: bool,
+    session: &mut Session,
 ) -> impl Iterator<Item = (Span, Bounds, Verdict)> {
-    let whole = ErrorCode(answer.error_code);
-    let rows = rows_of(&spans, answer.responses);
+    let code = ErrorCode(answer.error_code);
+    let is_empty = answer.responses.is_empty();
+    let (mut rows, has_foreign) = rows_of(&spans, answer.responses);
+    let left_out = session.hear(Shape {
+        code,
+        session_id: answer.session_id,
+        is_throttled: answer.throttle_time_ms > 0,
+        is_empty,
+        is_whole: rows.iter().all(Option::is_some),
+        has_foreign,
+    });
+    if left_out == LeftOut::All {
+        rows.fill(None);
+    }
     spans.into_iter().zip(rows).map(move |(span, row)| {
-        let bounds = Bounds::of(row.as_ref(), read_committed);
+        let name = (&span.topic, span.topic_id, span.partition);
+        let mut bounds = Bounds::of(row.as_ref(), read_committed);
         let verdict = match row {
-            Some(row) if row.error_code == 0 => read_records(&span, row),
-            row => Verdict::Failed(refused(&span, whole, row.as_ref())),
+            Some(row) if row.error_code == 0 => {
+                session.note(name, (bounds.begin, bounds.end));
+                read_records(&span, row)
+            }
+            None if left_out == LeftOut::Unchanged => {
+                (bounds.begin, bounds.end) = session.bounds(name);
+                Verdict::Nothing
+            }
+            None if left_out != LeftOut::Missing => Verdict::Unsaid,
+            row => Verdict::Failed(refused(&span, code, row.as_ref())),
         };
         (span, bounds, verdict)
     })
 }
 
-/// What an answer says of each span, in their order; if it names one twice, the first entry counts.
-fn rows_of(spans: &[Span], answers: Vec<FetchableTopicResponse>) -> Vec<Option<PartitionData>> {
+/// What an answer says of each span, in their order, and whether it names others; if it names one twice, the first entry counts.
+fn rows_of(
+    spans: &[Span],
+    answers: Vec<FetchableTopicResponse>,
+) -> (Vec<Option<PartitionData>>, bool) {
     let mut rows = Vec::new();
     rows.resize_with(spans.len(), || None);
+    let mut has_foreign = false;
     // A broker answers in the order of the request. For one that does not, all places are noted.
     let mut next = 0;
     let mut places = None;
@@ -110,14 +139,17 @@ fn rows_of(spans: &[Span], answers: Vec<FetchableTopicResponse>) -> Vec<Option<P
                 let places = places.get_or_insert_with(|| places_of(spans));
                 places.get(&called).copied()
             };
-            let Some(place) = place else { continue };
+            let Some(place) = place else {
+                has_foreign = true;
+                continue;
+            };
             next = place + 1;
             if let Some(free @ None) = rows.get_mut(place) {
                 *free = Some(row);
             }
         }
     }
-    rows
+    (rows, has_foreign)
 }
 
 /// What an answer calls a partition: by its topic's id, or without one by its name.
@@ -274,7 +306,7 @@ mod tests {
     }
 
     fn marks(spans: &[Span], answers: Vec<FetchableTopicResponse>) -> Vec<Option<i64>> {
-        let rows = rows_of(spans, answers).into_iter();
+        let rows = rows_of(spans, answers).0.into_iter();
         rows.map(|row| row.map(|row| row.high_watermark)).collect()
     }
 

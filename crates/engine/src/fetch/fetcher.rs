@@ -28,6 +28,7 @@ use crate::fetch::replica::Replica;
 use crate::fetch::request::{self, BOUNDED, DIVERGING, EPOCHS, SentFetch, Span};
 use crate::fetch::reset::leave_log;
 use crate::fetch::retries::Retries;
+use crate::fetch::session::Session;
 use crate::fetch::subscription::{Finding, Subscription};
 use crate::fetch::truncation::{self, Truncated, judge};
 use crate::observe::Observed;
@@ -46,6 +47,8 @@ pub struct Fetcher {
     checks: Checks,
     buffer: Buffer,
     sent: FxHashMap<u64, SentFetch>,
+    /// Those of lanes that wait for no answer.
+    sessions: FxHashMap<(i32, Lane), Session>,
     lanes: Lanes,
     turn: u64,
     /// The version of the view that was looked at last.
@@ -64,6 +67,7 @@ impl Fetcher {
             checks: Checks::default(),
             buffer: Buffer::new(&config),
             sent: FxHashMap::default(),
+            sessions: FxHashMap::default(),
             lanes: Lanes::default(),
             turn: 0,
             seen_view: 0,
@@ -292,7 +296,7 @@ impl Fetcher {
         &mut self,
         now: Instant,
         cluster: &mut Cluster,
-        sent: SentFetch,
+        mut sent: SentFetch,
         answer: FetchResponse,
     ) {
         let brokers = answer.node_endpoints.iter();
@@ -303,13 +307,17 @@ impl Fetcher {
         let mut retries = Retries::default();
         let mut sizes: Vec<(Arc<str>, usize)> = Vec::new();
         let read_committed = self.config.read_committed;
-        for (span, bounds, verdict) in answer::read(sent.spans, answer, read_committed) {
+        let session = &mut sent.session;
+        for (span, bounds, verdict) in answer::read(sent.spans, answer, read_committed, session) {
             let latest_id = self.subscription.id_of(&span.topic);
             let Some(position) = self.assignment.touch_current(span.key, span.generation) else {
                 continue;
             };
             position.in_flight = false;
-            if !matches!(verdict, Verdict::Failed(_) | Verdict::Diverging(_)) {
+            if matches!(
+                verdict,
+                Verdict::Nothing | Verdict::Nearer(_) | Verdict::Records(..) | Verdict::Stuck(_)
+            ) {
                 position.answered();
                 position.evidence.confirm(span.leader.epoch);
                 position.passed(span.leader);
@@ -319,7 +327,7 @@ impl Fetcher {
                 position.bounds = (bounds.begin, bounds.end);
             }
             match verdict {
-                Verdict::Nothing => {}
+                Verdict::Nothing | Verdict::Unsaid => {}
                 Verdict::Nearer(node) => {
                     let until = now + self.config.metadata_max_age;
                     let is_known = cluster.view().node(node).is_some();
@@ -363,6 +371,7 @@ impl Fetcher {
                 }
             }
         }
+        self.sessions.insert(sent.to, sent.session);
         cluster.context.meters.fetched(now, &sizes);
     }
 
@@ -480,9 +489,11 @@ impl Fetcher {
     }
 
     pub(crate) fn handle_orphan(&mut self, now: Instant, cluster: &mut Cluster, orphan: &Orphan) {
-        let Some(sent) = self.sent.remove(&orphan.token) else {
+        let Some(mut sent) = self.sent.remove(&orphan.token) else {
             return;
         };
+        sent.session.lose();
+        self.sessions.insert(sent.to, sent.session);
         self.lanes.release(sent.link);
         let mut retries = Retries::default();
         for span in &sent.spans {
@@ -597,6 +608,7 @@ impl Fetcher {
     pub(crate) fn abort(&mut self) {
         self.buffer.clear();
         self.sent.clear();
+        self.sessions.clear();
         self.lookups = Lookups::default();
         self.checks = Checks::default();
     }
@@ -811,7 +823,7 @@ impl Fetcher {
         cluster: &mut Cluster,
         link: LinkId,
     ) -> Option<Outgoing> {
-        let (node, Lane::Data(_)) = cluster.node_of(link)? else {
+        let to @ (node, Lane::Data(_)) = cluster.node_of(link)? else {
             return None;
         };
         self.review(now, cluster, false);
@@ -861,13 +873,20 @@ impl Fetcher {
         for span in &spans {
             self.assignment.request(span.key, self.turn);
         }
-        let request = Request::Fetch(request::fetch(&self.config, &spans, allowance, version));
+        let mut session = self.sessions.remove(&to).unwrap_or_default();
+        let request = request::fetch(&self.config, &spans, &mut session, allowance, version);
         let token = cluster.token();
         self.lanes.occupy(link);
-        self.sent.insert(token, SentFetch { link, spans });
+        let sent = SentFetch {
+            link,
+            to,
+            spans,
+            session,
+        };
+        self.sent.insert(token, sent);
         Some(Outgoing {
             token,
-            request,
+            request: Request::Fetch(request),
             version,
             timeout: self.config.request_timeout + self.config.fetch_max_wait,
             answered: true,

@@ -55,6 +55,7 @@
 //! | `lookup` | lookups of offsets; all that the fetcher knows of calls |
 //! | `checks` | questions to leaders whether they have what was read; all that the fetcher knows of those calls |
 //! | `truncation` | whether a log was truncated, and what follows |
+//! | `session` | what a broker was told before, and need not be told again |
 //! | `request` | what to ask one broker for |
 //! | `answer` | what an answer means |
 //! | `fetcher` | when each of them acts |
@@ -82,6 +83,7 @@ mod replica;
 mod request;
 mod reset;
 mod retries;
+mod session;
 mod subscription;
 #[cfg(test)]
 mod tests;

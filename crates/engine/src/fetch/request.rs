@@ -8,16 +8,21 @@ use ottla_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 
 use rustc_hash::FxHashMap;
 
-use crate::cluster::LinkId;
+use crate::cluster::{Lane, LinkId};
 use crate::config::Config;
 use crate::fetch::assignment::Key;
 use crate::fetch::position::{Generation, Leader};
+use crate::fetch::session::Session;
 
 /// A Fetch that was sent.
 #[derive(Debug)]
 pub(super) struct SentFetch {
     pub(super) link: LinkId,
+    /// The broker and the lane.
+    pub(super) to: (i32, Lane),
+    /// All that is asked for, whether the request says so or the session does.
     pub(super) spans: Vec<Span>,
+    pub(super) session: Session,
 }
 
 /// What a Fetch asks of one partition: records from an offset on.
@@ -49,10 +54,12 @@ pub(super) const EPOCHS: i16 = 9;
 pub(super) const DIVERGING: i16 = 12;
 
 /// A Fetch of this version for `spans`, in this order, of at most `allowance` bytes. What is larger comes alone: as a whole
-/// batch that the broker gives nevertheless, or before [`BOUNDED`] because it may have all that a partition may have.
+/// batch that the broker gives nevertheless, or before [`BOUNDED`] because it may have all that a partition may have. What the
+/// broker knows by the session is left out.
 pub(super) fn fetch(
     config: &Config,
     spans: &[Span],
+    session: &mut Session,
     allowance: usize,
     version: i16,
 ) -> FetchRequest {
@@ -61,6 +68,7 @@ pub(super) fn fetch(
         BOUNDED.. => config.max_partition_fetch_bytes.min(max_bytes),
         _ => config.max_partition_fetch_bytes,
     };
+    let begun = session.begin(version);
     let mut topics: Vec<FetchTopic> = Vec::new();
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();
     for span in spans {
@@ -72,6 +80,10 @@ pub(super) fn fetch(
             partition_max_bytes,
             ..Default::default()
         };
+        let named = (&span.topic, span.topic_id, span.partition);
+        if begun.is_some() && !session.ask(named, &row) {
+            continue;
+        }
         let place = *places.entry(&span.topic).or_insert(topics.len());
         match topics.get_mut(place) {
             Some(topic) => topic.partitions.push(row),
@@ -85,13 +97,19 @@ pub(super) fn fetch(
     }
     let rack = config.client_rack.as_ref();
     let rack = rack.filter(|_| spans.iter().all(|span| span.tells_rack));
+    let forgotten = begun.map(|_| session.forget());
+    let none = FetchRequest::default();
+    let (session_id, session_epoch) = begun.unwrap_or((none.session_id, none.session_epoch));
     FetchRequest {
+        session_id,
+        session_epoch,
+        forgotten_topics_data: forgotten.unwrap_or_default(),
         rack_id: rack.map(|rack| rack.as_str().into()).unwrap_or_default(),
         max_wait_ms: i32::try_from(config.fetch_max_wait.as_millis()).unwrap_or(i32::MAX),
         min_bytes: config.fetch_min_bytes,
         max_bytes,
         isolation_level: i8::from(config.read_committed),
         topics,
-        ..Default::default()
+        ..none
     }
 }

@@ -6,6 +6,7 @@ mod lanes;
 mod metrics;
 mod old;
 mod replica;
+mod sessions;
 mod stale;
 mod trouble;
 mod truncated;
