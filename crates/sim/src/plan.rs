@@ -409,6 +409,10 @@ pub const STATES: &[&str] = &[
     "producer: gave up waiting",
     "producer: waited for a topic",
     "producer: waited for room",
+    "session: a partition was forgotten",
+    "session: all was as before",
+    "session: began in place of another",
+    "session: what changed was said",
     "world: healed in the middle of a fault",
 ];
 

@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 use bytes::{Bytes, BytesMut};
 use ottla_engine::api::{Request, Response};
 use ottla_engine::dispatch::Outgoing;
+use ottla_protocol::messages::fetch_request::ForgottenTopic;
 use ottla_protocol::messages::{
-    ConsumerProtocolSubscription, FetchResponse, ListOffsetsResponse, MetadataResponse,
-    OffsetFetchResponse, ProduceRequest, ProduceResponse,
+    ConsumerProtocolSubscription, FetchRequest, FetchResponse, ListOffsetsResponse,
+    MetadataResponse, OffsetFetchResponse, ProduceRequest, ProduceResponse,
 };
 use ottla_protocol::records::{
     BatchHeader, Entry, ProducerState, assign_offsets, entries, set_producer_state,
@@ -70,6 +71,8 @@ plants! {
     IdentityLost "client: batches of an idempotent producer go out without its identity" "R2";
     ValuesDamaged "client: a byte of a fetched record changes, and the checksum with it" "R7";
     FetchedShifted "client: fetched records are taken for those of the next offset" "R3" "R8";
+    LeftOutForgotten "client: a partition that an answer of a fetch session left out is forgotten" "R8" "R14";
+    SessionUntold "client: a fetch session is not told where its partitions go on" "R8" "R14";
     // Between engine and caller.
     FatesTwice "client: the fate of a batch is told twice" "R6";
     FatesDropped "client: the fate of a batch is not told" "R6";
@@ -179,6 +182,8 @@ pub struct ClientSpoil {
     count: u32,
     /// What a plant keeps.
     kept: Vec<u8>,
+    /// What fetch sessions were told of last.
+    fetched: Vec<ForgottenTopic>,
     /// Batches that went out: their partitions, producers, epochs and sequence numbers.
     sent: BTreeSet<(String, i32, (i64, i16, i32))>,
 }
@@ -190,6 +195,7 @@ impl ClientSpoil {
             plant,
             count: 0,
             kept: Vec::new(),
+            fetched: Vec::new(),
             sent: BTreeSet::new(),
         }
     }
@@ -244,6 +250,10 @@ impl ClientSpoil {
                 for partition in topics.flat_map(|topic| &mut topic.partitions) {
                     partition.fetch_offset += 1;
                 }
+            }
+            (Some(Plant::LeftOutForgotten), Request::Fetch(request)) => self.forget(request),
+            (Some(Plant::SessionUntold), Request::Fetch(request)) if request.session_epoch > 0 => {
+                request.topics.clear();
             }
             (Some(Plant::SentElsewhere), Request::Produce(request)) if self.every(5) => {
                 let topics = request.topic_data.iter_mut();
@@ -304,6 +314,26 @@ impl ClientSpoil {
                 request.isolation_level = 0;
             }
             _ => {}
+        }
+    }
+
+    /// The broker forgets all but one of a topic's partitions once a request says of none that it moved on.
+    fn forget(&mut self, request: &mut FetchRequest) {
+        if request.session_epoch == 0 {
+            let topics = request.topics.iter().map(|topic| ForgottenTopic {
+                topic: topic.topic.clone(),
+                topic_id: topic.topic_id,
+                partitions: topic
+                    .partitions
+                    .iter()
+                    .skip(1)
+                    .map(|row| row.partition)
+                    .collect(),
+                ..Default::default()
+            });
+            self.fetched = topics.collect();
+        } else if request.session_epoch > 0 && request.topics.is_empty() {
+            request.forgotten_topics_data = self.fetched.clone();
         }
     }
 

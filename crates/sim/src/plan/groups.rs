@@ -124,6 +124,10 @@ pub const STATES: &[&str] = &[
     "member: was expelled while it committed",
     "member: was expelled while its listener worked",
     "member: was fenced by another with its instance id",
+    "session: a partition was forgotten",
+    "session: all was as before",
+    "session: began in place of another",
+    "session: what changed was said",
 ];
 
 /// The run of a seed.

@@ -231,6 +231,7 @@ impl World {
             self.tell(number, &frame);
             self.note_taken(number, &frame);
             self.meet_deposed(node, &frame);
+            self.meet_sessions(&frame);
             let api = api_of(&frame);
             if let Some(api) = api {
                 self.move_at(node, api, false);

@@ -75,4 +75,27 @@ impl World {
             });
         }
     }
+
+    /// Counts what is asked for in fetch sessions.
+    pub(super) fn meet_sessions(&mut self, frame: &Bytes) {
+        let head = ottla_protocol::header::decode_request_header(frame.slice(4..));
+        let Ok((header, mut body)) = head else { return };
+        if ApiKey::from_i16(header.api_key) != Some(ApiKey::Fetch) {
+            return;
+        }
+        let Ok(request) = FetchRequest::decode(header.api_version, &mut body) else {
+            return;
+        };
+        match (request.session_id, request.session_epoch) {
+            (_, 1..) if request.topics.is_empty() => {
+                self.book.tally.meet("session: all was as before");
+            }
+            (_, 1..) => self.book.tally.meet("session: what changed was said"),
+            (0, _) => {}
+            _ => self.book.tally.meet("session: began in place of another"),
+        }
+        if !request.forgotten_topics_data.is_empty() {
+            self.book.tally.meet("session: a partition was forgotten");
+        }
+    }
 }
