@@ -1,4 +1,5 @@
-"""A producer whose broker stops answering holds `buffer.memory` and little more, however much is offered to it.
+"""A producer whose broker stops answering holds `buffer.memory` and little more, however much is offered to it; a consumer
+`prefetch.max.bytes`, however much waits for it in however many partitions, and whether or not anybody polls.
 
 `OTTLA_OFFERED=10e9 pytest tests/python/test_memory.py` offers ten gigabytes by each way of sending.
 """
@@ -9,9 +10,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
+import ottla
 from ottla.testing import Broker
 
 BUFFER = 48_000_000
@@ -103,3 +106,72 @@ def test_what_is_offered_to_a_silent_broker_is_not_held(way):
     assert found["grown"] < 1.2 * BUFFER
     assert found["grown"] > 0.5 * BUFFER, "what was taken is measured"
     assert found["room"] < 0.1 * BUFFER
+
+
+PREFETCH = 64_000_000
+PARTITIONS = 200
+# Of one partition; all are six times as much as may be fetched ahead.
+WAITING, VALUE = 192, b"0123456789" * 1000
+
+# Says how many records it was given, and by how much the process grew.
+READER = f"""
+import json, os, sys, time
+import ottla
+
+def kilobytes(name):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(name + ":"))
+
+address, way = sys.argv[1:]
+consumer = ottla.Consumer(address, auto_offset_reset="earliest", prefetch_max_bytes={PREFETCH})
+consumer.assign([ottla.TopicPartition("t", partition) for partition in range({PARTITIONS})])
+consumer.beginning_offsets([ottla.TopicPartition("t", 0)])
+with open("/proc/self/clear_refs", "w") as marks:
+    marks.write("5")
+before = kilobytes("VmRSS")
+given = 0
+if way == "no polls":
+    # The first one begins the fetching.
+    given = len(consumer.poll(20))
+    last = 0
+    while kilobytes("VmRSS") > last:
+        last = kilobytes("VmRSS")
+        time.sleep(2)
+elif way == "batches":
+    while given < {PARTITIONS * WAITING}:
+        given += len(consumer.poll(20))
+else:
+    for record in consumer:
+        given += 1
+        if given == {PARTITIONS * WAITING}:
+            break
+print(json.dumps({{"given": given, "grown": 1024 * (kilobytes("VmHWM") - before)}}), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def full_of_records():
+    """An embedded broker whose partitions all have much to be read."""
+    with tempfile.TemporaryDirectory() as folder, Broker(topics={"t": PARTITIONS}, data_dir=folder) as broker:
+        with ottla.Producer(broker.bootstrap_servers, batch_size=1_000_000, linger_ms=10) as producer:
+            for partition in range(PARTITIONS):
+                producer.send_many("t", [VALUE] * WAITING, partitions=[partition] * WAITING)
+            producer.flush(60)
+        yield broker.bootstrap_servers
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how large a process is")
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("way", ["no polls", "batches", "records"])
+def test_what_waits_in_many_partitions_is_not_held(full_of_records, way):
+    found = subprocess.run(
+        [sys.executable, "-c", READER, full_of_records, way], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    found = json.loads(found.stdout)
+    print(found)
+    assert found["grown"] < 1.2 * PREFETCH
+    if way == "no polls":
+        assert found["grown"] > 0.5 * PREFETCH, "what was fetched is measured"
+    assert (found["given"] == PARTITIONS * WAITING) == (way != "no polls")
