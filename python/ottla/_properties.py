@@ -409,6 +409,9 @@ class ConsumerProperties(TypedDict, total=False):
     prefetch_max_bytes: int | None
     """Most bytes that are requested from brokers or wait for a poll; at this limit fetching pauses. Default:
     33554432."""
+    prefetch_total_max_bytes: int | None
+    """Most bytes that are requested or wait for a poll in all consumers of the process. Each has the same part of it
+    for its own, at most prefetch.max.bytes. Default: 1073741824."""
     auto_offset_reset: str | None
     """Where to start without a position, or if the records at the position are gone: at the first record (earliest),
     after the last one (latest), at the first record that is at most so old (by_duration: and a duration of ISO 8601,

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use ottla_engine::call::{EARLIEST, FoundOffset, LATEST};
-use ottla_engine::consumer::{Consumer as Work, Generation, Pulse};
+use ottla_engine::consumer::{Consumer as Work, Generation, Pulse, Sharers};
 use ottla_engine::engine::closed_error;
 use ottla_engine::metrics::Metric;
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
@@ -27,6 +27,9 @@ use crate::events::Events;
 use crate::rebalancing::{Listeners, Polled, Turn};
 use crate::transport::{deadline, now, timeout_at};
 use crate::unread::Unread;
+
+/// The consumers of this process.
+static SHARERS: LazyLock<Sharers> = LazyLock::new(Sharers::default);
 
 /// A consumer: a cheap handle. Threads may share it, polls wait for each other.
 pub struct Consumer<D: Decode> {
@@ -101,7 +104,12 @@ impl<D: Decode> Consumer<D> {
         runtime: &Handle,
         events: Option<Arc<Events>>,
     ) -> Result<Consumer<D>, Error> {
-        let driver = Driver::start(config, Role::Consumer, runtime, events, Engine::consumer)?;
+        let engine = |config, seed| {
+            let mut engine = Engine::consumer(config, seed);
+            engine.share_prefetch(&SHARERS);
+            engine
+        };
+        let driver = Driver::start(config, Role::Consumer, runtime, events, engine)?;
         let pulse = driver.with(|engine, _| engine.pulse());
         Ok(Consumer {
             inner: Arc::new(Inner {

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::engine::{Engine, closed_error};
 use crate::error::{Error, Kind};
 use crate::fetch::Fetcher;
-pub use crate::fetch::{Generation, Start, Taken};
+pub use crate::fetch::{Generation, Sharers, Start, Taken};
 use crate::group::assignor::{Question, Reply};
 pub use crate::group::{CommitId, Pattern, Pulse, QuestionId, Rebalance, Selection};
 use crate::group::{Membership, Sought, no_group};
@@ -38,6 +38,11 @@ impl Engine<Consumer> {
             pulse: pulse.unwrap_or_default(),
         };
         Engine::with_client(config, seed, client)
+    }
+
+    /// Has `prefetch.total.max.bytes` in common with these other consumers of the process, until it is closed.
+    pub fn share_prefetch(&mut self, sharers: &Sharers) {
+        self.client.fetcher.share_prefetch(sharers);
     }
 
     /// Reads these partitions and no others. A partition that was assigned before keeps its position if it comes with

@@ -1,6 +1,11 @@
 //! Records that were fetched and not yet taken, and how many more bytes may be requested.
+//!
+//! The consumers of a process have the same part of `prefetch.total.max.bytes` each. So none waits for another, and all of them
+//! together are bounded; one that begins makes the others' parts smaller, which come down to them as their records are taken.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustc_hash::FxHashMap;
 
@@ -17,6 +22,31 @@ pub struct Taken {
     pub fetched: Fetched,
 }
 
+/// How many consumers share the bytes of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Sharers(Arc<AtomicUsize>);
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+struct Share(Sharers);
+
+impl Share {
+    fn of(sharers: &Sharers) -> Share {
+        sharers.0.fetch_add(1, Ordering::Relaxed);
+        Share(sharers.clone())
+    }
+
+    fn part_of(&self, bytes: usize) -> usize {
+        bytes / self.0.0.load(Ordering::Relaxed).max(1)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Fetched records in the order they came, within a budget of bytes.
 #[derive(Debug)]
 pub(super) struct Buffer {
@@ -25,8 +55,11 @@ pub(super) struct Buffer {
     places: FxHashMap<Generation, VecDeque<u64>>,
     pushed: u64,
     bytes: usize,
-    /// Half of the budget is for bytes that are requested, half for bytes that wait here.
-    half: usize,
+    budget: usize,
+    /// Of all consumers of the process.
+    total: usize,
+    /// `None` once it is closed.
+    share: Option<Share>,
     most: usize,
 }
 
@@ -37,9 +70,16 @@ impl Buffer {
             places: FxHashMap::default(),
             pushed: 0,
             bytes: 0,
-            half: (config.prefetch_max_bytes / 2).max(1),
+            budget: config.prefetch_max_bytes,
+            total: config.prefetch_total_max_bytes,
+            share: Some(Share::of(&Sharers::default())),
             most: usize::try_from(config.fetch_max_bytes).unwrap_or(1),
         }
+    }
+
+    /// Shares the bytes of the process with these from now on.
+    pub(super) fn share(&mut self, sharers: &Sharers) {
+        self.share = Some(Share::of(sharers));
     }
 
     pub(super) fn push(&mut self, generation: Generation, fetched: Fetched) {
@@ -76,14 +116,16 @@ impl Buffer {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    /// The end: there is nothing here any more, and nothing comes.
+    pub(super) fn close(&mut self) {
+        self.share = None;
         self.queue.clear();
         self.places.clear();
         self.bytes = 0;
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.bytes >= self.half
+        self.bytes >= self.half()
     }
 
     /// The most bytes that each of so many connections may request now; 0 if enough is buffered.
@@ -91,6 +133,12 @@ impl Buffer {
         if self.is_full() {
             return 0;
         }
-        (self.half / connections.max(1)).clamp(1, self.most)
+        (self.half() / connections.max(1)).clamp(1, self.most)
+    }
+
+    /// Half of the budget is for bytes that are requested, half for bytes that wait here.
+    fn half(&self) -> usize {
+        let part = self.share.as_ref().map(|share| share.part_of(self.total));
+        (self.budget.min(part.unwrap_or(0)) / 2).max(1)
     }
 }

@@ -17,7 +17,7 @@ use crate::dispatch::Outgoing;
 use crate::error::{Error, Kind};
 use crate::fetch::answer::{self, Refused, Verdict, heals};
 use crate::fetch::assignment::{Assignment, Key, Place};
-use crate::fetch::buffer::{Buffer, Taken};
+use crate::fetch::buffer::{Buffer, Sharers, Taken};
 use crate::fetch::checks::{Checked, Checks};
 use crate::fetch::epochs::Epochs;
 use crate::fetch::lanes::{self, Lanes};
@@ -75,6 +75,10 @@ impl Fetcher {
             leaders: Leaders::default(),
             config,
         }
+    }
+
+    pub(crate) fn share_prefetch(&mut self, sharers: &Sharers) {
+        self.buffer.share(sharers);
     }
 
     // --- what the caller wants
@@ -218,12 +222,9 @@ impl Fetcher {
     // --- what the caller gets
 
     pub(crate) fn take(&mut self, now: Instant, cluster: &mut Cluster) -> Option<Taken> {
-        let was_full = self.buffer.is_full();
         let taken = self.buffer.pop()?;
-        // Otherwise there was room before, and every fetch that was due has been sent.
-        if was_full && !self.buffer.is_full() {
-            self.wake_links(now, cluster);
-        }
+        // There may be room now. Where there was before, every fetch that was due has been sent.
+        self.wake_links(now, cluster);
         Some(taken)
     }
 
@@ -606,7 +607,7 @@ impl Fetcher {
 
     /// The client closes: requests in flight end without a report.
     pub(crate) fn abort(&mut self) {
-        self.buffer.clear();
+        self.buffer.close();
         self.sent.clear();
         self.sessions.clear();
         self.lookups = Lookups::default();

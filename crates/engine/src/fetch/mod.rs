@@ -89,7 +89,7 @@ mod subscription;
 mod tests;
 mod truncation;
 
-pub use buffer::Taken;
+pub use buffer::{Sharers, Taken};
 pub use fetched::Fetched;
 pub use fetcher::Fetcher;
 pub use position::{Generation, Start};

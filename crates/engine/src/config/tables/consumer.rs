@@ -23,6 +23,9 @@ macro_rules! consumer {
         "max.partition.fetch.bytes" => max_partition_fetch_bytes: i32 = "4194304", bytes(1);
         /// Most bytes that are requested from brokers or wait for a poll; at this limit fetching pauses.
         "prefetch.max.bytes" => prefetch_max_bytes: usize = "33554432", bytes(1, i64::MAX);
+        /// Most bytes that are requested or wait for a poll in all consumers of the process. Each has the same part of it for its
+        /// own, at most prefetch.max.bytes.
+        "prefetch.total.max.bytes" => prefetch_total_max_bytes: usize = "1073741824", bytes(1, i64::MAX);
         /// Where to start without a position, or if the records at the position are gone: at the first record
         /// (earliest), after the last one (latest), at the first record that is at most so old (by_duration: and a duration of ISO
         /// 8601, such as by_duration:PT6H or by_duration:P1DT12H; KIP-1106), or nowhere, with an error (none). Where a log was

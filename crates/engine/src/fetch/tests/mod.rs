@@ -29,9 +29,9 @@ use crate::api::{Request, Response};
 use crate::call::{EARLIEST, LATEST};
 use crate::config::Role;
 use crate::consumer::Consumer;
-use crate::engine::Engine;
+use crate::engine::{Engine, closed_error};
 use crate::error::Kind;
-use crate::fetch::{Start, Taken};
+use crate::fetch::{Sharers, Start, Taken};
 use crate::script::{Asked, Script, config};
 
 type Reader = Script<Consumer>;
@@ -431,6 +431,53 @@ fn fetching_pauses_when_enough_is_buffered() {
     assert!(script.run().is_empty());
     script.engine.take(script.now).unwrap();
     assert_eq!(wanted(&script.run()[0]), [(0, 10)]);
+}
+
+#[test]
+fn consumers_of_a_process_have_the_same_part_of_its_bytes_each() {
+    let sharers = Sharers::default();
+    let pairs = [
+        ("prefetch.max.bytes", "300"),
+        ("prefetch.total.max.bytes", "400"),
+    ];
+    let begin = || {
+        let mut script = reader(&pairs, Start::Offset(0));
+        script.engine.share_prefetch(&sharers);
+        script
+    };
+    let most = |asked: &Asked| match &asked.request {
+        Request::Fetch(request) => request.max_bytes,
+        _ => panic!("{asked:?}"),
+    };
+    let mut first = begin();
+    let asked = first.run();
+    assert_eq!(
+        most(&asked[0]),
+        300 / 2 / 4,
+        "its own bound is the smaller one"
+    );
+    let one = to(&asked, &first, "b1");
+    let (small, large) = (batch(0, 1), batch(1, 2));
+    assert!((70..100).contains(&small.len()) && large.len() < 100);
+    reply(&mut first, &asked[one], ErrorCode::NONE, &[small]);
+    let asked = first.run();
+    let (mut second, mut third, mut fourth) = (begin(), begin(), begin());
+    assert_eq!(most(&second.run()[0]), 400 / 4 / 2 / 4);
+    assert_eq!(most(&third.run()[0]), 400 / 4 / 2 / 4);
+    assert_eq!(most(&fourth.run()[0]), 400 / 4 / 2 / 4);
+    // What the first one holds is more than its part now: it asks for nothing until that is taken.
+    reply(&mut first, &asked[0], ErrorCode::NONE, &[large]);
+    assert!(first.run().is_empty());
+    first.engine.take(first.now).unwrap();
+    assert!(first.run().is_empty());
+    // Its part grows again, and what is left in it is not too much any more.
+    third.engine.close(third.now, &closed_error());
+    fourth.engine.close(fourth.now, &closed_error());
+    drop(second);
+    first.engine.take(first.now).unwrap();
+    let asked = first.run();
+    assert_eq!(wanted(&asked[0]), [(0, 3)]);
+    assert_eq!(most(&asked[0]), 300 / 2 / 4);
 }
 
 #[test]

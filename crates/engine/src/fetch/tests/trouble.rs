@@ -307,7 +307,7 @@ fn a_consumer_that_closes_has_no_trouble_to_tell() {
         let mut script = reader(&[], start);
         assert!(!script.run().is_empty());
         told(&mut script);
-        let cause = crate::engine::closed_error();
+        let cause = closed_error();
         script.engine.close(script.now, &cause);
         let told = told(&mut script);
         let trouble = told
@@ -326,7 +326,7 @@ fn a_consumer_that_closes_during_a_lookup_dials_nobody() {
     let now = script.now;
     script.engine.seek(now, "t", 1, Start::Beginning).unwrap();
     assert_eq!(searched(&script.run()), [(1, EARLIEST)]);
-    script.engine.close(now, &crate::engine::closed_error());
+    script.engine.close(now, &closed_error());
     let actions: Vec<_> = std::iter::from_fn(|| script.engine.poll_action()).collect();
     let is_dial = |action: &Action| matches!(action, Action::Dial(..));
     assert!(!actions.iter().any(is_dial), "{actions:?}");
