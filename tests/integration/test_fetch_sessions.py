@@ -237,8 +237,14 @@ def exchanged(consumer: ottla.Consumer, seconds: float) -> tuple[float, float]:
 
 
 def read(consumer: ottla.Consumer) -> list[tuple[int, bytes | None]]:
+    """What comes next."""
     got: list[tuple[int, bytes | None]] = []
-    wait_until(lambda: bool(got.extend((r.partition, r.value) for r in consumer.poll(1.0)) or got), "the record comes")
+
+    def has_come() -> bool:
+        got.extend((record.partition, record.value) for record in consumer.poll(1.0))
+        return bool(got)
+
+    wait_until(has_come, "a record")
     return got
 
 
