@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -483,6 +484,72 @@ def test_a_poll_wakes_when_another_thread_changes_the_subscription(bootstrap: st
         thread.join(PATIENCE)
         assert not thread.is_alive()
         assert offsets(ended.pop()) == [0]
+
+
+def test_the_next_leader_goes_on_where_the_last_one_was() -> None:
+    with Broker(nodes=2, config=BROKER) as broker:
+        bootstrap = broker.bootstrap_servers
+        with ottla.Admin(bootstrap) as admin:
+            admin.create_topics([ottla.NewTopic("t", 1, 2)])
+        configure(bootstrap.partition(",")[0], "t", share_auto_offset_reset="earliest")
+        fill(bootstrap, "t", 10)
+        options: dict[str, Any] = {"group_id": "t", "share_acknowledgement_mode": "explicit", "retry_backoff_ms": 50}
+        with ottla.ShareConsumer(bootstrap, topics="t", **options) as consumer:
+            batch = consumer.poll(PATIENCE)
+            assert len(batch) == 10
+            consumer.acknowledge(batch, "accept", range(5))
+            assert list(consumer.commit().values()) == [None]
+            [other] = {node for node in broker.nodes if node != broker.leader("t")}
+            broker.move_leader("t", to=other)
+            consumer.acknowledge(batch, "accept", range(5, 10))
+            [lost] = consumer.commit().values()
+            assert lost is not None, "the locks were the last leader's"
+            found: list[ottla.Record] = []
+            wait_until(lambda: bool(found.extend(consumer.poll(0.5))) or len(found) == 5, "the others come again")
+            assert offsets(found) == [5, 6, 7, 8, 9]
+            for record in found:
+                consumer.acknowledge(record)
+            assert list(consumer.commit().values()) == [None]
+
+
+def test_what_is_out_of_step_is_refused_by_its_code(bootstrap: str, fresh: tuple[str, str]) -> None:
+    """The codes of Kafka 4.4.0, frame by frame."""
+    topic, group = fresh
+    connection = Connection(bootstrap)
+    asked = {"topics": [{"topic_id": UUID(int=0), "name": topic}], "allow_auto_topic_creation": False}
+    topic_id = connection.ask("Metadata", 12, asked)["topics"][0]["topic_id"]
+    said = [{"first_offset": 0, "last_offset": 0, "acknowledge_types": [1]}]
+
+    def fetch(member: str, epoch: int, said: list[dict[str, Any]] | None = None, **more: Any) -> int:
+        partition = {"partition_index": 0, "acknowledgement_batches": said or []}
+        limits = dict.fromkeys(("max_wait_ms", "min_bytes", "share_acquire_mode"), 0)
+        limits |= dict.fromkeys(("max_bytes", "max_records", "batch_size"), 1000)
+        message = {
+            **limits,
+            "group_id": group,
+            "member_id": member,
+            "share_session_epoch": epoch,
+            "is_renew_ack": False,
+            "forgotten_topics_data": [],
+            "topics": [{"topic_id": topic_id, "partitions": [partition]}],
+        }
+        return int(connection.ask("ShareFetch", 2, {**message, **more})["error_code"])
+
+    def acknowledge(member: str, epoch: int) -> int:
+        message = {"group_id": group, "member_id": member, "share_session_epoch": epoch, "is_renew_ack": False}
+        return int(connection.ask("ShareAcknowledge", 2, {**message, "topics": []})["error_code"])
+
+    invalid, missing, out_of_step = 42, 122, 123
+    member = "RBcHn7rMSh2jZ8F3Hp5xqA"
+    assert fetch("", 0) == invalid
+    assert fetch(member, 0, said) == invalid
+    assert [fetch(member, 1), fetch(member, -1)] == [missing, missing]
+    assert [acknowledge(member, 0), acknowledge(member, 1), acknowledge(member, -1)] == [out_of_step, missing, missing]
+    assert fetch(member, 0) == 0
+    assert [fetch(member, 1), fetch(member, 1), fetch(member, 3)] == [0, out_of_step, out_of_step]
+    assert fetch(member, 2, said, is_renew_ack=True) == invalid
+    assert [acknowledge(member, -1), acknowledge(member, -1)] == [0, missing]
+    connection.socket.close()
 
 
 def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:

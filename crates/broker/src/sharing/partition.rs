@@ -232,6 +232,10 @@ impl SharePartition {
                     },
                 );
             }
+            if self.end <= batch.last {
+                // The rest of it is for later, and so is all behind it.
+                break;
+            }
         }
         self.tidy();
         merged(acquired)

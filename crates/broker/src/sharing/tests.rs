@@ -173,8 +173,8 @@ fn what_is_wrong_counts_in_no_part() {
     assert_eq!(bench.say("a", &[(0, 1, &[1]), (5, 5, &[1])], false), state);
     assert_eq!(
         bench.say("a", &[(0, 0, &[1]), (0, 0, &[1])], false),
-        Ok(()),
-        "before the start"
+        state,
+        "what is said twice of one record"
     );
     let mut bench = Bench::new();
     bench.acquire("a", 1, 10, false);
