@@ -101,6 +101,12 @@ impl ConsumerCore {
         })
     }
 
+    /// Keeps polls brief, for a thread that serves an event loop, too: large records are decoded by another one.
+    fn poll_briefly(&self) -> PyResult<()> {
+        self.client.get()?.poll_briefly();
+        Ok(())
+    }
+
     #[pyo3(signature = (topics, *, on_assign, on_revoke, on_lost))]
     fn subscribe(
         &self,
