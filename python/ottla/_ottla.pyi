@@ -484,7 +484,11 @@ class Deliveries:
 
 @final
 class AsyncDelivery:
-    """An awaitable handle to the outcome of one record, a `RecordMetadata` that says where it was written."""
+    """An awaitable handle to the outcome of one record, a `RecordMetadata` that says where it was written.
+
+    `asyncio.gather`, `wait`, `wait_for`, `shield` and `as_completed` take it as it is. It is no coroutine, which
+    `asyncio.create_task` and task groups ask for: `asyncio.ensure_future(delivery)` makes a task of it.
+    """
     def __await__(self) -> Generator[Any, None, RecordMetadata]: ...
     def result(self) -> RecordMetadata:
         """Where the record was written, once that is known. Does not wait.
@@ -503,6 +507,10 @@ class AsyncDelivery:
         """Whether the fate is known."""
     def add_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> None:
         """Calls `callback(delivery)` once on the running loop, when the fate is known."""
+    def remove_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> int:
+        """Forgets this callback on the running loop, however often it was added. Returns how often that was."""
+    def cancelled(self) -> bool:
+        """Always False: what was sent cannot be called back. `asyncio.wait` asks."""
     def _watch(self) -> Watched: ...
     def __reduce__(self) -> NoReturn: ...
 
@@ -510,7 +518,8 @@ class AsyncDelivery:
 class AsyncDeliveries:
     """An awaitable handle to the outcomes of many records.
 
-    Its value is the partitions and offsets by row, as `result` returns them.
+    Its value is the partitions and offsets by row, as `result` returns them. Functions of asyncio take it as they take
+    a `Delivery`.
     """
     def __len__(self) -> int: ...
     def __await__(self) -> Generator[Any, None, tuple[array[int], array[int]]]: ...
@@ -546,6 +555,10 @@ class AsyncDeliveries:
         """Whether every fate is known."""
     def add_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> None:
         """Calls `callback(deliveries)` once on the running loop, when every fate is known."""
+    def remove_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> int:
+        """Forgets this callback on the running loop, however often it was added. Returns how often that was."""
+    def cancelled(self) -> bool:
+        """Always False: what was sent cannot be called back. `asyncio.wait` asks."""
     def _watch(self) -> Watched: ...
     def __reduce__(self) -> NoReturn: ...
 
