@@ -54,7 +54,7 @@ pub trait Chunk: Send + Sync + 'static {
 }
 
 /// Bytes that a thread with others to serve decodes in one go, if they are not compressed. A core decodes 1 to 2 GB a second, so
-/// they take about a millisecond, and twenty times as long as the way to another thread and back. Two partitions bring no more by
+/// they take about a millisecond, many times as long as the way to another thread and back. Two partitions bring no more by
 /// the default of `max.partition.fetch.bytes`: what is not compressed mostly stays with the thread that polls.
 const AT_ONCE: usize = 2 << 20;
 /// To decompress a byte takes about so many times as long as to read one.

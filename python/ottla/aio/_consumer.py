@@ -352,16 +352,11 @@ class Consumer:
         """Iterates over records without end. Other tasks have their turn every few milliseconds."""
         core, pace = self._core, Pace()
         while True:
-            for _ in pace.run():
-                record = core.next_record()
-                if record is None:
-                    break
+            run = core.run(pace.run())
+            for record in run:
                 yield record
-            else:
-                await pace.turn(full=True)
-                continue
-            await pace.turn()
-            if await core.poll_to_iterate():
+            await pace.turn(full=run.is_full())
+            if not run.is_full() and await core.poll_to_iterate():
                 await self._tell()
 
     async def position(self, partition: Partition, timeout: float | None = None) -> int:

@@ -179,7 +179,7 @@ class ShareConsumer:
         """
         core, pace = self._core, Pace()
         while True:
-            for _ in pace.run():
+            for _ in range(pace.run()):
                 record = core.next_record()
                 if record is None:
                     break
