@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ottla._ottla import AsyncDeliveries, AsyncDelivery
 
-    Callback = Callable[[Any], object]
+    _Callback = Callable[[Any], object]
 
 
 class Completions:
@@ -59,7 +59,7 @@ class Completions:
 _of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Completions] = weakref.WeakKeyDictionary()
 _of_loop_lock = threading.Lock()
 # By the ids of a loop and a delivery: what is to be called there, each with the task that does so. The tasks keep both.
-_calling: dict[tuple[int, int], list[tuple[Callback, asyncio.Task[None]]]] = {}
+_calling: dict[tuple[int, int], list[tuple[_Callback, asyncio.Task[None]]]] = {}
 
 
 def wait(operation: Operation) -> Generator[Any, None, Any]:
@@ -72,7 +72,7 @@ def wait(operation: Operation) -> Generator[Any, None, Any]:
     return completions.wait(operation)
 
 
-def call_when_done(delivery: AsyncDelivery | AsyncDeliveries, callback: Callback) -> None:
+def call_when_done(delivery: AsyncDelivery | AsyncDeliveries, callback: _Callback) -> None:
     """Call `callback(delivery)` on the running loop, soon after it is done."""
     loop = asyncio.get_running_loop()
     key = id(loop), id(delivery)
@@ -87,7 +87,7 @@ def call_when_done(delivery: AsyncDelivery | AsyncDeliveries, callback: Callback
     task.add_done_callback(lambda task: _take(key, lambda _, calling: calling is task))
 
 
-def call_no_more(delivery: AsyncDelivery | AsyncDeliveries, callback: Callback) -> int:
+def call_no_more(delivery: AsyncDelivery | AsyncDeliveries, callback: _Callback) -> int:
     """Forget `callback(delivery)` on the running loop, as often as it is to come; tells how often that was."""
     key = id(asyncio.get_running_loop()), id(delivery)
     tasks = [task for task in _take(key, lambda waiting, _: waiting == callback) if not task.done()]
@@ -96,7 +96,7 @@ def call_no_more(delivery: AsyncDelivery | AsyncDeliveries, callback: Callback) 
     return len(tasks)
 
 
-def _take(key: tuple[int, int], chosen: Callable[[Callback, asyncio.Task[None]], bool]) -> list[asyncio.Task[None]]:
+def _take(key: tuple[int, int], chosen: Callable[[_Callback, asyncio.Task[None]], bool]) -> list[asyncio.Task[None]]:
     """Take the chosen callbacks out, and give their tasks."""
     taken, left = [], []
     for callback, task in _calling.pop(key, ()):
