@@ -27,11 +27,11 @@ def pytest_configure(config):
 
 
 def present(tool: str) -> bool:
-    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it, and `pyright` as a module.
+    """Whether a program can be started; `java` also through JAVA_HOME, as Spark finds it, and `pyright` and `uvloop` as modules.
 
     `libgssapi` is the system's library of Kerberos.
     """
-    if tool == "pyright":
+    if tool in {"pyright", "uvloop"}:
         return importlib.util.find_spec(tool) is not None
     if tool == "libgssapi":
         return any(ctypes.util.find_library(name) for name in ("gssapi_krb5", "GSS"))

@@ -24,7 +24,8 @@ from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.confluent import Confluent
 from tests.integration.peers.java import VERSION, Java
 from tests.integration.peers.kafka_python import KafkaPython
-from tests.python.conftest import Api, AsyncApi
+from tests.python.conftest import api as api  # noqa: PLC0414 a fixture
+from tests.python.conftest import each_api as pytest_generate_tests  # noqa: F401 a hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,16 +55,6 @@ def foreign_garbage() -> Iterator[None]:
     """Collect it while its warnings are ignored."""
     yield
     gc.collect()
-
-
-@pytest.fixture(params=[Api, AsyncApi], ids=["sync", "aio"])
-def api(request: pytest.FixtureRequest) -> Iterator[Api]:
-    """Our facades, with one way to call both."""
-    made = request.param()
-    yield made
-    if isinstance(made, AsyncApi):
-        made.loop.run_until_complete(made.loop.shutdown_asyncgens())
-        made.loop.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import ottla
 from tests.integration.peers.base import DEADLINE
+from tests.python.conftest import Api
 
 PARTITIONS, RECORDS = 4, 400
 
@@ -37,11 +39,17 @@ def fill(bootstrap: str, topic: str, begin: int = 0, count: int = RECORDS, **opt
 
 
 class Member(threading.Thread):
-    """One of ours, in a thread of its own, which reads until it is told to leave. `topic` names the group, too."""
+    """One of ours, in a thread of its own, which reads until it is told to leave. `topic` names the group, too.
 
-    def __init__(self, bootstrap: str, topic: str, *, subscription: Any = None, **options: Any) -> None:
+    It is of the same facade as `api`, on a loop of its own.
+    """
+
+    def __init__(
+        self, bootstrap: str, topic: str, *, api: Api | None = None, subscription: Any = None, **options: Any
+    ) -> None:
         super().__init__(daemon=True)
-        self.consumer = ottla.Consumer(bootstrap, group_id=topic, **options)
+        self.api = type(api)() if api else Api()
+        self.consumer = self.api.module.Consumer(bootstrap, group_id=topic, **options)
         self.consumer.subscribe(subscription or topic, on_revoke=self.revoked, on_lost=self.lost)
         self.read: Read = Counter()
         self.late: list[tuple[int, int]] = []
@@ -60,15 +68,21 @@ class Member(threading.Thread):
 
     def run(self) -> None:
         try:
-            with self.consumer:
+            with contextlib.closing(self):
                 while not self.leaves.is_set():
-                    batch = self.consumer.poll(0.1, max_records=20)
+                    batch = self.api(self.consumer.poll(0.1, max_records=20))
                     self.gone -= {partition.partition for partition in self.consumer.assignment()}
                     places = [(record.partition, record.offset) for record in batch]
                     self.late += [place for place in places if place[0] in self.gone]
                     self.read.update(places)
         except BaseException as error:
             self.failure = error
+
+    def close(self) -> None:
+        try:
+            self.api(self.consumer.close())
+        finally:
+            self.api.end()
 
     def has(self) -> int:
         """How many partitions it is assigned; raises what ended it."""

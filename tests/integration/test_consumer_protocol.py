@@ -78,17 +78,18 @@ def protocol(bootstrap: str, group: str) -> str:
         return {listing.group_id: listing for listing in admin.list_groups()}[group].type
 
 
-def poll_on(consumer: Any, api: Callable[[Any], Any] = lambda value: value) -> None:
+def poll_on(consumer: Any, api: Api) -> None:
     """Poll for longer than it takes a broker to refuse something."""
     for _ in range(100):
         api(consumer.poll(0.1))
 
 
+@pytest.mark.uvloop
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
-def test_members_that_come_and_go_read_everything_once(bootstrap: str, assignor: str) -> None:
-    topic = f"shared-{assignor}"
+def test_members_that_come_and_go_read_everything_once(bootstrap: str, api: Api, assignor: str) -> None:
+    topic = f"shared-{assignor}-{api.name}"
     fill(bootstrap, topic, 0, RECORDS // 4)
-    options = {"group_remote_assignor": assignor}
+    options = {"group_remote_assignor": assignor, "api": api}
     one = member(bootstrap, topic, **options)
     wait_until(lambda: len(one.read) == RECORDS // 4, "the first reads all there is")
     two = member(bootstrap, topic, **options)
@@ -105,8 +106,8 @@ def test_members_that_come_and_go_read_everything_once(bootstrap: str, assignor:
     all_once(first, two.leave(), three.leave())
 
 
-def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str) -> None:
-    topic = "killed"
+def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str, api: Api) -> None:
+    topic = f"killed-{api.name}"
     fill(bootstrap, topic)
     read = read_by_one_who_is_killed(bootstrap, topic, OPTIONS)
     with ottla.Consumer(bootstrap, group_id=topic) as reader:
@@ -114,7 +115,7 @@ def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bo
     committed = {key.partition: value.offset if value else 0 for key, value in found.items()}
     assert sum(committed.values()) >= RECORDS // 4
     assert all((partition, offset - 1) in read for partition, offset in committed.items() if offset)
-    heir = member(bootstrap, topic)
+    heir = member(bootstrap, topic, api=api)
     wait_until(lambda: whole(read, heir.read), "the rest is read")
     taken = heir.leave()
     repeated = {place for place in taken if place in read}
@@ -122,6 +123,7 @@ def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bo
     assert len(repeated) < RECORDS // 2
 
 
+@pytest.mark.uvloop
 def test_both_facades_share_and_take_over(api: Api, bootstrap: str) -> None:
     topic = f"facades-{api.name}"
     fill(bootstrap, topic, 0, PARTITIONS)
@@ -158,22 +160,22 @@ def test_both_facades_share_and_take_over(api: Api, bootstrap: str) -> None:
     assert kinds[-3:] == [("revoke", 2), ("assign", 2), ("revoke", 4)]
 
 
-def test_a_static_member_comes_back_and_no_other_takes_its_name(bootstrap: str) -> None:
-    topic = "static"
+def test_a_static_member_comes_back_and_no_other_takes_its_name(bootstrap: str, api: Api) -> None:
+    topic = f"static-{api.name}"
     fill(bootstrap, topic, 0, RECORDS // 2)
     name = {"group_instance_id": "one"}
-    one = member(bootstrap, topic, **name)
-    other = member(bootstrap, topic, group_instance_id="two")
+    one = member(bootstrap, topic, api=api, **name)
+    other = member(bootstrap, topic, api=api, group_instance_id="two")
     wait_until(lambda: one.has() == other.has() == PARTITIONS // 2, "each has its half")
     wait_until(lambda: len({*one.read, *other.read}) == RECORDS // 2, "all there is is read")
     with (
-        ottla.Consumer(bootstrap, topics=topic, group_id=topic, **OPTIONS, **name) as impostor,
+        api.consumer(bootstrap, topics=topic, group_id=topic, **OPTIONS, **name) as impostor,
         pytest.raises(errors.KafkaError, match="UNRELEASED_INSTANCE_ID.*group.instance.id"),
     ):
-        poll_on(impostor)
+        poll_on(impostor, api)
     mine, gone = set(one.consumer.assignment()), set(other.gone)
     first = one.leave()
-    again = member(bootstrap, topic, **name)
+    again = member(bootstrap, topic, api=api, **name)
     wait_until(lambda: again.has() == PARTITIONS // 2, "it has its half again")
     assert set(again.consumer.assignment()) == mine
     assert other.gone == gone, "nothing moved meanwhile"
@@ -210,29 +212,29 @@ def test_topics_that_the_brokers_match(bootstrap: str, api: Api) -> None:
                 api(consumer.poll(0.1))
 
 
-def test_what_the_brokers_refuse_says_what_to_do(bootstrap: str) -> None:
+def test_what_the_brokers_refuse_says_what_to_do(bootstrap: str, api: Api) -> None:
     with (
-        ottla.Consumer(
+        api.consumer(
             bootstrap, topics="refused", group_id="refused", group_remote_assignor="best", **OPTIONS
         ) as consumer,
         pytest.raises(errors.KafkaError, match="UNSUPPORTED_ASSIGNOR.*group.remote.assignor"),
     ):
-        poll_on(consumer)
+        poll_on(consumer, api)
 
 
-def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str) -> None:
-    topic = "slow"
+def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str, api: Api) -> None:
+    topic = f"slow-{api.name}"
     fill(bootstrap, topic, 0, PARTITIONS)
     lost: list[int] = []
-    with ottla.Consumer(bootstrap, group_id=topic, max_poll_interval_ms=1000, **OPTIONS) as slow:
+    with api.consumer(bootstrap, group_id=topic, max_poll_interval_ms=1000, **OPTIONS) as slow:
         slow.subscribe(topic, on_lost=lambda partitions: lost.append(len(partitions)))
-        wait_until(lambda: len(slow.poll(0.1)) > 0, "it reads")
+        wait_until(lambda: len(api(slow.poll(0.1))) > 0, "it reads")
         other = member(bootstrap, topic)
         wait_until(lambda: other.has() == PARTITIONS, "the other one has all, without any poll of the first")
         assert lost == []
 
         def is_back() -> bool:
-            slow.poll(0.05)
+            api(slow.poll(0.05))
             return len(slow.assignment()) == PARTITIONS // 2
 
         wait_until(is_back, "it has its half again")
@@ -240,12 +242,12 @@ def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str) -> No
         other.leave()
 
 
-def test_a_group_with_members_of_confluent_kafka(bootstrap: str) -> None:
-    topic = "mixed"
+def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api) -> None:
+    topic = f"mixed-{api.name}"
     fill(bootstrap, topic, 0, PARTITIONS)
     options = {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
     options |= {"group.protocol": "consumer", "auto.commit.interval.ms": "100"}
-    ours = member(bootstrap, topic)
+    ours = member(bootstrap, topic, api=api)
     wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs, read = Confluent(options), Counter[tuple[int, int]]()
     theirs.subscribe([topic])

@@ -21,6 +21,8 @@ from tests.integration.peers.java import Java
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.python.conftest import Api
+
 pytestmark = [REAL, pytest.mark.timeout(200)]
 
 # Seconds of a session: the least that brokers allow by themselves.
@@ -60,11 +62,12 @@ def member(bootstrap: str, topic: str, **options: Any) -> Member:
     return Member(bootstrap, topic, **OPTIONS | options)
 
 
+@pytest.mark.uvloop
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_members_that_come_and_go_read_everything_once(bootstrap: str, strategy: str) -> None:
-    topic = f"shared-{strategy}"
+def test_members_that_come_and_go_read_everything_once(bootstrap: str, api: Api, strategy: str) -> None:
+    topic = f"shared-{strategy}-{api.name}"
     fill(bootstrap, topic, 0, RECORDS // 4)
-    options = {"partition_assignment_strategy": strategy}
+    options = {"partition_assignment_strategy": strategy, "api": api}
     one = member(bootstrap, topic, **options)
     wait_until(lambda: len(one.read) == RECORDS // 4, "the first reads all there is")
     two = member(bootstrap, topic, **options)
@@ -80,8 +83,8 @@ def test_members_that_come_and_go_read_everything_once(bootstrap: str, strategy:
     all_once(first, two.leave(), three.leave())
 
 
-def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str) -> None:
-    topic = "killed"
+def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bootstrap: str, api: Api) -> None:
+    topic = f"killed-{api.name}"
     fill(bootstrap, topic)
     read = read_by_one_who_is_killed(bootstrap, topic, OPTIONS)
     with ottla.Consumer(bootstrap, group_id=topic, **WRITING) as reader:
@@ -90,7 +93,7 @@ def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bo
     # A commit every 100 ms, and 5 records every 20 ms at least.
     assert sum(committed.values()) >= RECORDS // 4
     assert all((partition, offset - 1) in read for partition, offset in committed.items() if offset)
-    heir = member(bootstrap, topic)
+    heir = member(bootstrap, topic, api=api)
     wait_until(lambda: whole(read, heir.read), "the rest is read")
     taken = heir.leave()
     repeated = {place for place in taken if place in read}
@@ -99,14 +102,14 @@ def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bo
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_a_group_with_members_of_confluent_kafka(bootstrap: str, strategy: str) -> None:
-    topic = f"mixed-{strategy}"
+def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api, strategy: str) -> None:
+    topic = f"mixed-{strategy}-{api.name}"
     fill(bootstrap, topic, 0, PARTITIONS)
     options = {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
     options |= {"partition.assignment.strategy": strategy, "session.timeout.ms": str(SESSION * 1000)}
     options |= {"heartbeat.interval.ms": "200", "auto.commit.interval.ms": "100"}
     options |= {name.replace("_", "."): str(value).lower() for name, value in WRITING.items()}
-    ours = member(bootstrap, topic, partition_assignment_strategy=strategy)
+    ours = member(bootstrap, topic, api=api, partition_assignment_strategy=strategy)
     wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs, read = Confluent(options), Counter[tuple[int, int]]()
     theirs.subscribe([topic])
@@ -155,13 +158,13 @@ def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureReque
 
 
 def test_auto_takes_the_protocol_that_brokers_have_and_says_so(
-    bootstrap: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+    bootstrap: str, api: Api, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic = "auto"
+    topic = f"auto-{api.name}"
     fill(bootstrap, topic, 0, PARTITIONS)
     expected = "consumer" if "4.4.0" in request.node.name else "classic"
     with caplog.at_level(logging.INFO, "ottla.consumer"):
-        ours = member(bootstrap, topic, group_protocol="auto")
+        ours = member(bootstrap, topic, api=api, group_protocol="auto")
         wait_until(lambda: len(ours.read) == PARTITIONS, "it reads all there is")
         ours.leave()
         wait_until(lambda: f"group.protocol={expected}" in caplog.text, "it says so")
@@ -171,13 +174,13 @@ def test_auto_takes_the_protocol_that_brokers_have_and_says_so(
         name: value for name, value in OPTIONS.items() if name not in {"heartbeat_interval_ms", "session_timeout_ms"}
     }
     with (
-        ottla.Consumer(bootstrap, topics=topic, group_id="other", group_protocol="consumer", **others) as consumer,
+        api.consumer(bootstrap, topics=topic, group_id="other", group_protocol="consumer", **others) as consumer,
         pytest.raises(errors.UnsupportedError, match="group.protocol=classic or auto"),
     ):
-        poll_on(consumer)
+        poll_on(api, consumer)
 
 
-def poll_on(consumer: ottla.Consumer) -> None:
+def poll_on(api: Api, consumer: Any) -> None:
     """Poll for longer than it takes to find out what a broker lacks."""
     for _ in range(100):
-        consumer.poll(0.1)
+        api(consumer.poll(0.1))

@@ -4,13 +4,16 @@ read at the replica of theirs, and never stop (KIP-392).
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import ottla
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.python.conftest import Api, AsyncApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,12 +39,21 @@ def racks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-def read(consumer: ottla.Consumer, count: int) -> list[bytes | None]:
+def read(api: Api, consumer: Any, count: int) -> list[bytes | None]:
     values: list[bytes | None] = []
     end = time.monotonic() + PATIENCE
     while len(values) < count and time.monotonic() < end:
-        values += [record.value for record in consumer.poll(1.0)]
+        values += [record.value for record in api(consumer.poll(1.0))]
     return values
+
+
+@pytest.fixture
+def facades() -> Iterator[list[Api]]:
+    """Both: three nodes are too much to start them twice."""
+    made = [Api(), AsyncApi()]
+    yield made
+    for each in made:
+        each.end()
 
 
 def test_a_producer_writes_to_leaders_of_its_rack(racks):
@@ -75,7 +87,7 @@ def test_a_producer_writes_to_leaders_of_its_rack(racks):
     assert written(client_rack="elsewhere", partitioner_rack_aware=True) == set(NODES)
 
 
-def test_a_consumer_reads_at_the_replica_of_its_rack_and_goes_on_without_it(racks):
+def test_a_consumer_reads_at_the_replica_of_its_rack_and_goes_on_without_it(racks, facades):
     bootstrap = racks.st["bootstrap"]["PLAINTEXT"]
     topic = "near"
     with ottla.Admin(bootstrap) as admin:
@@ -93,18 +105,22 @@ def test_a_consumer_reads_at_the_replica_of_its_rack_and_goes_on_without_it(rack
     values = [b"%d" % number for number in range(COUNT)]
     with ottla.Producer(bootstrap, acks="1", enable_idempotence=False) as producer:
         producer.send_many(topic, values, partitions=[0] * COUNT).result()
-        for node in NODES:
-            with ottla.Consumer(bootstrap, client_rack=f"rack-{node}") as consumer:
+        for node, api in itertools.product(NODES, facades):
+            with api.consumer(bootstrap, client_rack=f"rack-{node}") as consumer:
                 consumer.assign([ottla.TopicPartition(topic, 0, 0)])
-                assert read(consumer, COUNT) == values
+                assert read(api, consumer, COUNT) == values
                 replica = consumer.metrics().value("preferred-read-replica", topic=topic, partition=0)
                 assert replica == (-1 if node == leader else node)
         near = next(node for node in NODES if node != leader)
-        with ottla.Consumer(bootstrap, client_rack=f"rack-{near}", request_timeout_ms=5000) as consumer:
-            consumer.assign([ottla.TopicPartition(topic, 0, 0)])
-            assert read(consumer, COUNT) == values
-            assert consumer.metrics().value("preferred-read-replica", topic=topic, partition=0) == near
+        with contextlib.ExitStack() as opened:
+            options = {"client_rack": f"rack-{near}", "request_timeout_ms": 5000}
+            consumers = [(api, opened.enter_context(api.consumer(bootstrap, **options))) for api in facades]
+            for api, consumer in consumers:
+                consumer.assign([ottla.TopicPartition(topic, 0, 0)])
+                assert read(api, consumer, COUNT) == values
+                assert consumer.metrics().value("preferred-read-replica", topic=topic, partition=0) == near
             racks.kill(f"node{near}")
             producer.send_many(topic, values, partitions=[0] * COUNT).result()
-            assert read(consumer, COUNT) == values
-            assert consumer.metrics().value("preferred-read-replica", topic=topic, partition=0) == -1
+            for api, consumer in consumers:
+                assert read(api, consumer, COUNT) == values
+                assert consumer.metrics().value("preferred-read-replica", topic=topic, partition=0) == -1

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pytest
 
 import ottla
-from ottla import errors
+from ottla import aio, errors
 from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.peers.java import VERSION
 from tests.integration.test_permissions import user_of
+from tests.python.loops import LOOPS, longest_hold, new_loop
 from tests.wire import Connection
 
 if TYPE_CHECKING:
@@ -550,6 +551,35 @@ def test_what_is_out_of_step_is_refused_by_its_code(bootstrap: str, fresh: tuple
     assert fetch(member, 2, said, is_renew_ack=True) == invalid
     assert [acknowledge(member, -1), acknowledge(member, -1)] == [0, missing]
     connection.socket.close()
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_a_large_batch_is_decoded_beside_the_loop(bootstrap: str, new_topic: Callable[..., str], kind: str) -> None:
+    topic = new_topic(bootstrap)
+    large = {"batch_size": 90_000_000, "max_request_size": 90_000_000, "buffer_memory": 200_000_000}
+    count, settings = 40, {"topics": topic, "share_acknowledgement_mode": "explicit"}
+    with ottla.Producer(bootstrap, compression_type="zstd", linger_ms=20_000, **large) as producer:
+        producer.send_many(topic, [bytes(900_000)] * count)  # few bytes, compressed
+        producer.flush(PATIENCE)
+    groups = [f"{topic}-{number}" for number in range(2)]
+    for group in groups:
+        configure(bootstrap, group, share_auto_offset_reset="earliest")
+    with ottla.ShareConsumer(bootstrap, group_id=groups[0], **settings) as consumer:
+        begun = time.thread_time()
+        assert len(consumer.poll(PATIENCE)) == count, "one batch"
+        decoding = time.thread_time() - begun
+
+    async def main() -> float:
+        async with aio.ShareConsumer(bootstrap, group_id=groups[1], **settings) as consumer:
+            batch, longest = await longest_hold(consumer.poll(PATIENCE))
+            assert offsets(batch) == list(range(count))
+            consumer.acknowledge(batch)
+            assert await consumer.commit() == {(topic, 0): None}
+            return longest
+
+    with contextlib.closing(new_loop(kind)) as loop:
+        longest = loop.run_until_complete(main())
+    assert longest < decoding / 4, f"{longest:.4f} s of {decoding:.4f} s"
 
 
 def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,9 +27,11 @@ from tests.integration.peers.confluent import Confluent
 from tests.moments.fates import DEADLINE, PARTITIONS, QUICK, TOPIC, Fates, disturb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from tests.integration.messages import Message
+
+    Run = Callable[[Coroutine[Any, Any, None]], None]
 
 pytestmark = pytest.mark.timeout(90)
 SEEDS = range(12)
@@ -40,6 +42,23 @@ A_MOMENT = 0.25
 
 def seeds(numbers: range) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("seed", numbers, ids=lambda seed: f"{seed}-")
+
+
+def seeds_of_loops(numbers: range) -> pytest.MarkDecorator:
+    """As `seeds`, with what `run` needs."""
+    marks = [], [pytest.mark.needs("uvloop")]
+    params = [pytest.param(number, id=f"{number}-", marks=marks[number % 2]) for number in numbers]
+    return pytest.mark.parametrize("seed", params)
+
+
+@pytest.fixture
+def run(seed: int) -> Run:
+    """Run a coroutine, as `asyncio.run` does; seeds that are odd run it on uvloop."""
+    if seed % 2:
+        import uvloop
+
+        return uvloop.run
+    return asyncio.run
 
 
 @pytest.fixture
@@ -59,8 +78,8 @@ def log_of(broker: Broker) -> list[Message]:
     return Confluent().consume_all(broker.bootstrap_servers, TOPIC, PARTITIONS)
 
 
-@seeds(SEEDS)
-def test_cancelled_tasks(broker: Broker, chance: random.Random) -> None:
+@seeds_of_loops(SEEDS)
+def test_cancelled_tasks(broker: Broker, chance: random.Random, run: Run) -> None:
     """Tasks are cancelled while they send, await deliveries or flush; the others do not notice."""
     fates = Fates()
 
@@ -90,12 +109,12 @@ def test_cancelled_tasks(broker: Broker, chance: random.Random) -> None:
             with contextlib.suppress(errors.KafkaError):
                 await producer.flush(DEADLINE)
 
-    asyncio.run(main())
+    run(main())
     fates.check(log_of(broker))
 
 
-@seeds(SEEDS)
-def test_polls_that_are_cancelled_lose_nothing(broker: Broker, chance: random.Random) -> None:
+@seeds_of_loops(SEEDS)
+def test_polls_that_are_cancelled_lose_nothing(broker: Broker, chance: random.Random, run: Run) -> None:
     """Polls and iterations end at any moment; the next one goes on where the caller's last record was."""
     count = 120
     with ottla.Producer(broker.bootstrap_servers) as producer:
@@ -129,12 +148,12 @@ def test_polls_that_are_cancelled_lose_nothing(broker: Broker, chance: random.Ra
                 with contextlib.suppress(asyncio.CancelledError, errors.KafkaError):
                     await task
 
-    asyncio.run(main())
+    run(main())
     assert seen == list(range(count))
 
 
-@seeds(SEEDS)
-def test_loops_that_end_early(broker: Broker, chance: random.Random) -> None:
+@seeds_of_loops(SEEDS)
+def test_loops_that_end_early(broker: Broker, chance: random.Random, run: Run) -> None:
     """A loop ends while its tasks wait, and nobody closes the producer; another loop goes on with it."""
     fates = Fates()
     options = {**QUICK, "buffer_memory": 65_536, "batch_size": 4_096}
@@ -156,9 +175,9 @@ def test_loops_that_end_early(broker: Broker, chance: random.Random) -> None:
         assert tasks
 
     for loop in range(3):
-        asyncio.run(main(loop))
+        run(main(loop))
     broker.clear_faults()
-    asyncio.run(asyncio.wait_for(producer.close(DEADLINE), DEADLINE))
+    run(asyncio.wait_for(producer.close(DEADLINE), DEADLINE))
     fates.check(log_of(broker), heard=False)
 
 

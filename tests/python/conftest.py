@@ -1,4 +1,4 @@
-"""One test for both facades: `api` is `ottla` or `ottla.aio` behind calls that look the same."""
+"""One test for both facades: `api` is `ottla` or `ottla.aio` behind calls that look the same, and this one also on uvloop."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import ottla
 from ottla import aio
 from ottla.testing import Broker
 from tests.python.decoding import FakeRegistry, Sender
+from tests.python.loops import new_loop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +54,9 @@ class Api:
         finally:
             self(client.close(PATIENCE))
 
+    def end(self) -> None:
+        """The test has ended."""
+
     def producer(self, *args: Any, **options: Any) -> Any:
         return self.open("Producer", *args, **options)
 
@@ -77,9 +81,10 @@ class AsyncApi(Api):
 
     name = "aio"
     module = aio
+    kind_of_loop = "asyncio"
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = new_loop(self.kind_of_loop)
 
     def __call__(self, value: Any) -> Any:
         if inspect.isawaitable(value) and not isinstance(value, (aio.Delivery, aio.Deliveries)):
@@ -103,16 +108,37 @@ class AsyncApi(Api):
 
         return self(take())
 
+    def end(self) -> None:
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
 
-@pytest.fixture(params=["sync", "aio"])
-def api(request: pytest.FixtureRequest) -> Iterator[Api]:
-    if request.param == "sync":
-        yield Api()
+
+class UvloopApi(AsyncApi):
+    """The asyncio facade on uvloop."""
+
+    name = "uvloop"
+    kind_of_loop = "uvloop"
+
+
+def each_api(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes `api` over each way to call us; over uvloop only where the test, or its file, is marked."""
+    if "api" not in metafunc.fixturenames:
         return
-    api = AsyncApi()
-    yield api
-    api.loop.run_until_complete(api.loop.shutdown_asyncgens())
-    api.loop.close()
+    ways: list[type[Api]] = [Api, AsyncApi]
+    marked = metafunc.definition.get_closest_marker("uvloop") is not None
+    uvloop = [pytest.param(UvloopApi, marks=pytest.mark.needs("uvloop"), id=UvloopApi.name)] if marked else []
+    metafunc.parametrize("api", [*(pytest.param(way, id=way.name) for way in ways), *uvloop], indirect=True)
+
+
+pytest_generate_tests = each_api
+
+
+@pytest.fixture
+def api(request: pytest.FixtureRequest) -> Iterator[Api]:
+    """Our facades, with one way to call them."""
+    made = request.param()
+    yield made
+    made.end()
 
 
 @pytest.fixture(scope="session")

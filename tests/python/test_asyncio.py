@@ -5,30 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import importlib.util
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import ottla
 from ottla import TopicPartition, aio
+from ottla.testing import Broker
+from tests.python.loops import LOOPS, longest_hold, new_loop
 
 
-def loops():
-    yield asyncio.new_event_loop
-    if importlib.util.find_spec("uvloop"):
-        import uvloop
-
-        yield uvloop.new_event_loop
-
-
-@pytest.fixture(params=loops(), ids=lambda make: make.__module__.split(".")[0])
+@pytest.fixture(params=LOOPS)
 def run(request):
     """Run a coroutine on a new loop of some kind."""
 
     def run(coroutine):
-        loop = request.param()
+        loop = new_loop(request.param)
         try:
             return loop.run_until_complete(asyncio.wait_for(coroutine, 30))
         finally:
@@ -134,8 +128,6 @@ def test_cancelling_a_poll_loses_nothing(run, address, topic):
 
 
 def test_cancelling_a_send_loses_only_that(run):
-    from ottla.testing import Broker
-
     async def main(broker):
         options = {"buffer_memory": 20_000, "batch_size": 10_000}
         async with aio.Producer(broker.bootstrap_servers, **options) as producer:
@@ -156,8 +148,6 @@ def test_cancelling_a_send_loses_only_that(run):
 
 
 def test_what_a_cancelled_send_many_had_sent_is_not_lost_in_silence(run):
-    from ottla.testing import Broker
-
     async def main(broker):
         times = {"request_timeout_ms": 1000, "delivery_timeout_ms": 2000}
         options = {"buffer_memory": 20_000, "batch_size": 10_000, **times}
@@ -235,3 +225,198 @@ def test_calls_are_coroutines(address):
             return await asyncio.create_task(admin.list_topics())
 
     assert isinstance(asyncio.run(main()), list)
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A broker, and by codec a topic whose first batch is large: many records, or few that compress to next to nothing."""
+    limits = {"message.max.bytes": 100_000_000}
+    many = [b"%099d" % number for number in range(300_000)]
+    values = {"none": many, "lz4": many, "zstd": [bytes(900_000)] * 50}
+    with Broker(topics=list(values), config=limits) as broker:
+        for codec, them in values.items():
+            sizes = {"batch_size": 90_000_000, "max_request_size": 90_000_000, "buffer_memory": 200_000_000}
+            with ottla.Producer(
+                broker.bootstrap_servers, compression_type=codec, linger_ms=20_000, **sizes
+            ) as producer:
+                producer.send_many(codec, them, partitions=[0] * len(them))
+                producer.flush(30)
+        yield broker.bootstrap_servers, {codec: len(them) for codec, them in values.items()}
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
+def test_a_large_batch_is_decoded_beside_the_loop(run, large, codec):
+    address, counts = large
+    with ottla.Consumer(address) as consumer:
+        consumer.assign([TopicPartition(codec, 0, 0)])
+        begun = time.thread_time()
+        batch = consumer.poll(20, max_records=1_000_000)
+        decoding = time.thread_time() - begun
+    assert len(batch) == counts[codec], "one batch"
+
+    async def main():
+        async with aio.Consumer(address) as consumer:
+            consumer.assign([TopicPartition(codec, 0, 0)])
+            found, longest = await longest_hold(consumer.poll(20, max_records=1_000_000))
+            assert len(found) == counts[codec]
+            return longest
+
+    longest = run(main())
+    assert longest < decoding / 4, f"{longest:.4f} s of {decoding:.4f} s"
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+def test_cancelling_a_poll_while_its_batch_is_decoded_loses_nothing(run, large, codec):
+    address, counts = large
+
+    async def main():
+        async with aio.Consumer(address) as consumer:
+            for step in range(8):
+                consumer.assign([TopicPartition(codec, 0, 0)])
+                poll = asyncio.create_task(consumer.poll(20))
+                await asyncio.sleep(0.02 * step)
+                poll.cancel()
+                offsets = []
+                with contextlib.suppress(asyncio.CancelledError):
+                    offsets += [(batch := await poll)[0].offset, batch[-1].offset]
+                while not offsets or offsets[-1] < counts[codec] - 1:
+                    batch = await consumer.poll(20)
+                    offsets += [batch[0].offset, batch[-1].offset]
+                assert offsets[0] == 0
+                assert all(last + 1 == first for last, first in zip(offsets[1::2], offsets[2::2], strict=False))
+
+    run(main())
+
+
+def test_a_client_closes_while_a_batch_is_decoded(run, large):
+    address, _counts = large
+
+    async def main():
+        async with aio.Consumer(address) as consumer:
+            consumer.assign([TopicPartition("none", 0, 0)])
+            poll = asyncio.create_task(consumer.poll(20))
+            await asyncio.sleep(0.05)
+        with contextlib.suppress(ottla.errors.ClosedError):
+            assert len(await poll)
+
+    run(main())
+
+
+@pytest.mark.parametrize("each", [0, 0.001])
+def test_an_iteration_lets_other_tasks_have_their_turn(run, large, each):
+    address, counts = large
+    count = 100 if each else counts["none"] // 2
+
+    async def main():
+        async with aio.Consumer(address) as consumer:
+            consumer.assign([TopicPartition("none", 0, 0)])
+            await consumer._core.poll_to_iterate()
+
+            async def iterate():
+                begun, left = time.thread_time(), count
+                async for _ in consumer:
+                    end = time.thread_time() + each
+                    while time.thread_time() < end:
+                        pass
+                    left -= 1
+                    if not left:
+                        break
+                return time.thread_time() - begun
+
+            took, longest = await longest_hold(iterate())
+            assert longest < took / 3, f"{longest:.4f} s of {took:.4f} s"
+
+    run(main())
+
+
+def test_batches_let_other_tasks_have_their_turn(run):
+    async def main(address):
+        async with aio.Consumer(address, max_poll_records=1) as consumer:
+            consumer.assign([TopicPartition("t", 0, 0)])
+
+            async def iterate():
+                begun, left = time.thread_time(), 10_000
+                async for batch in consumer.batches():
+                    left -= len(batch)
+                    if not left:
+                        break
+                return time.thread_time() - begun
+
+            took, longest = await longest_hold(iterate())
+            assert longest < took / 3, f"{longest:.4f} s of {took:.4f} s"
+
+    with Broker(topics=["t"]) as broker:
+        with ottla.Producer(broker.bootstrap_servers) as producer:
+            producer.send_many("t", [b"x"] * 10_000).result(20)
+        run(main(broker.bootstrap_servers))
+
+
+def test_functions_of_asyncio_take_deliveries(run, address, topic):
+    async def main():
+        async with aio.Producer(address, linger_ms=50) as producer:
+
+            async def sent():
+                return await producer.send(topic, b"x", partition=0), await producer.send_many(topic, [b"x"] * 2)
+
+            for function in (asyncio.gather, lambda *them: asyncio.gather(*map(asyncio.shield, them))):
+                one, many = await function(*await sent())
+                assert (one.topic, len(many[0])) == (topic, 2)
+            for delivery in await sent():
+                assert await asyncio.wait_for(delivery, 20) is not None
+                assert isinstance(asyncio.ensure_future(delivery), asyncio.Task)
+            for first in asyncio.as_completed(await sent(), timeout=20):
+                assert await first is not None
+
+    run(main())
+
+
+@pytest.mark.parametrize("what", ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION"])
+def test_deliveries_are_waited_for_like_futures(run, address, topic, what):
+    async def main():
+        async with aio.Producer(address, linger_ms=50) as producer:
+            sent = [await producer.send(topic, b"x") for _ in range(20)] + [await producer.send_many(topic, [b"x"] * 2)]
+            done, pending = await asyncio.wait(sent, timeout=20, return_when=getattr(asyncio, what))
+            assert done
+            assert done | pending == set(sent)
+            assert all(each.done() and not each.cancelled() for each in done)
+            assert what == "FIRST_COMPLETED" or not pending
+            done, pending = await asyncio.wait(sent, timeout=20)
+            assert done == set(sent)
+
+    run(main())
+
+
+def test_a_wait_for_deliveries_has_an_end(run):
+    from ottla.aio import _completions
+
+    async def main(broker):
+        async with aio.Producer(broker.bootstrap_servers) as producer:
+            await (await producer.send("t", b"known"))
+            broker.delay("Produce", 0.5)
+            sent = [await producer.send("t", b"x"), await producer.send_many("t", [b"x"])]
+            before = len(_completions._calling)
+            assert await asyncio.wait(sent, timeout=0.05) == (set(), set(sent))
+            assert len(_completions._calling) == before, "nothing is left of it"
+            await asyncio.wait(sent, timeout=20)
+
+    with Broker(topics=["t"]) as broker:
+        run(main(broker))
+
+
+def test_a_callback_that_is_removed_is_not_called(run, address, topic):
+    async def main():
+        called = []
+        async with aio.Producer(address, linger_ms=50) as producer:
+            for delivery in (await producer.send(topic, b"x"), await producer.send_many(topic, [b"x"])):
+                stays, goes = called.append, (lambda _: called.append("gone"))
+                for callback in (goes, stays, goes):
+                    delivery.add_done_callback(callback)
+                assert delivery.remove_done_callback(goes) == 2
+                assert delivery.remove_done_callback(goes) == 0
+                await delivery
+                await asyncio.sleep(0.1)
+                assert called == [delivery]
+                assert delivery.remove_done_callback(stays) == 0
+                called.clear()
+
+    run(main())

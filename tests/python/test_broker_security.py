@@ -77,11 +77,11 @@ def topics_seen(connection: Connection) -> list[str]:
 # --- before authentication ---
 
 
-@pytest.mark.parametrize("api", ["Metadata", "Produce", "CreateTopics", "SaslAuthenticate"])
-def test_other_requests_before_authentication_close(broker, api):
+@pytest.mark.parametrize("name", ["Metadata", "Produce", "CreateTopics", "SaslAuthenticate"])
+def test_other_requests_before_authentication_close(broker, name):
     with Connection(broker.bootstrap_of("SASL_PLAINTEXT")) as connection:
-        version = protocol.APIS[api].versions.max if api != "SaslAuthenticate" else 1
-        assert connection.try_to_ask(api, min(version, 7), {}) is None
+        version = protocol.APIS[name].versions.max if name != "SaslAuthenticate" else 1
+        assert connection.try_to_ask(name, min(version, 7), {}) is None
 
 
 def test_versions_may_be_asked_for_once_and_then_comes_the_handshake(broker):

@@ -7,6 +7,8 @@ import pytest
 import ottla
 from ottla import TopicPartition, errors
 
+pytestmark = pytest.mark.uvloop
+
 COUNT = 40
 
 

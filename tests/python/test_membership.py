@@ -18,6 +18,8 @@ from tests.python.conftest import PATIENCE, Api
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.uvloop
+
 # Seconds between two heartbeats, so that members learn soon of what others do.
 QUICK = {"heartbeat_interval_ms": 50, "auto_offset_reset": "earliest"}
 

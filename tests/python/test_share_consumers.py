@@ -17,6 +17,8 @@ from ottla import aio, errors
 if TYPE_CHECKING:
     from tests.python.conftest import Api
 
+pytestmark = pytest.mark.uvloop
+
 SETTINGS = {"bootstrap_servers": "127.0.0.1:1", "group_id": "g"}
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ottla.testing import Broker
     from tests.python.conftest import Api
 
+pytestmark = pytest.mark.uvloop
+
 COUNT = 200
 EARLIEST = {"auto.offset.reset": "earliest"}
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from tests.python.conftest import Api
 
+pytestmark = pytest.mark.uvloop
+
 ALLOWED = {"transaction.two.phase.commit.enable": True, "unstable.api.versions.enable": True}
 TWO_PHASES = {"transaction_two_phase_commit_enable": True}
 DEADLINE = 20

@@ -21,7 +21,8 @@ pub use crate::decode::{Chunk, Decode};
 
 use crate::PartitionInfo;
 use crate::calls;
-use crate::decoding::{Decoding, Outcome};
+use crate::decode::Moment;
+use crate::decoding::{Decoding, Done, Next, Outcome};
 use crate::driver::{Driver, JOIN_TIMEOUT};
 use crate::events::Events;
 use crate::rebalancing::{Listeners, Polled, Turn};
@@ -67,6 +68,8 @@ pub(crate) struct Inner<D: Decode> {
     pub(crate) listeners: Mutex<Listeners>,
     /// A close has begun: who has nothing to read any more is told that.
     pub(crate) closing: AtomicBool,
+    /// The thread that polls has others to serve.
+    is_brief: AtomicBool,
 }
 
 /// Topics of which all partitions are read.
@@ -82,6 +85,13 @@ struct Decoded<C> {
     partition: i32,
     generation: Generation,
     what: Outcome<C>,
+}
+
+/// What a poll finds.
+struct Gathered<C> {
+    chunks: Vec<C>,
+    /// More come when another thread has decoded them.
+    more_elsewhere: bool,
 }
 
 /// Who gets the records of a poll.
@@ -117,12 +127,19 @@ impl<D: Decode> Consumer<D> {
                 pulse,
                 listeners: Mutex::default(),
                 closing: AtomicBool::new(false),
+                is_brief: AtomicBool::new(false),
                 decoding: Decoding::new(decoder),
                 decoded: tokio::sync::Mutex::default(),
                 unread: Mutex::default(),
                 following: Mutex::default(),
             }),
         })
+    }
+
+    /// From now on polls hold their thread no longer than about a millisecond at a time, since it has others to serve: what takes
+    /// longer to decode is decoded by another one, and the poll waits for that as it waits for brokers.
+    pub fn poll_briefly(&self) {
+        self.inner.is_brief.store(true, Ordering::Relaxed);
     }
 
     /// Reads all partitions of these topics and no others, also partitions that are added later. The first ones start
@@ -364,13 +381,18 @@ impl<D: Decode> Consumer<D> {
                     return Ok(Polled::Done(Vec::new()));
                 }
                 Turn::Go => {
-                    let chunks = self.inner.gather(decoded, max_records, receiver)?;
+                    let found = self.inner.gather(decoded, max_records, receiver)?;
                     let is_any = match receiver {
-                        Receiver::Caller => !chunks.is_empty(),
+                        Receiver::Caller => !found.chunks.is_empty(),
                         Receiver::Iteration => !self.inner.unread.lock().is_empty(),
                     };
                     if is_any {
-                        return Ok(Polled::Done(chunks));
+                        return Ok(Polled::Done(found.chunks));
+                    }
+                    if found.more_elsewhere {
+                        // Past the deadline, too, as a thread of its own would go on decoding.
+                        self.inner.decode_elsewhere().await;
+                        continue;
                     }
                 }
             }
@@ -610,7 +632,7 @@ impl<D: Decode> Inner<D> {
         decoded: &mut VecDeque<Decoded<D::Chunk>>,
         max_records: Option<usize>,
         receiver: Receiver,
-    ) -> Result<Vec<D::Chunk>, Error> {
+    ) -> Result<Gathered<D::Chunk>, Error> {
         // The error comes first: an endless stream of records of other partitions must not hide it.
         if let Some(error) = self.obstacle() {
             return Err(error);
@@ -623,10 +645,18 @@ impl<D: Decode> Inner<D> {
         let mut bytes = usize::try_from(config.max_partition_fetch_bytes).unwrap_or(usize::MAX);
         let mut chunks = Vec::new();
         let mut is_any = false;
+        let mut more_elsewhere = false;
+        let is_brief = self.is_brief.load(Ordering::Relaxed);
+        let mut moment = is_brief.then(Moment::new);
         while records > 0 && bytes > 0 {
             let Some(next) = decoded.pop_front() else {
-                if !self.decode_next(decoded) {
-                    break;
+                match self.decode_next(&mut moment) {
+                    Next::Done(done) => decoded.extend(pieces(done)),
+                    Next::Nothing => break,
+                    Next::Elsewhere => {
+                        more_elsewhere = true;
+                        break;
+                    }
                 }
                 continue;
             };
@@ -682,11 +712,17 @@ impl<D: Decode> Inner<D> {
             }
         }
         if is_any {
-            return Ok(chunks);
+            return Ok(Gathered {
+                chunks,
+                more_elsewhere,
+            });
         }
         match self.obstacle() {
             Some(error) => Err(error),
-            None => Ok(chunks),
+            None => Ok(Gathered {
+                chunks,
+                more_elsewhere,
+            }),
         }
     }
 
@@ -742,20 +778,32 @@ impl<D: Decode> Inner<D> {
         }
     }
 
-    /// Decodes what comes next; false if there is nothing.
-    fn decode_next(&self, decoded: &mut VecDeque<Decoded<D::Chunk>>) -> bool {
+    /// Decodes what comes next; with a moment, only what that is enough for.
+    fn decode_next(&self, moment: &mut Option<Moment>) -> Next<D::Chunk> {
         self.take();
-        let Some(done) = self.decoding.next() else {
-            return false;
-        };
-        decoded.extend(done.outcomes.into_iter().map(|what| Decoded {
-            topic: Arc::clone(&done.topic),
-            partition: done.partition,
-            generation: done.generation,
-            what,
-        }));
-        true
+        match moment {
+            Some(moment) => self.decoding.next_at_once(moment),
+            None => self.decoding.next().map_or(Next::Nothing, Next::Done),
+        }
     }
+
+    /// Waits until other threads have decoded what comes next.
+    async fn decode_elsewhere(&self) {
+        if let Some(deputy) = self.decoding.deputy() {
+            self.driver.spawn_blocking(|| deputy.run());
+        }
+        self.decoding.first_passed().await;
+    }
+}
+
+/// What became of a piece, one by one.
+fn pieces<C>(done: Done<C>) -> impl Iterator<Item = Decoded<C>> {
+    done.outcomes.into_iter().map(move |what| Decoded {
+        topic: Arc::clone(&done.topic),
+        partition: done.partition,
+        generation: done.generation,
+        what,
+    })
 }
 
 pub(crate) fn late(timeout: Duration) -> Error {

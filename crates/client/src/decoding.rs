@@ -5,17 +5,20 @@
 //! ```
 //!
 //! Records that are not compressed stay with the thread that polls: they take no longer to decode than to move to another core.
+//! Where that thread serves an event loop, too, large pieces have a deputy, a thread that does what the poll would do.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;
 
 use ottla_engine::Error;
 use ottla_engine::consumer::{Generation, Taken};
 use ottla_engine::fetched::Fetched;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use tokio::sync::Notify;
 
-use crate::decode::{Chunk, Decode};
+use crate::decode::{Chunk, Decode, Moment};
 
 /// Compressed bytes of a piece: enough that handing it over costs nothing, few enough that its records stay in the cache.
 const PIECE: usize = 256 << 10;
@@ -43,12 +46,24 @@ pub(crate) struct Done<C> {
     pub(crate) outcomes: Vec<Outcome<C>>,
 }
 
+/// What [`Decoding::next_at_once`] finds.
+pub(crate) enum Next<C> {
+    /// The next piece.
+    Done(Done<C>),
+    /// The next piece is decoded by another thread, or has to be.
+    Elsewhere,
+    /// The line is empty.
+    Nothing,
+}
+
 /// Pieces on their way through the decoder. One thread at a time asks for the next.
 pub(crate) struct Decoding<D: Decode> {
     decoder: D,
     line: Mutex<Line<D::Chunk>>,
     /// A piece is done, or waits again.
     changed: Condvar,
+    /// As `changed`, for polls that must not block their thread; also that the deputy has ended.
+    passed: Notify,
     most_helpers: usize,
 }
 
@@ -61,13 +76,26 @@ struct Line<C> {
     /// Bytes of all pieces that are done.
     ahead: usize,
     helpers: usize,
+    has_deputy: bool,
 }
 
 struct Piece<C> {
     generation: Generation,
     fetched: Fetched,
     compressed: bool,
+    place: Place,
     stage: Stage<C>,
+}
+
+/// Who decodes a piece if the thread that polls serves an event loop, too.
+#[derive(Clone, Copy)]
+enum Place {
+    /// The poll, if the piece is small.
+    BySize,
+    /// Another thread: it decompresses to too much.
+    Elsewhere,
+    /// The poll, so that its caller sees the panic that ended another thread.
+    Here,
 }
 
 enum Stage<C> {
@@ -107,6 +135,16 @@ impl<C> Line<C> {
         self.wants_help().then(|| self.claim())?
     }
 
+    /// Takes what a poll that waits for the first piece decodes next; nothing if that piece is done, or if only its thread is
+    /// to be waited for.
+    fn claim_for_poll(&mut self) -> Option<(u64, Fetched)> {
+        match self.pieces.front()?.stage {
+            Stage::Done(..) => None,
+            Stage::Waiting => self.claim(),
+            Stage::Running => self.claim_ahead(),
+        }
+    }
+
     fn wants_help(&mut self) -> bool {
         let waiting = self.waiting();
         let next = waiting.and_then(|index| self.pieces.get(index));
@@ -140,8 +178,10 @@ impl<D: Decode> Decoding<D> {
                 waiting: 0,
                 ahead: 0,
                 helpers: 0,
+                has_deputy: false,
             }),
             changed: Condvar::new(),
+            passed: Notify::new(),
             most_helpers,
         })
     }
@@ -161,6 +201,7 @@ impl<D: Decode> Decoding<D> {
             generation,
             fetched,
             compressed,
+            place: Place::BySize,
             stage: Stage::Waiting,
         });
         self.line.lock().pieces.extend(pieces);
@@ -207,18 +248,54 @@ impl<D: Decode> Decoding<D> {
         (0..more).map(|_| Helper(Arc::clone(self))).collect()
     }
 
+    /// A deputy of the poll that waits for the first piece, to be run on a thread; none if there is one, or nothing to do for it.
+    pub(crate) fn deputy(self: &Arc<Self>) -> Option<Deputy<D>> {
+        let mut line = self.line.lock();
+        let is_useful = match line.pieces.front()?.stage {
+            Stage::Done(..) => false,
+            Stage::Waiting => true,
+            Stage::Running => line.wants_help(),
+        };
+        let is_missing = is_useful && !std::mem::replace(&mut line.has_deputy, true);
+        is_missing.then(|| Deputy(Arc::clone(self)))
+    }
+
+    /// Waits while other threads are about to decode the first piece.
+    pub(crate) async fn first_passed(&self) {
+        loop {
+            let mut passed = pin!(self.passed.notified());
+            // Before looking, so that nothing that happens afterwards is missed.
+            passed.as_mut().enable();
+            let is_under_way = {
+                let line = self.line.lock();
+                match line.pieces.front().map(|piece| &piece.stage) {
+                    Some(Stage::Running) => true,
+                    Some(Stage::Waiting) => line.has_deputy,
+                    Some(Stage::Done(..)) | None => false,
+                }
+            };
+            if !is_under_way {
+                return;
+            }
+            passed.await;
+        }
+    }
+
+    fn tell(&self) {
+        self.changed.notify_all();
+        self.passed.notify_waiters();
+    }
+
     /// The next piece in order. This thread decodes it unless another one has begun to. In that case this thread
     /// decodes later pieces, unless enough is done; then it waits, for no longer than one piece takes. `None` if the
     /// line is empty.
     pub(crate) fn next(&self) -> Option<Done<D::Chunk>> {
         let mut line = self.line.lock();
         loop {
-            let claimed = match line.pieces.front()?.stage {
-                Stage::Done(..) => break,
-                Stage::Waiting => line.claim(),
-                Stage::Running => line.claim_ahead(),
-            };
-            match claimed {
+            if let Stage::Done(..) = line.pieces.front()?.stage {
+                return Self::pop(line);
+            }
+            match line.claim_for_poll() {
                 Some((number, fetched)) => {
                     drop(line);
                     self.run(number, fetched);
@@ -227,6 +304,46 @@ impl<D: Decode> Decoding<D> {
                 None => self.changed.wait(&mut line),
             }
         }
+    }
+
+    /// The next piece in order, for a thread that has others to serve: it decodes what `moment` is enough for, and waits for
+    /// nobody.
+    pub(crate) fn next_at_once(&self, moment: &mut Moment) -> Next<D::Chunk> {
+        let mut line = self.line.lock();
+        let Some(first) = line.pieces.front() else {
+            return Next::Nothing;
+        };
+        let is_here = match (&first.stage, first.place) {
+            (Stage::Done(..), _) => return Self::pop(line).map_or(Next::Nothing, Next::Done),
+            (Stage::Running, _) | (Stage::Waiting, Place::Elsewhere) => return Next::Elsewhere,
+            (Stage::Waiting, Place::Here) => true,
+            (Stage::Waiting, Place::BySize) => false,
+        };
+        let compressed = first.compressed;
+        if !is_here && !moment.is_enough(&first.fetched, compressed) {
+            return Next::Elsewhere;
+        }
+        let Some((number, fetched)) = line.claim() else {
+            return Next::Nothing;
+        };
+        drop(line);
+        if is_here {
+            self.run(number, fetched);
+        } else {
+            let mut running = Running::new(self, number);
+            let Some(whole) = moment.decode(&self.decoder, &fetched, compressed) else {
+                running.after = Place::Elsewhere;
+                return Next::Elsewhere;
+            };
+            let outcomes = outcomes(&self.decoder, &fetched, whole);
+            drop(fetched);
+            running.done(outcomes);
+        }
+        Self::pop(self.line.lock()).map_or(Next::Nothing, Next::Done)
+    }
+
+    /// Takes the first piece, which is done.
+    fn pop(mut line: MutexGuard<'_, Line<D::Chunk>>) -> Option<Done<D::Chunk>> {
         let piece = line.pieces.pop_front()?;
         line.first += 1;
         let (outcomes, bytes) = match piece.stage {
@@ -244,11 +361,9 @@ impl<D: Decode> Decoding<D> {
     }
 
     fn run(&self, number: u64, fetched: Fetched) {
-        let running = Running {
-            decoding: self,
-            number,
-        };
-        let outcomes = outcomes(&self.decoder, &fetched);
+        let running = Running::new(self, number);
+        let whole = self.decoder.decode(&fetched);
+        let outcomes = outcomes(&self.decoder, &fetched, whole);
         drop(fetched);
         running.done(outcomes);
     }
@@ -276,13 +391,47 @@ impl<D: Decode> Drop for Helper<D> {
     }
 }
 
+/// A thread that decodes in place of a poll whose own thread has others to serve. It is counted until it is dropped.
+pub(crate) struct Deputy<D: Decode>(Arc<Decoding<D>>);
+
+impl<D: Decode> Deputy<D> {
+    /// Decodes until the first piece is done, or is another thread's and there is nothing to help with.
+    pub(crate) fn run(self) {
+        loop {
+            let claimed = self.0.line.lock().claim_for_poll();
+            match claimed {
+                Some((number, fetched)) => self.0.run(number, fetched),
+                None => return,
+            }
+        }
+    }
+}
+
+impl<D: Decode> Drop for Deputy<D> {
+    fn drop(&mut self) {
+        self.0.line.lock().has_deputy = false;
+        self.0.tell();
+    }
+}
+
 /// A piece that a thread decodes. Should it panic, the piece waits again, so that nobody waits for it in vain.
 struct Running<'a, D: Decode> {
     decoding: &'a Decoding<D>,
     number: u64,
+    /// Who decodes the piece when it waits again.
+    after: Place,
 }
 
-impl<D: Decode> Running<'_, D> {
+impl<'a, D: Decode> Running<'a, D> {
+    fn new(decoding: &'a Decoding<D>, number: u64) -> Self {
+        let after = Place::Here;
+        Running {
+            decoding,
+            number,
+            after,
+        }
+    }
+
     fn done(self, outcomes: Vec<Outcome<D::Chunk>>) {
         let bytes = outcomes.iter().map(Outcome::bytes).sum();
         let mut line = self.decoding.line.lock();
@@ -294,7 +443,7 @@ impl<D: Decode> Running<'_, D> {
         });
         drop(line);
         drop(received);
-        self.decoding.changed.notify_all();
+        self.decoding.tell();
         std::mem::forget(self);
     }
 }
@@ -305,9 +454,10 @@ impl<D: Decode> Drop for Running<'_, D> {
         line.waiting = line.waiting.min(self.number);
         if let Some(piece) = line.piece(self.number) {
             piece.stage = Stage::Waiting;
+            piece.place = self.after;
         }
         drop(line);
-        self.decoding.changed.notify_all();
+        self.decoding.tell();
     }
 }
 
@@ -320,9 +470,14 @@ impl<C: Chunk> Outcome<C> {
     }
 }
 
-/// Decodes records; if they do not decode, only those before the broken batch, or before the record that cannot be shown.
-fn outcomes<D: Decode>(decoder: &D, fetched: &Fetched) -> Vec<Outcome<D::Chunk>> {
-    let whole = match decoder.decode(fetched) {
+/// What became of records; if the whole of them does not decode, only those before the broken batch, or before the record that
+/// cannot be shown.
+fn outcomes<D: Decode>(
+    decoder: &D,
+    fetched: &Fetched,
+    whole: Result<D::Chunk, Error>,
+) -> Vec<Outcome<D::Chunk>> {
+    let whole = match whole {
         Ok(chunk) if chunk.next_offset() >= fetched.next_offset => {
             return vec![Outcome::Chunk(chunk)];
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,10 +15,11 @@ use ottla_engine::share_consumer::{Acquired, AcquiredRange, CommitId, ShareConsu
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 pub use ottla_engine::share_consumer::{AcknowledgeType, Acknowledged, Committed, LockId};
 
-use crate::decode::{Chunk, Decode};
+use crate::decode::{Chunk, Decode, Moment};
 use crate::driver::{Driver, JOIN_TIMEOUT};
 use crate::events::Events;
 use crate::transport::{deadline, now, timeout_at};
@@ -52,6 +54,21 @@ struct Inner<D: Decode> {
     ready: Mutex<VecDeque<Ready<D::Chunk>>>,
     /// A close has begun.
     closing: AtomicBool,
+    /// The thread that polls has others to serve.
+    is_brief: AtomicBool,
+    /// Another thread decodes what comes next.
+    is_elsewhere: AtomicBool,
+    /// It does so no longer.
+    back: Notify,
+}
+
+/// What became of what comes next.
+enum Next {
+    /// It is ready.
+    Decoded,
+    /// Another thread decodes it.
+    Elsewhere,
+    Nothing,
 }
 
 /// Records of consecutive offsets that were acquired together.
@@ -92,8 +109,17 @@ impl<D: Decode> ShareConsumer<D> {
                 polling: tokio::sync::Mutex::default(),
                 ready: Mutex::default(),
                 closing: AtomicBool::new(false),
+                is_brief: AtomicBool::new(false),
+                is_elsewhere: AtomicBool::new(false),
+                back: Notify::new(),
             }),
         })
+    }
+
+    /// From now on polls hold their thread no longer than about a millisecond at a time, since it has others to serve: what takes
+    /// longer to decode is decoded by another one, and the poll waits for that as it waits for brokers.
+    pub fn poll_briefly(&self) {
+        self.inner.is_brief.store(true, Ordering::Relaxed);
     }
 
     /// Joins the group, and shares the partitions of these topics with its other members.
@@ -184,7 +210,7 @@ impl<D: Decode> ShareConsumer<D> {
         timeout: Duration,
         mut look: impl FnMut() -> Result<Option<R>, Error>,
     ) -> Result<Option<R>, Error> {
-        let inner = &*self.inner;
+        let inner = &self.inner;
         let deadline = deadline(timeout);
         let Ok(_turn) = timeout_at(deadline, inner.polling.lock()).await else {
             return Ok(None);
@@ -204,8 +230,14 @@ impl<D: Decode> ShareConsumer<D> {
             if let Some(found) = look()? {
                 return Ok(Some(found));
             }
-            if inner.decode_next() {
-                continue;
+            match inner.decode_next() {
+                Next::Decoded => continue,
+                Next::Elsewhere => {
+                    // Past the deadline, too, as a thread of its own would go on decoding.
+                    inner.decoded_elsewhere().await;
+                    continue;
+                }
+                Next::Nothing => {}
             }
             if let Some(error) = inner.driver.with(|engine, _| engine.take_failure()) {
                 return Err(error);
@@ -505,20 +537,82 @@ impl<D: Decode> Inner<D> {
         Ok((!all.is_empty()).then_some(all))
     }
 
-    /// Decodes what was acquired next; false if there is nothing.
-    fn decode_next(&self) -> bool {
+    /// Decodes what was acquired next, or has another thread do so.
+    fn decode_next(self: &Arc<Self>) -> Next {
+        // One after the other: a poll that was given up may have left a thread behind.
+        if self.is_elsewhere.load(Ordering::Acquire) {
+            return Next::Elsewhere;
+        }
         let Some(acquired) = self.driver.with(|engine, _| engine.take()) else {
-            return false;
+            return Next::Nothing;
         };
+        let whole = match self.is_brief.load(Ordering::Relaxed) {
+            true => self.decode_at_once(&acquired),
+            false => Some(self.decoder.decode(&acquired.fetched)),
+        };
+        let Some(whole) = whole else {
+            let elsewhere = Elsewhere::begin(self);
+            self.driver.spawn_blocking(move || elsewhere.run(&acquired));
+            return Next::Elsewhere;
+        };
+        self.make_ready(&acquired, whole);
+        Next::Decoded
+    }
+
+    fn decode_at_once(&self, acquired: &Acquired) -> Option<Result<D::Chunk, Error>> {
+        let (mut moment, fetched) = (Moment::new(), &acquired.fetched);
+        let is_compressed = fetched.is_compressed();
+        if !moment.is_enough(fetched, is_compressed) {
+            return None;
+        }
+        moment.decode(&self.decoder, fetched, is_compressed)
+    }
+
+    /// Waits while another thread decodes.
+    async fn decoded_elsewhere(&self) {
+        loop {
+            let mut back = pin!(self.back.notified());
+            // Before looking, so that nothing that happens afterwards is missed.
+            back.as_mut().enable();
+            if !self.is_elsewhere.load(Ordering::Acquire) {
+                return;
+            }
+            back.await;
+        }
+    }
+
+    /// Lines up what decoding made of acquired records.
+    fn make_ready(&self, acquired: &Acquired, whole: Result<D::Chunk, Error>) {
         let lock = acquired.lock;
-        let (found, disposals) = Decoded::of(&self.decoder, &acquired);
+        let (found, disposals) = Decoded::of(&self.decoder, acquired, whole);
         self.driver.with(|engine, now| {
             for (first, last, kind) in disposals {
                 engine.dispose(now, lock, (first, last), kind);
             }
         });
         self.ready.lock().extend(found);
-        true
+    }
+}
+
+/// A thread that decodes in place of a poll, until it is dropped.
+struct Elsewhere<D: Decode>(Arc<Inner<D>>);
+
+impl<D: Decode> Elsewhere<D> {
+    fn begin(inner: &Arc<Inner<D>>) -> Self {
+        inner.is_elsewhere.store(true, Ordering::Release);
+        Elsewhere(Arc::clone(inner))
+    }
+
+    fn run(self, acquired: &Acquired) {
+        let whole = self.0.decoder.decode(&acquired.fetched);
+        self.0.make_ready(acquired, whole);
+    }
+}
+
+impl<D: Decode> Drop for Elsewhere<D> {
+    fn drop(&mut self) {
+        self.0.is_elsewhere.store(false, Ordering::Release);
+        self.0.back.notify_waiters();
     }
 }
 
@@ -533,6 +627,7 @@ impl<C: Chunk> Decoded<C> {
     fn of<D: Decode<Chunk = C>>(
         decoder: &D,
         acquired: &Acquired,
+        whole: Result<C, Error>,
     ) -> (Vec<Ready<C>>, Vec<Disposal>) {
         let mut decoded = Decoded {
             lock: acquired.lock,
@@ -540,7 +635,7 @@ impl<C: Chunk> Decoded<C> {
             disposals: Vec::new(),
         };
         let fetched = &acquired.fetched;
-        match decoder.decode(fetched) {
+        match whole {
             Ok(chunk) if chunk.next_offset() >= fetched.next_offset => {
                 decoded.take(&chunk, &acquired.ranges);
             }

@@ -1,5 +1,6 @@
 //! `ConsumerCore`, whose methods return operations, and what the sync facade inherits for the sake of speed.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ottla_client::{Consumer as Client, Polled, Selection, Start};
@@ -99,6 +100,12 @@ impl ConsumerCore {
             listeners: Mutex::default(),
             assignors: Mutex::new(assignors),
         })
+    }
+
+    /// Keeps polls brief, for a thread that serves an event loop, too: large records are decoded by another one.
+    fn poll_briefly(&self) -> PyResult<()> {
+        self.client.get()?.poll_briefly();
+        Ok(())
     }
 
     #[pyo3(signature = (topics, *, on_assign, on_revoke, on_lost))]
@@ -354,12 +361,15 @@ impl ConsumerCore {
         ))
     }
 
-    /// The next record that the last `poll_to_iterate` brought, if there is one.
-    fn next_record(&self) -> PyResult<Option<Record>> {
-        self.next()
+    /// The next records that the last `poll_to_iterate` brought, at most so many.
+    fn run(slf: Bound<'_, Self>, most: usize) -> Run {
+        Run {
+            core: slf.unbind(),
+            left: AtomicUsize::new(most),
+        }
     }
 
-    /// Polls for `next_record`. Whether listeners have to be told of a rebalance first.
+    /// Polls for `run`. Whether listeners have to be told of a rebalance first.
     fn poll_to_iterate(&self) -> PyResult<Operation> {
         let (client, timeout) = (self.client.get()?.clone(), self.limit(None)?);
         Ok(Operation::new(
@@ -597,6 +607,37 @@ fn tell(py: Python<'_>, core: &ConsumerCore) -> PyResult<()> {
     let result = listener.call1(py, (partitions,));
     core.told_rebalance()?;
     result.map(drop)
+}
+
+/// Records that are there, at most so many. It counts them here, since Python would take longer to count than to get them.
+#[pyclass(frozen, module = "ottla._ottla")]
+pub(crate) struct Run {
+    core: Py<ConsumerCore>,
+    left: AtomicUsize,
+}
+
+#[pymethods]
+impl Run {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self) -> PyResult<Option<Record>> {
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            return Ok(None);
+        }
+        let record = self.core.get().next()?;
+        if record.is_some() {
+            self.left.store(left - 1, Ordering::Relaxed);
+        }
+        Ok(record)
+    }
+
+    /// Whether so many records came as were asked for.
+    fn is_full(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
 }
 
 /// Records without end; it waits while there is none.

@@ -50,6 +50,25 @@ impl Decode for Decoder {
     type Chunk = Chunk;
 
     fn decode(&self, fetched: &Fetched) -> Result<Chunk, Error> {
+        self.decoded(fetched, self.decompress_limit)
+            .map_err(|error| self.error(fetched, &error))
+    }
+
+    fn decode_within(&self, fetched: &Fetched, most: usize) -> Option<Result<Chunk, Error>> {
+        let limit = self.decompress_limit.min(most);
+        match self.decoded(fetched, limit) {
+            Err(error) if limit < self.decompress_limit && is_limit(&error) => None,
+            found => Some(found.map_err(|error| self.error(fetched, &error))),
+        }
+    }
+
+    fn rest(&self) {
+        self.memory.clear();
+    }
+}
+
+impl Decoder {
+    fn decoded(&self, fetched: &Fetched, decompress_limit: usize) -> Result<Chunk, ColumnarError> {
         let source = FetchedPartition {
             topic: Arc::clone(&fetched.topic),
             partition: fetched.partition,
@@ -57,7 +76,7 @@ impl Decode for Decoder {
             aborted: fetched.aborted.to_vec(),
             read_committed: self.read_committed,
             check_crcs: self.check_crcs,
-            decompress_limit: self.decompress_limit,
+            decompress_limit,
         };
         let decode = match self.in_place.load(Ordering::Relaxed) {
             true => ottla_columnar::decode_in_place,
@@ -65,26 +84,37 @@ impl Decode for Decoder {
         };
         decode(fetched.records.clone(), &source, &self.memory)
             .map(|columns| Chunk::new(columns).liked(&self.in_place))
-            .map_err(|error| {
-                let found = match &error {
-                    ColumnarError::Records { source, .. } => match source {
-                        RecordsError::HeaderKey { .. } => fetched.refused(Malformed::HeaderKey),
-                        source => fetched.corrupt(source),
-                    },
-                    error => fetched.corrupt(error),
-                };
-                match found.damage().filter(|_| self.shares) {
-                    Some(damage) => Error::new(fault(&error), error.to_string())
-                        .partition_is(&fetched.topic, fetched.partition)
-                        .damage_is(damage.clone()),
-                    None => found,
-                }
-            })
     }
 
-    fn rest(&self) {
-        self.memory.clear();
+    fn error(&self, fetched: &Fetched, error: &ColumnarError) -> Error {
+        let found = match error {
+            ColumnarError::Records { source, .. } => match source {
+                RecordsError::HeaderKey { .. } => fetched.refused(Malformed::HeaderKey),
+                source => fetched.corrupt(source),
+            },
+            error => fetched.corrupt(error),
+        };
+        match found.damage().filter(|_| self.shares) {
+            Some(damage) => Error::new(fault(error), error.to_string())
+                .partition_is(&fetched.topic, fetched.partition)
+                .damage_is(damage.clone()),
+            None => found,
+        }
     }
+}
+
+/// Whether records decompress to more than the limit.
+fn is_limit(error: &ColumnarError) -> bool {
+    let ColumnarError::Records { source, .. } = error else {
+        return false;
+    };
+    matches!(
+        source,
+        RecordsError::Compression {
+            source: CompressionError::TooLarge { .. },
+            ..
+        }
+    )
 }
 
 /// Whether records are damaged, or only too much for this client, or nothing that it can show: then another may fare better.

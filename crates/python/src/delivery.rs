@@ -67,6 +67,15 @@ fn call_when_done(
     Ok(())
 }
 
+/// The loop that runs here forgets `callback(delivery)`.
+fn call_no_more<'py>(
+    delivery: &Bound<'py, PyAny>,
+    callback: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let module = delivery.py().import("ottla.aio._completions")?;
+    module.call_method1("call_no_more", (delivery, callback))
+}
+
 fn unpicklable(what: &str) -> PyErr {
     PyTypeError::new_err(format!(
         "a {what} belongs to its producer in this process and cannot be pickled: wait for its result(), which can"
@@ -255,6 +264,9 @@ fn shown(class: &str, fate: &Fate) -> String {
 }
 
 /// An awaitable handle to the outcome of one record, a `RecordMetadata` that says where it was written.
+///
+/// `asyncio.gather`, `wait`, `wait_for`, `shield` and `as_completed` take it as it is. It is no coroutine, which
+/// `asyncio.create_task` and task groups ask for: `asyncio.ensure_future(delivery)` makes a task of it.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDelivery {
     fate: Native<Arc<Asked<Fate>>>,
@@ -315,6 +327,20 @@ impl AsyncDelivery {
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
+    }
+
+    /// Forgets this callback on the running loop, however often it was added. Returns how often that was.
+    fn remove_done_callback<'py>(
+        slf: &Bound<'py, Self>,
+        callback: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        call_no_more(slf.as_any(), callback)
+    }
+
+    /// Always False: what was sent cannot be called back. `asyncio.wait` asks.
+    #[expect(clippy::unused_self, reason = "as futures have it")]
+    fn cancelled(&self) -> bool {
+        false
     }
 
     /// A view of the fate for whoever only looks.
@@ -517,7 +543,8 @@ impl Deliveries {
 
 /// An awaitable handle to the outcomes of many records.
 ///
-/// Its value is the partitions and offsets by row, as `result` returns them.
+/// Its value is the partitions and offsets by row, as `result` returns them. Functions of asyncio take it as they take a
+/// `Delivery`.
 #[pyclass(frozen, module = "ottla._ottla", weakref)]
 pub(crate) struct AsyncDeliveries {
     runs: Native<Arc<Asked<Runs>>>,
@@ -598,6 +625,20 @@ impl AsyncDeliveries {
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().runs.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
+    }
+
+    /// Forgets this callback on the running loop, however often it was added. Returns how often that was.
+    fn remove_done_callback<'py>(
+        slf: &Bound<'py, Self>,
+        callback: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        call_no_more(slf.as_any(), callback)
+    }
+
+    /// Always False: what was sent cannot be called back. `asyncio.wait` asks.
+    #[expect(clippy::unused_self, reason = "as futures have it")]
+    fn cancelled(&self) -> bool {
+        false
     }
 
     /// A view of the fates for whoever only looks.

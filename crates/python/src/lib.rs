@@ -61,7 +61,7 @@ mod _ottla {
     #[pymodule_export]
     use certificates::CertificateAuthority;
     #[pymodule_export]
-    use consumer::{Batches, ConsumerCore, Records, SyncConsumer};
+    use consumer::{Batches, ConsumerCore, Records, Run, SyncConsumer};
     #[pymodule_export]
     use delivery::{AsyncDeliveries, AsyncDelivery, Deliveries, Delivery, Watched};
     #[pymodule_export]

@@ -73,6 +73,12 @@ impl ShareConsumerCore {
         Ok(core)
     }
 
+    /// Keeps polls brief, for a thread that serves an event loop, too: large records are decoded by another one.
+    fn poll_briefly(&self) -> PyResult<()> {
+        self.client.get()?.poll_briefly();
+        Ok(())
+    }
+
     fn subscribe(&self, py: Python<'_>, topics: &Bound<'_, PyAny>) -> PyResult<()> {
         let client = self.client.get()?;
         let topics = names(topics)?

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from ottla._ottla import AsyncDeliveries, AsyncDelivery
 
+    _Callback = Callable[[Any], object]
+
 
 class Completions:
     """The operations that the tasks of one event loop wait for. It belongs to the thread of that loop."""
@@ -56,8 +58,8 @@ class Completions:
 
 _of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Completions] = weakref.WeakKeyDictionary()
 _of_loop_lock = threading.Lock()
-# The loop itself holds tasks only weakly.
-_calling: set[asyncio.Task[None]] = set()
+# By the ids of a loop and a delivery: what is to be called there, each with the task that does so. The tasks keep both.
+_calling: dict[tuple[int, int], list[tuple[_Callback, asyncio.Task[None]]]] = {}
 
 
 def wait(operation: Operation) -> Generator[Any, None, Any]:
@@ -70,9 +72,10 @@ def wait(operation: Operation) -> Generator[Any, None, Any]:
     return completions.wait(operation)
 
 
-def call_when_done(delivery: AsyncDelivery | AsyncDeliveries, callback: Callable[[Any], object]) -> None:
+def call_when_done(delivery: AsyncDelivery | AsyncDeliveries, callback: _Callback) -> None:
     """Call `callback(delivery)` on the running loop, soon after it is done."""
     loop = asyncio.get_running_loop()
+    key = id(loop), id(delivery)
 
     async def call() -> None:
         with contextlib.suppress(KafkaError):  # The callback asks for it.
@@ -80,5 +83,27 @@ def call_when_done(delivery: AsyncDelivery | AsyncDeliveries, callback: Callable
         callback(delivery)
 
     task = loop.create_task(call())
-    _calling.add(task)
-    task.add_done_callback(_calling.discard)
+    _calling.setdefault(key, []).append((callback, task))
+    task.add_done_callback(lambda task: _take(key, lambda _, calling: calling is task))
+
+
+def call_no_more(delivery: AsyncDelivery | AsyncDeliveries, callback: _Callback) -> int:
+    """Forget `callback(delivery)` on the running loop, as often as it is to come; tells how often that was."""
+    key = id(asyncio.get_running_loop()), id(delivery)
+    tasks = [task for task in _take(key, lambda waiting, _: waiting == callback) if not task.done()]
+    for task in tasks:
+        task.cancel()
+    return len(tasks)
+
+
+def _take(key: tuple[int, int], chosen: Callable[[_Callback, asyncio.Task[None]], bool]) -> list[asyncio.Task[None]]:
+    """Take the chosen callbacks out, and give their tasks."""
+    taken, left = [], []
+    for callback, task in _calling.pop(key, ()):
+        if chosen(callback, task):
+            taken.append(task)
+        else:
+            left.append((callback, task))
+    if left:
+        _calling[key] = left
+    return taken

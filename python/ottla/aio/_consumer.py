@@ -13,6 +13,7 @@ from ottla._assignors import answer_on_loop
 from ottla._consumer import CLOSE_TIMEOUT
 from ottla._habits import missing
 from ottla._metrics import check_callback
+from ottla.aio._pace import Pace
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 from ottla.errors import ClosedError
@@ -91,6 +92,7 @@ class Consumer:
         check_callback(on_metrics)
         given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
         self._core = _ottla.ConsumerCore(bootstrap_servers, topics=topics, config=with_loop(config), **given)
+        self._core.poll_briefly()
         self._reports = Reports(self._core, on_metrics)
 
     def assign(self, partitions: Iterable[Partition]) -> None:
@@ -342,20 +344,26 @@ class Consumer:
             self._core.told_rebalance()
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Iterates over batches without end; none of them is empty. It waits while there are no records."""
+        """Iterates over batches without end; none of them is empty. It waits while there are no records.
+
+        Other tasks have their turn every few milliseconds.
+        """
+        pace = Pace()
         while True:
             batch = await self.poll(None)
             if len(batch):
                 yield batch
+            await pace.turn()
 
     async def __aiter__(self) -> AsyncIterator[Record]:
-        """Iterates over records without end, awaiting once for each batch."""
-        core = self._core
+        """Iterates over records without end. Other tasks have their turn every few milliseconds."""
+        core, pace = self._core, Pace()
         while True:
-            record = core.next_record()
-            if record is not None:
+            run = core.run(pace.run())
+            for record in run:
                 yield record
-            elif await core.poll_to_iterate():
+            await pace.turn(full=run.is_full())
+            if not run.is_full() and await core.poll_to_iterate():
                 await self._tell()
 
     async def position(self, partition: Partition, timeout: float | None = None) -> int:

@@ -11,6 +11,7 @@ from ottla import _ottla
 from ottla._consumer import CLOSE_TIMEOUT
 from ottla._habits import missing
 from ottla._metrics import check_callback
+from ottla.aio._pace import Pace
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
 from ottla.errors import ClosedError
@@ -86,6 +87,7 @@ class ShareConsumer:
         check_callback(on_metrics)
         given: dict[str, Any] = with_loop(properties)  # type: ignore[assignment]
         self._core = _ottla.ShareConsumerCore(bootstrap_servers, topics=topics, config=with_loop(config), **given)
+        self._core.poll_briefly()
         self._told: Callable[[list[Acknowledgement]], object] | None = None
         self._reports = Reports(self._core, on_metrics)
 
@@ -159,20 +161,33 @@ class ShareConsumer:
         return batch
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Iterates over batches without end; none of them is empty. It waits while there are no records."""
+        """Iterates over batches without end; none of them is empty. It waits while there are no records.
+
+        Other tasks have their turn every few milliseconds.
+        """
+        pace = Pace()
         while True:
             batch = await self.poll(None)
             if len(batch):
                 yield batch
+            await pace.turn()
 
     async def __aiter__(self) -> AsyncIterator[Record]:
-        """Iterates over records without end. Leaving the loop loses nothing: the next goes on with the next record."""
-        core = self._core
+        """Iterates over records without end. Leaving the loop loses nothing: the next goes on with the next record.
+
+        Other tasks have their turn every few milliseconds.
+        """
+        core, pace = self._core, Pace()
         while True:
-            record = core.next_record()
-            if record is not None:
+            for _ in range(pace.run()):
+                record = core.next_record()
+                if record is None:
+                    break
                 yield record
+            else:
+                await pace.turn(full=True)
                 continue
+            await pace.turn()
             await self._tell()
             await core.poll_to_iterate()
 

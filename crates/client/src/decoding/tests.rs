@@ -22,6 +22,8 @@ struct Notes {
     /// The first piece is done when all others were begun.
     first_is_last: bool,
     helpers_panic: bool,
+    /// Compressed records become more than a brief poll decodes.
+    expands: bool,
     /// The thread of the test.
     owner: Option<thread::ThreadId>,
 }
@@ -34,6 +36,7 @@ impl Default for Notes {
             threads: Mutex::default(),
             first_is_last: false,
             helpers_panic: false,
+            expands: false,
             owner: None,
         }
     }
@@ -64,6 +67,10 @@ impl Decode for Notes {
             fetched.next_offset,
             self.bytes,
         ))
+    }
+
+    fn decode_within(&self, fetched: &Fetched, _: usize) -> Option<Result<Offsets, Error>> {
+        (!self.expands).then(|| self.decode(fetched))
     }
 }
 
@@ -295,7 +302,8 @@ fn what_stands_before_a_record_that_cannot_be_shown_is_given_out_and_it_is_named
         }
     };
     let read = |refused: &'static [i64], fetched: &Fetched| {
-        let found = outcomes(&Picky(refused), fetched);
+        let picky = Picky(refused);
+        let found = outcomes(&picky, fetched, picky.decode(fetched));
         let named = found.into_iter().map(|outcome| match outcome {
             Outcome::Chunk(chunk) => (chunk.0, chunk.1, None),
             Outcome::Broken(offset, error) => {
@@ -320,4 +328,119 @@ fn what_stands_before_a_record_that_cannot_be_shown_is_given_out_and_it_is_named
     let found = read(&[], &fetched(0, b"broken"));
     let last = Some(numbered(6, b"broken").into());
     assert_eq!(found, [(0, 3, None), (3, 6, None), (6, 9, last)]);
+}
+
+/// What a brief poll gets, with the moment that each poll has; another thread decodes what it leaves.
+async fn brief(decoding: &Arc<Decoding<Notes>>) -> (Vec<(i64, i64)>, usize) {
+    let (mut found, mut elsewhere) = (Vec::new(), 0);
+    loop {
+        match decoding.next_at_once(&mut Moment::new()) {
+            Next::Done(done) => {
+                found.extend(done.outcomes.into_iter().map(|outcome| match outcome {
+                    Outcome::Chunk(chunk) => (chunk.0, chunk.1),
+                    Outcome::Broken(offset, _) => (offset, -1),
+                }))
+            }
+            Next::Nothing => return (found, elsewhere),
+            Next::Elsewhere => {
+                elsewhere += 1;
+                if let Some(deputy) = decoding.deputy() {
+                    thread::spawn(|| deputy.run());
+                }
+                decoding.first_passed().await;
+            }
+        }
+    }
+}
+
+fn is_ours(decoding: &Decoding<Notes>) -> Vec<bool> {
+    let threads = decoding.decoder.threads.lock();
+    threads
+        .iter()
+        .map(|it| *it == thread::current().id())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_brief_poll_decodes_what_is_small() {
+    let decoding = Decoding::with_helpers(0, Notes::default());
+    for _ in 0..2 {
+        decoding.push(taken(Compression::None, 4, None));
+    }
+    assert_eq!(brief(&decoding).await, (vec![(0, 4), (0, 4)], 0));
+    assert_eq!(is_ours(&decoding), [true, true]);
+}
+
+#[tokio::test]
+async fn its_deputy_decodes_what_is_large_and_the_order_stays() {
+    let decoding = Decoding::with_helpers(0, Notes::default());
+    decoding.push(taken(Compression::None, 40, None));
+    decoding.push(taken(Compression::Lz4, 18, None));
+    decoding.push(taken(Compression::None, 1, None));
+    let (found, elsewhere) = brief(&decoding).await;
+    assert_eq!(found, [&[(0, 40)], &PIECES[..], &[(0, 1)]].concat());
+    assert!(elsewhere >= 6, "{elsewhere}");
+    assert_eq!(
+        is_ours(&decoding),
+        [[false; 6].as_slice(), &[true]].concat()
+    );
+}
+
+#[tokio::test]
+async fn what_one_poll_decodes_is_small_in_all() {
+    let decoding = Decoding::with_helpers(0, Notes::default());
+    for _ in 0..3 {
+        decoding.push(taken(Compression::None, 16, None));
+    }
+    let mut moment = Moment::new();
+    assert!(matches!(decoding.next_at_once(&mut moment), Next::Done(_)));
+    assert!(matches!(
+        decoding.next_at_once(&mut moment),
+        Next::Elsewhere
+    ));
+    assert!(matches!(
+        decoding.next_at_once(&mut Moment::new()),
+        Next::Done(_)
+    ));
+}
+
+#[tokio::test]
+async fn what_turns_out_to_be_large_goes_to_its_deputy_once() {
+    let notes = Notes {
+        expands: true,
+        ..Notes::default()
+    };
+    let decoding = Decoding::with_helpers(0, notes);
+    let mut builder = BatchBuilder::new(Compression::Zstd, None);
+    let headers = std::iter::empty();
+    builder
+        .append(1, None, Some(&[0; 9 * BATCH]), headers)
+        .unwrap();
+    let mut small = taken(Compression::Zstd, 1, None);
+    small.fetched.records = builder.finish(ProducerState::NONE).unwrap().to_vec().into();
+    decoding.push(small);
+    assert_eq!(brief(&decoding).await, (vec![(0, 1)], 1));
+    assert_eq!(is_ours(&decoding), [false]);
+}
+
+#[tokio::test]
+async fn what_its_deputy_fails_at_it_decodes_itself() {
+    let notes = Notes {
+        helpers_panic: true,
+        owner: Some(thread::current().id()),
+        ..Notes::default()
+    };
+    let decoding = Decoding::with_helpers(0, notes);
+    decoding.push(taken(Compression::None, 40, None));
+    assert_eq!(brief(&decoding).await, (vec![(0, 40)], 1));
+    assert_eq!(is_ours(&decoding), [false, true]);
+}
+
+#[tokio::test]
+async fn a_deputy_that_nobody_runs_is_not_waited_for() {
+    let decoding = Decoding::with_helpers(0, Notes::default());
+    decoding.push(taken(Compression::None, 40, None));
+    let deputy = decoding.deputy();
+    assert!(deputy.is_some() && decoding.deputy().is_none());
+    let (_, ()) = tokio::join!(decoding.first_passed(), async { drop(deputy) });
 }

@@ -1,0 +1,49 @@
+"""Event loops, and how long a task keeps one to itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    T = TypeVar("T")
+
+# What `new_loop` makes.
+LOOPS = [pytest.param("asyncio"), pytest.param("uvloop", marks=pytest.mark.needs("uvloop"))]
+
+
+def new_loop(kind: str) -> asyncio.AbstractEventLoop:
+    """A loop of `asyncio` or of `uvloop`."""
+    if kind == "uvloop":
+        import uvloop
+
+        return uvloop.new_event_loop()
+    return asyncio.new_event_loop()
+
+
+async def longest_hold(work: Awaitable[T]) -> tuple[T, float]:
+    """The value of `work`, and the most processor time that the loop's thread took between two turns of another task.
+
+    Processor time, since a busy machine may let any thread wait.
+    """
+    longest = 0.0
+
+    async def tick() -> None:
+        nonlocal longest
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            longest, last = max(longest, now - last), now
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.sleep(0)
+    value = await work
+    await asyncio.sleep(0)
+    ticking.cancel()
+    return value, longest
