@@ -1,4 +1,4 @@
-"""Our members of share groups (KIP-932) on real Kafka, among themselves and beside Kafka's own."""
+"""Our members of share groups (KIP-932), among themselves and beside Kafka's own, on real Kafka and on the embedded broker."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pytest
 
 import ottla
 from ottla import errors
+from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.peers.java import VERSION
@@ -23,11 +25,12 @@ from tests.wire import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.brokers.brokers import Cluster
     from tests.python.conftest import Api
 
-pytestmark = [REAL, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timeout(120)
 
 # Milliseconds for which the broker keeps records for a member: longer than any wait here, so that no lock ends by itself.
 LOCK = 50_000
@@ -46,10 +49,43 @@ GROUP = 32
 PATIENCE = 20.0
 
 
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+class Kafka:
+    """Real Kafka."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.bootstrap = str(cluster.st["bootstrap"]["PLAINTEXT"])
+
+    def restart(self) -> None:
+        self.cluster.restart(1)
+
+
+class Embedded:
+    """The embedded broker on a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.start(0)
+        self.bootstrap = self.broker.bootstrap_servers
+
+    def start(self, port: int) -> None:
+        config = {"auto.create.topics.enable": "false", **BROKER}
+        self.broker = Broker(data_dir=self.folder, port=port, config=config).start()
+
+    def restart(self) -> None:
+        self.broker.stop()
+        self.start(int(self.bootstrap.rpartition(":")[2]))
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=REAL)])
+def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka | Embedded]:
+    if request.param == "embedded":
+        embedded = Embedded(tmp_path_factory.mktemp("embedded"))
+        yield embedded
+        embedded.broker.stop()
+        return
     with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, config=BROKER) as cluster:
-        yield cluster
+        yield Kafka(cluster)
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +95,19 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def before_share_groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=REAL)])
+def before_share_groups(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.param == "embedded":
+        with Broker(as_version="3.9") as broker:
+            yield broker.bootstrap_servers
+        return
     with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version="3.9.1") as cluster:
         yield str(cluster.st["bootstrap"]["PLAINTEXT"])
 
 
 @pytest.fixture(scope="module")
-def bootstrap(brokers: Cluster) -> str:
-    return str(brokers.st["bootstrap"]["PLAINTEXT"])
+def bootstrap(brokers: Kafka | Embedded) -> str:
+    return brokers.bootstrap
 
 
 def configure(bootstrap: str, group: str, **config: str) -> None:
@@ -363,6 +403,7 @@ def test_the_group_hides_records_of_aborted_transactions(
         assert (last.offset, last.value) == (9, b"0"), "the markers are no records"
 
 
+@REAL
 def test_a_share_consumer_of_kafka_shares_the_group(bootstrap: str, fresh: tuple[str, str]) -> None:
     topic, group = fresh
     fill(bootstrap, topic, 10)
@@ -386,7 +427,7 @@ def test_a_share_consumer_of_kafka_shares_the_group(bootstrap: str, fresh: tuple
 
 
 def test_a_restart_of_the_broker_delivers_again_what_was_not_accepted(
-    brokers: Cluster, bootstrap: str, fresh: tuple[str, str]
+    brokers: Kafka | Embedded, bootstrap: str, fresh: tuple[str, str]
 ) -> None:
     topic, group = fresh
     fill(bootstrap, topic, 10)
@@ -396,7 +437,7 @@ def test_a_restart_of_the_broker_delivers_again_what_was_not_accepted(
         assert len(batch) == 10
         consumer.acknowledge(batch, "accept", range(5))
         assert list(consumer.commit().values()) == [None]
-        brokers.restart(1)
+        brokers.restart()
         consumer.acknowledge(batch, "accept", range(5, 10))
         [lost] = consumer.commit().values()
         assert lost is not None
@@ -445,6 +486,72 @@ def test_a_poll_wakes_when_another_thread_changes_the_subscription(bootstrap: st
         assert offsets(ended.pop()) == [0]
 
 
+def test_the_next_leader_goes_on_where_the_last_one_was() -> None:
+    with Broker(nodes=2, config=BROKER) as broker:
+        bootstrap = broker.bootstrap_servers
+        with ottla.Admin(bootstrap) as admin:
+            admin.create_topics([ottla.NewTopic("t", 1, 2)])
+        configure(bootstrap.partition(",")[0], "t", share_auto_offset_reset="earliest")
+        fill(bootstrap, "t", 10)
+        options: dict[str, Any] = {"group_id": "t", "share_acknowledgement_mode": "explicit", "retry_backoff_ms": 50}
+        with ottla.ShareConsumer(bootstrap, topics="t", **options) as consumer:
+            batch = consumer.poll(PATIENCE)
+            assert len(batch) == 10
+            consumer.acknowledge(batch, "accept", range(5))
+            assert list(consumer.commit().values()) == [None]
+            [other] = {node for node in broker.nodes if node != broker.leader("t")}
+            broker.move_leader("t", to=other)
+            consumer.acknowledge(batch, "accept", range(5, 10))
+            [lost] = consumer.commit().values()
+            assert lost is not None, "the locks were the last leader's"
+            found: list[ottla.Record] = []
+            wait_until(lambda: bool(found.extend(consumer.poll(0.5))) or len(found) == 5, "the others come again")
+            assert offsets(found) == [5, 6, 7, 8, 9]
+            for record in found:
+                consumer.acknowledge(record)
+            assert list(consumer.commit().values()) == [None]
+
+
+def test_what_is_out_of_step_is_refused_by_its_code(bootstrap: str, fresh: tuple[str, str]) -> None:
+    """The codes of Kafka 4.4.0, frame by frame."""
+    topic, group = fresh
+    connection = Connection(bootstrap)
+    asked = {"topics": [{"topic_id": UUID(int=0), "name": topic}], "allow_auto_topic_creation": False}
+    topic_id = connection.ask("Metadata", 12, asked)["topics"][0]["topic_id"]
+    said = [{"first_offset": 0, "last_offset": 0, "acknowledge_types": [1]}]
+
+    def fetch(member: str, epoch: int, said: list[dict[str, Any]] | None = None, **more: Any) -> int:
+        partition = {"partition_index": 0, "acknowledgement_batches": said or []}
+        limits = dict.fromkeys(("max_wait_ms", "min_bytes", "share_acquire_mode"), 0)
+        limits |= dict.fromkeys(("max_bytes", "max_records", "batch_size"), 1000)
+        message = {
+            **limits,
+            "group_id": group,
+            "member_id": member,
+            "share_session_epoch": epoch,
+            "is_renew_ack": False,
+            "forgotten_topics_data": [],
+            "topics": [{"topic_id": topic_id, "partitions": [partition]}],
+        }
+        return int(connection.ask("ShareFetch", 2, {**message, **more})["error_code"])
+
+    def acknowledge(member: str, epoch: int) -> int:
+        message = {"group_id": group, "member_id": member, "share_session_epoch": epoch, "is_renew_ack": False}
+        return int(connection.ask("ShareAcknowledge", 2, {**message, "topics": []})["error_code"])
+
+    invalid, missing, out_of_step = 42, 122, 123
+    member = "RBcHn7rMSh2jZ8F3Hp5xqA"
+    assert fetch("", 0) == invalid
+    assert fetch(member, 0, said) == invalid
+    assert [fetch(member, 1), fetch(member, -1)] == [missing, missing]
+    assert [acknowledge(member, 0), acknowledge(member, 1), acknowledge(member, -1)] == [out_of_step, missing, missing]
+    assert fetch(member, 0) == 0
+    assert [fetch(member, 1), fetch(member, 1), fetch(member, 3)] == [0, out_of_step, out_of_step]
+    assert fetch(member, 2, said, is_renew_ack=True) == invalid
+    assert [acknowledge(member, -1), acknowledge(member, -1)] == [0, missing]
+    connection.socket.close()
+
+
 def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[str, str]) -> None:
     topic, _ = fresh
     group = f"consumers-of-{topic}"
@@ -457,6 +564,7 @@ def test_a_group_of_another_kind_refuses(api: Api, bootstrap: str, fresh: tuple[
             api(consumer.poll(PATIENCE))
 
 
+@REAL
 def test_permissions_are_named(api: Api, guarded: Cluster) -> None:
     with (
         api.open("ShareConsumer", topics="t", group_id="workers", **user_of(guarded, "alice")) as consumer,

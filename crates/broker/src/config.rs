@@ -1,6 +1,7 @@
 //! The settings of a broker: a struct for callers ([`BrokerConfig`]), Kafka's own property names ([`keys`]), and what both
 //! say ([`settings`]).
 
+mod group_keys;
 mod keys;
 mod settings;
 
@@ -8,8 +9,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub(crate) use self::group_keys::group_key;
+pub(crate) use self::keys::Values;
 pub use self::keys::{BROKER_KEYS, Key, TOPIC_KEYS, ValueType};
-pub(crate) use self::keys::{Values, group_value};
 pub(crate) use self::settings::{Compaction, ConfigSource, LogConfig, Settings, TimestampType};
 use crate::security::listener::{ListenerConfig, SecurityProtocol};
 use crate::security::settings::SecuritySettings;

@@ -101,6 +101,7 @@ async fn converse(
         listener: door.listener,
         session: Mutex::new(session),
         waker: Waker::from(Arc::clone(&alarm)),
+        shares: Mutex::default(),
     };
     let mut connection = Connection {
         frames: Frames {

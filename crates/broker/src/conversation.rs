@@ -116,6 +116,16 @@ impl FrameLimit {
     }
 }
 
+impl Drop for Conversation {
+    /// What a member of a share group has acquired here is free when its connection ends.
+    fn drop(&mut self) {
+        let sessions = mem::take(&mut *self.client.shares.lock());
+        if !sessions.is_empty() {
+            self.core.end_share_sessions(&sessions);
+        }
+    }
+}
+
 impl Conversation {
     pub(crate) fn new(core: Arc<Core>, client: Client, now: Now) -> Self {
         let mut conversation = Self {

@@ -2,7 +2,8 @@
 //!
 //! # Locks
 //! Always taken in this order, after that of a cluster's controller, and none is ever held while an answer is parked:
-//! 1. `transactions`, one for all transactional ids, then `groups`, one for all groups; or `fetch_sessions`;
+//! 1. `transactions`, one for all transactional ids, then `groups`, one for all groups; or `fetch_sessions`; or `shares`, and
+//!    within it the states that nodes share;
 //! 2. `topics`, read for lookups, written when topics come and go;
 //! 3. one lock per partition's log, never two at once;
 //! 4. `catalogue`, `ids`, `producer_ids`, `pushes` and `upkeep`, held for a draw, a push or a look at the time, and those inside `security`.
@@ -13,6 +14,7 @@ mod coordinator;
 mod due;
 mod group_log;
 mod member;
+mod sharing;
 mod transactions;
 mod upkeep;
 
@@ -27,6 +29,7 @@ use parking_lot::{Mutex, RwLock};
 
 use self::coordinator::Coordinator;
 use self::due::Upkeep;
+pub(crate) use self::sharing::{ShareAsk, ShareFailure};
 use crate::bell::Slot;
 use crate::cluster::controller::{Controller, Decided};
 use crate::cluster::image::{Host, Layout, PartitionId};
@@ -43,6 +46,7 @@ use crate::release::Release;
 use crate::replicas::Unreplicated;
 use crate::security::Security;
 use crate::security::session::{Reply as SaslReply, Session};
+use crate::sharing::{ShareStates, Shares};
 use crate::storage::folder::Folder;
 use crate::storage::log::Log;
 use crate::storage::replica::{NO_LEADER, Replica};
@@ -77,6 +81,7 @@ pub(crate) struct Shared {
     pub(crate) faults: Arc<Faults>,
     pub(crate) zookeeper: Arc<ZooKeeperOffsets>,
     pub(crate) group_settings: Arc<GroupSettings>,
+    pub(crate) share_states: Arc<ShareStates>,
     /// `None`: the node draws one, or finds it in its folder.
     pub(crate) cluster_id: Option<String>,
 }
@@ -116,6 +121,7 @@ pub(crate) struct Core {
     /// The topics as groups see them, as of the last look.
     catalogue: Mutex<Arc<Catalogue>>,
     pub(crate) fetch_sessions: Mutex<FetchSessions>,
+    shares: Mutex<Shares>,
     upkeep: Mutex<Upkeep>,
     transactions: Coordinator,
     /// Woken when [`Core::next_timeout`] has changed.
@@ -221,6 +227,7 @@ impl Core {
             min_session_timeout: settings.min_session_timeout,
             max_session_timeout: settings.max_session_timeout,
             consumer: settings.consumer_groups.clone(),
+            share: settings.share_groups.clone(),
         };
         let groups = Groups::new(
             group_config,
@@ -228,6 +235,7 @@ impl Core {
             Ids::new(ids.next()),
         );
         let fetch_sessions = settings.fetch_sessions;
+        let shares = Shares::new(settings.share_sessions, shared.share_states);
         let mut core = Self {
             release: Mutex::new(settings.release),
             node,
@@ -246,6 +254,7 @@ impl Core {
             groups: Mutex::new(groups),
             catalogue: Mutex::default(),
             fetch_sessions: Mutex::new(FetchSessions::new(fetch_sessions, Ids::new(ids.next()))),
+            shares: Mutex::new(shares),
             upkeep: Mutex::default(),
             transactions: Coordinator::new(settings.transactions, timer.clone()),
             timer,
@@ -321,6 +330,7 @@ impl Core {
             }
             groups.forget_changed();
         }
+        self.recover_shares()?;
         self.recover_transactions()
     }
 
@@ -499,7 +509,7 @@ impl Core {
     }
 
     fn delete_own_topic(&self, name: &str, now: Now) -> Result<(), TopicError> {
-        let settings = {
+        let (id, settings) = {
             let mut topics = self.topics.write();
             let topic = topics
                 .by_name(name)
@@ -520,8 +530,9 @@ impl Core {
             for log in &topic.partitions {
                 log.lock().close_deleted();
             }
-            self.write_settings(&topics)
+            (topic.id, self.write_settings(&topics))
         };
+        self.with_shares(now, |shares| shares.forget_topic(id));
         let forgotten = self.with_groups(now, |groups| {
             let committed = groups.commits_of_topic(name).into_iter();
             let forgotten = committed.map(|(group, partition)| Stored {
@@ -613,6 +624,7 @@ impl Core {
         groups
             .into_iter()
             .chain(self.transactions.next_timeout())
+            .chain(self.shares.lock().next_timeout())
             .min()
     }
 
@@ -625,6 +637,7 @@ impl Core {
     pub(crate) fn handle_timeout(&self, now: Now) {
         self.with_groups(now, |groups| groups.handle_timeout(now.instant));
         self.handle_transactions(now);
+        self.with_shares(now, |shares| shares.handle_timeout(now.instant));
     }
 
     /// The topics as groups see them, made anew if topics have changed.

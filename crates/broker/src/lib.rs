@@ -8,6 +8,7 @@
 //! * [`security`] decides who may connect, and what they may do: TLS, SASL, ACLs, quotas.
 //! * [`group`] is the group coordinator and [`transaction`] the transaction coordinator, state machines both; [`storage`] the
 //!   partitions' logs, in Kafka's segment format.
+//! * [`sharing`] is who has which records of share groups.
 //! * [`fetch_session`] is what consumers need not say again.
 //! * [`release`] is which release of Kafka it speaks as. [`fault`] injects faults for tests; [`telemetry`] keeps the metrics that clients push.
 
@@ -32,6 +33,7 @@ mod release;
 mod replicas;
 mod security;
 mod server;
+mod sharing;
 mod storage;
 mod telemetry;
 mod topics;

@@ -100,6 +100,7 @@ impl Parts {
                 faults: Arc::default(),
                 zookeeper: Arc::default(),
                 group_settings: Arc::default(),
+                share_states: Arc::default(),
                 cluster_id: None,
             },
         })
@@ -218,6 +219,7 @@ impl Node {
             listener,
             session: Mutex::new(session),
             waker: Waker::from(Arc::new(ringer)),
+            shares: Mutex::default(),
         };
         let wire = Wire {
             conversation: Conversation::new(Arc::clone(&self.core), client, now),

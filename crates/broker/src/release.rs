@@ -71,6 +71,13 @@ const SPOKEN: &[(ApiKey, [(i16, i16); NAMES.len()])] = &[
     (ApiKey::ListTransactions, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1), (0, 1), (0, 2)]),
     (ApiKey::GetTelemetrySubscriptions, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0)]),
     (ApiKey::PushTelemetry, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0), (0, 0), (0, 0)]),
+    (ApiKey::ShareGroupHeartbeat, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (1, 1)]),
+    (ApiKey::ShareGroupDescribe, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (1, 1)]),
+    (ApiKey::ShareFetch, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (1, 2)]),
+    (ApiKey::DescribeShareGroupOffsets, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 1)]),
+    (ApiKey::AlterShareGroupOffsets, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0)]),
+    (ApiKey::DeleteShareGroupOffsets, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (0, 0)]),
+    (ApiKey::ShareAcknowledge, [NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, (1, 2)]),
 ];
 
 /// The most version of what is not final, in the newest release (`unstable.api.versions.enable`).
@@ -154,6 +161,15 @@ impl Release {
     pub(crate) fn group_version(self) -> Option<i16> {
         match self.name() {
             "4.0" | "4.4" => Some(1),
+            _ => None,
+        }
+    }
+
+    /// The level of the feature `share.version` that its clusters begin with (KIP-932); `None` where it has no such feature, or
+    /// a preview of it.
+    pub(crate) fn share_version(self) -> Option<i16> {
+        match self.name() {
+            "4.4" => Some(2),
             _ => None,
         }
     }

@@ -103,6 +103,7 @@ impl Broker {
             faults: Arc::clone(&faults),
             zookeeper: Arc::default(),
             group_settings: Arc::default(),
+            share_states: Arc::default(),
             cluster_id: several.then(|| seeds.uuid().to_string()),
         };
         let alarm = Arc::<Alarm>::default();

@@ -15,9 +15,12 @@ pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
 /// The topic that transactional ids are written to.
 pub(crate) const TRANSACTIONS_TOPIC: &str = "__transaction_state";
 
+/// The topic that is written to what share groups are done with.
+pub(crate) const SHARE_STATE_TOPIC: &str = "__share_group_state";
+
 /// Whether the topic is the broker's own.
 pub(crate) fn is_internal(name: &str) -> bool {
-    matches!(name, OFFSETS_TOPIC | TRANSACTIONS_TOPIC)
+    matches!(name, OFFSETS_TOPIC | TRANSACTIONS_TOPIC | SHARE_STATE_TOPIC)
 }
 
 /// A topic as it is at one moment; it is replaced, not changed, when partitions are added.

@@ -44,10 +44,12 @@ impl Api for ApiVersionsRequest {
     }
 }
 
-/// The features of the cluster that clients look at (KIP-584): which groups (KIP-848) and transactions (KIP-890) it has.
+/// The features of the cluster that clients look at (KIP-584): which groups (KIP-848, KIP-932) and transactions
+/// (KIP-890) it has.
 fn features(release: Release, version: i16) -> ApiVersionsResponse {
     let levels = [
         ("group.version", release.group_version()),
+        ("share.version", release.share_version()),
         ("transaction.version", release.transaction_version()),
     ];
     let levels = levels

@@ -29,7 +29,7 @@ impl Api for DeleteGroupsRequest {
 
 fn delete(cx: &Cx<'_>, group: &str) -> Result<(), ErrorCode> {
     cx.check_group(Operation::Delete, group)?;
-    cx.core.with_groups(cx.now, |groups| {
+    let deleted = cx.core.with_groups(cx.now, |groups| {
         let offsets = groups.delete(group)?;
         let forgotten = offsets.topics().flat_map(|(topic, partitions)| {
             partitions.keys().map(|partition| Stored {
@@ -41,5 +41,10 @@ fn delete(cx: &Cx<'_>, group: &str) -> Result<(), ErrorCode> {
         });
         let stored = forgotten.collect();
         cx.core.store(groups, stored, None, cx.now).map(drop)
-    })
+    });
+    if deleted.is_ok() {
+        cx.core
+            .with_shares(cx.now, |shares| shares.forget_group(group, None));
+    }
+    deleted
 }

@@ -136,7 +136,7 @@ fn row(
 fn config_type(kind: ValueType) -> i8 {
     match kind {
         ValueType::Bool => 1,
-        ValueType::OneOf(_) | ValueType::Text => 2,
+        ValueType::OneOf(_) | ValueType::Reset | ValueType::Text => 2,
         ValueType::Int(_, most) if most <= i64::from(i32::MAX) => 3,
         ValueType::Int(..) => 5,
         ValueType::Ratio => 6,

@@ -8,7 +8,7 @@ use ottla_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterC
 use ottla_protocol::{ErrorCode, Versions};
 
 use super::{Api, Cx, Outcome};
-use crate::config::group_value;
+use crate::config::group_key;
 use crate::group::OwnSettings;
 use crate::security::acl::{Operation, Resource};
 
@@ -54,7 +54,8 @@ fn alter(
     let allowed = cx.check(Operation::AlterConfigs, Resource::group(name));
     allowed.map_err(|code| (code, code.name().to_owned()))?;
     if name.is_empty() {
-        let message = "the settings of all groups are the broker's: group.consumer.*";
+        let message =
+            "the settings of all groups are the broker's: group.consumer.* and group.share.*";
         return Err((ErrorCode::INVALID_REQUEST, message.to_owned()));
     }
     let mut own = cx.core.group_settings.of(name);
@@ -73,9 +74,9 @@ fn apply(own: &mut OwnSettings, config: &AlterableConfig) -> Result<(), (ErrorCo
     let name = &*config.name;
     match (config.config_operation, config.value.as_deref()) {
         (SET, Some(value)) => {
-            let set = group_value(name, value);
-            let (key, number) = set.map_err(|what| (ErrorCode::INVALID_CONFIG, what))?;
-            own.insert(key.name, number);
+            let key = group_key(name, value);
+            let key = key.map_err(|what| (ErrorCode::INVALID_CONFIG, what))?;
+            own.insert(key.name, value.to_owned());
         }
         (SET, None) => {
             let message = format!("{name}: there is nothing to set it to");

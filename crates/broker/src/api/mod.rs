@@ -7,6 +7,7 @@ mod acls;
 mod add_offsets_to_txn;
 mod add_partitions_to_txn;
 mod alter_client_quotas;
+mod alter_share_group_offsets;
 mod alter_user_scram_credentials;
 mod api_versions;
 mod consumer_group_describe;
@@ -19,6 +20,7 @@ mod create_topics;
 mod delete_acls;
 mod delete_groups;
 mod delete_records;
+mod delete_share_group_offsets;
 mod delete_topics;
 mod describe_acls;
 mod describe_client_quotas;
@@ -27,6 +29,7 @@ mod describe_configs;
 mod describe_delegation_token;
 mod describe_groups;
 mod describe_producers;
+mod describe_share_group_offsets;
 mod describe_transactions;
 mod describe_user_scram_credentials;
 mod end_txn;
@@ -53,6 +56,11 @@ mod push_telemetry;
 mod renew_delegation_token;
 mod sasl_authenticate;
 mod sasl_handshake;
+mod share_acknowledge;
+mod share_fetch;
+mod share_group_describe;
+mod share_group_heartbeat;
+mod shared;
 mod sync_group;
 #[cfg(test)]
 mod tests;
@@ -69,19 +77,21 @@ use bytes::Bytes;
 use ottla_protocol::header::{self, RequestHeader};
 use ottla_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AlterClientQuotasRequest,
-    AlterUserScramCredentialsRequest, ApiVersionsRequest, ConsumerGroupDescribeRequest,
-    ConsumerGroupHeartbeatRequest, CreateAclsRequest, CreateDelegationTokenRequest,
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest, DeleteGroupsRequest,
-    DeleteRecordsRequest, DeleteTopicsRequest, DescribeAclsRequest, DescribeClientQuotasRequest,
-    DescribeClusterRequest, DescribeConfigsRequest, DescribeDelegationTokenRequest,
-    DescribeGroupsRequest, DescribeProducersRequest, DescribeTransactionsRequest,
+    AlterShareGroupOffsetsRequest, AlterUserScramCredentialsRequest, ApiVersionsRequest,
+    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, CreateAclsRequest,
+    CreateDelegationTokenRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteAclsRequest,
+    DeleteGroupsRequest, DeleteRecordsRequest, DeleteShareGroupOffsetsRequest, DeleteTopicsRequest,
+    DescribeAclsRequest, DescribeClientQuotasRequest, DescribeClusterRequest,
+    DescribeConfigsRequest, DescribeDelegationTokenRequest, DescribeGroupsRequest,
+    DescribeProducersRequest, DescribeShareGroupOffsetsRequest, DescribeTransactionsRequest,
     DescribeUserScramCredentialsRequest, EndTxnRequest, ExpireDelegationTokenRequest, FetchRequest,
     FindCoordinatorRequest, GetTelemetrySubscriptionsRequest, HeartbeatRequest,
     IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest,
     ListGroupsRequest, ListOffsetsRequest, ListTransactionsRequest, MetadataRequest,
     OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
     ProduceRequest, PushTelemetryRequest, RenewDelegationTokenRequest, SaslAuthenticateRequest,
-    SaslHandshakeRequest, SyncGroupRequest, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
+    SaslHandshakeRequest, ShareAcknowledgeRequest, ShareFetchRequest, ShareGroupDescribeRequest,
+    ShareGroupHeartbeatRequest, SyncGroupRequest, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
 use ottla_protocol::refusal::{Refusal, Refuse};
 use ottla_protocol::{ApiKey, ErrorCode, Frame, Reader, Response, Str, Versions};
@@ -107,6 +117,8 @@ pub(crate) struct Client {
     pub(crate) session: Mutex<Session>,
     /// Wakes whoever drives its connection.
     pub(crate) waker: Waker,
+    /// The share sessions that began on its connection.
+    pub(crate) shares: Mutex<Vec<u64>>,
 }
 
 /// The context of a request.
@@ -505,6 +517,13 @@ apis! {
     ConsumerGroupDescribe => ConsumerGroupDescribeRequest,
     GetTelemetrySubscriptions => GetTelemetrySubscriptionsRequest,
     PushTelemetry => PushTelemetryRequest,
+    ShareGroupHeartbeat => ShareGroupHeartbeatRequest,
+    ShareGroupDescribe => ShareGroupDescribeRequest,
+    ShareFetch => ShareFetchRequest,
+    ShareAcknowledge => ShareAcknowledgeRequest,
+    DescribeShareGroupOffsets => DescribeShareGroupOffsetsRequest,
+    AlterShareGroupOffsets => AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsets => DeleteShareGroupOffsetsRequest,
 }
 
 /// The operations that there are on a resource, as bits (KIP-430).

@@ -73,6 +73,7 @@ impl Bench {
                 faults: Arc::default(),
                 zookeeper: Arc::default(),
                 group_settings: Arc::default(),
+                share_states: Arc::default(),
                 cluster_id: None,
             },
             7,
@@ -190,6 +191,7 @@ fn client(principal: Principal) -> Client {
         listener: 0,
         session: Mutex::new(Session::open(principal)),
         waker: Waker::noop().clone(),
+        shares: Mutex::default(),
     }
 }
 
@@ -370,7 +372,14 @@ fn every_release_answers_every_version_it_tells_and_no_other() {
     at_every_version::<ConsumerGroupHeartbeatRequest>(&bench);
     at_every_version::<IncrementalAlterConfigsRequest>(&bench);
     at_every_version::<OffsetDeleteRequest>(&bench);
-    assert_eq!(HANDLED.len(), 50, "an API is missing above");
+    at_every_version::<AlterShareGroupOffsetsRequest>(&bench);
+    at_every_version::<DeleteShareGroupOffsetsRequest>(&bench);
+    at_every_version::<DescribeShareGroupOffsetsRequest>(&bench);
+    at_every_version::<ShareAcknowledgeRequest>(&bench);
+    at_every_version::<ShareFetchRequest>(&bench);
+    at_every_version::<ShareGroupDescribeRequest>(&bench);
+    at_every_version::<ShareGroupHeartbeatRequest>(&bench);
+    assert_eq!(HANDLED.len(), 57, "an API is missing above");
 }
 
 #[test]

@@ -3,20 +3,23 @@
 use bytes::Bytes;
 use ottla_protocol::messages::{
     AddOffsetsToTxnResponse, AddPartitionsToTxnResponse, AlterClientQuotasResponse,
-    AlterUserScramCredentialsResponse, ApiVersionsResponse, ConsumerGroupDescribeResponse,
-    ConsumerGroupHeartbeatResponse, CreateAclsResponse, CreateDelegationTokenResponse,
-    CreatePartitionsResponse, CreateTopicsResponse, DeleteAclsResponse, DeleteGroupsResponse,
-    DeleteRecordsResponse, DeleteTopicsResponse, DescribeAclsResponse,
+    AlterShareGroupOffsetsResponse, AlterUserScramCredentialsResponse, ApiVersionsResponse,
+    ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatResponse, CreateAclsResponse,
+    CreateDelegationTokenResponse, CreatePartitionsResponse, CreateTopicsResponse,
+    DeleteAclsResponse, DeleteGroupsResponse, DeleteRecordsResponse,
+    DeleteShareGroupOffsetsResponse, DeleteTopicsResponse, DescribeAclsResponse,
     DescribeClientQuotasResponse, DescribeClusterResponse, DescribeConfigsResponse,
     DescribeDelegationTokenResponse, DescribeGroupsResponse, DescribeProducersResponse,
-    DescribeTransactionsResponse, DescribeUserScramCredentialsResponse, EndTxnResponse,
-    ExpireDelegationTokenResponse, FetchResponse, FindCoordinatorResponse,
-    GetTelemetrySubscriptionsResponse, HeartbeatResponse, IncrementalAlterConfigsResponse,
-    InitProducerIdResponse, JoinGroupResponse, LeaveGroupResponse, ListGroupsResponse,
-    ListOffsetsResponse, ListTransactionsResponse, MetadataResponse, OffsetCommitResponse,
-    OffsetDeleteResponse, OffsetFetchResponse, OffsetForLeaderEpochResponse, ProduceResponse,
-    PushTelemetryResponse, RenewDelegationTokenResponse, SaslAuthenticateResponse,
-    SaslHandshakeResponse, SyncGroupResponse, TxnOffsetCommitResponse, WriteTxnMarkersResponse,
+    DescribeShareGroupOffsetsResponse, DescribeTransactionsResponse,
+    DescribeUserScramCredentialsResponse, EndTxnResponse, ExpireDelegationTokenResponse,
+    FetchResponse, FindCoordinatorResponse, GetTelemetrySubscriptionsResponse, HeartbeatResponse,
+    IncrementalAlterConfigsResponse, InitProducerIdResponse, JoinGroupResponse, LeaveGroupResponse,
+    ListGroupsResponse, ListOffsetsResponse, ListTransactionsResponse, MetadataResponse,
+    OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse, OffsetForLeaderEpochResponse,
+    ProduceResponse, PushTelemetryResponse, RenewDelegationTokenResponse, SaslAuthenticateResponse,
+    SaslHandshakeResponse, ShareAcknowledgeResponse, ShareFetchResponse,
+    ShareGroupDescribeResponse, ShareGroupHeartbeatResponse, SyncGroupResponse,
+    TxnOffsetCommitResponse, WriteTxnMarkersResponse,
 };
 
 use crate::security::Throttle;
@@ -92,6 +95,12 @@ throttled! {
     OffsetForLeaderEpochResponse,
     ProduceResponse,
     PushTelemetryResponse,
+    AlterShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponse,
+    ShareAcknowledgeResponse,
+    ShareGroupDescribeResponse,
+    ShareGroupHeartbeatResponse,
     SyncGroupResponse,
 }
 
@@ -108,6 +117,19 @@ impl Throttled for FetchResponse {
         if throttle.withholds {
             self.responses.clear();
         }
+    }
+}
+
+impl Throttled for ShareFetchResponse {
+    fn record_bytes(&self) -> usize {
+        let partitions = self.responses.iter().flat_map(|topic| &topic.partitions);
+        let records = partitions.filter_map(|partition| partition.records.as_ref());
+        records.map(Bytes::len).sum()
+    }
+
+    /// The records are acquired already, so that the client gets them.
+    fn throttle(&mut self, throttle: Throttle) {
+        self.throttle_time_ms = milliseconds(throttle);
     }
 }
 

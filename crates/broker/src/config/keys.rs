@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::group::{CONSUMER_ASSIGNMENT_INTERVAL, CONSUMER_HEARTBEAT, CONSUMER_SESSION};
+use crate::sharing::Reset;
 
 /// The type and the valid values of a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum ValueType {
     OneOf(&'static [&'static str]),
     /// Any of these words, separated by commas; may be empty.
     ListOf(&'static [&'static str]),
+    /// `earliest`, `latest`, or `by_duration:` and a duration as ISO 8601 has it.
+    Reset,
     /// Any text.
     Text,
 }
@@ -34,7 +36,12 @@ pub struct Key {
     pub doc: &'static str,
 }
 
-const fn key(name: &'static str, kind: ValueType, default: &'static str, doc: &'static str) -> Key {
+pub(super) const fn key(
+    name: &'static str,
+    kind: ValueType,
+    default: &'static str,
+    doc: &'static str,
+) -> Key {
     Key {
         name,
         kind,
@@ -43,7 +50,7 @@ const fn key(name: &'static str, kind: ValueType, default: &'static str, doc: &'
     }
 }
 
-const INT: i64 = i32::MAX as i64;
+pub(super) const INT: i64 = i32::MAX as i64;
 const LONG: i64 = i64::MAX;
 const TIMESTAMP_TYPES: ValueType = ValueType::OneOf(&["CreateTime", "LogAppendTime"]);
 
@@ -156,6 +163,114 @@ pub const BROKER_KEYS: &[Key] = &[
         ValueType::Int(1, INT),
         "45000",
         "Milliseconds without a heartbeat after which a member of a consumer group (KIP-848) is out.",
+    ),
+    key(
+        ALL_SHARE_ASSIGNMENT_INTERVAL,
+        ValueType::Int(0, INT),
+        "0",
+        "Milliseconds between two assignments of a share group (KIP-932) at least; Kafka's default is 1000.",
+    ),
+    key(
+        ALL_SHARE_DELIVERIES,
+        ValueType::Int(2, INT),
+        "5",
+        "How often a record is delivered to members of a share group at most.",
+    ),
+    key(
+        ALL_SHARE_HEARTBEAT,
+        ValueType::Int(1, INT),
+        "5000",
+        "Milliseconds between two heartbeats of a member of a share group.",
+    ),
+    key(
+        MAX_SHARE_DELIVERIES,
+        ValueType::Int(2, INT),
+        "10",
+        "Maximum of share.delivery.count.limit of a group.",
+    ),
+    key(
+        MAX_SHARE_HEARTBEAT,
+        ValueType::Int(1, INT),
+        "15000",
+        "Maximum of share.heartbeat.interval.ms of a group.",
+    ),
+    key(
+        MAX_SHARE_LOCKS,
+        ValueType::Int(100, INT),
+        "4000",
+        "Maximum of share.partition.max.record.locks of a group.",
+    ),
+    key(
+        MAX_SHARE_LOCK,
+        ValueType::Int(1000, INT),
+        "60000",
+        "Maximum of share.record.lock.duration.ms of a group.",
+    ),
+    key(
+        MAX_SHARE_SESSION,
+        ValueType::Int(1, INT),
+        "60000",
+        "Maximum of share.session.timeout.ms of a group.",
+    ),
+    key(
+        MAX_SHARE_SESSIONS,
+        ValueType::Int(1, INT),
+        "2000",
+        "Maximum number of share sessions; a member beyond is refused.",
+    ),
+    key(
+        MAX_SHARE_GROUP,
+        ValueType::Int(1, INT),
+        "200",
+        "Maximum number of members of a share group.",
+    ),
+    key(
+        MIN_SHARE_DELIVERIES,
+        ValueType::Int(2, INT),
+        "2",
+        "Minimum of share.delivery.count.limit of a group.",
+    ),
+    key(
+        MIN_SHARE_HEARTBEAT,
+        ValueType::Int(1, INT),
+        "5000",
+        "Minimum of share.heartbeat.interval.ms of a group.",
+    ),
+    key(
+        MIN_SHARE_LOCKS,
+        ValueType::Int(100, INT),
+        "100",
+        "Minimum of share.partition.max.record.locks of a group.",
+    ),
+    key(
+        MIN_SHARE_LOCK,
+        ValueType::Int(1000, INT),
+        "15000",
+        "Minimum of share.record.lock.duration.ms of a group.",
+    ),
+    key(
+        MIN_SHARE_SESSION,
+        ValueType::Int(1, INT),
+        "45000",
+        "Minimum of share.session.timeout.ms of a group.",
+    ),
+    key(
+        ALL_SHARE_LOCKS,
+        ValueType::Int(100, INT),
+        "2000",
+        "How many records of a partition a share group has under way at once.",
+    ),
+    key(
+        ALL_SHARE_LOCK,
+        ValueType::Int(1000, INT),
+        "30000",
+        "Milliseconds for which a member of a share group has a record.",
+    ),
+    key(
+        ALL_SHARE_SESSION,
+        ValueType::Int(1, INT),
+        "45000",
+        "Milliseconds without a heartbeat after which a member of a share group is out.",
     ),
     key(
         INITIAL_REBALANCE_DELAY,
@@ -484,40 +599,26 @@ pub(super) const MAX_CONSUMER_HEARTBEAT: &str = "group.consumer.max.heartbeat.in
 pub(super) const MAX_CONSUMER_SESSION: &str = "group.consumer.max.session.timeout.ms";
 pub(super) const MIN_CONSUMER_HEARTBEAT: &str = "group.consumer.min.heartbeat.interval.ms";
 pub(super) const MIN_CONSUMER_SESSION: &str = "group.consumer.min.session.timeout.ms";
+pub(super) const ALL_SHARE_ASSIGNMENT_INTERVAL: &str = "group.share.assignment.interval.ms";
+pub(super) const ALL_SHARE_DELIVERIES: &str = "group.share.delivery.count.limit";
+pub(super) const ALL_SHARE_HEARTBEAT: &str = "group.share.heartbeat.interval.ms";
+pub(super) const ALL_SHARE_LOCK: &str = "group.share.record.lock.duration.ms";
+pub(super) const ALL_SHARE_LOCKS: &str = "group.share.partition.max.record.locks";
+pub(super) const ALL_SHARE_SESSION: &str = "group.share.session.timeout.ms";
+pub(super) const MAX_SHARE_DELIVERIES: &str = "group.share.max.delivery.count.limit";
+pub(super) const MAX_SHARE_GROUP: &str = "group.share.max.size";
+pub(super) const MAX_SHARE_HEARTBEAT: &str = "group.share.max.heartbeat.interval.ms";
+pub(super) const MAX_SHARE_LOCK: &str = "group.share.max.record.lock.duration.ms";
+pub(super) const MAX_SHARE_LOCKS: &str = "group.share.max.partition.max.record.locks";
+pub(super) const MAX_SHARE_SESSION: &str = "group.share.max.session.timeout.ms";
+pub(super) const MAX_SHARE_SESSIONS: &str = "group.share.max.share.sessions";
+pub(super) const MIN_SHARE_DELIVERIES: &str = "group.share.min.delivery.count.limit";
+pub(super) const MIN_SHARE_HEARTBEAT: &str = "group.share.min.heartbeat.interval.ms";
+pub(super) const MIN_SHARE_LOCK: &str = "group.share.min.record.lock.duration.ms";
+pub(super) const MIN_SHARE_LOCKS: &str = "group.share.min.partition.max.record.locks";
+pub(super) const MIN_SHARE_SESSION: &str = "group.share.min.session.timeout.ms";
 pub(super) const OFFSETS_RETENTION: &str = "offsets.retention.minutes";
 pub(super) const OFFSETS_RETENTION_CHECK: &str = "offsets.retention.check.interval.ms";
-
-/// The settings of a group of consumers, in Kafka's names. Their defaults are the broker's ([`GROUP_INHERITED`]).
-pub(crate) const GROUP_KEYS: &[Key] = &[
-    key(
-        CONSUMER_ASSIGNMENT_INTERVAL,
-        ValueType::Int(0, INT),
-        "0",
-        "Milliseconds between two assignments at least.",
-    ),
-    key(
-        CONSUMER_HEARTBEAT,
-        ValueType::Int(1, INT),
-        "5000",
-        "Milliseconds between two heartbeats of a member.",
-    ),
-    key(
-        CONSUMER_SESSION,
-        ValueType::Int(1, INT),
-        "45000",
-        "Milliseconds without a heartbeat after which a member is out.",
-    ),
-];
-
-/// The broker's setting that holds for groups without their own.
-pub(super) const GROUP_INHERITED: &[(&str, &str)] = &[
-    (
-        CONSUMER_ASSIGNMENT_INTERVAL,
-        ALL_CONSUMER_ASSIGNMENT_INTERVAL,
-    ),
-    (CONSUMER_HEARTBEAT, ALL_CONSUMER_HEARTBEAT),
-    (CONSUMER_SESSION, ALL_CONSUMER_SESSION),
-];
 
 /// A topic's settings, in Kafka's names. Rows that say "without effect" are stored and described, but change nothing.
 pub const TOPIC_KEYS: &[Key] = &[
@@ -740,21 +841,6 @@ impl Values {
     }
 }
 
-/// The row of a setting of groups, and `value` as its number.
-///
-/// # Errors
-/// As [`Values::set`].
-pub(crate) fn group_value(name: &str, value: &str) -> Result<(&'static Key, u64), String> {
-    let mut checked = Values::default();
-    checked.set(GROUP_KEYS, name, value)?;
-    let key = GROUP_KEYS.iter().find(|key| key.name == name);
-    let number = value
-        .parse()
-        .map_err(|_| format!("{name}={value}: no number"))?;
-    key.map(|key| (key, number))
-        .ok_or_else(|| format!("unknown setting \"{name}\""))
-}
-
 impl ValueType {
     fn check(self, value: &str) -> Result<(), String> {
         match self {
@@ -770,6 +856,10 @@ impl ValueType {
                 Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(()),
                 _ => Err("must be a number from 0 to 1".to_owned()),
             },
+            ValueType::Reset if Reset::parse(value).is_some() => Ok(()),
+            ValueType::Reset => Err(
+                "must be earliest, latest, or by_duration: and a duration such as PT1H".to_owned(),
+            ),
             ValueType::OneOf(words) if words.contains(&value) => Ok(()),
             ValueType::OneOf(words) => Err(format!("must be one of {}", words.join(", "))),
             ValueType::ListOf(words)
@@ -801,7 +891,7 @@ mod tests {
 
     #[test]
     fn every_default_passes_its_own_check() {
-        for key in BROKER_KEYS.iter().chain(TOPIC_KEYS).chain(GROUP_KEYS) {
+        for key in BROKER_KEYS.iter().chain(TOPIC_KEYS) {
             assert_eq!(key.kind.check(key.default), Ok(()), "{}", key.name);
         }
     }

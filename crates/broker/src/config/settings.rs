@@ -3,14 +3,22 @@
 use std::time::Duration;
 
 use super::BrokerConfig;
+use super::group_keys::{GROUP_INHERITED, GROUP_KEYS};
 use super::keys::*;
 use crate::error::BrokerError;
-use crate::group::{Assignor, CONSUMER_HEARTBEAT, CONSUMER_SESSION, ConsumerRules, OwnSettings};
+use crate::group::{
+    Assignor, CONSUMER_HEARTBEAT, CONSUMER_SESSION, ConsumerRules, OwnSettings, SHARE_HEARTBEAT,
+    SHARE_SESSION, ShareRules,
+};
 use crate::release::Release;
 use crate::security::quota::Windows;
 use crate::security::sasl::oauth::Rules;
 use crate::security::settings::AclSettings;
 use crate::security::tokens::Lifetimes;
+use crate::sharing::{
+    Reset, SHARE_DELIVERIES, SHARE_ISOLATION, SHARE_LOCK, SHARE_LOCKS, SHARE_RENEW, SHARE_RESET,
+    SharingRules,
+};
 use crate::telemetry::Wanted;
 use crate::transaction::TransactionConfig;
 
@@ -91,6 +99,10 @@ pub(crate) struct Settings {
     pub(crate) max_session_timeout: Duration,
     /// What holds for groups of the consumer protocol that have no settings of their own.
     pub(crate) consumer_groups: ConsumerRules,
+    /// The same for the members of share groups.
+    pub(crate) share_groups: ShareRules,
+    /// The most share sessions.
+    pub(crate) share_sessions: usize,
     pub(crate) offsets_retention_ms: i64,
     pub(crate) offsets_retention_check: Duration,
     pub(crate) sasl_max_bytes: usize,
@@ -177,6 +189,19 @@ impl Settings {
                     .filter_map(|name| Assignor::named(name))
                     .collect(),
             },
+            share_groups: ShareRules {
+                session: Duration::from_millis(number(broker_value(&values, ALL_SHARE_SESSION))),
+                heartbeat: Duration::from_millis(number(broker_value(
+                    &values,
+                    ALL_SHARE_HEARTBEAT,
+                ))),
+                assignment_interval: Duration::from_millis(number(broker_value(
+                    &values,
+                    ALL_SHARE_ASSIGNMENT_INTERVAL,
+                ))),
+                most_members: number(broker_value(&values, MAX_SHARE_GROUP)),
+            },
+            share_sessions: number(broker_value(&values, MAX_SHARE_SESSIONS)),
             offsets_retention_ms: number::<i64>(broker_value(&values, OFFSETS_RETENTION)) * 60_000,
             offsets_retention_check: Duration::from_millis(number(broker_value(
                 &values,
@@ -235,6 +260,11 @@ impl Settings {
                 MAX_CONSUMER_HEARTBEAT,
             ),
             (CONSUMER_SESSION, MIN_CONSUMER_SESSION, MAX_CONSUMER_SESSION),
+            (SHARE_DELIVERIES, MIN_SHARE_DELIVERIES, MAX_SHARE_DELIVERIES),
+            (SHARE_HEARTBEAT, MIN_SHARE_HEARTBEAT, MAX_SHARE_HEARTBEAT),
+            (SHARE_LOCK, MIN_SHARE_LOCK, MAX_SHARE_LOCK),
+            (SHARE_LOCKS, MIN_SHARE_LOCKS, MAX_SHARE_LOCKS),
+            (SHARE_SESSION, MIN_SHARE_SESSION, MAX_SHARE_SESSION),
         ];
         for (name, least, most) in bounds {
             let least = number(broker_value(&self.values, least));
@@ -244,11 +274,16 @@ impl Settings {
                 return Err(format!("{name}={value}: must be from {least} to {most}"));
             }
         }
-        let (session, heartbeat) = (value(CONSUMER_SESSION), value(CONSUMER_HEARTBEAT));
-        if session <= heartbeat {
-            return Err(format!(
-                "{CONSUMER_SESSION}={session}: must be above {CONSUMER_HEARTBEAT}={heartbeat}"
-            ));
+        for (session_key, heartbeat_key) in [
+            (CONSUMER_SESSION, CONSUMER_HEARTBEAT),
+            (SHARE_SESSION, SHARE_HEARTBEAT),
+        ] {
+            let (session, heartbeat) = (value(session_key), value(heartbeat_key));
+            if session <= heartbeat {
+                return Err(format!(
+                    "{session_key}={session}: must be above {heartbeat_key}={heartbeat}"
+                ));
+            }
         }
         Ok(())
     }
@@ -266,15 +301,31 @@ impl Settings {
 
     fn group_value(&self, own: &OwnSettings, name: &str) -> (String, ConfigSource) {
         if let Some(value) = own.get(name) {
-            return (value.to_string(), ConfigSource::Group);
+            return (value.clone(), ConfigSource::Group);
         }
         let inherited = GROUP_INHERITED.iter().find(|(own, _)| *own == name);
-        let of_broker = inherited.map_or(name, |(_, of_broker)| *of_broker);
+        let Some((_, of_broker)) = inherited else {
+            let default = default_of(GROUP_KEYS, name);
+            return (default.to_owned(), ConfigSource::Default);
+        };
         let source = match self.values.set_value(of_broker) {
             Some(_) => ConfigSource::Broker,
             None => ConfigSource::Default,
         };
         (broker_value(&self.values, of_broker).to_owned(), source)
+    }
+
+    /// What holds for the records of a share group.
+    pub(crate) fn sharing_rules(&self, own: &OwnSettings) -> SharingRules {
+        let value = |name| self.group_value(own, name).0;
+        SharingRules {
+            lock: Duration::from_millis(number(&value(SHARE_LOCK))),
+            most_deliveries: number(&value(SHARE_DELIVERIES)),
+            most_locks: number(&value(SHARE_LOCKS)),
+            reset: Reset::parse(&value(SHARE_RESET)).unwrap_or(Reset::Latest),
+            committed: value(SHARE_ISOLATION) == "read_committed",
+            renews: value(SHARE_RENEW) == "true",
+        }
     }
 
     /// What a bearer token must say.

@@ -10,7 +10,7 @@ use ottla_protocol::{EncodeError, ErrorCode};
 use parking_lot::MutexGuard;
 
 use super::{Core, Replied, Ticket, Within, partition_of};
-use crate::group::{Groups, Kept, Stored, StoredConsumer, StoredMembers};
+use crate::group::{Groups, Kept, Stored, StoredConsumer, StoredMembers, StoredShare};
 use crate::now::Now;
 use crate::replicas::{Unreplicated, for_clients};
 use crate::storage::batch::{self, Piece};
@@ -225,6 +225,8 @@ impl Core {
                 groups.restore(&stored.group, stored.kept.as_ref());
             } else if let Some(record) = StoredConsumer::decode(key, record.value) {
                 groups.restore_consumer(record);
+            } else if let Some(record) = StoredShare::decode(key, record.value) {
+                groups.restore_share(record);
             }
         })
     }

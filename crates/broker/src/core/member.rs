@@ -161,6 +161,12 @@ impl Member for Core {
         }
         let topic = topics.insert(topic);
         drop(topics);
+        if !changed.is_empty() {
+            let mut shares = self.shares.lock();
+            for (index, _) in &changed {
+                shares.leave(topic.id, *index);
+            }
+        }
         match &*topic.name {
             OFFSETS_TOPIC => self.coordinate(&topic, &changed),
             TRANSACTIONS_TOPIC => self.coordinate_transactions(&topic, &changed),
@@ -203,6 +209,7 @@ impl Member for Core {
     fn forget_volatile(&self) {
         self.reload_groups(|groups| groups.unload(|_| true));
         self.fetch_sessions.lock().clear();
+        self.shares.lock().clear();
         self.forget_transactions();
         // Nobody but the controller deals with a node that is down; what waits here ends with its connection.
         for topic in self.topics() {

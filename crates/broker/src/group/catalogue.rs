@@ -1,6 +1,6 @@
 //! The topics of the cluster as groups see them: which there are, and how many partitions each has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ottla_protocol::{Str, Uuid};
 
@@ -34,6 +34,25 @@ impl Catalogue {
 
     pub(crate) fn name(&self, id: Uuid) -> Option<&Str> {
         self.names.get(&id)
+    }
+
+    /// A number that differs when these topics do, of which not all have to be there: FNV-1a (Fowler, Noll and Vo), 0 without
+    /// any.
+    pub(crate) fn hash(&self, names: BTreeSet<&String>) -> u64 {
+        let mut hash = 0;
+        for name in names {
+            let Some((id, partitions)) = self.topic(name) else {
+                continue;
+            };
+            if hash == 0 {
+                hash = 0xCBF2_9CE4_8422_2325_u64;
+            }
+            let bytes = name.bytes().chain(id.0).chain(partitions.to_be_bytes());
+            for byte in bytes {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+            }
+        }
+        hash
     }
 
     /// The names of all topics, in order.

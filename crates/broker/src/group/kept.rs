@@ -1,16 +1,18 @@
-//! What a group of either protocol keeps in the offsets topic.
+//! What a group of any kind keeps in the offsets topic.
 
 use bytes::Bytes;
 use ottla_protocol::EncodeError;
 
 use super::consumer::kept::StoredConsumer;
 use super::members::StoredMembers;
+use super::share::kept::StoredShare;
 
 /// A record of the offsets topic about a group's members.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kept {
     Classic(StoredMembers),
     Consumer(StoredConsumer),
+    Share(StoredShare),
 }
 
 impl Kept {
@@ -18,6 +20,7 @@ impl Kept {
         match self {
             Self::Classic(stored) => &stored.group,
             Self::Consumer(stored) => &stored.group,
+            Self::Share(stored) => &stored.group,
         }
     }
 
@@ -26,6 +29,7 @@ impl Kept {
         match self {
             Self::Classic(stored) => stored.encode(now),
             Self::Consumer(stored) => stored.encode(now),
+            Self::Share(stored) => stored.encode(now),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A group of either protocol, as far as they are alike.
+//! A group of any kind, as far as they are alike.
 
 use std::time::Instant;
 
@@ -7,15 +7,20 @@ use ottla_protocol::messages::ConsumerProtocolSubscription;
 use ottla_protocol::{Message, Reader};
 
 use super::consumer::ConsumerGroup;
+use super::kept::Kept;
+use super::share::ShareGroup;
 use super::state::Group;
 
 /// The embedded protocol of consumers.
 const CONSUMER: &str = "consumer";
+/// What stands in its place for share groups.
+const SHARE: &str = "share";
 
 #[derive(Debug)]
 pub(super) enum Kind<T> {
     Classic(Group<T>),
     Consumer(ConsumerGroup),
+    Share(ShareGroup),
 }
 
 impl<T> Kind<T> {
@@ -23,6 +28,7 @@ impl<T> Kind<T> {
         match self {
             Self::Classic(_) => "classic",
             Self::Consumer(_) => "consumer",
+            Self::Share(_) => "share",
         }
     }
 
@@ -30,6 +36,7 @@ impl<T> Kind<T> {
         match self {
             Self::Classic(group) => group.protocol_type(),
             Self::Consumer(_) => CONSUMER,
+            Self::Share(_) => SHARE,
         }
     }
 
@@ -37,6 +44,7 @@ impl<T> Kind<T> {
         match self {
             Self::Classic(group) => group.is_empty(),
             Self::Consumer(group) => group.is_empty(),
+            Self::Share(group) => group.is_empty(),
         }
     }
 
@@ -44,6 +52,7 @@ impl<T> Kind<T> {
         match self {
             Self::Classic(group) => group.state_name(),
             Self::Consumer(group) => group.state_name(),
+            Self::Share(group) => group.state_name(),
         }
     }
 
@@ -51,6 +60,22 @@ impl<T> Kind<T> {
         match self {
             Self::Classic(group) => group.deadline(),
             Self::Consumer(group) => group.deadline(),
+            Self::Share(group) => group.deadline(),
+        }
+    }
+
+    /// The records that make all of it be forgotten, for a group that keeps its members record by record.
+    pub(super) fn tombstones(&self, name: &str) -> Vec<Kept> {
+        match self {
+            Self::Classic(_) => Vec::new(),
+            Self::Consumer(group) => {
+                let records = group.tombstones(name).into_iter();
+                records.map(Kept::Consumer).collect()
+            }
+            Self::Share(group) => {
+                let records = group.tombstones(name).into_iter();
+                records.map(Kept::Share).collect()
+            }
         }
     }
 
@@ -58,6 +83,7 @@ impl<T> Kind<T> {
     pub(super) fn subscribes_to(&self, topic: &str) -> Option<bool> {
         match self {
             Self::Consumer(group) => Some(group.subscribes_to(topic)),
+            Self::Share(group) => Some(group.subscribes_to(topic)),
             Self::Classic(group) if group.is_empty() => Some(false),
             Self::Classic(group) if group.protocol_type() != CONSUMER => None,
             Self::Classic(group) => {

@@ -12,6 +12,7 @@ mod members;
 mod offsets;
 mod record;
 mod settings;
+mod share;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -37,7 +38,11 @@ pub(crate) use self::members::StoredMembers;
 pub(crate) use self::offsets::{Committed, Offsets, Stored};
 pub(crate) use self::settings::{
     CONSUMER_ASSIGNMENT_INTERVAL, CONSUMER_HEARTBEAT, CONSUMER_SESSION, GroupSettings, OwnSettings,
+    SHARE_ASSIGNMENT_INTERVAL, SHARE_HEARTBEAT, SHARE_SESSION,
 };
+use self::share::ShareGroup;
+pub(crate) use self::share::kept::StoredShare;
+pub(crate) use self::share::{ShareBeat, ShareDescription, ShareMember, ShareRules};
 pub(crate) use self::state::{
     AsMember, Description, Join, Joined, NotJoined, Protocol, Reply, Sync, Synced,
 };
@@ -57,8 +62,8 @@ pub(crate) struct Groups<T> {
     replies: Replies<T>,
     /// Groups whose members are to be kept anew, or whose members nobody needs any more.
     changed: BTreeSet<String>,
-    /// What is to be kept of groups of the consumer protocol.
-    records: Vec<StoredConsumer>,
+    /// What is to be kept of groups of the consumer protocol, and of share groups.
+    records: Vec<Kept>,
     /// Groups that were read back, and whose members' sessions do not run yet.
     restored: BTreeSet<String>,
     ids: Ids,
@@ -86,6 +91,7 @@ pub(crate) struct GroupConfig {
     pub(crate) min_session_timeout: Duration,
     pub(crate) max_session_timeout: Duration,
     pub(crate) consumer: ConsumerRules,
+    pub(crate) share: ShareRules,
 }
 
 /// How offsets are committed.
@@ -163,7 +169,7 @@ impl<T> Groups<T> {
         self.become_classic(&name);
         self.with(&name, |entry, replies| match &mut entry.kind {
             Kind::Classic(group) => group.join(join, ticket, new_id, now, replies),
-            Kind::Consumer(_) => replies.push((
+            Kind::Consumer(_) | Kind::Share(_) => replies.push((
                 ticket,
                 Reply::Join(Err(NotJoined {
                     code: ErrorCode::INCONSISTENT_GROUP_PROTOCOL,
@@ -182,7 +188,7 @@ impl<T> Groups<T> {
         let name = sync.group.clone();
         self.with(&name, |entry, replies| match &mut entry.kind {
             Kind::Classic(group) => group.sync(sync, ticket, now, replies),
-            Kind::Consumer(_) => {
+            Kind::Consumer(_) | Kind::Share(_) => {
                 replies.push((ticket, Reply::Sync(Err(ErrorCode::UNKNOWN_MEMBER_ID))));
             }
         });
@@ -197,7 +203,7 @@ impl<T> Groups<T> {
         self.check_known(group)?;
         let beaten = self.with(group, |entry, _| match &mut entry.kind {
             Kind::Classic(group) => group.heartbeat(as_member, now),
-            Kind::Consumer(_) => Err(ErrorCode::UNKNOWN_MEMBER_ID),
+            Kind::Consumer(_) | Kind::Share(_) => Err(ErrorCode::UNKNOWN_MEMBER_ID),
         });
         beaten.unwrap_or(Err(ErrorCode::UNKNOWN_MEMBER_ID))
     }
@@ -218,7 +224,7 @@ impl<T> Groups<T> {
             (Kind::Consumer(group), Some(instance)) if id.is_empty() => {
                 group.remove_instance(instance, &catalogue)
             }
-            (Kind::Consumer(_), _) => Err(ErrorCode::UNKNOWN_MEMBER_ID),
+            (Kind::Consumer(_) | Kind::Share(_), _) => Err(ErrorCode::UNKNOWN_MEMBER_ID),
         });
         left.unwrap_or(Err(ErrorCode::UNKNOWN_MEMBER_ID))
     }
@@ -256,7 +262,7 @@ impl<T> Groups<T> {
         };
         let beaten = self.with(name, |entry, _| {
             Some(match &mut entry.kind {
-                Kind::Classic(_) => return None,
+                Kind::Classic(_) | Kind::Share(_) => return None,
                 Kind::Consumer(group) if beat.epoch < 0 => group.leave(beat, &catalogue),
                 Kind::Consumer(group) => group.heartbeat(beat, &rules, &seen, now),
             })
@@ -272,6 +278,71 @@ impl<T> Groups<T> {
             let message = format!("there is no consumer group \"{name}\"");
             Err(Refused::new(ErrorCode::GROUP_ID_NOT_FOUND, message))
         })
+    }
+
+    /// ShareGroupHeartbeat; the answer comes out under `ticket`.
+    pub(crate) fn beat_share(&mut self, beat: &ShareBeat, ticket: T, now: Instant) {
+        let beaten = self.beaten_share(beat, now);
+        self.replies.push((ticket, Reply::Beat(beaten)));
+    }
+
+    fn beaten_share(&mut self, beat: &ShareBeat, now: Instant) -> Result<Beaten, Refused> {
+        let name = &beat.group;
+        let is_new = beat.epoch == 0 && !self.groups.contains_key(name);
+        if is_new {
+            self.make(name);
+            if let Some(entry) = self.groups.get_mut(name) {
+                entry.kind = Kind::Share(ShareGroup::default());
+            }
+        }
+        let catalogue = Arc::clone(&self.catalogue);
+        let rules = self.own.share_rules(name, &self.config.share);
+        let beaten = self.with(name, |entry, _| match &mut entry.kind {
+            Kind::Classic(_) | Kind::Consumer(_) => None,
+            Kind::Share(group) if beat.epoch < 0 => Some(group.leave(beat, &catalogue)),
+            Kind::Share(group) => Some(group.heartbeat(beat, &rules, &catalogue, now)),
+        });
+        if is_new && !matches!(beaten, Some(Some(Ok(_)))) {
+            self.groups.remove(name);
+        }
+        beaten.flatten().unwrap_or_else(|| {
+            let message = format!("there is no share group \"{name}\"");
+            Err(Refused::new(ErrorCode::GROUP_ID_NOT_FOUND, message))
+        })
+    }
+
+    /// Makes an empty share group, if there is none of this name.
+    ///
+    /// # Errors
+    /// It has members, or is of another kind.
+    pub(crate) fn make_share(&mut self, name: &str) -> Result<(), ErrorCode> {
+        if name.is_empty() {
+            return Err(ErrorCode::INVALID_GROUP_ID);
+        }
+        if !self.groups.contains_key(name) {
+            self.make(name);
+            self.with(name, |entry, _| {
+                entry.kind = Kind::Share(ShareGroup::default());
+            });
+        }
+        self.check_unshared(name)
+    }
+
+    /// Whether this is a share group without members.
+    pub(crate) fn check_unshared(&self, name: &str) -> Result<(), ErrorCode> {
+        match self.groups.get(name).map(|entry| &entry.kind) {
+            Some(Kind::Share(group)) if group.is_empty() => Ok(()),
+            Some(Kind::Share(_)) => Err(ErrorCode::NON_EMPTY_GROUP),
+            _ => Err(ErrorCode::GROUP_ID_NOT_FOUND),
+        }
+    }
+
+    /// ShareGroupDescribe; `None` if there is no share group of this name.
+    pub(crate) fn describe_share(&self, group: &str) -> Option<ShareDescription> {
+        match &self.groups.get(group)?.kind {
+            Kind::Share(group) => Some(group.describe()),
+            Kind::Classic(_) | Kind::Consumer(_) => None,
+        }
     }
 
     /// An empty group of the classic protocol becomes one of the consumer protocol; its offsets stay.
@@ -297,7 +368,8 @@ impl<T> Groups<T> {
         };
         if let Kind::Consumer(group) = &entry.kind {
             if group.is_empty() {
-                self.records.extend(group.tombstones(name));
+                let records = group.tombstones(name).into_iter();
+                self.records.extend(records.map(Kept::Consumer));
                 let delay = self.config.initial_rebalance_delay;
                 entry.kind = Kind::Classic(Group::new(delay));
             }
@@ -310,7 +382,7 @@ impl<T> Groups<T> {
         let rules = self.own.rules(group, &self.config.consumer);
         match &entry.kind {
             Kind::Consumer(group) => Some(group.describe(&rules)),
-            Kind::Classic(_) => None,
+            Kind::Classic(_) | Kind::Share(_) => None,
         }
     }
 
@@ -358,6 +430,7 @@ impl<T> Groups<T> {
         let is_transactional = how == Committing::InTransaction;
         let checked = self.with(group, |entry, _| match &mut entry.kind {
             Kind::Classic(group) => group.check_commit(as_member, is_transactional, now),
+            Kind::Share(_) => Err(ErrorCode::GROUP_ID_NOT_FOUND),
             // Old producers do not say whose offsets they commit.
             Kind::Consumer(_) if is_transactional && as_member.is_nobody() => Ok(()),
             Kind::Consumer(group) => {
@@ -408,7 +481,9 @@ impl<T> Groups<T> {
                     Kind::Classic(_) => {
                         self.changed.insert(group.to_owned());
                     }
-                    Kind::Consumer(consumer) => self.records.extend(consumer.tombstones(group)),
+                    Kind::Consumer(_) | Kind::Share(_) => {
+                        self.records.extend(entry.kind.tombstones(group));
+                    }
                 }
                 self.groups.remove(group);
             }
@@ -471,7 +546,7 @@ impl<T> Groups<T> {
     pub(crate) fn describe(&self, group: &str) -> Option<Description> {
         match &self.groups.get(group)?.kind {
             Kind::Classic(group) => Some(group.describe()),
-            Kind::Consumer(_) => None,
+            Kind::Consumer(_) | Kind::Share(_) => None,
         }
     }
 
@@ -507,7 +582,9 @@ impl<T> Groups<T> {
             Kind::Classic(_) => {
                 self.changed.insert(group.to_owned());
             }
-            Kind::Consumer(consumer) => self.records.extend(consumer.tombstones(group)),
+            Kind::Consumer(_) | Kind::Share(_) => {
+                self.records.extend(entry.kind.tombstones(group));
+            }
         }
         Ok(entry.offsets)
     }
@@ -526,7 +603,7 @@ impl<T> Groups<T> {
                 entry.changed_at = kept.current_state_timestamp;
             }
             // It went when the group changed its protocol.
-            None if matches!(entry.kind, Kind::Consumer(_)) => {}
+            None if matches!(entry.kind, Kind::Consumer(_) | Kind::Share(_)) => {}
             None if entry.offsets.is_empty() => {
                 self.groups.remove(group);
             }
@@ -560,13 +637,34 @@ impl<T> Groups<T> {
         self.restored.insert(name);
     }
 
+    /// As [`Groups::restore`], of one record of a share group.
+    pub(crate) fn restore_share(&mut self, record: StoredShare) {
+        let name = record.group.clone();
+        if record.is_there() && !self.groups.contains_key(&name) {
+            self.make(&name);
+            if let Some(entry) = self.groups.get_mut(&name) {
+                entry.kind = Kind::Share(ShareGroup::default());
+            }
+        }
+        let is_end = record.is_end();
+        if let Some(Kind::Share(group)) = self.groups.get_mut(&name).map(|it| &mut it.kind) {
+            group.restore(record);
+            if is_end {
+                self.groups.remove(&name);
+            }
+        }
+        self.restored.insert(name);
+    }
+
     /// Has the sessions run of members that were read back.
     pub(crate) fn begin_sessions(&mut self, now: Instant) {
         for name in std::mem::take(&mut self.restored) {
             let rules = self.own.rules(&name, &self.config.consumer);
+            let share_rules = self.own.share_rules(&name, &self.config.share);
             self.with(&name, |entry, _| match &mut entry.kind {
                 Kind::Classic(group) => group.begin_sessions(now),
                 Kind::Consumer(group) => group.begin_sessions(&rules, now),
+                Kind::Share(group) => group.begin_sessions(&share_rules, now),
             });
         }
     }
@@ -581,15 +679,14 @@ impl<T> Groups<T> {
                     entry.changed_at = now;
                     Some(members.kept())
                 }
-                Kind::Consumer(_) => None,
+                Kind::Consumer(_) | Kind::Share(_) => None,
             });
             kept.push(Kept::Classic(StoredMembers {
                 kept: members,
                 group,
             }));
         }
-        let records = std::mem::take(&mut self.records);
-        kept.extend(records.into_iter().map(Kept::Consumer));
+        kept.append(&mut self.records);
         kept
     }
 
@@ -659,6 +756,7 @@ impl<T> Groups<T> {
             self.with(&name, |entry, replies| match &mut entry.kind {
                 Kind::Classic(group) => group.advance(now, replies),
                 Kind::Consumer(group) => group.advance(&catalogue, now),
+                Kind::Share(group) => group.advance(&catalogue, now),
             });
         }
     }
@@ -705,7 +803,14 @@ impl<T> Groups<T> {
                     self.changed.insert(group.to_owned());
                 }
             }
-            Kind::Consumer(members) => self.records.extend(members.take_changed(group)),
+            Kind::Consumer(members) => {
+                let records = members.take_changed(group).into_iter();
+                self.records.extend(records.map(Kept::Consumer));
+            }
+            Kind::Share(members) => {
+                let records = members.take_changed(group).into_iter();
+                self.records.extend(records.map(Kept::Share));
+            }
         }
         let deadline = entry.kind.deadline();
         if deadline != entry.deadline {

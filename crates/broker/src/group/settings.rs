@@ -6,13 +6,17 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::consumer::ConsumerRules;
+use super::share::ShareRules;
 
 pub(crate) const CONSUMER_ASSIGNMENT_INTERVAL: &str = "consumer.assignment.interval.ms";
 pub(crate) const CONSUMER_HEARTBEAT: &str = "consumer.heartbeat.interval.ms";
 pub(crate) const CONSUMER_SESSION: &str = "consumer.session.timeout.ms";
+pub(crate) const SHARE_ASSIGNMENT_INTERVAL: &str = "share.assignment.interval.ms";
+pub(crate) const SHARE_HEARTBEAT: &str = "share.heartbeat.interval.ms";
+pub(crate) const SHARE_SESSION: &str = "share.session.timeout.ms";
 
-/// What was set for one group: milliseconds, by Kafka's names.
-pub(crate) type OwnSettings = BTreeMap<&'static str, u64>;
+/// What was set for one group, by Kafka's names.
+pub(crate) type OwnSettings = BTreeMap<&'static str, String>;
 
 /// What was set for groups, by name. All nodes of a cluster share it. It is in memory only.
 #[derive(Debug, Default)]
@@ -32,10 +36,7 @@ impl GroupSettings {
     /// What holds for a group, where `all` holds for those that have no settings of their own.
     pub(super) fn rules(&self, group: &str, all: &ConsumerRules) -> ConsumerRules {
         let own = self.of(group);
-        let time = |name, default| {
-            own.get(name)
-                .map_or(default, |ms| Duration::from_millis(*ms))
-        };
+        let time = |name, default| own_time(&own, name, default);
         ConsumerRules {
             session: time(CONSUMER_SESSION, all.session),
             heartbeat: time(CONSUMER_HEARTBEAT, all.heartbeat),
@@ -43,4 +44,22 @@ impl GroupSettings {
             ..all.clone()
         }
     }
+
+    /// As [`GroupSettings::rules`], for a share group.
+    pub(super) fn share_rules(&self, group: &str, all: &ShareRules) -> ShareRules {
+        let own = self.of(group);
+        let time = |name, default| own_time(&own, name, default);
+        ShareRules {
+            session: time(SHARE_SESSION, all.session),
+            heartbeat: time(SHARE_HEARTBEAT, all.heartbeat),
+            assignment_interval: time(SHARE_ASSIGNMENT_INTERVAL, all.assignment_interval),
+            ..all.clone()
+        }
+    }
+}
+
+/// A time that was checked when it was set.
+fn own_time(own: &OwnSettings, name: &str, default: Duration) -> Duration {
+    let own = own.get(name).and_then(|ms| ms.parse().ok());
+    own.map_or(default, Duration::from_millis)
 }

@@ -31,6 +31,12 @@ impl Bench {
                 most_members: 3,
                 assignors: vec![Assignor::Uniform, Assignor::Range],
             },
+            share: ShareRules {
+                session: SESSION,
+                heartbeat: Duration::from_secs(5),
+                assignment_interval: Duration::ZERO,
+                most_members: 3,
+            },
         };
         Self {
             groups: Groups::new(config, Arc::default(), Ids::new(1)),
@@ -703,6 +709,7 @@ impl Bench {
         let classic = |kept| match kept {
             Kept::Classic(stored) => stored,
             Kept::Consumer(stored) => panic!("{stored:?}"),
+            Kept::Share(stored) => panic!("{stored:?}"),
         };
         changed.map(classic).collect()
     }

@@ -486,25 +486,11 @@ impl ConsumerGroup {
         self.changed.insert(Key::Group);
     }
 
-    /// A number that differs when the topics do that anybody subscribes to: FNV-1a (Fowler, Noll and Vo), 0 without topics.
+    /// A number that differs when the topics do that anybody subscribes to.
     fn hash_topics(&self, catalogue: &Catalogue) -> u64 {
         let names = self.members.values().flat_map(|seat| &seat.member.names);
         let matched = self.resolved.values().flat_map(|it| &it.topics);
-        let subscribed: BTreeSet<&String> = names.chain(matched).collect();
-        let mut hash = 0;
-        for name in subscribed {
-            let Some((id, partitions)) = catalogue.topic(name) else {
-                continue;
-            };
-            if hash == 0 {
-                hash = 0xCBF2_9CE4_8422_2325_u64;
-            }
-            let bytes = name.bytes().chain(id.0).chain(partitions.to_be_bytes());
-            for byte in bytes {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
-            }
-        }
-        hash
+        catalogue.hash(names.chain(matched).collect())
     }
 
     /// Decides anew who shall have what, if that is due.

@@ -9,7 +9,7 @@ use ottla_protocol::{ErrorCode, Uuid};
 use crate::group::{AsMember, Committed};
 use crate::group::{
     Assignor, Beat, Beaten, Catalogue, Committing, ConsumerRules, GroupConfig, Groups, Join, Kept,
-    Owned, Protocol, Refused, Reply, Stored, StoredConsumer,
+    Owned, Protocol, Refused, Reply, ShareRules, Stored, StoredConsumer,
 };
 use crate::ids::Ids;
 
@@ -45,6 +45,12 @@ impl Bench {
             min_session_timeout: Duration::from_secs(1),
             max_session_timeout: Duration::from_secs(100),
             consumer,
+            share: ShareRules {
+                session: SESSION,
+                heartbeat: Duration::from_secs(5),
+                assignment_interval: Duration::ZERO,
+                most_members: 3,
+            },
         };
         let mut bench = Self {
             groups: Groups::new(config, Arc::default(), Ids::new(1)),
@@ -71,7 +77,7 @@ impl Bench {
         let kept = self.groups.take_changed(0).into_iter();
         self.records.extend(kept.filter_map(|kept| match kept {
             Kept::Consumer(record) => Some(record),
-            Kept::Classic(_) => None,
+            Kept::Classic(_) | Kept::Share(_) => None,
         }));
         match self.groups.take_replies().pop() {
             Some((7, Reply::Beat(beaten))) => beaten,

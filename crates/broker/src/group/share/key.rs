@@ -1,0 +1,12 @@
+//! What the records of a share group are about.
+
+/// What a record is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::group) enum Key {
+    Group,
+    /// Of this id, as are those that follow.
+    Member(String),
+    TargetGroup,
+    Target(String),
+    Current(String),
+}

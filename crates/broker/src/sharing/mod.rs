@@ -1,0 +1,264 @@
+//! The records that share groups share (KIP-932), as the leaders of partitions know them: which are given to whom, and until
+//! when; which are done with. Who the members of a group are is [`crate::group`]'s.
+//!
+//! | file | its reason |
+//! |---|---|
+//! | `rules` | what holds for one group |
+//! | `partition` | the records of one partition for one group: a state machine |
+//! | `session` | which partitions a member fetches from, without naming them again |
+//! | `states` | what outlives a leader, and a broker that keeps its log in a folder |
+//!
+//! No clock and no sockets: `now` is an argument, and who waits for records is rung. Whoever drives it calls
+//! [`Shares::handle_timeout`] at [`Shares::next_timeout`].
+
+mod partition;
+mod rules;
+mod session;
+mod states;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use ottla_protocol::{ErrorCode, Uuid};
+
+pub(crate) use self::partition::{Acquired, Batch, Claim, Said};
+use self::partition::{Refusal, SharePartition};
+pub(crate) use self::rules::{
+    Reset, SHARE_DELIVERIES, SHARE_ISOLATION, SHARE_LOCK, SHARE_LOCKS, SHARE_RENEW, SHARE_RESET,
+    SharingRules,
+};
+pub(crate) use self::session::{FIRST_EPOCH, LAST_EPOCH, Place, ShareSessions};
+pub(crate) use self::states::{Key, ShareStates, StoredState};
+use crate::bell::Awaited;
+
+/// What a leader knows of the partitions that share groups read.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    pub(crate) sessions: ShareSessions,
+    partitions: BTreeMap<Key, Entry>,
+    states: Arc<ShareStates>,
+    /// Who is rung when records become free.
+    waiting: BTreeMap<Key, Vec<Weak<dyn Awaited>>>,
+    /// What is to be written down anew.
+    changed: BTreeSet<Key>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    partition: SharePartition,
+    /// The number of the state that it goes on from: another one counts after the group was deleted, or its offsets altered.
+    number: u64,
+    leader_epoch: i32,
+    /// How often a record is delivered at most.
+    most_deliveries: i16,
+    deadline: Option<Instant>,
+}
+
+impl Shares {
+    pub(crate) fn new(most_sessions: usize, states: Arc<ShareStates>) -> Self {
+        Self {
+            sessions: ShareSessions::new(most_sessions),
+            partitions: BTreeMap::new(),
+            states,
+            waiting: BTreeMap::new(),
+            changed: BTreeSet::new(),
+        }
+    }
+
+    /// Whether this leader, or one before it, knows where the group is in the partition.
+    pub(crate) fn knows(&self, key: &Key) -> bool {
+        self.states.get(key).is_some_and(|state| state.start >= 0)
+    }
+
+    /// Where the group reads next, as the leader of this epoch whose log begins at `log_start`. A group that is new to the
+    /// partition begins at `begin`. `None`: as many records are under way as may be, or another leader has taken over.
+    pub(crate) fn next_offset(
+        &mut self,
+        key: &Key,
+        leader_epoch: i32,
+        rules: &SharingRules,
+        log_start: i64,
+        begin: i64,
+    ) -> Option<i64> {
+        let known = self.states.get(key);
+        let is_current = known.as_ref().is_some_and(|known| {
+            let entry = self.partitions.get(key);
+            entry.is_some_and(|it| (it.number, it.leader_epoch) == (known.number, leader_epoch))
+        });
+        if !is_current {
+            let partition = match known.as_ref().filter(|known| known.start >= 0) {
+                Some(known) => SharePartition::restored(known.start, &known.batches),
+                None => SharePartition::new(begin),
+            };
+            let number = self
+                .states
+                .take_over(key, leader_epoch, &partition.kept())?;
+            let entry = Entry {
+                partition,
+                number,
+                leader_epoch,
+                most_deliveries: rules.most_deliveries,
+                deadline: None,
+            };
+            self.partitions.insert(key.clone(), entry);
+            self.changed.insert(key.clone());
+        }
+        let entry = self.partitions.get_mut(key)?;
+        entry.most_deliveries = rules.most_deliveries;
+        if entry.partition.begin_at(log_start) {
+            self.settle(key, false);
+        }
+        let entry = self.partitions.get(key)?;
+        entry.partition.next_offset(rules.most_locks)
+    }
+
+    /// Gives records of these batches of the log to a member.
+    pub(crate) fn acquire(&mut self, key: &Key, batches: &[Batch], claim: &Claim) -> Vec<Acquired> {
+        let Some(entry) = self.partitions.get_mut(key) else {
+            return Vec::new();
+        };
+        let acquired = entry.partition.acquire(batches, claim);
+        self.settle(key, false);
+        acquired
+    }
+
+    /// Takes what a member says of records that it has.
+    ///
+    /// # Errors
+    /// Why nothing of it counts.
+    pub(crate) fn acknowledge(
+        &mut self,
+        key: &Key,
+        member: &str,
+        said: &[Said],
+        renewed_until: Option<Instant>,
+    ) -> Result<(), Refusal> {
+        let Some(entry) = self.partitions.get_mut(key) else {
+            let message = "Nothing was acquired from this leader.";
+            return Err((ErrorCode::INVALID_RECORD_STATE, message));
+        };
+        let (partition, most) = (&mut entry.partition, entry.most_deliveries);
+        let frees = partition.acknowledge(member, said, renewed_until, most)?;
+        self.settle(key, frees);
+        Ok(())
+    }
+
+    /// Has `waiting` rung when records become free from now on.
+    pub(crate) fn watch(&mut self, key: Key, waiting: &Arc<dyn Awaited>) {
+        let all = self.waiting.entry(key).or_default();
+        all.retain(|it| it.strong_count() > 0);
+        all.push(Arc::downgrade(waiting));
+    }
+
+    /// Frees all that a member has.
+    pub(crate) fn release(&mut self, group: &str, member: &str) {
+        for key in self.keys_of(group) {
+            let Some(entry) = self.partitions.get_mut(&key) else {
+                continue;
+            };
+            if entry.partition.release(member, entry.most_deliveries) {
+                self.settle(&key, true);
+            }
+        }
+    }
+
+    /// The connection is gone on which the session with this id was: what was acquired in it is free.
+    pub(crate) fn disconnect(&mut self, session: u64) {
+        if let Some((group, member)) = self.sessions.end(session) {
+            self.release(&group, &member);
+        }
+    }
+
+    /// When [`Shares::handle_timeout`] has something to do next.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.partitions.values().filter_map(|it| it.deadline).min()
+    }
+
+    /// Frees the records whose locks have ended.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        let is_due = |entry: &Entry| entry.deadline.is_some_and(|it| it <= now);
+        let due = self.partitions.iter().filter(|(_, it)| is_due(it));
+        for key in due.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            if let Some(entry) = self.partitions.get_mut(&key) {
+                let frees = entry.partition.expire(now, entry.most_deliveries);
+                self.settle(&key, frees);
+            }
+        }
+    }
+
+    /// Another node leads the partition from here on, or this one anew.
+    pub(crate) fn leave(&mut self, topic: Uuid, index: i32) {
+        let is_there = |key: &Key| key.topic == topic && key.partition == index;
+        self.partitions.retain(|key, _| !is_there(key));
+    }
+
+    /// Forgets a topic, which is deleted.
+    pub(crate) fn forget_topic(&mut self, topic: Uuid) {
+        self.partitions.retain(|key, _| key.topic != topic);
+        self.waiting.retain(|key, _| key.topic != topic);
+        self.changed
+            .extend(self.states.forget(|key| key.topic == topic));
+    }
+
+    /// Forgets what a group has read of a topic, or of all.
+    pub(crate) fn forget_group(&mut self, group: &str, topic: Option<Uuid>) {
+        let is_meant = |key: &Key| key.group == group && topic.is_none_or(|it| it == key.topic);
+        self.changed.extend(self.states.forget(is_meant));
+    }
+
+    /// Has a group begin at an offset.
+    pub(crate) fn set_start(&mut self, key: Key, start: i64) {
+        self.states.set_start(&key, start);
+        self.changed.insert(key);
+    }
+
+    /// What is known of the partitions of a group, whoever leads them.
+    pub(crate) fn states(&self) -> &Arc<ShareStates> {
+        &self.states
+    }
+
+    /// The node is down: others go on from what they know.
+    pub(crate) fn clear(&mut self) {
+        self.partitions.clear();
+        self.waiting.clear();
+        self.sessions.clear();
+        self.changed.clear();
+    }
+
+    /// What is to be written down of states that changed since the last call.
+    pub(crate) fn take_changed(&mut self) -> Vec<StoredState> {
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        let stored = changed.map(|key| StoredState {
+            state: self.states.get(&key),
+            key,
+        });
+        stored.collect()
+    }
+
+    fn keys_of(&self, group: &str) -> Vec<Key> {
+        let keys = self.partitions.keys();
+        keys.filter(|key| key.group == group).cloned().collect()
+    }
+
+    /// Follows a change: keeps it for whoever leads next, and rings who waits if records are free.
+    fn settle(&mut self, key: &Key, frees: bool) {
+        let Some(entry) = self.partitions.get_mut(key) else {
+            return;
+        };
+        entry.deadline = entry.partition.deadline();
+        let kept = entry.partition.kept();
+        if self.states.put(key, entry.number, entry.leader_epoch, kept) {
+            self.changed.insert(key.clone());
+        }
+        if frees {
+            for waiting in self.waiting.remove(key).into_iter().flatten() {
+                if let Some(waiting) = waiting.upgrade() {
+                    waiting.bell().ring();
+                }
+            }
+        }
+    }
+}
