@@ -13,6 +13,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pytest
+from confluent_kafka import ShareConsumer
 
 import ottla
 from ottla import aio, errors
@@ -425,6 +426,23 @@ def test_a_share_consumer_of_kafka_shares_the_group(bootstrap: str, fresh: tuple
         # Kafka's has accepted them.
         fill(bootstrap, topic, 1, 10)
         assert offsets(ours.poll(PATIENCE)) == [10]
+
+
+def test_a_share_consumer_of_librdkafka_shares_the_group(bootstrap: str, fresh: tuple[str, str]) -> None:
+    topic, group = fresh
+    fill(bootstrap, topic, 10)
+    theirs = ShareConsumer({"bootstrap.servers": bootstrap, "group.id": group})
+    try:
+        theirs.subscribe([topic])
+        got: list[int] = []
+        wait_until(lambda: bool(got.extend(m.offset() for m in theirs.poll(timeout=1.0))) or len(got) == 10, "all come")
+        assert got == list(range(10))
+        theirs.commit_sync()
+    finally:
+        theirs.close()
+    fill(bootstrap, topic, 1, 10)
+    with ottla.ShareConsumer(bootstrap, topics=topic, group_id=group) as ours:
+        assert offsets(ours.poll(PATIENCE)) == [10], "theirs has accepted what came before"
 
 
 def test_a_restart_of_the_broker_delivers_again_what_was_not_accepted(
