@@ -1,6 +1,5 @@
 //! Consumed records, as columns.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
