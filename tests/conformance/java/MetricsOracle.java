@@ -12,7 +12,6 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.telemetry.internals.MetricNamingStrategy;
@@ -60,11 +59,7 @@ public final class MetricsOracle {
             consumer.subscribe(List.of(topic));
             // Once a request has gone to a node, its metrics are there, too.
             while (consumer.metrics().keySet().stream().noneMatch(name -> name.tags().containsKey("node-id"))) {
-                try {
-                    consumer.poll(Duration.ofMillis(100));
-                } catch (UnsupportedVersionException noShareGroups) {
-                    Thread.sleep(10);
-                }
+                consumer.poll(Duration.ofMillis(100));
             }
             print("share-consumer", consumer.metrics());
         }
