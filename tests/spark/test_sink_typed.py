@@ -126,12 +126,14 @@ def test_random_rows_have_the_text_of_to_json(topic, spark):
 def test_columns_are_fields_but_those_of_a_record(topic, spark):
     t = topic(1)
     frame = spark.sql(
-        f"SELECT struct(7 AS id) AS key, '{t.name}' AS topic, 0 AS partition, now() AS timestamp, 'x' AS item, "
+        f"SELECT struct(7 AS id) AS key, '{t.name}' AS topic, 0 AS partition, 'x' AS item, "
         "array(struct('h' AS key, X'01' AS value)) AS headers, cast(null AS string) AS note"
     )
     write(frame, t, topic=None, **{"value.format": "json", "key.format": "json"})
     [record] = written(t)
     assert (record.key, record.value, record.headers) == (b'{"id":7}', b'{"item":"x"}', [("h", b"\x01")])
+    with pytest.raises(PySparkException, match="column timestamp is that of a record"):
+        write(frame.selectExpr("*", "now() AS timestamp"), t, topic=None, **{"value.format": "json"})
 
 
 def test_fastavro_reads_what_was_written(topic, spark):

@@ -227,11 +227,14 @@ impl<D: Decode> ShareConsumer<D> {
             if let Some(error) = inner.obstacle() {
                 return Err(error);
             }
+            // Before looking: a thread that a cancelled poll left behind may end in between, and rings nobody here.
+            let was_elsewhere = inner.is_elsewhere.load(Ordering::Acquire);
             if let Some(found) = look()? {
                 return Ok(Some(found));
             }
             match inner.decode_next() {
                 Next::Decoded => continue,
+                Next::Nothing if was_elsewhere => continue,
                 Next::Elsewhere => {
                     // Past the deadline, too, as a thread of its own would go on decoding.
                     inner.decoded_elsewhere().await;

@@ -248,6 +248,13 @@ class KafkaLog:
                     found |= {p: 0.0 for p in left if p not in found and client.position(p) >= ends[p]}
                 except CorruptRecordError as error:
                     _pass_over(self._options, client, error)
+                except (OffsetOutOfRangeError, NotFoundError) as error:
+                    gone = (error.topic, error.partition)
+                    if gone not in left:
+                        raise
+                    # The tasks come to it, too, and settle what is lost.
+                    found[gone] = 0.0
+                    client.assign([TopicPartition(*p, starts[p]) for p in left if p != gone])
                 except KafkaError as error:
                     # A slice is shorter than a connection may take to come up.
                     if late or not error.retriable:
@@ -385,9 +392,7 @@ def read(options: ReadOptions, span: Range, layout: Layout) -> Iterator[pa.Recor
                 batch = client.poll(SLICE, max_records=BATCH_ROWS)
                 reached = client.position(at)
             except CorruptRecordError as error:
-                offsets = _pass_over(options, client, error)
-                passed.note(offsets, error)
-                position = offsets.stop
+                position = _behind(options, client, span, position, error, passed)
                 deadline = time.monotonic() + options.poll_timeout
                 continue
             except KafkaError as error:
@@ -423,6 +428,23 @@ def _pass_over(options: ReadOptions, client: Consumer, error: CorruptRecordError
         raise CorruptRecordError(f"{error}. To pass over what cannot be read, set option onCorrupt to skip") from None
     client.seek((topic, partition), next_offset)
     return range(offset, next_offset)
+
+
+def _behind(
+    options: ReadOptions, client: Consumer, span: Range, position: int, error: CorruptRecordError, passed: "_PassedOver"
+) -> int:
+    """Go on behind records that cannot be read, and return where.
+
+    Raises:
+        CorruptRecordError: As by `_pass_over`.
+    """
+    if position < span.start and (error.next_offset is None or error.next_offset <= span.start):
+        # They are of the range before, and were looked at for their epoch alone.
+        client.seek((span.topic, span.partition), span.start)
+        return span.start
+    offsets = _pass_over(options, client, error)
+    passed.note(offsets, error)
+    return offsets.stop
 
 
 class _PassedOver:

@@ -45,7 +45,9 @@ KNOWN = (
 KEY_SHOWN = 100
 
 # Columns that are never fields of a value: those of a record.
-OF_RECORDS = ("key", "headers", "topic", "partition", "timestamp")
+OF_RECORDS = ("key", "headers", "topic", "partition")
+# The brokers' or clients' own, as in Spark's Kafka sink.
+LOST = "timestamp"
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,11 @@ def encoded(format_: Format, *, registers: bool, schema: StructType, topic: str 
         names = of_structs
     elif side == "key":
         raise ValueError(f"column key is missing, and option key.format={format_.name} writes a struct of that name")
+    elif LOST in schema.names:
+        raise ValueError(
+            f"column {LOST} is that of a record, which this sink does not set: its values would be lost. To write it "
+            "as a field, make the column value a struct of the fields; else drop it"
+        )
     else:
         names = StructType([column for column in schema if column.name not in OF_RECORDS])
     arrow = to_arrow(names)

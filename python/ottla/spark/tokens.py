@@ -107,7 +107,8 @@ def _current(name: str) -> tuple[str, float | None, Mapping[str, str]]:
 
     token = _given.get(name)
     if token is None:
-        token = _fetch(name)
+        # A client keeps what it is given by itself: it asks again when that is refused.
+        token = _fetch(name, anew=True)
     elif token.expires is not None and token.expires <= time.time():
         raise Refused(
             f"the token that the driver fetched for this task by option {OPTION} ({name}) has expired, and a task "
@@ -117,8 +118,8 @@ def _current(name: str) -> tuple[str, float | None, Mapping[str, str]]:
     return token.value, token.expires, token.extensions
 
 
-def _fetch(name: str) -> "Token":
-    """Call the function, unless what it returned last is fresh.
+def _fetch(name: str, *, anew: bool = False) -> "Token":
+    """Call the function, unless what it returned last is fresh and will do.
 
     Raises:
         Refused, Unavailable: There is no token; the text names the option.
@@ -128,7 +129,7 @@ def _fetch(name: str) -> "Token":
 
     with _lock:
         kept, until = _fetched.get(name, (None, 0.0))
-        if kept is not None and time.time() < until:
+        if kept is not None and time.time() < until and not anew:
             return kept
         module, _, function = name.partition(":")
         try:

@@ -963,7 +963,8 @@ impl Fetcher {
         }
         for span in spans {
             if let Some(entry) = self.assignment.touch_key(span.key) {
-                entry.position.stuck = Some(error.clone());
+                let error = error.clone().partition_is(&span.topic, span.partition);
+                entry.position.stuck = Some(error);
             }
         }
         self.review(now, cluster, false);
