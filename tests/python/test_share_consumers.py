@@ -1,4 +1,4 @@
-"""Share consumers where no share group is to be had: settings, arguments, and how they end."""
+"""Share consumers without a share group: settings, arguments, and how they end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 import ottla
 from ottla import aio, errors
+from ottla.testing import Broker
 
 if TYPE_CHECKING:
     from tests.python.conftest import Api
@@ -76,8 +77,11 @@ def test_records_of_another_consumer_are_refused(api: Api, address: str, topic: 
             consumer.acknowledge(batch, rows=[1])
 
 
-def test_brokers_without_share_groups_are_named(api: Api, address: str, topic: str) -> None:
-    with api.open("ShareConsumer", address, topics=topic, group_id="g") as consumer:
+def test_brokers_without_share_groups_are_named(api: Api) -> None:
+    with (
+        Broker(topics=["t"], as_version="3.9") as broker,
+        api.open("ShareConsumer", broker.bootstrap_servers, topics="t", group_id="g") as consumer,
+    ):
         with pytest.raises(errors.UnsupportedError, match=r"Kafka 4\.1") as raised:
             api(consumer.poll(15))
         assert raised.value.api == "ShareGroupHeartbeat"
