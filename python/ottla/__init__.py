@@ -25,8 +25,6 @@ from ottla import errors
 from ottla._admin import Admin
 from ottla._assignors import Assignor, GroupMember
 from ottla._consumer import Consumer
-from ottla._decoding import Decoder
-from ottla._encoding import Encoder
 from ottla._metrics import MetricName, Metrics
 from ottla._ottla import (
     DEBUG_BUILD,
@@ -42,7 +40,6 @@ from ottla._ottla import (
 )
 from ottla._producer import Producer
 from ottla._read import read
-from ottla._registry import RegisteredSchema, SchemaRegistry
 from ottla._share import ShareConsumer
 from ottla._transform import Transform, transform
 from ottla._types import (
@@ -74,6 +71,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from ottla import aio, log, protocol, testing
+    from ottla._decoding import Decoder
+    from ottla._encoding import Encoder
+    from ottla._registry import RegisteredSchema, SchemaRegistry
 
 __all__ = [
     "Acknowledgement",
@@ -132,11 +132,7 @@ for _public in (
     Admin,
     Assignor,
     Consumer,
-    Decoder,
-    Encoder,
     Producer,
-    RegisteredSchema,
-    SchemaRegistry,
     ShareConsumer,
     Transform,
     read,
@@ -156,8 +152,22 @@ if DEBUG_BUILD:
     )
 
 
-def __getattr__(name: str) -> ModuleType:
-    # Imported on first use: asyncio alone takes as long as all the rest.
+# What formats and registries take is imported on first use.
+_OF_FORMATS = {
+    "Decoder": "ottla._decoding",
+    "Encoder": "ottla._encoding",
+    "RegisteredSchema": "ottla._registry",
+    "SchemaRegistry": "ottla._registry",
+}
+
+
+def __getattr__(name: str) -> ModuleType | type:
+    # Imported on first use, too: asyncio alone takes as long as all the rest.
     if name in {"aio", "log", "protocol", "testing"}:
         return importlib.import_module(f"ottla.{name}")
+    if name in _OF_FORMATS:
+        found: type = getattr(importlib.import_module(_OF_FORMATS[name]), name)
+        found.__module__ = "ottla"
+        globals()[name] = found
+        return found
     raise AttributeError(f"module 'ottla' has no attribute {name!r}")

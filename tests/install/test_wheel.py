@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WHEELS = ROOT / "target" / "wheels"
 PATIENCE = 60
-MOST_BYTES = 9_000_000
+MOST_BYTES = 10_000_000
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -96,7 +96,7 @@ def test_the_example_is_right_and_shows_every_key():
         (changed("maxOffsetsPerTrigger", "kafka.fetch.min.bites"), "[source] option kafka.fetch.min.bites"),
         (changed("maxOffsetsPerTrigger = 1_000", 'kafka.ssl.ca.locatoin = "/absent"'), "[source] option kafka.ssl.ca.locatoin: is not a property of the consumer; did you mean ssl.ca.location?"),
         (changed("maxOffsetsPerTrigger = 1_000", 'kafka.security.protocl = "SSL"\nkafka.sasl.mechanism = "?"'), "[source] option kafka.security.protocl: is not a property of the consumer; did you mean security.protocol?"),
-        (changed("maxOffsetsPerTrigger = 1_000", 'kafka.security.providers = "a.B"'), "[source] option kafka.security.providers: names Java classes"),
+        (changed("maxOffsetsPerTrigger = 1_000", 'kafka.ssl.engine.factory.class = "a.B"'), "[source] option kafka.ssl.engine.factory.class: names Java classes"),
         (changed("maxOffsetsPerTrigger = 1_000", 'endingOffsets = "latest"'), "[source] option endingOffsets has no meaning in a stream"),
         (GOOD + 'trigger = "hourly"\n', '[run] trigger is "available-now", "once", or a time'),
         (changed('checkpoint = "/checkpoints/orders"', ""), "[run] checkpoint is missing"),

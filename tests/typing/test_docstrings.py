@@ -25,12 +25,12 @@ PUBLIC = [
 ]
 FACADES = ["Admin", "Consumer", "Producer", "ShareConsumer", "Transform"]
 # What differs between a call and its twin: `send` returns another kind of delivery, `flush` waits for callbacks that only
-# threads have, a transaction is for another kind of `with`, and a task is cancelled
+# threads have, a transaction is for another kind of `with`, iterations give other tasks their turn, and a task is cancelled
 # where a thread is interrupted.
 DIFFERENT = {
     *(("Producer", each) for each in ("send", "flush", "transaction")),
-    *(("Consumer", each) for each in ("subscribe", "unsubscribe", "close")),
-    ("ShareConsumer", "set_acknowledgement_callback"),
+    *(("Consumer", each) for each in ("subscribe", "unsubscribe", "close", "batches")),
+    *(("ShareConsumer", each) for each in ("set_acknowledgement_callback", "batches")),
     ("Transform", "run"),
 }
 

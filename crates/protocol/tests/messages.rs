@@ -220,6 +220,10 @@ fn stricter(error: &DecodeError) -> Result<&'static str, String> {
         | DecodeErrorKind::TagLeftOver { .. } => Ok("a tag's size"),
         DecodeErrorKind::VarintTooLong { .. } => Ok("a varint over 32 bits"),
         DecodeErrorKind::NegativeLength { .. } => Ok("a length below -1"),
+        // A compact count has 32 bits without a sign, and Kafka takes it for a number with one.
+        DecodeErrorKind::CountTooLarge { count, .. } if *count > i32::MAX as usize => {
+            Ok("a length below -1")
+        }
         _ => Err(format!("Kafka takes it: {error}")),
     }
 }

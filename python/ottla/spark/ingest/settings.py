@@ -492,5 +492,5 @@ def _check(options: ReadOptions, properties: tuple[tuple[str, str], ...], unless
             pass
         close_idle(options)
     except ConfigError as error:
-        if unless is None or not str(error).startswith(f"{unless}:"):
-            raise ValueError(f"option kafka.{error} (`ottla config consumer` lists all properties)") from None
+        if unless is None or not str(error).startswith(f"option kafka.{unless}:"):
+            raise ValueError(str(error)) from None
