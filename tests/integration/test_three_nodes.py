@@ -114,8 +114,8 @@ def test_the_old_leader_tells_who_is_the_new_one(three: Cluster, caplog: pytest.
         moved = [at for at, text in enumerate(said) if f"leader of {topic}-0 moved from broker" in text]
         assert moved, f"{client} heard of no new leader"
         before = said[: moved[0]]
-        assert any(f"answered {api} " in text for text in before)
-        assert not [text for text in before if "answered Metadata " in text], before
+        # Metadata may be asked for meanwhile, for its age or another reason: it is not what told.
+        assert f"answered {api} " in before[-1], before
 
 
 def refuse_alice(cluster: Cluster, node: int) -> None:
