@@ -57,13 +57,6 @@ def foreign_garbage() -> Iterator[None]:
     gc.collect()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def foreign_garbage_of_a_module() -> Iterator[None]:
-    """Collect what the module's fixtures left, too, before tests of other things are told of it."""
-    yield
-    gc.collect()
-
-
 @pytest.fixture(scope="session")
 def start_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
     """Start real Kafka with the given harness options; all are stopped when the session ends."""
