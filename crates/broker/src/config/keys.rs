@@ -172,7 +172,7 @@ pub const BROKER_KEYS: &[Key] = &[
     ),
     key(
         ALL_SHARE_DELIVERIES,
-        ValueType::Int(2, INT),
+        ValueType::Int(2, i16::MAX as i64),
         "5",
         "How often a record is delivered to members of a share group at most.",
     ),
@@ -184,7 +184,7 @@ pub const BROKER_KEYS: &[Key] = &[
     ),
     key(
         MAX_SHARE_DELIVERIES,
-        ValueType::Int(2, INT),
+        ValueType::Int(2, i16::MAX as i64),
         "10",
         "Maximum of share.delivery.count.limit of a group.",
     ),
@@ -226,7 +226,7 @@ pub const BROKER_KEYS: &[Key] = &[
     ),
     key(
         MIN_SHARE_DELIVERIES,
-        ValueType::Int(2, INT),
+        ValueType::Int(2, i16::MAX as i64),
         "2",
         "Minimum of share.delivery.count.limit of a group.",
     ),

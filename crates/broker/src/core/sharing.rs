@@ -193,7 +193,8 @@ impl Core {
                 Ok(())
             })
             .map_err(|cause| failed(&cause))?;
-            let acquired = self.with_shares(now, |shares| shares.acquire(key, &batches, ask.claim));
+            let acquired =
+                self.with_shares(now, |shares| shares.acquire(key, from, &batches, ask.claim));
             if !acquired.is_empty() {
                 found.records = cut(&stored, &batches, &pieces, &acquired);
                 found.acquired = acquired;

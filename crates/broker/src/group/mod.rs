@@ -79,9 +79,10 @@ struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// Whether nothing is left to be known.
+    /// Whether nothing is left to be known. Where a share group is, others know: it stays until it is deleted.
     fn is_over(&self) -> bool {
-        self.offsets.is_empty() && self.kind.is_empty() && self.deadline.is_none()
+        let shares = matches!(self.kind, Kind::Share(_));
+        !shares && self.offsets.is_empty() && self.kind.is_empty() && self.deadline.is_none()
     }
 }
 

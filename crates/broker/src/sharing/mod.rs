@@ -54,6 +54,8 @@ struct Entry {
     leader_epoch: i32,
     /// How often a record is delivered at most.
     most_deliveries: i16,
+    /// How many records may be under way.
+    most_locks: i64,
     deadline: Option<Instant>,
 }
 
@@ -101,6 +103,7 @@ impl Shares {
                 number,
                 leader_epoch,
                 most_deliveries: rules.most_deliveries,
+                most_locks: rules.most_locks,
                 deadline: None,
             };
             self.partitions.insert(key.clone(), entry);
@@ -108,19 +111,26 @@ impl Shares {
         }
         let entry = self.partitions.get_mut(key)?;
         entry.most_deliveries = rules.most_deliveries;
+        entry.most_locks = rules.most_locks;
         if entry.partition.begin_at(log_start) {
-            self.settle(key, false);
+            self.settle(key, true);
         }
         let entry = self.partitions.get(key)?;
         entry.partition.next_offset(rules.most_locks)
     }
 
-    /// Gives records of these batches of the log to a member.
-    pub(crate) fn acquire(&mut self, key: &Key, batches: &[Batch], claim: &Claim) -> Vec<Acquired> {
+    /// Gives records to a member, of these batches that were read from an offset on.
+    pub(crate) fn acquire(
+        &mut self,
+        key: &Key,
+        from: i64,
+        batches: &[Batch],
+        claim: &Claim,
+    ) -> Vec<Acquired> {
         let Some(entry) = self.partitions.get_mut(key) else {
             return Vec::new();
         };
-        let acquired = entry.partition.acquire(batches, claim);
+        let acquired = entry.partition.acquire(from, batches, claim);
         self.settle(key, false);
         acquired
     }
@@ -141,8 +151,10 @@ impl Shares {
             return Err((ErrorCode::INVALID_RECORD_STATE, message));
         };
         let (partition, most) = (&mut entry.partition, entry.most_deliveries);
+        let was_full = partition.next_offset(entry.most_locks).is_none();
         let frees = partition.acknowledge(member, said, renewed_until, most)?;
-        self.settle(key, frees);
+        // Without a record that came free there may be room for others to be under way.
+        self.settle(key, frees || was_full);
         Ok(())
     }
 

@@ -181,16 +181,28 @@ impl SharePartition {
         true
     }
 
-    /// Gives records of these batches to a member, as many as it wants.
-    pub(super) fn acquire(&mut self, batches: &[Batch], claim: &Claim) -> Vec<Acquired> {
+    /// Gives records to a member, as many as it wants, of these batches that were read from an offset on.
+    pub(super) fn acquire(&mut self, from: i64, batches: &[Batch], claim: &Claim) -> Vec<Acquired> {
         let mut acquired = Vec::new();
+        if from > self.end {
+            // Another beginning was set while the log was read: what is before it was not looked at.
+            return acquired;
+        }
         let (mut count, start) = (0, self.start);
+        let mut next = from.max(start);
         for batch in batches.iter().filter(|batch| batch.last >= start) {
             if count >= claim.most {
                 break;
             }
-            // What is between batches was compacted away.
+            // What is between batches was compacted away, also what a member had and gave back.
             self.extend(batch.first - 1, Fate::Archived);
+            if next < batch.first {
+                let is_free = |run: &Run| run.fate == Fate::Available;
+                self.change(next, batch.first - 1, is_free, |run| {
+                    run.fate = Fate::Archived;
+                });
+            }
+            next = batch.last.saturating_add(1);
             if batch.is_hidden {
                 self.extend(batch.last, Fate::Available);
                 let is_free = |run: &Run| run.fate == Fate::Available;
@@ -470,7 +482,7 @@ impl Said {
         if !self.kinds.iter().all(|kind| (GAP..=most).contains(kind)) {
             return invalid("There is no such acknowledgement.");
         }
-        let count = self.last - self.first + 1;
+        let count = (self.last - self.first).saturating_add(1);
         match self.kinds.as_slice() {
             [kind] => Ok(vec![(self.first, self.last, *kind)]),
             kinds if i64::try_from(kinds.len()) == Ok(count) => {

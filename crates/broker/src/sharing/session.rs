@@ -7,7 +7,7 @@
 //!                      gone, and what was acquired in it is free
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ottla_protocol::{ErrorCode, Uuid};
 
@@ -81,11 +81,14 @@ impl ShareSessions {
             self.sessions.insert(key.clone(), session);
         }
         let session = self.step(&key, epoch)?;
+        // A member may name many, while all others wait for the lock of the shares.
+        let mut there: BTreeSet<_> = session.places.iter().copied().collect();
         for place in added {
-            if !session.places.contains(place) {
+            if there.insert(*place) {
                 session.places.push(*place);
             }
         }
+        let forgotten: BTreeSet<_> = forgotten.iter().collect();
         session.places.retain(|place| !forgotten.contains(place));
         // Another partition comes first each time, so that a large one does not starve the rest.
         if !session.places.is_empty() {

@@ -55,7 +55,7 @@ impl State {
         let is_done = |it: &&KeptBatch| it.state != 0;
         let done = self.batches.iter().filter(is_done);
         let done: i64 = done.map(|it| it.last - it.first + 1).sum();
-        (end - self.start - done).max(0)
+        end.saturating_sub(self.start).saturating_sub(done).max(0)
     }
 }
 

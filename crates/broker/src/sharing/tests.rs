@@ -91,7 +91,7 @@ impl Bench {
             .map(|it| batch(it * 10, it * 10 + 9))
             .collect();
         let claim = self.claim(member, most, is_exact);
-        let acquired = self.shares.acquire(&key("g"), &batches, &claim);
+        let acquired = self.shares.acquire(&key("g"), from, &batches, &claim);
         acquired
             .iter()
             .map(|it| (it.first, it.last, it.deliveries))
@@ -241,6 +241,32 @@ fn no_more_records_are_under_way_than_may_be() {
 }
 
 #[test]
+fn a_record_that_was_given_back_and_compacted_away_holds_up_nobody() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.acquire("a", 2, 1000, false), [(0, 19, 1)]);
+    let said: [(i64, i64, &[i8]); 2] = [(0, 9, &[2]), (10, 19, &[1])];
+    assert_eq!(bench.say("a", &said, false), Ok(()));
+    assert_eq!(bench.next_offset(), Some(0));
+    let claim = bench.claim("b", 1000, false);
+    let batches = [batch(10, 19), batch(20, 29)];
+    let acquired = bench.shares.acquire(&key("g"), 0, &batches, &claim);
+    let ranges: Vec<_> = acquired.iter().map(|it| (it.first, it.last)).collect();
+    assert_eq!((ranges, bench.start()), (vec![(20, 29)], 20));
+}
+
+#[test]
+fn what_was_read_before_another_beginning_was_set_is_given_to_nobody() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.next_offset(), Some(0));
+    let claim = bench.claim("a", 1000, false);
+    let acquired = bench
+        .shares
+        .acquire(&key("g"), 1000, &[batch(1000, 1009)], &claim);
+    assert!(acquired.is_empty());
+    assert_eq!((bench.start(), bench.next_offset()), (0, Some(0)));
+}
+
+#[test]
 fn markers_and_what_was_compacted_away_are_given_to_nobody() {
     let mut bench = Bench::new();
     assert_eq!(bench.next_offset(), Some(0));
@@ -250,7 +276,7 @@ fn markers_and_what_was_compacted_away_are_given_to_nobody() {
     };
     let claim = bench.claim("a", 100, false);
     let batches = [batch(1, 2), marker, batch(6, 8)];
-    let acquired = bench.shares.acquire(&key("g"), &batches, &claim);
+    let acquired = bench.shares.acquire(&key("g"), 0, &batches, &claim);
     let ranges: Vec<_> = acquired.iter().map(|it| (it.first, it.last)).collect();
     assert_eq!(ranges, [(1, 2), (6, 8)]);
     assert_eq!(bench.start(), 1);
