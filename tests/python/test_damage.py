@@ -18,6 +18,8 @@ from tests.damage import Segment
 DAMAGED, REFUSED, END = 3, 7, 12
 READABLE = [0, 1, 2, 6, 8, 9, 10, 11]
 OTHERS = 40
+# Seconds of a poll.
+POLL = 5
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ class Found:
 
 def polled(api, consumer, found):
     try:
-        found.take(api(consumer.poll(5, max_records=4)))
+        found.take(api(consumer.poll(POLL, max_records=4)))
     except CorruptRecordError as error:
         found.errors.append(error)
 
@@ -123,7 +125,7 @@ def test_it_is_raised_again_where_nothing_else_comes(api, log):
         begin = time.monotonic()
         for _ in range(3):
             polled(api, consumer, found)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < POLL, "none of the three waited for its end"
         assert len(found.errors) == 4
         for error in found.errors:
             check_damaged(error, batches)

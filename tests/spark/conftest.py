@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import ottla
 import ottla.testing
-from ottla.spark import ensure_java
+from ottla.spark import clients, ensure_java
 
 ROOT = Path(__file__).parents[2]
 PEER = [
@@ -131,6 +131,14 @@ class Topic:
     def streamed(self, folder):
         """The values that `stream` wrote, sorted."""
         return sorted(int(bytes(row.value)) for row in self.spark.read.parquet(str(folder / "rows")).collect())
+
+
+def close_clients():
+    """Close the clients that reads have left for the next ones."""
+    for kept in clients._idle.values():
+        for client in kept:
+            client.close()
+    clients._idle.clear()
 
 
 def run_stream(spark, source, folder, options, table=None):

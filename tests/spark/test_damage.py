@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from tests.damage import Segment
-from tests.spark.conftest import run_stream
+from tests.spark.conftest import close_clients, run_stream
 
 import ottla
 from ottla.errors import CorruptRecordError
@@ -36,10 +36,7 @@ def kafka(tmp_path):
         for batch, offset in ((6, 7), (6, 8), (9, 10)):
             segment.replace(batch, f"é{offset}".encode(), b"\xff\xfe%d" % offset)
         yield broker
-        for kept in clients._idle.values():
-            for client in kept:
-                client.close()
-        clients._idle.clear()
+        close_clients()
 
 
 def options(broker, **given):

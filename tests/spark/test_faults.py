@@ -5,6 +5,7 @@ import time
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.spark.conftest import close_clients
 
 import ottla
 from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError
@@ -25,10 +26,7 @@ def kafka():
         with ottla.Producer(broker.bootstrap_servers) as producer:
             producer.send_many("t", [b"%d" % n for n in range(100)]).result(30)
         yield broker
-        for kept in clients._idle.values():
-            for client in kept:
-                client.close()
-        clients._idle.clear()
+        close_clients()
 
 
 def options(broker, **given):

@@ -83,7 +83,13 @@ pub struct Given<C> {
 }
 
 enum Ready<C> {
-    Records(Given<Arc<C>>, usize),
+    /// The rows from this one on.
+    Records {
+        given: Given<Arc<C>>,
+        /// Bytes of the whole chunk, which takes a look at each record to tell.
+        bytes: usize,
+        row: usize,
+    },
     /// Records that cannot be shown, and what became of them: for the next poll to raise.
     Broken(Error),
 }
@@ -179,7 +185,7 @@ impl<D: Decode> ShareConsumer<D> {
     pub fn next_record(&self) -> Option<(Given<Arc<D::Chunk>>, usize)> {
         let mut ready = self.inner.ready.lock();
         loop {
-            let Ready::Records(given, row) = ready.front_mut()? else {
+            let Ready::Records { given, bytes, row } = ready.front_mut()? else {
                 return None;
             };
             let (lock, at) = (given.lock, *row);
@@ -195,8 +201,8 @@ impl<D: Decode> ShareConsumer<D> {
                 delivery_count: given.delivery_count,
             };
             // Its share of the chunk's bytes, so that all rows together have them all.
-            let (bytes, rows) = (found.chunk.bytes(), found.chunk.len());
-            let bytes = bytes * (at + 1) / rows - bytes * at / rows;
+            let rows = found.chunk.len();
+            let bytes = *bytes * (at + 1) / rows - *bytes * at / rows;
             let driver = &self.inner.driver;
             if driver.with(|engine, now| engine.give(now, lock, (offset, offset), (1, bytes))) {
                 return Some((found, at));
@@ -484,8 +490,10 @@ impl<D: Decode> Inner<D> {
         loop {
             match ready.front() {
                 None => return Ok(false),
-                Some(Ready::Records(given, row)) if *row < given.chunk.len() => return Ok(true),
-                Some(Ready::Records(..)) => {
+                Some(Ready::Records { given, row, .. }) if *row < given.chunk.len() => {
+                    return Ok(true);
+                }
+                Some(Ready::Records { .. }) => {
                     ready.pop_front();
                 }
                 Some(Ready::Broken(_)) => {
@@ -512,7 +520,7 @@ impl<D: Decode> Inner<D> {
                         return Err(error);
                     }
                 }
-                Some(Ready::Records(given, row)) => {
+                Some(Ready::Records { given, row, .. }) => {
                     let count = given.chunk.len().saturating_sub(*row).min(left);
                     if count == 0 {
                         ready.pop_front();
@@ -755,7 +763,11 @@ impl<C: Chunk> Decoded<C> {
                     delivery_count: range.delivery_count,
                 };
                 due = chunk.offset(row + length - 1).saturating_add(1);
-                self.found.push(Ready::Records(given, 0));
+                self.found.push(Ready::Records {
+                    bytes: given.chunk.bytes(),
+                    given,
+                    row: 0,
+                });
                 row += length;
             }
             if due <= range.last {

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from ottla import Encoder
 from ottla._encoding import ResolvedSchema
 from ottla.errors import ArgumentError, EncodeError
-from ottla.spark.formats import CONNECTION, REGISTRY, SIDES, SUBJECT, Format, of_side
+from ottla.spark.formats import CONNECTION, REGISTRY, SIDES, Format, of_side, of_sides
 from ottla.spark.given import boolean
 from ottla.spark.types import to_arrow
 
@@ -27,17 +27,7 @@ AS_THEY_ARE = ("string", "raw")
 AUTO_REGISTER = "auto.register.schemas"
 
 KNOWN = (
-    *(
-        f"{side}.{name}"
-        for side in SIDES
-        for name in (
-            "format",
-            "schema",
-            "schema.file",
-            "message",
-            *(REGISTRY + name for name in (*CONNECTION, *SUBJECT, AUTO_REGISTER)),
-        )
-    ),
+    *of_sides(of_registry=(AUTO_REGISTER,)),
     *(REGISTRY + name for name in (*CONNECTION, AUTO_REGISTER)),
 )
 

@@ -46,19 +46,15 @@ CONNECTION = (
 # What of a registry is read, which keys and values never share.
 SUBJECT = ("subject", "version")
 
-OF_SIDES = tuple(
-    f"{side}.{name}"
-    for side in SIDES
-    for name in (
-        "format",
-        "schema",
-        "schema.file",
-        "message",
-        "delimiter",
-        "framed",
-        *(REGISTRY + name for name in (*CONNECTION, *SUBJECT)),
-    )
-)
+
+def of_sides(*more: str, of_registry: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The options of keys and of values: those that reads and writes share, and more of one of them."""
+    registry = (REGISTRY + name for name in (*CONNECTION, *SUBJECT, *of_registry))
+    names = ("format", "schema", "schema.file", "message", *more, *registry)
+    return tuple(f"{side}.{name}" for side in SIDES for name in names)
+
+
+OF_SIDES = of_sides("delimiter", "framed")
 OF_FRAMES = ("value.flatten", "columns", "mode", "columnNameOfCorruptRecord", "deadLetterTopic")
 KNOWN = (*OF_SIDES, *(REGISTRY + name for name in CONNECTION), *OF_FRAMES)
 

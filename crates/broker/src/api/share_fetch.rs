@@ -21,7 +21,7 @@ use crate::bell::Awaited;
 use crate::core::{Core, ShareAsk, ShareFailure};
 use crate::now::Now;
 use crate::sharing::{Claim, FIRST_EPOCH, LAST_EPOCH, Place, Said};
-use crate::storage::replica::{Isolation, Watcher};
+use crate::storage::replica::{Isolation, Standing, Watcher};
 
 /// Cuts batches where the limit of records is.
 const EXACT: i8 = 1;
@@ -101,13 +101,7 @@ fn acknowledged(
     if let Err(((code, standing), message)) = settled {
         data.acknowledge_error_code = code.0;
         data.acknowledge_error_message = message.map(Into::into);
-        if let Some(standing) = standing {
-            data.current_leader = LeaderIdAndEpoch {
-                leader_id: standing.leader,
-                leader_epoch: standing.epoch,
-                ..Default::default()
-            };
-        }
+        data.current_leader = leader(standing);
     }
     Some(data)
 }
@@ -215,13 +209,7 @@ impl Poll {
                 Err((code, standing)) => {
                     let mut data = nothing(place);
                     data.error_code = code.0;
-                    if let Some(standing) = standing {
-                        data.current_leader = LeaderIdAndEpoch {
-                            leader_id: standing.leader,
-                            leader_epoch: standing.epoch,
-                            ..Default::default()
-                        };
-                    }
+                    data.current_leader = leader(standing);
                     Some(data)
                 }
             };
@@ -340,6 +328,15 @@ impl Poll {
         }
         Outcome::Answer(response)
     }
+}
+
+/// Who leads, where a failure tells it.
+fn leader(standing: Option<Standing>) -> LeaderIdAndEpoch {
+    standing.map_or_else(LeaderIdAndEpoch::default, |it| LeaderIdAndEpoch {
+        leader_id: it.leader,
+        leader_epoch: it.epoch,
+        ..Default::default()
+    })
 }
 
 fn nothing((_, partition_index): Place) -> PartitionData {

@@ -113,7 +113,7 @@ fn acquired(bytes: Vec<u8>, ranges: &[(i64, i64)]) -> Acquired {
 fn read(reader: &Reader, acquired: &Acquired) -> (Vec<String>, Vec<Disposal>) {
     let (found, disposals) = Decoded::of(reader, acquired, reader.decode(&acquired.fetched));
     let shown = found.iter().map(|it| match it {
-        Ready::Records(given, _) => format!("{:?}", given.chunk.0),
+        Ready::Records { given, .. } => format!("{:?}", given.chunk.0),
         Ready::Broken(error) => error.message().to_owned(),
     });
     (shown.collect(), disposals)

@@ -13,19 +13,16 @@ use ottla_protocol::messages::{
     ConsumerGroupTargetAssignmentMetadataValue, consumer_group_current_member_assignment_value,
     consumer_group_target_assignment_member_value,
 };
-use ottla_protocol::{EncodeError, Message, Reader, Str};
+use ottla_protocol::{EncodeError, Reader, Str};
 
 use super::key::Key;
 use super::member::{Held, Member, Stage};
 use super::pattern::Resolved;
 use super::{ConsumerGroup, Target};
-use crate::group::record::versioned;
-
-/// The version of all keys and values here.
-const VERSION: i16 = 0;
+use crate::group::record::{About, Record, keyed, read, valued};
 
 #[derive(Debug, Clone, PartialEq)]
-enum Value {
+pub(crate) enum Value {
     Group(ConsumerGroupMetadataValue),
     Member(ConsumerGroupMemberMetadataValue),
     TargetGroup(ConsumerGroupTargetAssignmentMetadataValue),
@@ -35,146 +32,111 @@ enum Value {
 }
 
 /// A record of a consumer group.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct StoredConsumer {
-    pub(crate) group: String,
-    key: Key,
-    /// `None`: it is gone.
-    value: Option<Value>,
-}
+pub(crate) type StoredConsumer = Record<Key>;
 
-impl StoredConsumer {
-    /// The record's key and value, at this time in milliseconds since 1970.
-    pub(crate) fn encode(&self, now: i64) -> Result<(Bytes, Option<Bytes>), EncodeError> {
-        let group_id: Str = self.group.as_str().into();
-        let number = self.key.number();
-        let key = match &self.key {
-            Key::Group => versioned(number, &ConsumerGroupMetadataKey { group_id }, VERSION),
-            Key::Member(id) => {
+impl About for Key {
+    type Value = Value;
+    const GROUP: Self = Self::Group;
+
+    fn to_bytes(&self, group_id: Str) -> Result<Bytes, EncodeError> {
+        match self {
+            Self::Group => keyed(3, &ConsumerGroupMetadataKey { group_id }),
+            Self::Member(id) => {
                 let member_id = id.as_str().into();
                 let key = ConsumerGroupMemberMetadataKey {
                     group_id,
                     member_id,
                 };
-                versioned(number, &key, VERSION)
+                keyed(5, &key)
             }
-            Key::TargetGroup => {
-                let key = ConsumerGroupTargetAssignmentMetadataKey { group_id };
-                versioned(number, &key, VERSION)
-            }
-            Key::Target(id) => {
+            Self::TargetGroup => keyed(6, &ConsumerGroupTargetAssignmentMetadataKey { group_id }),
+            Self::Target(id) => {
                 let member_id = id.as_str().into();
                 let key = ConsumerGroupTargetAssignmentMemberKey {
                     group_id,
                     member_id,
                 };
-                versioned(number, &key, VERSION)
+                keyed(7, &key)
             }
-            Key::Current(id) => {
+            Self::Current(id) => {
                 let member_id = id.as_str().into();
                 let key = ConsumerGroupCurrentMemberAssignmentKey {
                     group_id,
                     member_id,
                 };
-                versioned(number, &key, VERSION)
+                keyed(8, &key)
             }
-            Key::Pattern(expression) => {
+            Self::Pattern(expression) => {
                 let regular_expression = expression.as_str().into();
                 let key = ConsumerGroupRegularExpressionKey {
                     group_id,
                     regular_expression,
                 };
-                versioned(number, &key, VERSION)
+                keyed(16, &key)
             }
-        };
-        let value = self.value.as_ref().map(|value| match value {
-            Value::Group(value) => versioned(VERSION, value, VERSION),
-            Value::Member(value) => versioned(VERSION, value, VERSION),
-            Value::TargetGroup(value) => {
-                let mut value = value.clone();
-                value.assignment_timestamp = now;
-                versioned(VERSION, &value, VERSION)
-            }
-            Value::Target(value) => versioned(VERSION, value, VERSION),
-            Value::Current(value) => versioned(VERSION, value, VERSION),
-            Value::Pattern(value) => {
-                let mut value = value.clone();
-                value.timestamp = now;
-                versioned(VERSION, &value, VERSION)
-            }
-        });
-        Ok((key?, value.transpose()?))
+        }
     }
 
-    /// Reads a record back; `None` if it is of another kind.
-    pub(crate) fn decode(key: &[u8], value: Option<&[u8]>) -> Option<Self> {
-        let mut key = Reader::new(Bytes::copy_from_slice(key));
-        let number = key.i16().ok()?;
-        let (group, key) = match number {
+    fn read(number: i16, from: &mut Reader) -> Option<(Str, Self)> {
+        Some(match number {
             3 => (
-                read::<ConsumerGroupMetadataKey>(&mut key)?.group_id,
-                Key::Group,
+                read::<ConsumerGroupMetadataKey>(from)?.group_id,
+                Self::Group,
             ),
             5 => {
-                let key = read::<ConsumerGroupMemberMetadataKey>(&mut key)?;
-                (key.group_id, Key::Member(key.member_id.to_string()))
+                let key = read::<ConsumerGroupMemberMetadataKey>(from)?;
+                (key.group_id, Self::Member(key.member_id.to_string()))
             }
             6 => {
-                let key = read::<ConsumerGroupTargetAssignmentMetadataKey>(&mut key)?;
-                (key.group_id, Key::TargetGroup)
+                let key = read::<ConsumerGroupTargetAssignmentMetadataKey>(from)?;
+                (key.group_id, Self::TargetGroup)
             }
             7 => {
-                let key = read::<ConsumerGroupTargetAssignmentMemberKey>(&mut key)?;
-                (key.group_id, Key::Target(key.member_id.to_string()))
+                let key = read::<ConsumerGroupTargetAssignmentMemberKey>(from)?;
+                (key.group_id, Self::Target(key.member_id.to_string()))
             }
             8 => {
-                let key = read::<ConsumerGroupCurrentMemberAssignmentKey>(&mut key)?;
-                (key.group_id, Key::Current(key.member_id.to_string()))
+                let key = read::<ConsumerGroupCurrentMemberAssignmentKey>(from)?;
+                (key.group_id, Self::Current(key.member_id.to_string()))
             }
             16 => {
-                let key = read::<ConsumerGroupRegularExpressionKey>(&mut key)?;
-                (
-                    key.group_id,
-                    Key::Pattern(key.regular_expression.to_string()),
-                )
+                let key = read::<ConsumerGroupRegularExpressionKey>(from)?;
+                let expression = key.regular_expression.to_string();
+                (key.group_id, Self::Pattern(expression))
             }
             _ => return None,
-        };
-        let value = match value {
-            None => None,
-            Some(value) => {
-                let mut value = Reader::new(Bytes::copy_from_slice(value));
-                (value.i16().ok()? == VERSION).then_some(())?;
-                Some(match &key {
-                    Key::Group => Value::Group(read(&mut value)?),
-                    Key::Member(_) => Value::Member(read(&mut value)?),
-                    Key::TargetGroup => Value::TargetGroup(read(&mut value)?),
-                    Key::Target(_) => Value::Target(read(&mut value)?),
-                    Key::Current(_) => Value::Current(read(&mut value)?),
-                    Key::Pattern(_) => Value::Pattern(read(&mut value)?),
-                })
-            }
-        };
-        Some(Self {
-            group: group.to_string(),
-            key,
-            value,
         })
     }
 
-    /// Does it say that something is there?
-    pub(in crate::group) fn is_there(&self) -> bool {
-        self.value.is_some()
+    fn value_to_bytes(value: &Value, now: i64) -> Result<Bytes, EncodeError> {
+        match value {
+            Value::Group(value) => valued(value),
+            Value::Member(value) => valued(value),
+            Value::TargetGroup(value) => {
+                let mut value = value.clone();
+                value.assignment_timestamp = now;
+                valued(&value)
+            }
+            Value::Target(value) => valued(value),
+            Value::Current(value) => valued(value),
+            Value::Pattern(value) => {
+                let mut value = value.clone();
+                value.timestamp = now;
+                valued(&value)
+            }
+        }
     }
 
-    /// Does it say that the group is there no more?
-    pub(in crate::group) fn is_end(&self) -> bool {
-        self.key == Key::Group && self.value.is_none()
+    fn read_value(&self, from: &mut Reader) -> Option<Value> {
+        Some(match self {
+            Self::Group => Value::Group(read(from)?),
+            Self::Member(_) => Value::Member(read(from)?),
+            Self::TargetGroup => Value::TargetGroup(read(from)?),
+            Self::Target(_) => Value::Target(read(from)?),
+            Self::Current(_) => Value::Current(read(from)?),
+            Self::Pattern(_) => Value::Pattern(read(from)?),
+        })
     }
-}
-
-fn read<M: Message>(from: &mut Reader) -> Option<M> {
-    M::decode(VERSION, from).ok()
 }
 
 impl ConsumerGroup {

@@ -10,18 +10,15 @@ use ottla_protocol::messages::{
     ShareGroupTargetAssignmentMetadataValue, share_group_current_member_assignment_value,
     share_group_target_assignment_member_value,
 };
-use ottla_protocol::{EncodeError, Message, Reader, Str};
+use ottla_protocol::{EncodeError, Reader, Str};
 
 use super::assignor::Target;
 use super::key::Key;
 use super::{Member, ShareGroup};
-use crate::group::record::versioned;
-
-/// The version of all keys and values here.
-const VERSION: i16 = 0;
+use crate::group::record::{About, Record, keyed, read, valued};
 
 #[derive(Debug, Clone, PartialEq)]
-enum Value {
+pub(crate) enum Value {
     Group(ShareGroupMetadataValue),
     Member(ShareGroupMemberMetadataValue),
     TargetGroup(ShareGroupTargetAssignmentMetadataValue),
@@ -30,123 +27,89 @@ enum Value {
 }
 
 /// A record of a share group.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct StoredShare {
-    pub(crate) group: String,
-    key: Key,
-    /// `None`: it is gone.
-    value: Option<Value>,
-}
+pub(crate) type StoredShare = Record<Key>;
 
-impl StoredShare {
-    /// The record's key and value, at this time in milliseconds since 1970.
-    pub(crate) fn encode(&self, now: i64) -> Result<(Bytes, Option<Bytes>), EncodeError> {
-        let group_id: Str = self.group.as_str().into();
-        let key = match &self.key {
-            Key::Group => versioned(11, &ShareGroupMetadataKey { group_id }, VERSION),
-            Key::Member(id) => {
+impl About for Key {
+    type Value = Value;
+    const GROUP: Self = Self::Group;
+
+    fn to_bytes(&self, group_id: Str) -> Result<Bytes, EncodeError> {
+        match self {
+            Self::Group => keyed(11, &ShareGroupMetadataKey { group_id }),
+            Self::Member(id) => {
                 let member_id = id.as_str().into();
                 let key = ShareGroupMemberMetadataKey {
                     group_id,
                     member_id,
                 };
-                versioned(10, &key, VERSION)
+                keyed(10, &key)
             }
-            Key::TargetGroup => {
-                let key = ShareGroupTargetAssignmentMetadataKey { group_id };
-                versioned(12, &key, VERSION)
-            }
-            Key::Target(id) => {
+            Self::TargetGroup => keyed(12, &ShareGroupTargetAssignmentMetadataKey { group_id }),
+            Self::Target(id) => {
                 let member_id = id.as_str().into();
                 let key = ShareGroupTargetAssignmentMemberKey {
                     group_id,
                     member_id,
                 };
-                versioned(13, &key, VERSION)
+                keyed(13, &key)
             }
-            Key::Current(id) => {
+            Self::Current(id) => {
                 let member_id = id.as_str().into();
                 let key = ShareGroupCurrentMemberAssignmentKey {
                     group_id,
                     member_id,
                 };
-                versioned(14, &key, VERSION)
+                keyed(14, &key)
             }
-        };
-        let value = self.value.as_ref().map(|value| match value {
-            Value::Group(value) => versioned(VERSION, value, VERSION),
-            Value::Member(value) => versioned(VERSION, value, VERSION),
-            Value::TargetGroup(value) => {
-                let mut value = value.clone();
-                value.assignment_timestamp = now;
-                versioned(VERSION, &value, VERSION)
-            }
-            Value::Target(value) => versioned(VERSION, value, VERSION),
-            Value::Current(value) => versioned(VERSION, value, VERSION),
-        });
-        Ok((key?, value.transpose()?))
+        }
     }
 
-    /// Reads a record back; `None` if it is of another kind.
-    pub(crate) fn decode(key: &[u8], value: Option<&[u8]>) -> Option<Self> {
-        let mut key = Reader::new(Bytes::copy_from_slice(key));
-        let (group, key) = match key.i16().ok()? {
+    fn read(number: i16, from: &mut Reader) -> Option<(Str, Self)> {
+        Some(match number {
             10 => {
-                let key = read::<ShareGroupMemberMetadataKey>(&mut key)?;
-                (key.group_id, Key::Member(key.member_id.to_string()))
+                let key = read::<ShareGroupMemberMetadataKey>(from)?;
+                (key.group_id, Self::Member(key.member_id.to_string()))
             }
-            11 => (
-                read::<ShareGroupMetadataKey>(&mut key)?.group_id,
-                Key::Group,
-            ),
+            11 => (read::<ShareGroupMetadataKey>(from)?.group_id, Self::Group),
             12 => {
-                let key = read::<ShareGroupTargetAssignmentMetadataKey>(&mut key)?;
-                (key.group_id, Key::TargetGroup)
+                let key = read::<ShareGroupTargetAssignmentMetadataKey>(from)?;
+                (key.group_id, Self::TargetGroup)
             }
             13 => {
-                let key = read::<ShareGroupTargetAssignmentMemberKey>(&mut key)?;
-                (key.group_id, Key::Target(key.member_id.to_string()))
+                let key = read::<ShareGroupTargetAssignmentMemberKey>(from)?;
+                (key.group_id, Self::Target(key.member_id.to_string()))
             }
             14 => {
-                let key = read::<ShareGroupCurrentMemberAssignmentKey>(&mut key)?;
-                (key.group_id, Key::Current(key.member_id.to_string()))
+                let key = read::<ShareGroupCurrentMemberAssignmentKey>(from)?;
+                (key.group_id, Self::Current(key.member_id.to_string()))
             }
             _ => return None,
-        };
-        let value = match value {
-            None => None,
-            Some(value) => {
-                let mut value = Reader::new(Bytes::copy_from_slice(value));
-                (value.i16().ok()? == VERSION).then_some(())?;
-                Some(match &key {
-                    Key::Group => Value::Group(read(&mut value)?),
-                    Key::Member(_) => Value::Member(read(&mut value)?),
-                    Key::TargetGroup => Value::TargetGroup(read(&mut value)?),
-                    Key::Target(_) => Value::Target(read(&mut value)?),
-                    Key::Current(_) => Value::Current(read(&mut value)?),
-                })
-            }
-        };
-        Some(Self {
-            group: group.to_string(),
-            key,
-            value,
         })
     }
 
-    /// Does it say that something is there?
-    pub(in crate::group) fn is_there(&self) -> bool {
-        self.value.is_some()
+    fn value_to_bytes(value: &Value, now: i64) -> Result<Bytes, EncodeError> {
+        match value {
+            Value::Group(value) => valued(value),
+            Value::Member(value) => valued(value),
+            Value::TargetGroup(value) => {
+                let mut value = value.clone();
+                value.assignment_timestamp = now;
+                valued(&value)
+            }
+            Value::Target(value) => valued(value),
+            Value::Current(value) => valued(value),
+        }
     }
 
-    /// Does it say that the group is there no more?
-    pub(in crate::group) fn is_end(&self) -> bool {
-        self.key == Key::Group && self.value.is_none()
+    fn read_value(&self, from: &mut Reader) -> Option<Value> {
+        Some(match self {
+            Self::Group => Value::Group(read(from)?),
+            Self::Member(_) => Value::Member(read(from)?),
+            Self::TargetGroup => Value::TargetGroup(read(from)?),
+            Self::Target(_) => Value::Target(read(from)?),
+            Self::Current(_) => Value::Current(read(from)?),
+        })
     }
-}
-
-fn read<M: Message>(from: &mut Reader) -> Option<M> {
-    M::decode(VERSION, from).ok()
 }
 
 impl ShareGroup {

@@ -2,7 +2,7 @@
 
 /// What a record is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::group) enum Key {
+pub(crate) enum Key {
     Group,
     /// Of this id, as are those that follow.
     Member(String),
