@@ -75,6 +75,7 @@ impl Book {
             Observed::TopicRecreated { .. } => "client: saw a topic made anew",
             Observed::TopicMissing { .. } => "client: missed a topic",
             Observed::OffsetReset { .. } => "client: reset an offset",
+            Observed::LogTruncated { .. } => "client: learned that a log was truncated",
             Observed::PartitionStuck { .. } => "client: could not read on without a seek",
             Observed::BatchFailed { .. } => "client: gave a batch up",
             Observed::IdempotenceOff { .. } => "client: did without idempotence",

@@ -256,6 +256,23 @@ impl Brokers {
         moved.is_ok()
     }
 
+    /// A partition gets a leader that is out of sync, if a node is: what that one lacks is lost. Says whether it did.
+    pub fn elect_laggard(&mut self, topic: &str, partition: i32) -> bool {
+        let Some(row) = self.cluster.partition(topic, partition) else {
+            return false;
+        };
+        let mut behind = row.replicas.iter().copied().filter(|node| {
+            let lags = !row.in_sync.contains(node) && *node != row.leader;
+            lags && self.cluster.is_up(*node)
+        });
+        let Some(next) = behind.next() else {
+            return false;
+        };
+        let elected = self.cluster.elect_unclean(topic, partition, next);
+        self.drain();
+        elected.is_ok()
+    }
+
     /// Makes a topic; false if it is there, or too few nodes are.
     pub fn create(&mut self, now: Instant, topic: &str, partitions: i32) -> bool {
         let request = CreateTopicsRequest {

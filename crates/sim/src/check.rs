@@ -17,6 +17,7 @@
 //! | R13 | whoever was succeeded under its transactional id writes and commits nothing any more | `zombie-write`, `zombie-commit`, `late-write` |
 //! | R14 | after the faults everything goes on, closes in time and leaves nothing open | `stuck`, `no-progress`, `leak` (noted while the run is under way) |
 //! | R15 | nothing panics | `panic` (noted likewise) |
+//! | R16 | whoever was given records that the log lost is told up to where it had read, and from where on the log is another one | `silent-truncation`, `untold-truncation`, `wrong-truncation`, `needless-truncation` |
 //! | R17 | what an admin client was told of a change is so: done, or surely not done; and it was done once | `untrue-success`, `untrue-failure`, `own-success-refused`, `lost-topic`, `wrong-topic`, `made-twice` |
 //! | R18 | what an admin client was answered was so, and whoever made a topic finds it | `wrong-answer` |
 //!
@@ -26,6 +27,7 @@
 
 mod groups;
 mod transactions;
+mod truncation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -59,6 +61,7 @@ pub fn check(history: &History) -> Vec<Anomaly> {
     }
     checker.found.extend(transactions::check(history));
     checker.found.extend(groups::check(history));
+    checker.found.extend(truncation::check(history));
     checker.found.sort();
     checker.found.dedup();
     checker.found
@@ -91,14 +94,17 @@ impl<'a> Checker<'a> {
         let history = self.history;
         let logged = history.log.iter().flat_map(|(place, records)| {
             let records = records.iter();
-            records.map(move |(offset, value)| (place, *offset, value))
+            records.map(move |(offset, value)| (place, *offset, value, true))
         });
         let polled = history.seen.iter().flatten().filter_map(|seen| match seen {
-            Seen::Record(place, offset, value) => Some((place, *offset, value)),
+            // What was cut off was read too: R16 knows of whom.
+            Seen::Record(place, offset, value) => {
+                Some((place, *offset, value, !history.was_cut(place)))
+            }
             _ => None,
         });
-        for (place, offset, value) in logged.chain(polled) {
-            if !self.is_at_home(place, offset, value) || !history.lives(&place.0) {
+        for (place, offset, value, stays) in logged.chain(polled) {
+            if !self.is_at_home(place, offset, value) || !history.lives(&place.0) || !stays {
                 continue;
             }
             let known = self.offsets.entry(place).or_default();
@@ -185,7 +191,7 @@ impl<'a> Checker<'a> {
         let place = (sent.topic.clone(), partition);
         match (found, offset) {
             // The copy that was acknowledged was lost with its leader, and another attempt's stayed.
-            (Some(_), Some(_)) if self.may_lose_a_copy(sent.producer) => {}
+            (Some(_), Some(_)) if self.may_lose_a_copy(id, sent.producer) => {}
             (Some(found), Some(offset)) if !found.contains(&offset) => {
                 let text = format!(
                     "record {id} told at {} {offset}, is at {found:?}",
@@ -195,7 +201,7 @@ impl<'a> Checker<'a> {
             }
             (Some(_), _) => {}
             (None, _) => {
-                if history.keeps(sent.producer) {
+                if history.lasts(id) {
                     let log = self.offsets.get(&place);
                     let last = log.and_then(|log| log.keys().next_back().copied());
                     let passed =
@@ -208,11 +214,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a record of this producer may have been written twice, and one of its copies lost though it was acknowledged.
-    fn may_lose_a_copy(&self, producer: usize) -> bool {
+    /// Whether this record may have been written twice, and one of its copies lost though it was acknowledged.
+    fn may_lose_a_copy(&self, id: RecordId, producer: usize) -> bool {
         let promise = self.history.promises.get(producer);
         let repeats = promise.is_some_and(|promise| promise.retried && !promise.idempotent);
-        repeats && !self.history.keeps(producer)
+        self.history.may_be_cut(id) || repeats && !self.history.keeps(producer)
     }
 
     /// R2 and that offsets begin at 0 and have no gaps, in the final log.
@@ -280,7 +286,7 @@ impl<'a> Checker<'a> {
             // Offsets that were lost with their leader are given again.
             let place = (Arc::clone(&sent.topic), partition);
             let logged = self.offsets.get(&place).and_then(|log| log.get(offset));
-            if !history.keeps(sent.producer) && logged != Some(&id) {
+            if !history.lasts(id) && logged != Some(&id) {
                 continue;
             }
             let key = (sent.producer, &*sent.topic, partition);
@@ -355,6 +361,7 @@ impl<'a> Checker<'a> {
             (Act::Offsets(place, time), Told::Offset(offset)) if history.lives(&place.0) => {
                 match *time {
                     EARLIEST => *offset == 0,
+                    _ if history.was_cut(place) => true,
                     _ => self.is_possible_end(place, *offset, call.begun),
                 }
             }
@@ -441,7 +448,11 @@ impl<'a> Checker<'a> {
         for event in seen {
             match event {
                 Seen::Polled => poll += 1,
-                Seen::Marker(..) => {}
+                Seen::Marker(..) | Seen::Denied(_) | Seen::Elected(_) => {}
+                Seen::Truncated(place, _, parting) => {
+                    let reading = readings.entry(place).or_default();
+                    (reading.next, reading.poll) = (*parting, None);
+                }
                 Seen::Begin(place, from) => {
                     let reading = readings.entry(place).or_default();
                     reading.assigned = true;
@@ -509,11 +520,13 @@ impl<'a> Checker<'a> {
         // The log may have been shorter than the offset that was asked for.
         let wanted =
             from < 0 || (reading.from == Origin::Offset(from) && reading.next == Some(from));
-        if !wanted && self.history.lives(&place.0) {
+        // Or it is shorter now: R16 knows what has to be told then.
+        let was_cut = self.history.was_cut(place);
+        if !wanted && !was_cut && self.history.lives(&place.0) {
             let text = format!("consumer {consumer}, {} from {from} to {to}", at(place));
             self.find("R8", "external-reset", text);
         }
-        if reading.from != Origin::Beginning {
+        if reading.from != Origin::Beginning || was_cut {
             reading.next = Some(to);
         }
     }

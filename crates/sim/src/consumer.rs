@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ottla_engine::consumer::{Consumer as Work, Start};
 use ottla_engine::observe::Observed;
-use ottla_engine::{Config, Engine, Error};
+use ottla_engine::{Config, Engine, Error, ErrorCode, Kind};
 
 use crate::book::Book;
 use crate::chance::Chance;
@@ -258,6 +258,16 @@ impl Consumer {
                 let place = (Arc::clone(topic), *partition);
                 self.note(book, Seen::Reset(place, *from, *to));
             }
+            if let Observed::LogTruncated {
+                topic,
+                partition,
+                position: (position, _),
+                parting,
+            } = &event
+            {
+                let place = (Arc::clone(topic), *partition);
+                self.note_truncation(book, place, *position, parting.map(|(at, _)| at));
+            }
             book.observe(&self.name, &event);
         }
         if !self.host.take_changes().is_empty() {
@@ -306,6 +316,24 @@ impl Consumer {
         }
     }
 
+    /// What was read up to `position` is lost from `parting` on.
+    fn note_truncation(
+        &mut self,
+        book: &mut Book,
+        place: Place,
+        position: i64,
+        parting: Option<i64>,
+    ) {
+        if self.plant == Some(Plant::TruncationPassedOver) {
+            let now = book.now;
+            let behind = Start::Offset(position);
+            let seek = |engine: &mut Engine<Work>| engine.seek(now, &place.0, place.1, behind);
+            let _ = self.host.work(now, seek);
+            return;
+        }
+        self.note(book, Seen::Truncated(place, position, parting));
+    }
+
     /// An error that a poll raises; an application would seek past it.
     fn help(&mut self, book: &mut Book, error: &Error) {
         book.say(&self.name, format_args!("poll raised {error}"));
@@ -313,9 +341,43 @@ impl Consumer {
         let place = error.topic().zip(error.partition());
         if let Some((topic, partition)) = place {
             let place = (Arc::from(topic), partition);
-            self.seek(book, &place, Start::Beginning);
+            let to = match error.kind() {
+                Kind::Truncated => self.learn_truncation(book, &place, error),
+                _ if error.code() == Some(ErrorCode::OFFSET_OUT_OF_RANGE) => {
+                    self.note(book, Seen::Denied(place.clone()));
+                    Start::Beginning
+                }
+                _ => Start::Beginning,
+            };
+            self.seek(book, &place, to);
         }
         self.next_poll = Some(book.now + self.rest.max(AFTER_ERROR));
+    }
+
+    /// What the error of a truncation says, and where the application goes on: where the logs part, or behind what is lost.
+    fn learn_truncation(&mut self, book: &mut Book, place: &Place, error: &Error) -> Start {
+        book.tally.meet("consumer: a truncation was raised");
+        let text = error.to_string();
+        let Some(position) = number_after(&text, "everything up to offset ") else {
+            let text = format!("{}: {error}", self.name);
+            book.history.complain("R16", "wrong-truncation", text);
+            return Start::Beginning;
+        };
+        let parting = number_after(&text, "is another one from offset ");
+        self.note_truncation(book, place.clone(), position, parting);
+        match parting {
+            None => Start::Beginning,
+            // Some applications do the one, some the other.
+            Some(parting) if parting % 2 == 0 => {
+                book.tally
+                    .meet("consumer: went back to where the logs part");
+                Start::Offset(parting)
+            }
+            Some(_) => {
+                book.tally.meet("consumer: went on behind what was lost");
+                Start::Offset(position)
+            }
+        }
     }
 
     /// Decodes what comes next; false if there is nothing.
@@ -395,4 +457,11 @@ impl Consumer {
         }
         count
     }
+}
+
+/// The number that follows these words.
+fn number_after(text: &str, words: &str) -> Option<i64> {
+    let (_, rest) = text.split_once(words)?;
+    let digits = rest.split(|it: char| !it.is_ascii_digit()).next()?;
+    digits.parse().ok()
 }

@@ -4,6 +4,7 @@
 mod frames;
 mod groups;
 mod transactions;
+mod truncated;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -133,7 +134,8 @@ impl Gate {
         }
         let mut whole = whole;
         let defect = transactions::defect(&header, api, &whole, &rest, keeper);
-        match defect.or_else(|| groups::defect(&header, api, &whole, &rest, keeper)) {
+        let defect = defect.or_else(|| groups::defect(&header, api, &whole, &rest, keeper));
+        match defect.or_else(|| truncated::defect(&header, api, &rest, keeper)) {
             Some(Defect::Changed(other)) => whole = other,
             Some(Defect::Answered(answer)) => {
                 self.owed.push_back(Owed {
@@ -365,7 +367,9 @@ impl Gate {
             if let Some(api) = api_of(&header).filter(|_| keeper.counts) {
                 transactions::count(&header, api, &answer, keeper);
                 groups::count(&header, api, &answer, keeper);
+                truncated::count(&header, api, &answer, keeper);
             }
+            let answer = truncated::tell_less(self.node, &header, answer, keeper);
             let answer = spoiled(&header, id.as_deref(), answer, keeper);
             let answer = falsify(&header, answer, keeper);
             self.send(&header, answer, trouble);
@@ -485,6 +489,9 @@ fn spoiled(header: &RequestHeader, id: Option<&str>, answer: Bytes, keeper: &mut
             changed(header, &answer, |answer: &mut MetadataResponse| {
                 plant::hide_leader(answer)
             })
+        }
+        Some(ApiKey::OffsetForLeaderEpoch) if plant == Plant::EpochEndsLate => {
+            changed(header, &answer, plant::move_ends)
         }
         Some(api) => groups::spoiled(header, api, id, answer, keeper),
         None => answer,

@@ -140,6 +140,13 @@ pub enum Seen {
     Record(Place, i64, Value),
     /// A marker ends a transaction at this offset.
     Marker(Place, i64),
+    /// It was told, by an event or an error, that the log was truncated: the offset up to which it had read, and the one from which
+    /// on the log is another one now, if anybody knows that.
+    Truncated(Place, i64, Option<i64>),
+    /// It was told by an error that its position is not in the log, and nothing more.
+    Denied(Place),
+    /// A partition's leader was elected whatever it has; nobody told the consumer yet.
+    Elected(Place),
 }
 
 /// A call of an admin client.
@@ -352,6 +359,9 @@ pub struct History {
     pub mortal: Vec<Arc<str>>,
     /// Leaders were lost, and with them what only they had acknowledged.
     pub leaders_lost: bool,
+    /// Partitions whose leader was elected whatever it has: records that were sent before this one may be lost, whatever their
+    /// producers were told.
+    pub lossy: BTreeMap<Place, RecordId>,
     /// Nodes did not hear at once what was decided: who asks them is told what was so before.
     pub stale: bool,
     /// Calls of admin clients.
@@ -378,6 +388,25 @@ impl History {
     pub fn keeps(&self, producer: usize) -> bool {
         let promise = self.promises.get(producer);
         promise.is_some_and(|it| it.acks < 0 || (it.acks == 1 && !self.leaders_lost))
+    }
+
+    /// Whether a record stays written that its producer was told to be.
+    pub fn lasts(&self, id: RecordId) -> bool {
+        let sent = self.sends.get(id);
+        sent.is_some_and(|sent| self.keeps(sent.producer)) && !self.may_be_cut(id)
+    }
+
+    /// Whether a record was sent before the last unclean election of its partition was known to all nodes.
+    pub fn may_be_cut(&self, id: RecordId) -> bool {
+        let sent = self.sends.get(id);
+        let place = sent.and_then(|sent| Some((Arc::clone(&sent.topic), sent.placed?.0)));
+        let kept_from = place.and_then(|place| self.lossy.get(&place));
+        kept_from.is_some_and(|from| id < *from)
+    }
+
+    /// Whether what was in a partition's log may be there no more.
+    pub fn was_cut(&self, place: &Place) -> bool {
+        self.lossy.contains_key(place)
     }
 
     /// The records that are committed, as a reader that sees nothing else got them.

@@ -1,6 +1,6 @@
 //! What all doors of a run share: what befalls the exchanges that pass there, and what a defective broker remembers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -103,6 +103,8 @@ impl Armed {
 pub struct Keeper {
     /// By node.
     pub armed: BTreeMap<i32, Armed>,
+    /// Nodes that tell no Fetch in which a broker says where logs part.
+    pub old_fetch: BTreeSet<i32>,
     /// What a planted defect does.
     pub plant: Option<Plant>,
     pub(crate) count: u32,

@@ -1,7 +1,8 @@
 //! `simulate`: many seeds, with a line of progress and a summary; or one, with its trace.
 //!
 //! ```text
-//! simulate [THEME] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of a theme: transactions, groups, deposed
+//! simulate [THEME] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of a theme: transactions, groups, deposed,
+//!                                    truncated
 //! simulate [THEME] seed SEED         one seed: its trace and its anomalies
 //! simulate plants                    the planted defects, by name, with the seeds that it takes to see each: the README's table
 //! ```
@@ -41,7 +42,7 @@ fn main() -> io::Result<ExitCode> {
         _ => {
             writeln!(
                 io::stderr(),
-                "simulate [transactions | groups | deposed] COUNT [FIRST] | [transactions | groups | deposed] seed SEED | plants"
+                "simulate [THEME] COUNT [FIRST] | [THEME] seed SEED | plants; THEME is transactions, groups, deposed or truncated"
             )?;
             Ok(ExitCode::from(2))
         }

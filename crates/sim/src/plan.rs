@@ -4,6 +4,7 @@
 pub mod deposed;
 pub mod groups;
 pub mod transactions;
+pub mod truncated;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,6 +229,10 @@ pub enum Fault {
     LeaderMoves(usize, i32),
     /// A partition gets another leader, in sync or not: what it has not is lost.
     UncleanElection(usize, i32),
+    /// A partition gets a leader that is out of sync, if a node is.
+    LaggardElected(usize, i32),
+    /// A node tells no newer Fetch than brokers of 2.4 to 2.6 speak, which the embedded broker cannot be.
+    FetchesAsOld(i32),
     /// A node becomes another release, and its connections end.
     Upgraded(i32, Release),
     /// A topic gets another partition.
@@ -268,6 +273,8 @@ impl Fault {
             Fault::FollowersLag(..) => "cluster: followers lagged",
             Fault::LeaderMoves(..) => "cluster: a leader moved",
             Fault::UncleanElection(..) => "cluster: an unclean election",
+            Fault::FetchesAsOld(_) => "node: speaks no Fetch that tells where logs part",
+            Fault::LaggardElected(..) => "cluster: a replica that lacked records was elected",
             Fault::Upgraded(..) => "node: became another release",
             Fault::Grows(_) => "cluster: a topic grew",
             Fault::Deleted(..) => "cluster: a topic was deleted and made anew",

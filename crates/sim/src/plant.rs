@@ -4,6 +4,8 @@
 //! ([`ClientSpoil`]), between an engine and its caller (the roles look at [`Plant`] themselves), and between the network and a
 //! broker (`gate`).
 
+mod truncated;
+
 use std::collections::BTreeSet;
 
 use bytes::{Bytes, BytesMut};
@@ -18,6 +20,8 @@ use ottla_protocol::records::{
     BatchHeader, Entry, ProducerState, assign_offsets, entries, set_producer_state,
 };
 use ottla_protocol::{ErrorCode, Message, Reader, Writer};
+
+pub(crate) use truncated::move_ends;
 
 /// Declares the plants: variant, name, and the invariants of which one must see it.
 macro_rules! plants {
@@ -119,6 +123,11 @@ plants! {
     OwnedUntold "client: a member does not tell what it owns when it joins" "R9";
     RebalancesOverlooked "client: error codes in answers to Heartbeat are overlooked" "R9" "R14";
     HeartbeatsEnd "client: it sends no second Heartbeat" "R14";
+    // In logs that are truncated.
+    EpochUntold "client: leaders are not told the epoch of what was read" "R16";
+    PartingTooHigh "client: the offset at which logs part is read one too high" "R16";
+    TruncationMadeUp "client: a log is taken for truncated that is not" "R16";
+    TruncationPassedOver "client: reading goes on behind what was truncated, and nobody is told" "R16";
     Panics "client: it panics when a connection breaks" "R15";
     // Between network and broker.
     AckedNotWritten "broker: a batch is acknowledged and not written" "R1" "R3";
@@ -147,6 +156,8 @@ plants! {
     CommittedUntold "broker: OffsetFetch does not tell what is committed" "R9";
     HeartbeatsUnheard "broker: Heartbeat is answered, and not heard" "R14";
     AssignmentsMixedUp "broker: SyncGroup gives a member another's assignment" "R9" "R14";
+    DivergenceUntold "broker: Fetch looks at the offset, and not at the epoch of what was read" "R16";
+    EpochEndsLate "broker: OffsetForLeaderEpoch tells later ends" "R16";
     LeaderHidden "broker: Metadata never tells the leader of partition 0" "R14" "R6";
 }
 
@@ -158,6 +169,13 @@ impl Plant {
     pub fn is_about_transactions(self) -> bool {
         let of_clients = Plant::OutsideTransaction..=Plant::AbortedGivenOut;
         let of_brokers = Plant::CommitNotDone..=Plant::EpochGivenTwice;
+        of_clients.contains(&self) || of_brokers.contains(&self)
+    }
+
+    /// Whether only runs that are about truncated logs can show it.
+    pub fn is_about_truncation(self) -> bool {
+        let of_clients = Plant::EpochUntold..=Plant::TruncationPassedOver;
+        let of_brokers = Plant::DivergenceUntold..=Plant::EpochEndsLate;
         of_clients.contains(&self) || of_brokers.contains(&self)
     }
 
@@ -251,6 +269,7 @@ impl ClientSpoil {
                     partition.fetch_offset += 1;
                 }
             }
+            (Some(Plant::EpochUntold), Request::Fetch(request)) => truncated::untell(request),
             (Some(Plant::LeftOutForgotten), Request::Fetch(request)) => self.forget(request),
             (Some(Plant::SessionUntold), Request::Fetch(request)) if request.session_epoch > 0 => {
                 request.topics.clear();
@@ -423,6 +442,10 @@ impl ClientSpoil {
             }
             (Plant::RebalancesOverlooked, Response::Heartbeat(answer)) => answer.error_code = 0,
             (Plant::HeartbeatsEnd, Response::Heartbeat(_)) => return None,
+            (Plant::PartingTooHigh, Response::Fetch(answer)) => truncated::raise_parting(answer),
+            (Plant::TruncationMadeUp, Response::Fetch(answer)) if self.every(7) => {
+                truncated::make_up(answer);
+            }
             (Plant::PartitionsMixedUp, Response::Fetch(answer)) => swap_records(answer),
             (Plant::FirstBatchDropped, Response::Fetch(answer)) => drop_first(answer),
             (Plant::BatchReadTwice, Response::Fetch(answer)) => repeat_last(answer),

@@ -243,6 +243,10 @@ impl Run {
         self.probe_transactions();
         self.make();
         self.catch_up();
+        if self.options.theme == Theme::Truncated {
+            // Whoever is behind the end of a log hears of it from the leader.
+            self.pass(CATCH_UP / 4);
+        }
         self.stay();
         self.close();
         self.referee();
@@ -860,11 +864,16 @@ fn note_record(log: &mut BTreeMap<Place, Vec<(i64, Value)>>, seen: Seen) {
     }
 }
 
-/// Counts which records of unknown fate were written.
+/// Counts which records of unknown fate were written, and which that were written are lost.
 fn count_unknown(book: &mut Book) {
     let logged = book.history.log.values().flatten();
     let logged: BTreeSet<RecordId> = logged.map(|(_, value)| value.id).collect();
     for (id, sent) in book.history.sends.iter().enumerate() {
+        let was_told = matches!(&sent.fates[..], [(_, Fate::Written(_))]);
+        if was_told && book.history.may_be_cut(id) && !logged.contains(&id) {
+            book.tally
+                .meet("producer: a record that was acknowledged was cut off");
+        }
         if matches!(&sent.fates[..], [(_, Fate::Unknown(_))]) {
             book.tally.meet(match logged.contains(&id) {
                 true => "producer: a record of unknown fate was in the log",
@@ -877,8 +886,8 @@ fn count_unknown(book: &mut Book) {
 /// One past the highest offset of each partition that was acknowledged for good.
 fn ends(history: &History) -> BTreeMap<Place, i64> {
     let mut ends = BTreeMap::new();
-    for sent in &history.sends {
-        if !history.keeps(sent.producer) {
+    for (id, sent) in history.sends.iter().enumerate() {
+        if !history.lasts(id) {
             continue;
         }
         if let (Some((partition, _)), [(_, Fate::Written(Some(offset)))]) =

@@ -1,6 +1,6 @@
 //! What runs are about: each theme has plans of its own, and faults and states that its runs must meet.
 
-use crate::plan::{self, Plan, deposed, groups, transactions};
+use crate::plan::{self, Plan, deposed, groups, transactions, truncated};
 use crate::plant::Plant;
 
 /// What a run is about.
@@ -15,6 +15,8 @@ pub enum Theme {
     Groups,
     /// Leaders of the past, which do not know that they are.
     Deposed,
+    /// Logs that are truncated and written anew.
+    Truncated,
 }
 
 impl Theme {
@@ -24,6 +26,7 @@ impl Theme {
             "transactions" => Some(Theme::Transactions),
             "groups" => Some(Theme::Groups),
             "deposed" => Some(Theme::Deposed),
+            "truncated" => Some(Theme::Truncated),
             _ => None,
         }
     }
@@ -34,6 +37,8 @@ impl Theme {
             Theme::Groups
         } else if plant.is_about_transactions() {
             Theme::Transactions
+        } else if plant.is_about_truncation() {
+            Theme::Truncated
         } else {
             Theme::Everything
         }
@@ -46,6 +51,7 @@ impl Theme {
             Theme::Transactions => transactions::plan(seed),
             Theme::Groups => groups::plan(seed),
             Theme::Deposed => deposed::plan(seed),
+            Theme::Truncated => truncated::plan(seed),
         }
     }
 
@@ -56,6 +62,7 @@ impl Theme {
             Theme::Transactions => transactions::FAULTS,
             Theme::Groups => groups::FAULTS,
             Theme::Deposed => deposed::FAULTS,
+            Theme::Truncated => truncated::FAULTS,
         }
     }
 
@@ -66,6 +73,7 @@ impl Theme {
             Theme::Transactions => transactions::STATES,
             Theme::Groups => groups::STATES,
             Theme::Deposed => deposed::STATES,
+            Theme::Truncated => truncated::STATES,
         }
     }
 }

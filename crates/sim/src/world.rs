@@ -11,6 +11,7 @@
 
 mod commits;
 mod coordinators;
+mod elections;
 mod faults;
 mod network;
 mod watch;
@@ -27,7 +28,7 @@ use crate::brokers::{Brokers, Served};
 use crate::chance::Chance;
 use crate::client::Client;
 use crate::gate::Gate;
-use crate::history::Act;
+use crate::history::{Act, Place};
 use crate::host::Ending;
 use crate::keeper::Keeper;
 use crate::plan::{Fault, Stage, Weather};
@@ -158,6 +159,8 @@ pub struct World {
     wrong: Wrong,
     /// Leaders that were replaced and have not heard of it: topic, partition, node.
     deposed: BTreeMap<(std::sync::Arc<str>, i32, i32), Instant>,
+    /// Partitions with an unclean election of which some node has not heard.
+    unheard: Vec<Place>,
     /// Coordinators that are to move, and whether one is to when it writes markers.
     moves: Vec<Planned>,
     awaits_markers: bool,
@@ -206,6 +209,7 @@ impl World {
             brokers_alarm: None,
             wrong: Wrong::default(),
             deposed: BTreeMap::new(),
+            unheard: Vec::new(),
             moves: Vec::new(),
             awaits_markers: false,
             commits: BTreeMap::new(),

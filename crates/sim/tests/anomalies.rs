@@ -839,3 +839,77 @@ fn a_group_stays_as_it_is_in_good_weather() {
     });
     assert_eq!(torn, ["torn-group"]);
 }
+
+/// Of the four records of the clean history the last two are lost in an unclean election, after the consumer had read them; three others
+/// stand there now. It is `told` something, and reads `later`.
+fn truncated(told: &[Seen], later: &[(i64, usize)]) -> History {
+    let mut history = clean();
+    history.lossy.insert(place(), 4);
+    log(&mut history).truncate(2);
+    for (offset, id) in [(2, 4), (3, 5), (4, 6)] {
+        let mut sent = history.sends[0].clone();
+        sent.placed = Some((0, id as u64));
+        sent.fates = vec![(Duration::from_secs(2), Fate::Written(Some(offset)))];
+        history.sends.push(sent);
+        log(&mut history).push((offset, read(id)));
+    }
+    let seen = &mut history.seen[0];
+    seen.push(Seen::Elected(place()));
+    seen.extend(told.iter().cloned());
+    seen.push(Seen::Polled);
+    seen.extend(later.iter().map(|(offset, id)| record(*offset, *id)));
+    history
+}
+
+const REWRITTEN: [(i64, usize); 3] = [(2, 4), (3, 5), (4, 6)];
+
+#[test]
+fn whoever_read_what_is_lost_is_told_both_offsets() {
+    let told = |position, parting| [Seen::Truncated(place(), position, parting)];
+    assert_eq!(names(&truncated(&told(4, Some(2)), &REWRITTEN)), [""; 0]);
+
+    let silent = ["silent-truncation"];
+    assert_eq!(names(&truncated(&[], &[])), silent);
+    // The log has grown past the position, where reading goes on as if nothing had been.
+    assert_eq!(names(&truncated(&[], &REWRITTEN[2..])), silent);
+    let too_late = truncated(&told(4, Some(3)), &REWRITTEN[1..]);
+    assert_eq!(names(&too_late), silent);
+
+    let wrong = truncated(&told(5, Some(2)), &REWRITTEN);
+    assert_eq!(names(&wrong), ["wrong-truncation"]);
+    let no_way_back = truncated(&told(4, Some(4)), &REWRITTEN[2..]);
+    assert_eq!(names(&no_way_back), [silent[0], "wrong-truncation"]);
+
+    let from_there = Seen::Begin(place(), Origin::Offset(0));
+    let reset = [Seen::Reset(place(), 4, 2)];
+    assert_eq!(names(&truncated(&reset, &REWRITTEN)), ["untold-truncation"]);
+    let anew: Vec<_> = [(0, 0), (1, 1)].into_iter().chain(REWRITTEN).collect();
+    let denied = [Seen::Denied(place()), from_there];
+    assert_eq!(names(&truncated(&denied, &anew)), ["untold-truncation"]);
+    // Nobody knows where the logs part, and reading goes on where the policy says.
+    let unknown = [told(4, None), reset].concat();
+    assert_eq!(names(&truncated(&unknown, &REWRITTEN)), [""; 0]);
+}
+
+#[test]
+fn what_was_told_of_a_truncation_holds_and_nothing_behind_it_is_passed_over() {
+    let told = [Seen::Truncated(place(), 4, Some(2))];
+    let skips = truncated(&told, &REWRITTEN[1..]);
+    assert_eq!(names(&skips), ["poll-skip"]);
+    let mut needless = truncated(&told, &REWRITTEN);
+    needless.seen[0].retain(|seen| *seen != Seen::Elected(place()));
+    assert_eq!(names(&needless), ["needless-truncation"]);
+}
+
+#[test]
+fn only_what_was_sent_before_an_unclean_election_may_be_lost() {
+    let told = [Seen::Truncated(place(), 4, Some(2))];
+    let mut later = truncated(&told, &[]);
+    log(&mut later).pop();
+    assert_eq!(names(&later), ["unseen"]);
+    later.lossy.insert(place(), 7);
+    assert_eq!(names(&later), [""; 0]);
+    let mut elsewhere = truncated(&told, &REWRITTEN);
+    elsewhere.lossy = [(("u".into(), 0), 4)].into();
+    assert!(names(&elsewhere).contains(&"lost-write"));
+}

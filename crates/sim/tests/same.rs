@@ -56,6 +56,11 @@ fn a_seed_of_deposed_leaders_repeats_itself() {
     repeats_itself(Theme::Deposed);
 }
 
+#[test]
+fn a_seed_of_truncated_logs_repeats_itself() {
+    repeats_itself(Theme::Truncated);
+}
+
 /// What another process prints of a seed: one with other addresses in memory, and other seeds of what the standard library
 /// draws by itself.
 fn printed(theme: &str, seed: u64) -> String {
@@ -71,7 +76,7 @@ fn printed(theme: &str, seed: u64) -> String {
 #[test]
 fn another_process_runs_the_same() {
     // Everything has no name.
-    for name in ["", "transactions", "groups", "deposed"] {
+    for name in ["", "transactions", "groups", "deposed", "truncated"] {
         let theme = Theme::named(name).unwrap_or_default();
         for seed in [7, 42] {
             let mut here = trace_of(theme, seed, None).join("\n");

@@ -101,10 +101,16 @@ impl World {
                     .arm(api, trouble, count);
             }
             Fault::LeaderMoves(topic, partition) => {
-                struck = self.move_leader(topic, partition, false);
+                struck = self.move_leader(topic, partition);
             }
             Fault::UncleanElection(topic, partition) => {
-                struck = self.move_leader(topic, partition, true);
+                struck = self.elect_unclean(topic, partition, false);
+            }
+            Fault::FetchesAsOld(node) => {
+                self.keeper.old_fetch.insert(node);
+            }
+            Fault::LaggardElected(topic, partition) => {
+                struck = self.elect_unclean(topic, partition, true);
             }
             Fault::Grows(topic) => {
                 let Some((name, count)) = self.topics.get_mut(topic) else {
@@ -153,12 +159,12 @@ impl World {
         self.lasts(fault, lasting);
     }
 
-    pub(super) fn move_leader(&mut self, topic: usize, partition: i32, unclean: bool) -> bool {
+    pub(super) fn move_leader(&mut self, topic: usize, partition: i32) -> bool {
         let Some((name, count)) = self.topics.get(topic) else {
             return false;
         };
         let partition = partition % (*count).max(1);
-        let moved = self.brokers.move_leader(name, partition, unclean);
+        let moved = self.brokers.move_leader(name, partition, false);
         self.book.history.leaders_lost |= moved;
         moved
     }
@@ -228,6 +234,7 @@ impl World {
                 self.wrong.deaf.remove(&node);
                 self.brokers.set_metadata_delay(now, node, Duration::ZERO);
                 self.deposed.retain(|(_, _, old), _| *old != node);
+                self.hear_of_elections();
             }
             Fault::RefusesLogins(node, _) if is_over(&self.wrong.strangers, node) => {
                 self.wrong.strangers.remove(&node);
@@ -290,6 +297,7 @@ impl World {
             self.brokers.set_metadata_delay(now, node, Duration::ZERO);
         }
         self.deposed.clear();
+        self.hear_of_elections();
         for node in strangers {
             self.brokers.set_logins(node, true);
         }

@@ -1,0 +1,94 @@
+//! What a door knows of truncated logs: nodes that cannot say in a Fetch where logs part, what brokers say of that, and what
+//! defective ones do not.
+
+use bytes::Bytes;
+use ottla_protocol::header::{RequestHeader, decode_response};
+use ottla_protocol::messages::{
+    ApiVersionsResponse, FetchRequest, FetchResponse, OffsetForLeaderEpochResponse,
+};
+use ottla_protocol::{ApiKey, ErrorCode, Message, Reader};
+
+use super::frames::{Defect, changed, request_instead};
+use crate::keeper::Keeper;
+use crate::plant::Plant;
+
+/// The last version of Fetch in which a broker is not told the epoch of what was read.
+const OLD_FETCH: i16 = 11;
+
+/// The answer of a node that speaks no newer Fetch.
+pub(super) fn tell_less(
+    node: i32,
+    header: &RequestHeader,
+    answer: Bytes,
+    keeper: &Keeper,
+) -> Bytes {
+    let is_told = header.api_key == ApiKey::ApiVersions.as_i16();
+    if !is_told || !keeper.old_fetch.contains(&node) {
+        return answer;
+    }
+    changed(header, &answer, |answer: &mut ApiVersionsResponse| {
+        let rows = answer.api_keys.iter_mut();
+        for row in rows.filter(|row| row.api_key == ApiKey::Fetch.as_i16()) {
+            row.max_version = row.max_version.min(OLD_FETCH);
+        }
+    })
+}
+
+/// Counts what brokers say of epochs.
+pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper: &mut Keeper) {
+    let (version, body) = (header.api_version, answer.slice(4..));
+    match api {
+        ApiKey::Fetch => {
+            let Ok((_, answer)) = decode_response::<FetchResponse>(version, body) else {
+                return;
+            };
+            let topics = answer.responses.iter();
+            for row in topics.flat_map(|topic| &topic.partitions) {
+                if row.diverging_epoch.end_offset >= 0 {
+                    keeper.tally.meet("answer: Fetch told where logs part");
+                }
+                match ErrorCode(row.error_code) {
+                    ErrorCode::FENCED_LEADER_EPOCH => {
+                        keeper.tally.meet("answer: Fetch FENCED_LEADER_EPOCH");
+                    }
+                    ErrorCode::UNKNOWN_LEADER_EPOCH => {
+                        keeper.tally.meet("answer: Fetch UNKNOWN_LEADER_EPOCH");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        ApiKey::OffsetForLeaderEpoch => {
+            let decoded = decode_response::<OffsetForLeaderEpochResponse>(version, body);
+            let Ok((_, answer)) = decoded else {
+                return;
+            };
+            let topics = answer.topics.iter();
+            for row in topics.flat_map(|topic| &topic.partitions) {
+                if row.error_code == 0 {
+                    let state = "answer: OffsetForLeaderEpoch told where an epoch ends";
+                    keeper.tally.meet(state);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a defective broker does with a request; `None` if it does what it should.
+pub(super) fn defect(
+    header: &RequestHeader,
+    api: ApiKey,
+    rest: &Reader,
+    keeper: &Keeper,
+) -> Option<Defect> {
+    if (keeper.plant, api) != (Some(Plant::DivergenceUntold), ApiKey::Fetch) {
+        return None;
+    }
+    let mut request = FetchRequest::decode(header.api_version, &mut rest.clone()).ok()?;
+    let topics = request.topics.iter_mut();
+    for row in topics.flat_map(|topic| &mut topic.partitions) {
+        row.last_fetched_epoch = -1;
+    }
+    request_instead(header, &request)
+}
