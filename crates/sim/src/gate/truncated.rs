@@ -1,6 +1,8 @@
 //! What a door knows of truncated logs: nodes that cannot say in a Fetch where logs part, what brokers say of that, and what
 //! defective ones do not.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use ottla_protocol::header::{RequestHeader, decode_response};
 use ottla_protocol::messages::{
@@ -14,6 +16,8 @@ use crate::plant::Plant;
 
 /// The last version of Fetch in which a broker is not told the epoch of what was read.
 const OLD_FETCH: i16 = 11;
+/// Where a frame with ApiVersions has its error code: behind its length and correlation id.
+const ERROR_CODE: Range<usize> = 8..10;
 
 /// The answer of a node that speaks no newer Fetch.
 pub(super) fn tell_less(
@@ -23,7 +27,9 @@ pub(super) fn tell_less(
     keeper: &Keeper,
 ) -> Bytes {
     let is_told = header.api_key == ApiKey::ApiVersions.as_i16();
-    if !is_told || !keeper.old_fetch.contains(&node) {
+    // A version that the node does not know is refused in the layout of another.
+    let is_success = answer.get(ERROR_CODE) == Some(&[0, 0][..]);
+    if !is_told || !is_success || !keeper.old_fetch.contains(&node) {
         return answer;
     }
     changed(header, &answer, |answer: &mut ApiVersionsResponse| {
