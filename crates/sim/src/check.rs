@@ -37,7 +37,8 @@ use ottla_engine::ErrorCode;
 use ottla_engine::call::EARLIEST;
 
 use crate::history::{
-    Act, Anomaly, Before, Called, Ended, Fate, History, Origin, Place, RecordId, Seen, Told, Value,
+    Act, Anomaly, Before, Called, Ended, Fate, History, Origin, Place, Promise, RecordId, Seen,
+    Told, Value,
 };
 
 /// How much later than its deadline a record may get its fate.
@@ -242,7 +243,10 @@ impl<'a> Checker<'a> {
                 };
                 let producer = history.sends.get(value.id).map(|sent| sent.producer);
                 let promise = producer.and_then(|producer| history.promises.get(producer));
-                if promise.is_some_and(|promise| promise.idempotent || !promise.retried) {
+                // An unclean election may bring back a copy of which the leader before it, and its memory of producers, knew nothing.
+                let is_kept_apart = !history.may_be_cut(value.id);
+                let once = |promise: &Promise| promise.idempotent || !promise.retried;
+                if is_kept_apart && promise.is_some_and(once) {
                     let text =
                         format!("record {} at {} {before} and {offset}", value.id, at(place));
                     self.find("R2", "duplicate", text);
@@ -286,7 +290,8 @@ impl<'a> Checker<'a> {
             // Offsets that were lost with their leader are given again.
             let place = (Arc::clone(&sent.topic), partition);
             let logged = self.offsets.get(&place).and_then(|log| log.get(offset));
-            if !history.lasts(id) && logged != Some(&id) {
+            let is_elsewhere = !history.keeps(sent.producer) && logged != Some(&id);
+            if history.may_be_cut(id) || is_elsewhere {
                 continue;
             }
             let key = (sent.producer, &*sent.topic, partition);
