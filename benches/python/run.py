@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compare ottla with other clients and with what the machine allows on one broker, and its codec with others'.
+"""Compare ottla with other clients and with what the machine allows on one broker, and its codecs with others'.
 
     .venv/bin/python benches/python/run.py [--only WORDS] [--repeats N] [--broker real|embedded] [--quick]
 
@@ -29,10 +29,11 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
 import codec  # noqa: E402
+import decode  # noqa: E402
 import plots  # noqa: E402
 import report  # noqa: E402
 from broker import KAFKA, PASSWORD, USER, Broker, embedded_broker, real_broker  # noqa: E402
-from clients import compiled, krafka  # noqa: E402
+from clients import compiled, franz, krafka  # noqa: E402
 from measurement import Job  # noqa: E402
 from scenarios import GOALS, SCALING, SCENARIOS, TLS_GOALS, TLS_SCENARIOS, Protocol, Scenario, Way  # noqa: E402
 from tqdm import tqdm  # noqa: E402
@@ -48,7 +49,9 @@ approximate times, with 5 repeats on 2 cores:
   send-100B                      1.5 minutes
   produce-100B, produce-1KB      4 minutes each
   latency                        5 minutes
+  rebalance                      XX minutes
   codec                          5 minutes
+  decoding                       half a minute
   scaling                        15 minutes; only when asked for: --only scaling
   --tls                          9 minutes
   --other ../before              15 minutes for all of our ways; consume-100B 1.5
@@ -112,6 +115,10 @@ class Bench:
         if scenario.kind == "consume":
             return self._work(scenario, way, self._topic(scenario))
         self._made += 1
+        if scenario.kind == "rebalance":
+            topic, group = self._topic_of_members(scenario), f"members-{self._made}"
+            self._broker.commit_beginnings(group, topic, scenario.partitions)
+            return self._work(scenario, way, topic, group)
         topic = self._broker.create(f"{scenario.kind}-{self._made}", scenario.partitions)
         try:
             self._broker.warm(topic, scenario.partitions)
@@ -126,6 +133,15 @@ class Bench:
         if topic not in self._filled:
             size, records, codec, batch, partitions = what
             self._broker.fill(topic, partitions, size, records, codec, batch)
+            self._filled.append(topic)
+        return topic
+
+    def _topic_of_members(self, scenario: Scenario) -> str:
+        """A topic with one record in each partition."""
+        topic = f"members-{scenario.partitions}"
+        if topic not in self._filled:
+            self._broker.create(topic, scenario.partitions)
+            self._broker.warm(topic, scenario.partitions)
             self._filled.append(topic)
         return topic
 
@@ -146,9 +162,9 @@ class Bench:
         return needs
 
     def _records(self, scenario: Scenario) -> int:
-        return scenario.records // self._shrink
+        return max(1, scenario.records // self._shrink)
 
-    def _work(self, scenario: Scenario, way: Way, topic: str) -> report.Measured:
+    def _work(self, scenario: Scenario, way: Way, topic: str, group: str = "") -> report.Measured:
         protocol = scenario.protocol or self._broker.protocol
         job = Job(
             self._broker.address(protocol),
@@ -158,6 +174,7 @@ class Bench:
             scenario.size,
             scenario.budget / self._shrink,
             scenario.codec,
+            group,
             {**dict(way.properties), **self._security(protocol, way)},
         )
         order = {"way": way.function, "cores": scenario.cores[0], "job": dataclasses.asdict(job)}
@@ -213,6 +230,7 @@ def environment(broker: str) -> dict[str, Any]:
         "ottla": ottla.__version__,
         "commit": says("git", "describe", "--always", "--dirty"),
         **{name: importlib.metadata.version(name) for name in libraries},
+        "franz-go": franz.version(),
         "krafka": first(r'name = "krafka"\nversion = "([^"]*)"', (krafka.CRATE / "Cargo.lock").read_text()),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
@@ -254,7 +272,9 @@ def main() -> None:
         description=__doc__, epilog=LASTS, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--only", default="", help="only names with all of these words, such as codec, consume-100B, latency, scaling"
+        "--only",
+        default="",
+        help="only names with all of these words, such as codec, decoding, consume-100B, latency, rebalance, scaling",
     )
     parser.add_argument(
         "--clients", default="", help="only these, separated by commas: ottla,socket,'confluent-kafka consume, tuned'"
@@ -279,14 +299,17 @@ def main() -> None:
     if args.tls and args.broker == "embedded":
         parser.error("--tls is measured on real Kafka")
     rows = [] if of_clients_alone else [r for r in codec.ROWS if all(w in f"codec {r}" for w in words)]
+    decoding = not of_clients_alone and all(w in "decoding" for w in words)
     known = SCALING if "scaling" in words else TLS_SCENARIOS if args.tls else SCENARIOS
     clients = [c for c in re.split(r",(?! )", args.clients) if c]
     scenarios = chosen(known, words, clients, args.other)
-    if not rows and not scenarios:
+    if not rows and not decoding and not scenarios:
         parser.error(f"no name has the words {args.only!r}")
     args.out.mkdir(parents=True, exist_ok=True)
     if rows:
         run_codecs(rows, args)
+    if decoding:
+        run_decoding(args)
     if scenarios:
         run_clients(scenarios, args)
 
@@ -304,6 +327,15 @@ def run_codecs(rows: list[str], args: argparse.Namespace) -> None:
     print(f"\n{stem}.json\n{stem}.png\n")
 
 
+def run_decoding(args: argparse.Namespace) -> None:
+    """Values to typed columns: JSON and text."""
+    about = environment("none")
+    found = decode.run(1 if args.quick else args.repeats or decode.REPEATS)
+    path = args.out / "decode.json"
+    path.write_text(json.dumps({"environment": about, "nanoseconds": found.nanoseconds}, indent=1))
+    print(f"{found.text}\n\n{path}\n")
+
+
 def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
     """The clients on a broker: JSON, tables and plots."""
     can_be_real = bool(shutil.which("java") and shutil.which("mvn"))
@@ -313,6 +345,8 @@ def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
         krafka.build()
     if any(w.client == "compiled" for s in scenarios for w in s.ways):
         compiled.build()
+    if any(w.client == "franz-go" for s in scenarios for w in s.ways):
+        franz.build()
 
     about = environment(f"Apache Kafka {KAFKA}{', TLS' * args.tls}" if kind == "real" else "embedded")
     if args.other:

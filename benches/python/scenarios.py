@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Properties = tuple[tuple[str, int], ...]
+Properties = tuple[tuple[str, int | str], ...]
 Role = Literal["ours", "peer", "limit"]
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_SSL"]
 
@@ -38,6 +38,9 @@ KRAFKA_FETCH: Properties = (
     ("max_partition_fetch_bytes", 8 << 20),
 )
 KRAFKA_BATCH: Properties = (("linger_ms", 20), ("batch_size", 1_000_000))
+# How often members in the bench of rebalances hear from the group's coordinator. The default of all clients is 3 s, and
+# brokers say 5 s to those of the consumer protocol: a rebalance would be little else than the wait for that.
+HEARTBEAT_MS = 100
 
 
 @dataclass(frozen=True)
@@ -80,9 +83,11 @@ class Scenario:
 
     Attributes:
         name: What `--only` looks for, with the ways' names.
-        kind: What a measurement starts with: a filled topic, or an empty one to write to or to take latencies with.
+        kind: What a measurement starts with: a filled topic, an empty one to write to or to take latencies with, or a
+            group that starts at the first and only record of each partition.
         size: Bytes of a value.
-        records: How many the topic holds, or a way writes at most; or how often a latency is taken.
+        records: How many the topic holds, or a way writes at most; or how often a latency is taken, or one more member
+            comes and goes.
         codec: What the topic is compressed with.
         partitions: Of the topic.
         batch: Most bytes of a batch that the topic is filled with.
@@ -93,7 +98,7 @@ class Scenario:
     """
 
     name: str
-    kind: Literal["consume", "produce", "latency"]
+    kind: Literal["consume", "produce", "latency", "rebalance"]
     size: int
     records: int
     ways: tuple[Way, ...]
@@ -116,6 +121,7 @@ CONSUME = Way("confluent-kafka", "consume", "confluent.consume")
 CONSUME_TUNED = Way("confluent-kafka", "consume, tuned", "confluent.consume", RDKAFKA_FETCH)
 GETMANY = Way("aiokafka", "getmany", "aiokafka.getmany")
 COLUMNS_AS_MEMBER = ours("columns, in a group", "columns_as_member")
+COLUMNS_OF_VIEWS = ours("columns, view=True", "columns_of_views")
 JAVA_CONSUME = Way("Java", "perf consumer", "java.consume")
 JAVA_CONSUME_TUNED = Way("Java", "perf consumer, tuned", "java.consume", JAVA_FETCH)
 KRAFKA_POLL = Way("krafka", "poll, tuned", "krafka.poll", KRAFKA_FETCH)
@@ -125,6 +131,7 @@ DECOMPRESSION = Way("one core", "decompression", "decompression.alone", role="li
 CONSUMERS = (
     COLUMNS,
     COLUMNS_AS_MEMBER,
+    COLUMNS_OF_VIEWS,
     ours("columns, tuned", "columns", OUR_FETCH),
     CONSUME,
     CONSUME_TUNED,
@@ -223,6 +230,42 @@ FIRST = Scenario(
 )
 FIRST_PLAINTEXT = replace(FIRST, name="latency-first-plaintext", protocol="PLAINTEXT")
 FIRST_SCRAM = replace(FIRST, name="latency-first-scram", protocol="SASL_SSL")
+
+
+def _rebalance(name: str, ottla: Properties, java: Properties, franz: Properties, confluent: Properties) -> Scenario:
+    """10 members on 200 partitions, as one more joins and as it leaves."""
+    ways = (
+        ours("members", "rebalance", ottla),
+        Way("Java", "members", "java.rebalance", java),
+        Way("franz-go", "members", "franz.rebalance", franz),
+        Way("confluent-kafka", "members", "confluent.rebalance", confluent),
+    )
+    return Scenario(f"rebalance-{name}", "rebalance", 100, 4, ways, partitions=200)
+
+
+def _classic_rebalance(assignor: str, java: str) -> Scenario:
+    strategy, heartbeat = "partition.assignment.strategy", ("heartbeat.interval.ms", HEARTBEAT_MS)
+    return _rebalance(
+        assignor,
+        (("partition_assignment_strategy", assignor), ("heartbeat_interval_ms", HEARTBEAT_MS)),
+        ((strategy, f"org.apache.kafka.clients.consumer.{java}"), heartbeat),
+        (("balancer", assignor), ("heartbeat_ms", HEARTBEAT_MS)),
+        ((strategy, assignor), heartbeat),
+    )
+
+
+CONSUMER_PROTOCOL: Properties = (("group.protocol", "consumer"),)
+REBALANCES = (
+    _classic_rebalance("range", "RangeAssignor"),
+    _classic_rebalance("cooperative-sticky", "CooperativeStickyAssignor"),
+    _rebalance(
+        "consumer-protocol",
+        (("group_protocol", "consumer"),),
+        CONSUMER_PROTOCOL,
+        (("balancer", "server-side"),),
+        CONSUMER_PROTOCOL,
+    ),
+)
 SCENARIOS = (
     Scenario("consume-100B", "consume", 100, 5_000_000, CONSUMERS),
     Scenario("consume-1KB", "consume", 1_000, 1_000_000, CONSUMERS),
@@ -302,10 +345,11 @@ SCENARIOS = (
             Way("socket", "produce to fetch", "sockets.latency_end_to_end", role="limit"),
         ),
     ),
+    *REBALANCES,
 )
 
 
-Figure = Literal["records per second", "CPU per record", "p50", "p99", "memory"]
+Figure = Literal["records per second", "CPU per record", "p50", "p99", "memory", "join", "leave"]
 
 
 @dataclass(frozen=True)
@@ -345,6 +389,11 @@ def _goals() -> list[Goal]:
         _rate("consume-100B", "columns", JAVA_CONSUME_TUNED, 5, "5 x Java, tuned"),
         _rate("consume-100B", COLUMNS_AS_MEMBER.label, COLUMNS, 0.97, "in a group: 97 % of without"),
         _rate("consume-1KB", COLUMNS_AS_MEMBER.label, COLUMNS, 0.97, "in a group: 97 % of without"),
+        _rate("consume-1000-partitions", COLUMNS_AS_MEMBER.label, COLUMNS, 0.97, "in a group: 97 % of without"),
+        _rate("consume-1000-partitions", "columns", DRAIN, 0.6, "60 % of the drain"),
+        _rate("consume-1000-partitions", "columns", JAVA_CONSUME_TUNED, 5, "5 x Java, tuned"),
+        _rate("consume-100B", COLUMNS_OF_VIEWS.label, DRAIN, 0.8, "80 % of the drain"),
+        _rate("consume-1KB", COLUMNS_OF_VIEWS.label, DRAIN, 0.8, "80 % of the drain"),
         _cpu("consume-100B", "columns", CONSUME_TUNED),
         Goal("consume-100B", "memory under 100 MB", "memory", "columns", None, 100e6),
         _rate("consume-1KB", "columns", DRAIN, 0.7, "70 % of the drain"),
@@ -402,6 +451,12 @@ def _goals() -> list[Goal]:
             ("p99", "aiokafka send to getone", 1),
             ("p50", "socket produce to fetch", 1.3),
         )
+    ]
+    goals += [
+        Goal(scenario.name, f"a member {cause}s: at most {client}'s", cause, "members", f"{client} members", 1)
+        for scenario in REBALANCES
+        for cause in ("join", "leave")
+        for client in ("Java", "franz-go")
     ]
     return goals + _first_goals(FIRST)
 
