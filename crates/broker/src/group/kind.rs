@@ -64,6 +64,14 @@ impl<T> Kind<T> {
         }
     }
 
+    /// Whether anything is kept of its members, or of those that it had.
+    pub(super) fn is_kept(&self) -> bool {
+        match self {
+            Self::Classic(group) => group.was_kept(),
+            Self::Consumer(_) | Self::Share(_) => true,
+        }
+    }
+
     /// The records that make all of it be forgotten, for a group that keeps its members record by record.
     pub(super) fn tombstones(&self, name: &str) -> Vec<Kept> {
         match self {

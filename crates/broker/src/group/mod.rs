@@ -518,7 +518,8 @@ impl<T> Groups<T> {
         let mut emptied = Vec::new();
         for (name, entry) in self.groups.iter_mut().filter(|(name, _)| is_meant(name)) {
             entry.offsets.end_transaction(producer_id, commits);
-            if entry.is_over() {
+            // What is kept of its members is there after a restart, so that it is there until then.
+            if entry.is_over() && !entry.kind.is_kept() {
                 emptied.push(name.clone());
             }
         }

@@ -519,6 +519,29 @@ fn an_empty_group_changes_its_protocol_and_keeps_its_offsets() {
 }
 
 #[test]
+fn an_empty_group_is_there_when_a_transaction_takes_its_last_offsets_back() {
+    let mut bench = settled();
+    for member in ["a", "b"] {
+        bench.send(&beat(member, -1)).unwrap();
+    }
+    let committed = Committed {
+        offset: 5,
+        leader_epoch: -1,
+        metadata: String::new(),
+        at: 0,
+    };
+    for group in ["g", "of nobody"] {
+        bench
+            .groups
+            .commit_in_transaction(group, "t", 0, 3, committed.clone());
+    }
+    bench.groups.end_transaction(|_| true, 3, false);
+    let names: Vec<String> = bench.groups.list().map(|it| it.group).collect();
+    assert_eq!((names, bench.state()), (vec!["g".to_owned()], "Empty"));
+    assert_eq!(bench.told(&join("c")).0, 6, "its epochs go on");
+}
+
+#[test]
 fn a_deleted_group_is_not_read_back() {
     let mut bench = settled();
     for member in ["a", "b"] {
