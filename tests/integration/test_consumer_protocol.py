@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 import ottla
 from ottla import SubscriptionPattern, errors
+from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.members import (
@@ -66,6 +67,16 @@ CLASSIC: dict[str, Any] = {
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, config=BROKER) as cluster:
         yield str(cluster.st["bootstrap"]["PLAINTEXT"])
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Real Kafka, or the embedded broker, as the parameter says."""
+    if request.param == "kafka":
+        yield request.getfixturevalue("bootstrap")
+    else:
+        with Broker(config=BROKER) as broker:
+            yield broker.bootstrap_servers
 
 
 def member(bootstrap: str, topic: str, **options: Any) -> Member:
@@ -270,10 +281,16 @@ def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api) -> No
     all_once(ours.leave(), read)
 
 
-def test_a_group_with_a_java_member(bootstrap: str) -> None:
-    topic = "with-java"
+@pytest.mark.parametrize(
+    ("cluster", "options"),
+    [("kafka", OPTIONS), ("embedded", OPTIONS), ("embedded", CLASSIC)],
+    indirect=["cluster"],
+    ids=["kafka", "embedded", "embedded-classic"],
+)
+def test_a_group_with_a_java_member(cluster: str, options: dict[str, Any]) -> None:
+    bootstrap, topic = cluster, "with-java"
     fill(bootstrap, topic, 0, PARTITIONS)
-    ours = member(bootstrap, topic)
+    ours = Member(bootstrap, topic, **options)
     wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs: Read = Counter()
     count = RECORDS // 4
@@ -293,9 +310,10 @@ def test_a_group_with_a_java_member(bootstrap: str) -> None:
     all_once(ours.leave(), theirs)
 
 
+@pytest.mark.parametrize("cluster", ["kafka", "embedded"], indirect=True)
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_a_group_changes_from_classic_to_consumer_member_by_member(bootstrap: str, strategy: str) -> None:
-    topic = f"rolling-{strategy}"
+def test_a_group_changes_from_classic_to_consumer_member_by_member(cluster: str, strategy: str) -> None:
+    bootstrap, topic = cluster, f"rolling-{strategy}"
     fill(bootstrap, topic, 0, RECORDS // 4)
     classic = CLASSIC | {"partition_assignment_strategy": strategy}
     one, two = Member(bootstrap, topic, **classic), Member(bootstrap, topic, **classic)

@@ -410,6 +410,49 @@ fn authentication_has_its_stages_and_a_wrong_password_its_delay() {
 }
 
 #[test]
+fn an_answer_in_bytes_is_still_throttled_and_a_failed_authentication_still_the_end() {
+    let (mut world, handshake) = that_authenticates();
+    let token = SaslAuthenticateRequest {
+        auth_bytes: Bytes::from_static(b"\0alice\0wrong"),
+        ..Default::default()
+    };
+    world.connect(1);
+    world.ask(1, &handshake, 1);
+    let bytes = Fault::ByteByByte;
+    world.node.inject(ApiKey::SaslAuthenticate, bytes, 1);
+    world.send(1, &token, 1);
+    world.pass(Duration::from_millis(99));
+    assert!(world.received.iter().all(|(_, bytes)| bytes.is_empty()));
+    world.pass(Duration::from_millis(1));
+    let refused = world.answer::<SaslAuthenticateRequest>(1, 1).unwrap();
+    assert_ne!(refused.error_code, 0);
+    world.pass(Duration::from_millis(200));
+    assert_eq!(world.closed[0].0, 1);
+
+    let quotas = vec!["client-id:me producer_byte_rate=10".to_owned()];
+    let config = BrokerConfig {
+        security: SecuritySettings {
+            quotas,
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let mut world = World::new(config, 1);
+    world.connect(1);
+    world.node.inject(ApiKey::Produce, bytes, 1);
+    world.send(1, &produce(&[0; 1000]), 9);
+    world.pass(Duration::ZERO);
+    let throttled = world.answer::<ProduceRequest>(1, 9).unwrap();
+    let time = u64::try_from(throttled.throttle_time_ms).unwrap();
+    assert!(time > 1000, "{time}");
+    world.send(1, &MetadataRequest::default(), 12);
+    world.pass(Duration::from_millis(time - 1));
+    assert!(world.frame(1).is_none());
+    world.pass(Duration::from_millis(1));
+    assert!(world.frame(1).is_some());
+}
+
+#[test]
 fn a_node_may_accept_nobody_and_then_everybody_again() {
     let (mut world, handshake) = that_authenticates();
     let token = SaslAuthenticateRequest {

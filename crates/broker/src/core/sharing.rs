@@ -45,15 +45,27 @@ pub(crate) struct ShareFound {
 impl Core {
     /// Runs `act` on what is shared, then writes down what changed, and has the timer looked at.
     pub(crate) fn with_shares<R>(&self, now: Now, act: impl FnOnce(&mut Shares) -> R) -> R {
+        self.keep_shares(now, act).0
+    }
+
+    /// As [`Core::with_shares`], for what clients are told only if it was written down; says whether all was.
+    pub(crate) fn keep_shares<R>(
+        &self,
+        now: Now,
+        act: impl FnOnce(&mut Shares) -> R,
+    ) -> (R, Result<(), ErrorCode>) {
         let mut shares = self.shares.lock();
         let before = shares.next_timeout();
         let result = act(&mut shares);
         let changed = shares.take_changed();
+        let mut written = Ok(());
         if !changed.is_empty() && self.membership.is_none() {
-            if let Err(code) = self.write_shares(&changed, now) {
+            written = self.write_shares(&changed, now);
+            if let Err(code) = written {
                 self.events.say(format_args!(
                     "what share groups are done with could not be stored: {code}"
                 ));
+                shares.put_back(changed);
             }
         }
         let is_other = shares.next_timeout() != before;
@@ -61,7 +73,7 @@ impl Core {
         if is_other {
             self.timer.wake_by_ref();
         }
-        result
+        (result, written)
     }
 
     /// The connection is gone on which these share sessions were.
@@ -141,7 +153,7 @@ impl Core {
             acquired: Vec::new(),
             seen: 0,
         };
-        let mut last_from = None;
+        let mut last = None;
         for _ in 0..ATTEMPTS {
             let (visible, epoch) = {
                 let replica = replica.lock();
@@ -151,13 +163,13 @@ impl Core {
                 (replica.visible(), replica.standing().epoch)
             };
             found.seen = visible.end(isolation);
-            let from = self.with_shares(now, |shares| {
+            let reading = self.with_shares(now, |shares| {
                 shares.next_offset(key, epoch, rules, visible.start, begin)
             });
-            let Some(from) = from.filter(|from| last_from != Some(*from)) else {
+            let Some(reading) = reading.filter(|it| last != Some(*it)) else {
                 return Ok(found);
             };
-            last_from = Some(from);
+            last = Some(reading);
             let failed = |cause: &dyn Display| {
                 self.events.say(format_args!(
                     "{}-{} could not be read: {cause}",
@@ -165,7 +177,9 @@ impl Core {
                 ));
                 (ErrorCode::KAFKA_STORAGE_ERROR, None)
             };
-            let fetched = replica.lock().fetch(from, -1, isolation, ask.bytes, true);
+            let fetched = replica
+                .lock()
+                .fetch(reading.from, -1, isolation, ask.bytes, true);
             let Fetched::Read(visible, Some(span), aborted) =
                 fetched.map_err(|cause| failed(&cause))?
             else {
@@ -193,8 +207,9 @@ impl Core {
                 Ok(())
             })
             .map_err(|cause| failed(&cause))?;
-            let acquired =
-                self.with_shares(now, |shares| shares.acquire(key, from, &batches, ask.claim));
+            let acquired = self.with_shares(now, |shares| {
+                shares.acquire(key, reading, &batches, ask.claim)
+            });
             if !acquired.is_empty() {
                 found.records = cut(&stored, &batches, &pieces, &acquired);
                 found.acquired = acquired;
