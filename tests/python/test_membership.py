@@ -380,6 +380,31 @@ def test_a_close_does_not_wait_for_a_broker_that_is_gone(api: Api, topic: str) -
     assert time.monotonic() - begun < PATIENCE / 4
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_close_that_is_cancelled_ends_at_once(topic: str, protocol: str) -> None:
+    """Not when the brokers have answered, which these never do."""
+
+    async def run(address: str, broker: Broker) -> float:
+        consumer = aio.Consumer(address, topics=topic, group_id=topic, group_protocol=protocol)
+        while not consumer.assignment():
+            await consumer.poll(0.05)
+        for api in ("LeaveGroup", "ConsumerGroupHeartbeat"):
+            broker.ignore(api, count=1000)
+        closing = asyncio.create_task(consumer.close(10 * PATIENCE))
+        await asyncio.sleep(0.2)
+        begun = time.monotonic()
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        with pytest.raises(errors.ClosedError):
+            await consumer.poll(1)
+        return time.monotonic() - begun
+
+    with Broker(topics={topic: 1}, config={"group.initial.rebalance.delay.ms": 0}) as broker:
+        took = asyncio.run(asyncio.wait_for(run(broker.bootstrap_servers, broker), 2 * PATIENCE))
+    assert took < PATIENCE
+
+
 def test_an_unsubscribe_ends_in_time(api: Api, topic: str) -> None:
     with Broker(topics={topic: 1}, config={"group.initial.rebalance.delay.ms": 0}) as broker:
         fill(broker.bootstrap_servers, topic, partitions=1)
