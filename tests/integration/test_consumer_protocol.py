@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -60,6 +64,38 @@ CLASSIC: dict[str, Any] = {
     "heartbeat_interval_ms": INTERVAL,
     "session_timeout_ms": SESSION,
 }
+
+
+# Members of several groups on one loop, which then stands still for some seconds.
+BLOCKED = """
+import asyncio, ctypes, json, sys
+from ottla import aio
+bootstrap, topic, groups, seconds = json.loads(sys.argv[1])
+async def main():
+    consumers, events = {}, {}
+    for group, options in groups.items():
+        told = events[group] = []
+        consumer = consumers[group] = aio.Consumer(bootstrap, group_id=group, **options)
+        consumer.subscribe(topic, **{
+            f"on_{what}": lambda _, told=told, what=what: told.append(what) for what in ("assign", "revoke", "lost")
+        })
+        while not await consumer.poll(0.1):
+            pass
+    print("reads", flush=True)
+    # libc's sleep by way of PyDLL, which keeps the interpreter's lock: no other thread runs Python either.
+    left = seconds
+    while left:
+        left = ctypes.PyDLL(None).sleep(left)
+    for consumer in consumers.values():
+        await consumer.poll(1)
+        await consumer.commit()
+    print(json.dumps(events), flush=True)
+    for consumer in consumers.values():
+        await consumer.close()
+asyncio.run(main())
+"""
+# Seconds: several sessions.
+STILL = 30
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +276,42 @@ def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str, api: 
         wait_until(is_back, "it has its half again")
         assert lost == [PARTITIONS]
         other.leave()
+
+
+def test_a_loop_that_stands_still_keeps_its_memberships(bootstrap: str) -> None:
+    """For five sessions of both protocols. A process that stands still as a whole does lose its membership meanwhile."""
+    topic, control = "still", "stopped"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    plain = {"group_protocol": "classic", "auto_offset_reset": "earliest"}
+    groups = {"still-consumer": OPTIONS, "still-classic": CLASSIC, "still-defaults": plain}
+
+    def child(groups: dict[str, Any]) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", BLOCKED, json.dumps([bootstrap, topic, groups, STILL])]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def described(admin: ottla.Admin, group: str) -> tuple[Any, ...]:
+        found = admin.describe_groups(group)[group]
+        return found.state, found.epoch, [each.member_id for each in found.members]
+
+    with child(groups) as blocked, child({control: CLASSIC}) as stopped, ottla.Admin(bootstrap) as admin:
+        try:
+            assert blocked.stdout
+            assert stopped.stdout
+            assert (blocked.stdout.readline(), stopped.stdout.readline()) == ("reads\n", "reads\n")
+            stopped.send_signal(signal.SIGSTOP)
+            before = {group: described(admin, group) for group in groups}
+            assert all(state == "Stable" and len(members) == 1 for state, _, members in before.values())
+            end = time.monotonic() + STILL - 5
+            while time.monotonic() < end:
+                assert {group: described(admin, group) for group in groups} == before
+                time.sleep(0.5)
+            assert described(admin, control)[2] == []
+            events = json.loads(blocked.stdout.readline())
+            assert events == {group: ["assign"] for group in groups}
+            assert blocked.wait(DEADLINE) == 0
+        finally:
+            blocked.kill()
+            stopped.kill()
 
 
 def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api) -> None:
