@@ -29,6 +29,7 @@ from tests.integration.members import (
     all_once,
     fill,
     read_by_one_who_is_killed,
+    shares_with_franz,
     whole,
 )
 from tests.integration.peers.base import DEADLINE
@@ -37,6 +38,7 @@ from tests.integration.peers.java import VERSION, Java
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.integration.peers.franz import Franz
     from tests.python.conftest import Api
 
 pytestmark = [REAL, pytest.mark.timeout(120)]
@@ -351,7 +353,7 @@ def test_a_group_with_a_java_member(bootstrap: str) -> None:
     count = RECORDS // 4
 
     def java() -> None:
-        for message in Java().consume_in_group(bootstrap, topic, topic, count, protocol="consumer"):
+        for message in Java().consume_in_group(bootstrap, topic, topic, count, group_protocol="consumer"):
             theirs[message.partition or 0, message.offset or 0] += 1
 
     thread = threading.Thread(target=java, daemon=True)
@@ -363,6 +365,16 @@ def test_a_group_with_a_java_member(bootstrap: str) -> None:
     # The console consumer goes back to the first message that it has not shown, commits that, and leaves.
     wait_until(lambda: whole(ours.read, theirs), "ours reads the rest")
     all_once(ours.leave(), theirs)
+
+
+@pytest.mark.needs("go")
+def test_a_group_with_a_member_of_franz_go(bootstrap: str, api: Api, franz_program: Franz) -> None:
+    topic = f"with-franz-{api.name}"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    ours = member(bootstrap, topic, api=api)
+    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    theirs = franz_program.member(bootstrap, topic, topic, balancer="consumer")
+    shares_with_franz(ours, theirs, bootstrap, topic)
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
