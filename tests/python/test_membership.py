@@ -345,6 +345,42 @@ def test_assigned_partitions_begin_where_the_group_committed(api: Api, address: 
         assert api(consumer.position((topic, 0))) == 8
 
 
+@pytest.mark.parametrize("release", ["0.8.2", "0.10.0", "3.9"])
+def test_offsets_in_zookeeper_are_apart_from_those_in_kafka(api: Api, release: str) -> None:
+    place, options = ("t", 0), {"group_id": "g", "auto_offset_reset": "earliest"}
+    with Broker(topics=["t"], as_version=release) as broker:
+        address = broker.bootstrap_servers
+        fill(address, "t", partitions=1)
+        for store, offset in [("zookeeper", 3), ("kafka", 7)]:
+            with api.consumer(address, offsets_storage=store, **options) as consumer:
+                assert api(consumer.committed([place])) == {place: None}
+                consumer.assign([place])
+                api.poll(consumer, offset)
+                api(consumer.commit())
+        for store, offset in [("zookeeper", 3), ("kafka", 7)]:
+            with api.consumer(address, offsets_storage=store, **options) as consumer:
+                assert api(consumer.committed([place]))[place].offset == offset
+                consumer.assign([place])
+                assert api(consumer.position(place)) == offset
+        with api.consumer(address, offsets_storage="zookeeper", **options) as consumer:
+            with pytest.raises(errors.ArgumentError, match="no metadata"):
+                api(consumer.commit({place: ottla.OffsetAndMetadata(1, "note")}))
+            with pytest.raises(errors.ArgumentError, match="assign partitions"):
+                consumer.subscribe("t")
+
+
+def test_brokers_without_a_zookeeper_say_so(api: Api) -> None:
+    with (
+        Broker(topics=["t"], as_version="4.4") as broker,
+        api.consumer(broker.bootstrap_servers, group_id="g", offsets_storage="zookeeper") as consumer,
+    ):
+        for call in (lambda: consumer.committed([("t", 0)]), lambda: consumer.commit({("t", 0): 1})):
+            with pytest.raises(
+                errors.UnsupportedError, match=r"offsets\.storage=zookeeper needs brokers before Kafka 4\.0"
+            ):
+                api(call())
+
+
 def test_what_needs_a_group_says_so(api: Api, address: str, topic: str) -> None:
     with api.consumer(address) as consumer:
         assert consumer.group_metadata() is None
