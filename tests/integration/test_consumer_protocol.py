@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -26,6 +30,7 @@ from tests.integration.members import (
     all_once,
     fill,
     read_by_one_who_is_killed,
+    shares_with_franz,
     whole,
 )
 from tests.integration.peers.base import DEADLINE
@@ -34,6 +39,7 @@ from tests.integration.peers.java import VERSION, Java
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.integration.peers.franz import Franz
     from tests.python.conftest import Api
 
 pytestmark = [REAL, pytest.mark.timeout(120)]
@@ -61,6 +67,38 @@ CLASSIC: dict[str, Any] = {
     "heartbeat_interval_ms": INTERVAL,
     "session_timeout_ms": SESSION,
 }
+
+
+# Members of several groups on one loop, which then stands still for some seconds.
+BLOCKED = """
+import asyncio, ctypes, json, sys
+from ottla import aio
+bootstrap, topic, groups, seconds = json.loads(sys.argv[1])
+async def main():
+    consumers, events = {}, {}
+    for group, options in groups.items():
+        told = events[group] = []
+        consumer = consumers[group] = aio.Consumer(bootstrap, group_id=group, **options)
+        consumer.subscribe(topic, **{
+            f"on_{what}": lambda _, told=told, what=what: told.append(what) for what in ("assign", "revoke", "lost")
+        })
+        while not await consumer.poll(0.1):
+            pass
+    print("reads", flush=True)
+    # libc's sleep by way of PyDLL, which keeps the interpreter's lock: no other thread runs Python either.
+    left = seconds
+    while left:
+        left = ctypes.PyDLL(None).sleep(left)
+    for consumer in consumers.values():
+        await consumer.poll(1)
+        await consumer.commit()
+    print(json.dumps(events), flush=True)
+    for consumer in consumers.values():
+        await consumer.close()
+asyncio.run(main())
+"""
+# Seconds: several sessions.
+STILL = 30
 
 
 @pytest.fixture(scope="module")
@@ -253,6 +291,42 @@ def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str, api: 
         other.leave()
 
 
+def test_a_loop_that_stands_still_keeps_its_memberships(bootstrap: str) -> None:
+    """For five sessions of both protocols. A process that stands still as a whole does lose its membership meanwhile."""
+    topic, control = "still", "stopped"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    plain = {"group_protocol": "classic", "auto_offset_reset": "earliest"}
+    groups = {"still-consumer": OPTIONS, "still-classic": CLASSIC, "still-defaults": plain}
+
+    def child(groups: dict[str, Any]) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", BLOCKED, json.dumps([bootstrap, topic, groups, STILL])]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def described(admin: ottla.Admin, group: str) -> tuple[Any, ...]:
+        found = admin.describe_groups(group)[group]
+        return found.state, found.epoch, [each.member_id for each in found.members]
+
+    with child(groups) as blocked, child({control: CLASSIC}) as stopped, ottla.Admin(bootstrap) as admin:
+        try:
+            assert blocked.stdout
+            assert stopped.stdout
+            assert (blocked.stdout.readline(), stopped.stdout.readline()) == ("reads\n", "reads\n")
+            stopped.send_signal(signal.SIGSTOP)
+            before = {group: described(admin, group) for group in groups}
+            assert all(state == "Stable" and len(members) == 1 for state, _, members in before.values())
+            end = time.monotonic() + STILL - 5
+            while time.monotonic() < end:
+                assert {group: described(admin, group) for group in groups} == before
+                time.sleep(0.5)
+            assert described(admin, control)[2] == []
+            events = json.loads(blocked.stdout.readline())
+            assert events == {group: ["assign"] for group in groups}
+            assert blocked.wait(DEADLINE) == 0
+        finally:
+            blocked.kill()
+            stopped.kill()
+
+
 def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api) -> None:
     topic = f"mixed-{api.name}"
     fill(bootstrap, topic, 0, PARTITIONS)
@@ -296,7 +370,7 @@ def test_a_group_with_a_java_member(cluster: str, options: dict[str, Any]) -> No
     count = RECORDS // 4
 
     def java() -> None:
-        for message in Java().consume_in_group(bootstrap, topic, topic, count, protocol="consumer"):
+        for message in Java().consume_in_group(bootstrap, topic, topic, count, group_protocol="consumer"):
             theirs[message.partition or 0, message.offset or 0] += 1
 
     thread = threading.Thread(target=java, daemon=True)
@@ -308,6 +382,16 @@ def test_a_group_with_a_java_member(cluster: str, options: dict[str, Any]) -> No
     # The console consumer goes back to the first message that it has not shown, commits that, and leaves.
     wait_until(lambda: whole(ours.read, theirs), "ours reads the rest")
     all_once(ours.leave(), theirs)
+
+
+@pytest.mark.needs("go")
+def test_a_group_with_a_member_of_franz_go(bootstrap: str, api: Api, franz_program: Franz) -> None:
+    topic = f"with-franz-{api.name}"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    ours = member(bootstrap, topic, api=api)
+    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    theirs = franz_program.member(bootstrap, topic, topic, balancer="consumer")
+    shares_with_franz(ours, theirs, bootstrap, topic)
 
 
 @pytest.mark.parametrize("cluster", ["kafka", "embedded"], indirect=True)

@@ -28,5 +28,6 @@ pub use secret::{Secret, is_secret};
 pub use settings::{Config, PROPERTIES};
 pub use tables::{
     AcknowledgementMode, AcquireMode, CustomAssignor, GroupProtocol, OfferedAssignor, OffsetReset,
-    Partitioner, SaslMechanism, SecurityProtocol, StoreType, TlsVersion, offered_assignors,
+    OffsetsStorage, Partitioner, SaslMechanism, SecurityProtocol, StoreType, TlsVersion,
+    offered_assignors,
 };
