@@ -173,6 +173,7 @@ impl<T> Groups<T> {
         self.become_classic(&name);
         let catalogue = Arc::clone(&self.catalogue);
         let rules = self.own.rules(&name, &self.config.consumer);
+        let may_replace = join.instance.is_some() && join.member.is_empty();
         self.with(&name, |entry, replies| match &mut entry.kind {
             Kind::Classic(group) => group.join(join, ticket, new_id, now, replies),
             Kind::Consumer(group) => {
@@ -187,8 +188,10 @@ impl<T> Groups<T> {
                 })),
             )),
         });
-        // It may have the place of the last member of the consumer protocol, and has joined already.
-        self.downgrade(&name, false, now);
+        if may_replace {
+            // It may have the place of the last member of the consumer protocol, and has joined already.
+            self.downgrade(&name, false, now);
+        }
     }
 
     /// SyncGroup; the answer comes out under `ticket`, now or later.

@@ -37,6 +37,9 @@ impl ConsumerGroup {
             group.members.insert(id.clone(), seat);
             group.mark(&id);
         }
+        // It is as it was: only who comes has the epoch grow.
+        group.topics_hash = group.hash_topics(catalogue);
+        group.compared = Some(catalogue.version);
         Ok(group)
     }
 
@@ -86,8 +89,8 @@ impl ConsumerGroup {
         }
         let first = join.protocols.first();
         let told = first.and_then(|it| Some((it, Subscription::read(&it.metadata)?)));
-        // As in Kafka, which has no code for it.
-        let (first, subscription) = told.ok_or_else(|| refused(ErrorCode::UNKNOWN_SERVER_ERROR))?;
+        let inconsistent = || refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
+        let (first, subscription) = told.ok_or_else(inconsistent)?;
         let protocol = first.name.clone();
         let owned = by_id(&subscription.owned, catalogue);
         self.replace(join.instance.as_deref(), &id);
@@ -167,7 +170,7 @@ impl ConsumerGroup {
         Err(ErrorCode::REBALANCE_IN_PROGRESS)
     }
 
-    /// LeaveGroup of one member. Admin clients remove static members of both protocols like this, and name no id.
+    /// LeaveGroup of one member, of either protocol. Admin clients that remove static members name no id.
     pub(in crate::group) fn leave_classic(
         &mut self,
         id: &str,
@@ -179,12 +182,9 @@ impl ConsumerGroup {
             None => self.members.get_key_value(id),
             Some(instance) => self.instance(instance),
         };
-        let (owner, seat) = found.ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
+        let (owner, _) = found.ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
         if !id.is_empty() && owner != id {
             return Err(ErrorCode::FENCED_INSTANCE_ID);
-        }
-        if !id.is_empty() && seat.member.classic.is_none() {
-            return Err(ErrorCode::UNKNOWN_MEMBER_ID);
         }
         let owner = owner.clone();
         self.remove(&owner, rules, catalogue);
@@ -222,7 +222,8 @@ impl ConsumerGroup {
         let known = known.map(|(known, _)| known.clone());
         let seat = known.filter(|known| known != id);
         if let Some(mut seat) = seat.and_then(|known| self.take(&known)) {
-            seat.member.epoch = self.assignment_epoch;
+            // What it is to have it is told anew, whatever the other process had come to.
+            seat.member.epoch = 0;
             seat.member.previous_epoch = 0;
             self.members.insert(id.to_owned(), seat);
             self.mark(id);

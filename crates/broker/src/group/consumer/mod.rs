@@ -302,8 +302,7 @@ impl ConsumerGroup {
         Ok(left(beat.epoch))
     }
 
-    /// Whether a member in this epoch may commit offsets of these partitions (KIP-1251); `None`: of a topic that is gone. A classic
-    /// member has a generation in its place, which must be the current one.
+    /// Whether a member in this epoch may commit offsets of these partitions (KIP-1251); `None`: of a topic that is gone.
     pub(super) fn check_commit(
         &self,
         id: &str,
@@ -320,8 +319,7 @@ impl ConsumerGroup {
             let got = topic.and_then(|topic| member.got(topic, partition));
             got.is_some_and(|got| epoch >= got)
         };
-        let is_classic = member.classic.is_some();
-        if epoch == member.epoch || (!is_classic && epoch < member.epoch && partitions.all(may)) {
+        if epoch == member.epoch || (epoch < member.epoch && partitions.all(may)) {
             Ok(())
         } else {
             Err(member.stale())

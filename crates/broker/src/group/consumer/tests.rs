@@ -299,7 +299,7 @@ fn administrators_remove_static_members() {
     let now = bench.now;
     let mut leave = |id, instance| bench.groups.leave("g", id, instance, now);
     assert_eq!(leave("", Some("j")), Err(ErrorCode::UNKNOWN_MEMBER_ID));
-    assert_eq!(leave("a", None), Err(ErrorCode::UNKNOWN_MEMBER_ID));
+    assert_eq!(leave("b", Some("i")), Err(ErrorCode::FENCED_INSTANCE_ID));
     assert_eq!(leave("", Some("i")), Ok(()));
     assert_eq!(bench.state(), "Empty");
 }
