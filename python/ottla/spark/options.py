@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ottla.spark import formats
+from ottla.spark import formats, remembered
 from ottla.spark.formats import Typed
 from ottla.spark.given import boolean, choice, kafka_properties, lowered, positive, seconds, whole
 from ottla.spark.offsets import Partition, names
@@ -45,6 +45,7 @@ KNOWN = (
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
     "commitOffsetsToGroup",
+    remembered.OPTION,
     *formats.KNOWN,
 )
 
@@ -122,6 +123,7 @@ class ReadOptions:
         fetch_interval: Seconds between these attempts.
         typed: What is decoded, and which columns are wanted; None for the columns of Spark's Kafka source.
         commit_group: The consumer group to which a stream commits what it has read.
+        remember_in: The folder in which a stream keeps the ids of its topics over restarts.
         properties: Kafka's own properties, from the options that begin with `kafka.`. A repr leaves them out,
             since some are secret.
     """
@@ -146,6 +148,7 @@ class ReadOptions:
     fetch_interval: float = 1.0
     typed: Typed | None = None
     commit_group: str | None = None
+    remember_in: str | None = None
     properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
@@ -185,6 +188,7 @@ class ReadOptions:
             fetch_interval=whole("fetchOffset.retryIntervalMs", given, cls.fetch_interval * 1000) / 1000,
             typed=formats.parse(given),
             commit_group=_group(given),
+            remember_in=_folder(given),
             properties=tuple(sorted(_without_groups(properties).items())),
         )
         if parsed.min_offsets and parsed.max_offsets and parsed.min_offsets > parsed.max_offsets:
@@ -224,6 +228,10 @@ class ReadOptions:
                 "option commitOffsetsToGroup has no meaning in a batch, which does not know whether its rows were "
                 "used: leave it out"
             )
+        if self.remember_in is not None:
+            raise ValueError(
+                f"option {remembered.OPTION} has no meaning in a batch, which has no later one: leave it out"
+            )
 
     def check_stream(self) -> None:
         """Refuse options that have no meaning for a stream."""
@@ -251,6 +259,13 @@ def _group(given: Mapping[str, str]) -> str | None:
     if group is not None and not group.strip():
         raise ValueError("option commitOffsetsToGroup names no group: give the id of a consumer group")
     return group and group.strip()
+
+
+def _folder(given: Mapping[str, str]) -> str | None:
+    folder = given.get(remembered.OPTION.lower())
+    if folder is not None and not folder.strip():
+        raise ValueError(f"option {remembered.OPTION} is empty: name a folder of this stream alone")
+    return folder and folder.strip()
 
 
 def _without_groups(properties: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from ottla.spark.offsets import Offsets, from_json, to_json
 from ottla.spark.options import ReadOptions
 from ottla.spark.past import Past
 from ottla.spark.planner import Planner
+from ottla.spark.remembered import Remembered
 from ottla.spark.sent import Sent
 from ottla.spark.tokens import give
 
@@ -30,8 +31,12 @@ class StreamReader(Sent, DataSourceStreamReader):
         self._options, self._layout = options, layout
         self._patience = Patience(options.min_offsets, options.max_delay)
         self._past = Past()
+        self._remembered = None if options.remember_in is None else Remembered(options.remember_in)
+        self._is_restored = False
 
     def _planner(self) -> Planner:
+        if self._remembered is not None and not self._is_restored:
+            self._past, self._is_restored = self._remembered.past(), True
         return planner(self._options, self._past)
 
     def initialOffset(self) -> Told:
@@ -40,7 +45,14 @@ class StreamReader(Sent, DataSourceStreamReader):
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
         """One task per partition that has anything between the two offsets; may be none."""
-        spans = self._planner().ranges(from_json(start), from_json(end))
+        # A batch that is replayed after a restart is planned before anything else is asked.
+        is_first = self._remembered is not None and not self._is_restored
+        plan, begin = self._planner(), from_json(start)
+        if is_first:
+            plan.compare(begin)
+        spans = plan.ranges(begin, from_json(end))
+        if self._remembered is not None:
+            self._remembered.keep(self._past)
         return [InputPartition(span) for span in give(self._options.properties, spans)]
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
