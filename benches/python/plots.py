@@ -22,6 +22,7 @@ GROUPS = {
     "compressed": "consuming what is compressed",
     "produce": "producing",
     "latency": "latency of one record at a time, acks=1",
+    "spark": "Spark, local[2]: reads, micro-batches of a stream, and writes",
 }
 
 
@@ -31,13 +32,14 @@ def save(about: dict[str, Any], rows: list[Row], folder: Path) -> list[Path]:
     for row in rows:
         scenario = row.scenario
         compressed = scenario.codec != "none"
-        group = "scaling" if scenario.point else "compressed" if compressed else scenario.kind
+        group = "compressed" if compressed else "spark" if scenario.spark else scenario.kind
+        group = "scaling" if scenario.point else group
         kinds.setdefault(group, []).append(row)
     caption = f"{about['broker']}, {about['cores']} cores shared with the broker, Python {about['python']}"
     out = []
     for group, its in kinds.items():
         path = folder / f"{group}.svg"
-        figure = _scaling(its) if group == "scaling" else _bars(its, latency=group == "latency")
+        figure = _scaling(its) if group == "scaling" else _bars(its)
         figure.suptitle(f"{GROUPS.get(group, 'how cost grows')}\n{caption}", fontsize=11)
         figure.savefig(path, metadata={"Date": None})
         plt.close(figure)
@@ -45,7 +47,7 @@ def save(about: dict[str, Any], rows: list[Row], folder: Path) -> list[Path]:
     return out
 
 
-def _bars(rows: list[Row], *, latency: bool) -> Any:
+def _bars(rows: list[Row]) -> Any:
     """Medians, with the range over the repeats."""
     scenarios = list(dict.fromkeys(r.scenario for r in rows))
     across = min(2, len(scenarios))
@@ -55,7 +57,7 @@ def _bars(rows: list[Row], *, latency: bool) -> Any:
         axis.set_visible(False)
     for axis, scenario in zip(axes.flat, scenarios, strict=False):
         shown = [r for r in rows if r.scenario == scenario][::-1]
-        _bar(axis, shown, "p50" if latency else "records per second")
+        _bar(axis, shown, "p50" if scenario.kind == "latency" else "records per second")
         axis.set_title(scenario.name, fontsize=10)
     return figure
 
