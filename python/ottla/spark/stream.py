@@ -14,6 +14,7 @@ from ottla.spark.options import ReadOptions
 from ottla.spark.past import Past
 from ottla.spark.planner import Planner
 from ottla.spark.sent import Sent
+from ottla.spark.splitting import join
 from ottla.spark.tokens import give
 
 if TYPE_CHECKING:
@@ -39,9 +40,10 @@ class StreamReader(Sent, DataSourceStreamReader):
         return to_json(self._planner().initial())
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
-        """One task per partition that has anything between the two offsets; may be none."""
+        """One task per partition that has anything between the two offsets, or other numbers by option; may be none."""
         spans = self._planner().ranges(from_json(start), from_json(end))
-        return [InputPartition(span) for span in give(self._options.properties, spans)]
+        tasks = join(give(self._options.properties, spans), self._options.min_task_records)
+        return [InputPartition(task) for task in tasks]
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
         """Where the next batch ends under the user's limits; at its start if it waits for more records."""
@@ -53,8 +55,9 @@ class StreamReader(Sent, DataSourceStreamReader):
             commit(self._options, self._options.commit_group, from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """The rows of one range, in columns."""
-        return read(self._options, partition.value, self._layout)
+        """The rows of one task, in columns."""
+        for span in partition.value:
+            yield from read(self._options, span, self._layout)
 
 
 class UnlimitedStreamReader(StreamReader):
