@@ -24,6 +24,7 @@ GROUPS = {
     "produce": "producing",
     "latency": "latency of one record at a time, acks=1",
     "rebalance": "a rebalance of 10 members on 200 partitions",
+    "spark": "Spark, local[2]: reads, micro-batches of a stream, and writes",
 }
 # By the figure of a bar: its scale, its axis, and what a mark shows beside it.
 BARS: dict[Figure, tuple[float, str, Figure | None]] = {
@@ -39,7 +40,8 @@ def save(about: dict[str, Any], rows: list[Row], folder: Path) -> list[Path]:
     for row in rows:
         scenario = row.scenario
         compressed = scenario.codec != "none"
-        group = "scaling" if scenario.point else "compressed" if compressed else scenario.kind
+        group = "compressed" if compressed else "spark" if scenario.spark else scenario.kind
+        group = "scaling" if scenario.point else group
         kinds.setdefault(group, []).append(row)
     caption = f"{about['broker']}, {about['cores']} cores shared with the broker, Python {about['python']}"
     out = []

@@ -64,9 +64,14 @@ def _rates(table: list[Row]) -> list[str]:
         f"  {r.way.name:38}{r.median('records per second') / 1e3:14,.0f}"
         f"{min(r.values('records per second')) / 1e3:9,.0f}{max(r.values('records per second')) / 1e3:9,.0f}"
         f"{r.median('records per second') * r.scenario.size / 1e6:8,.0f}{r.median('CPU per record'):12.3f}"
-        f"{max(r.values('memory')) / 1e6:11,.0f}"
+        f"{_memory(r):>11}"
         for r in table
     ]
+
+
+def _memory(row: Row) -> str:
+    """The most of all repeats; a dash for Spark, whose processes outlive a measurement."""
+    return "-" if row.scenario.spark else f"{max(row.values('memory')) / 1e6:,.0f}"
 
 
 def _latencies(table: list[Row]) -> list[str]:
@@ -102,7 +107,7 @@ class Result:
 
     Attributes:
         ours, other: Medians; no other for a bound on our figure itself.
-        reached: The median over the repeats of the ratio, each of neighbours in time, or of our figure.
+        reached: The median over the repeats of the ratio or difference, each of neighbours in time, or of our figure.
         worst: The repeat that is farthest from the goal.
     """
 
@@ -130,7 +135,8 @@ def results(goals: tuple[Goal, ...] | list[Goal], rows: list[Row]) -> list[Resul
             continue
         figures = ours.values(goal.figure)
         if other:
-            figures = [a / b for a, b in zip(figures, other.values(goal.figure), strict=True)]
+            pairs = zip(figures, other.values(goal.figure), strict=True)
+            figures = [a - b if goal.difference else a / b for a, b in pairs]
         worst = min(figures) if goal.figure == "records per second" else max(figures)
         out.append(Result(goal, ours.median(goal.figure), other and other.median(goal.figure), median(figures), worst))
     return out
@@ -198,4 +204,5 @@ def _shown(figure: Figure, value: float) -> str:
 
 
 def _reached(result: Result, value: float) -> str:
-    return f"{value:.2f}" if result.other is not None else _shown(result.goal.figure, value)
+    is_ratio = result.other is not None and not result.goal.difference
+    return f"{value:.2f}" if is_ratio else _shown(result.goal.figure, value)

@@ -32,6 +32,12 @@ JAVA_FETCH: Properties = (
     ("receive.buffer.bytes", -1),
 )
 JAVA_BATCH: Properties = (("linger.ms", 20), ("batch.size", 1_000_000), ("buffer.memory", 64 << 20))
+SPARK_FETCH: Properties = (
+    ("max.partition.fetch.bytes", 16 << 20),
+    ("fetch.max.bytes", 64 << 20),
+    ("max.poll.records", 20_000),
+    ("receive.buffer.bytes", 1 << 20),
+)
 KRAFKA_FETCH: Properties = (
     ("max_poll_records", 10_000),
     ("max_buffered_records", 100_000),
@@ -50,7 +56,7 @@ class Way:
     Attributes:
         client: Whose.
         label: The call that does the work, and how the client is set up.
-        function: `module.function` in `clients/`.
+        function: `module.function` in `clients/`; empty for what Spark does.
         properties: What it is set up with, beyond the library's defaults.
         role: Whether it is ours, a peer's, or what the machine allows.
         python_path: Where Python looks first: a folder that holds another build of ottla.
@@ -95,6 +101,7 @@ class Scenario:
         cores: That a client may use, and the broker; empty for all.
         point: Its place in a plot of how cost grows.
         protocol: Of the broker's listener, where it is not the one that the whole run measures; SASL is SCRAM-SHA-512.
+        spark: Whether Spark does the work, as `spark_bench.py` has it, which has no budget.
     """
 
     name: str
@@ -109,6 +116,7 @@ class Scenario:
     cores: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     point: Point | None = None
     protocol: Protocol | None = None
+    spark: bool = False
 
 
 def ours(label: str, function: str, properties: Properties = ()) -> Way:
@@ -354,7 +362,8 @@ Figure = Literal["records per second", "CPU per record", "p50", "p99", "memory",
 
 @dataclass(frozen=True)
 class Goal:
-    """What a scenario is to show: a bound on the ratio of a figure of ours to another's, or on the figure itself.
+    """What a scenario is to show: a bound on the ratio of a figure of ours to another's, on their difference, or on the
+    figure itself.
 
     Attributes:
         scenario: Its name.
@@ -363,6 +372,7 @@ class Goal:
         ours: The label of our way.
         other: The name of the other way; None for a bound on the figure itself.
         bound: At least for records per second, else at most; bytes for memory.
+        difference: Whether it is by how much ours may be above the other's.
     """
 
     scenario: str
@@ -371,6 +381,7 @@ class Goal:
     ours: str
     other: str | None
     bound: float
+    difference: bool = False
 
 
 def _rate(scenario: str, label: str, other: Way, bound: float, text: str) -> Goal:
@@ -498,6 +509,44 @@ TLS_GOALS = [
     ),
     _cpu("produce-100B", "send_many", PRODUCE_BATCH_TUNED),
     *(goal for scenario in (FIRST, FIRST_PLAINTEXT, FIRST_SCRAM) for goal in _first_goals(scenario)),
+]
+
+
+READ, WRITE = (Way("ottla", label, "", role="ours") for label in ("read", "write"))
+WRITE_ONCE = Way("ottla", "write, exactly once", "", role="ours")
+MICRO_BATCH = Way("ottla", "micro-batch", "", role="ours")
+SPARK, SPARK_TUNED = Way("Spark", "kafka", ""), Way("Spark", "kafka, tuned", "", SPARK_FETCH)
+SPARK_JSON, SPARK_AVRO = (Way("Spark", f"kafka, tuned, {call}", "", SPARK_FETCH) for call in ("from_json", "from_avro"))
+SPARK_WRITE_TUNED = Way("Spark", "kafka, tuned", "", JAVA_BATCH)
+SPARK_SCENARIOS = (
+    Scenario("spark-rows", "consume", 100, 5_000_000, (READ, SPARK, SPARK_TUNED), spark=True),
+    Scenario("spark-json", "consume", 126, 2_000_000, (READ, SPARK_JSON), spark=True),
+    Scenario("spark-avro", "consume", 50, 2_000_000, (READ, SPARK_AVRO), spark=True),
+    Scenario("spark-batches", "latency", 100, 40, (MICRO_BATCH, SPARK), spark=True),
+    Scenario("spark-sink", "produce", 100, 2_000_000, (WRITE, WRITE_ONCE, SPARK, SPARK_WRITE_TUNED), spark=True),
+)
+SPARK_GOALS = [
+    _rate("spark-rows", READ.label, SPARK_TUNED, 2, "2 x Spark's own, tuned"),
+    _rate("spark-rows", READ.label, SPARK, 3.5, "3.5 x Spark's own"),
+    *(
+        Goal(scenario, f"CPU per record: {text}", "CPU per record", READ.label, other.name, bound)
+        for scenario, other, bound, text in (
+            ("spark-rows", SPARK_TUNED, 0.75, "0.75 of Spark's own, tuned"),
+            ("spark-json", SPARK_JSON, 1 / 4, "a quarter of from_json's"),
+            ("spark-avro", SPARK_AVRO, 1 / 3, "a third of from_avro's"),
+        )
+    ),
+    Goal("spark-batches", "p50 at most 30 ms above Spark's own", "p50", MICRO_BATCH.label, SPARK.name, 0.03, True),
+    _rate("spark-sink", WRITE.label, SPARK, 1.2, "1.2 x Spark's own"),
+    _rate("spark-sink", WRITE.label, SPARK_WRITE_TUNED, 1.2, "1.2 x Spark's own, tuned"),
+    *(
+        _rate("spark-sink", WRITE_ONCE.label, other, 1 / 1.3, f"at most 1.3 x the time of {text}")
+        for other, text in (
+            (SPARK, "Spark's own"),
+            (SPARK_WRITE_TUNED, "Spark's own, tuned"),
+            (WRITE, "ours without exactly once"),
+        )
+    ),
 ]
 
 

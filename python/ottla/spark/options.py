@@ -33,6 +33,7 @@ KNOWN = (
     "minPartitions",
     "maxRecordsPerPartition",
     "maxBytesPerPartition",
+    "minRecordsPerPartition",
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
@@ -48,6 +49,9 @@ KNOWN = (
     remembered.OPTION,
     *formats.KNOWN,
 )
+
+# Those by which a partition has several tasks.
+DIVIDING = ("minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition")
 
 # Set by the source itself, refused as Spark's Kafka source refuses them.
 REFUSED = {
@@ -111,6 +115,7 @@ class ReadOptions:
         min_partitions: The least number of tasks.
         max_records: Most records of a task.
         max_task_bytes: About the most bytes of keys and values of a task.
+        min_task_records: Least records of a task, which reads several partitions where one has fewer.
         max_offsets: Most records of a micro-batch.
         min_offsets: Records for which a micro-batch waits.
         max_delay: Seconds after which it no longer waits.
@@ -136,6 +141,7 @@ class ReadOptions:
     min_partitions: int | None = None
     max_records: int | None = None
     max_task_bytes: int | None = None
+    min_task_records: int | None = None
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_delay: float = 15 * 60.0
@@ -176,6 +182,7 @@ class ReadOptions:
             min_partitions=positive("minPartitions", given),
             max_records=positive("maxRecordsPerPartition", given),
             max_task_bytes=positive("maxBytesPerPartition", given),
+            min_task_records=positive("minRecordsPerPartition", given),
             max_offsets=positive("maxOffsetsPerTrigger", given),
             min_offsets=positive("minOffsetsPerTrigger", given),
             max_delay=seconds("maxTriggerDelay", given, cls.max_delay),
@@ -195,6 +202,11 @@ class ReadOptions:
             raise ValueError(
                 f"option minOffsetsPerTrigger ({parsed.min_offsets}) is above maxOffsetsPerTrigger "
                 f"({parsed.max_offsets}): no batch can hold both"
+            )
+        dividing = [name for name in DIVIDING if name.lower() in given]
+        if parsed.min_task_records is not None and dividing:
+            raise ValueError(
+                f"option minRecordsPerPartition joins what {dividing[0]} divides among tasks: leave out one of them"
             )
         _refuse_own_letters(parsed.topics, parsed.typed.dead_letters if parsed.typed else None)
         return parsed

@@ -15,6 +15,7 @@ from ottla.spark.past import Past
 from ottla.spark.planner import Planner
 from ottla.spark.remembered import Remembered
 from ottla.spark.sent import Sent
+from ottla.spark.splitting import join
 from ottla.spark.tokens import give
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class StreamReader(Sent, DataSourceStreamReader):
         return to_json(self._planner().initial())
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
-        """One task per partition that has anything between the two offsets; may be none."""
+        """One task per partition that has anything between the two offsets, or other numbers by option; may be none."""
         # A batch that is replayed after a restart is planned before anything else is asked.
         is_first = self._remembered is not None and not self._is_restored
         plan, begin = self._planner(), from_json(start)
@@ -53,7 +54,8 @@ class StreamReader(Sent, DataSourceStreamReader):
         spans = plan.ranges(begin, from_json(end))
         if self._remembered is not None:
             self._remembered.keep(self._past)
-        return [InputPartition(span) for span in give(self._options.properties, spans)]
+        tasks = join(give(self._options.properties, spans), self._options.min_task_records)
+        return [InputPartition(task) for task in tasks]
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
         """Where the next batch ends under the user's limits; at its start if it waits for more records."""
@@ -65,8 +67,9 @@ class StreamReader(Sent, DataSourceStreamReader):
             commit(self._options, self._options.commit_group, from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """The rows of one range, in columns."""
-        return read(self._options, partition.value, self._layout)
+        """The rows of one task, in columns."""
+        for span in partition.value:
+            yield from read(self._options, span, self._layout)
 
 
 class UnlimitedStreamReader(StreamReader):
