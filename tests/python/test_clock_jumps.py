@@ -72,6 +72,16 @@ def test_records_are_too_old_when_the_clock_says_so():
             assert [record.value for record in consumer.poll(PATIENCE)] == [b"new"]
 
 
+def test_records_of_the_future_are_refused():
+    with Broker(topics=["flights"]) as broker, ottla.Producer(broker.bootstrap_servers, linger_ms=0) as producer:
+        broker.move_clock(-2 * HOUR)
+        with pytest.raises(errors.KafkaError, match="INVALID_TIMESTAMP") as caught:
+            producer.send("flights", b"of two hours later").result(PATIENCE)
+        assert caught.value.written is False
+        broker.move_clock(2 * HOUR)
+        assert producer.send("flights", b"of now").result(PATIENCE).offset == 0
+
+
 def test_a_group_keeps_its_members_and_loses_old_offsets():
     with Broker(topics=["flights"], config={"offsets.retention.check.interval.ms": 20}) as broker:
         servers = broker.bootstrap_servers
@@ -88,7 +98,8 @@ def test_a_group_keeps_its_members_and_loses_old_offsets():
             )
             for days in (0, 30, -90, 60):
                 broker.move_clock(days * DAY)
-                producer.send("flights", b"%d" % days).result(PATIENCE)
+                # Old enough for any clock.
+                producer.send("flights", b"%d" % days, timestamp=1).result(PATIENCE)
                 assert [record.value for record in consumer.poll(PATIENCE)] == [b"%d" % days]
                 time.sleep(0.2)
                 consumer.commit()
