@@ -495,22 +495,25 @@ impl Plan {
 
     /// Clients keep little, so that what they keep too much of shows.
     pub fn keep_little(&mut self) {
-        let keep = |members: &mut [Member], little: &[(&'static str, &str)]| {
-            for member in members {
-                let is_set = |name: &str| little.iter().any(|(other, _)| *other == name);
-                member.pairs.retain(|(name, _)| !is_set(name));
-                let little = little.iter();
-                member
-                    .pairs
-                    .extend(little.map(|(name, value)| (*name, (*value).to_owned())));
-            }
+        let keep = |pairs: &mut Vec<(&'static str, String)>, little: &[(&'static str, &str)]| {
+            let is_set = |name: &str| little.iter().any(|(other, _)| *other == name);
+            pairs.retain(|(name, _)| !is_set(name));
+            let little = little.iter();
+            pairs.extend(little.map(|(name, value)| (*name, (*value).to_owned())));
         };
         let frame = ("receive.message.max.bytes", "1310720");
-        keep(&mut self.producers, &[frame, ("buffer.memory", "200000")]);
+        for producer in self.producers.iter_mut().chain(&mut self.transactors) {
+            keep(&mut producer.pairs, &[frame, ("buffer.memory", "200000")]);
+        }
         let fetched = ("fetch.max.bytes", "262144");
         let prefetched = ("prefetch.max.bytes", "200000");
-        keep(&mut self.consumers, &[frame, fetched, prefetched]);
-        keep(&mut self.admins, &[frame]);
+        let consumers = self.consumers.iter_mut().map(|it| &mut it.pairs);
+        for pairs in consumers.chain(self.members.iter_mut().map(|it| &mut it.pairs)) {
+            keep(pairs, &[frame, fetched, prefetched]);
+        }
+        for admin in &mut self.admins {
+            keep(&mut admin.pairs, &[frame]);
+        }
     }
 
     /// Consumers begin to read at once, so that every prefix has readers.
