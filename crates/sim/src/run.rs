@@ -424,8 +424,13 @@ impl Run {
     ) -> Option<RecordId> {
         let (name, _) = self.world.topics.get(topic)?;
         let compacted = is_compacted(name);
+        // Records of one batch have several keys, so that some of them are replaced and some are not.
+        let number = match compacted {
+            true => Chance::new(self.world.book.history.sends.len() as u64).below(6),
+            false => padding,
+        };
         let needs_key = compacted || partition.is_none();
-        let key = needs_key.then(|| padding.to_string().into_bytes());
+        let key = needs_key.then(|| number.to_string().into_bytes());
         let wish = Wish {
             topic: Arc::clone(name),
             partition,
@@ -435,7 +440,7 @@ impl Run {
         self.with_producer(producer, |producer, book| {
             let id = producer.send(book, wish);
             if compacted {
-                book.history.keys.insert(id, padding);
+                book.history.keys.insert(id, number);
             }
             id
         })

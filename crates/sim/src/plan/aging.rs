@@ -35,7 +35,7 @@ pub fn plan(seed: u64) -> Plan {
     if is_calm {
         return plan;
     }
-    let pause = chance.time(SECOND * 2, SECOND * 15);
+    let pause = chance.time(SECOND * 5, SECOND * 25);
     let mut at = chance.time(Duration::ZERO, pause);
     while at < plan.end {
         let what = What::Strike(fault(&mut chance, &plan));
@@ -58,11 +58,13 @@ fn fault(chance: &mut Chance, plan: &Plan) -> Fault {
     }
 }
 
-/// A little, as clocks that are set right jump, or so far that the time stamps of others are refused; forward, or back.
+/// A little, as clocks that are set right jump, or at times so far that the time stamps of others are refused; forward, or back.
 fn jump(chance: &mut Chance) -> i64 {
-    let far = chance
-        .pick(&[40, 3000, 60_000, 2 * HOUR, 2 * HOUR, 240 * HOUR])
-        .unwrap_or(HOUR);
+    let far = match chance.percent(20) {
+        true => chance.pick(&[2 * HOUR, 240 * HOUR]),
+        false => chance.pick(&[40, 3000, 60_000]),
+    };
+    let far = far.unwrap_or(HOUR);
     match chance.percent(50) {
         true => far,
         false => -far,
