@@ -4,7 +4,6 @@
 
 use std::process::Command;
 
-use ottla_sim::plan::Plan;
 use ottla_sim::run::{Options, run};
 use ottla_sim::theme::Theme;
 
