@@ -224,6 +224,7 @@ impl Conversation {
             }
             Some(Fault::Error { code, applied, .. }) if applied => Ask::AnswerAndRefuse(code),
             Some(Fault::Error { code, .. }) => Ask::Refuse(code),
+            Some(Fault::Withheld) => Ask::AnswerWithLess,
             _ => Ask::Answer,
         };
         let exchange = Exchange::new(&opened, fault, now);

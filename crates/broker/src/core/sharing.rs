@@ -92,14 +92,15 @@ impl Core {
         };
         let topic = self.internal_topic(SHARE_STATE_TOPIC);
         let topic = topic.map_err(|error| failed(&error.message))?;
+        let wall_ms = self.wall.at(now);
         let mut by_partition: BTreeMap<i32, Vec<(Bytes, Option<Bytes>)>> = BTreeMap::new();
         for stored in changed {
-            let record = stored.encode(now.unix_ms).map_err(|cause| failed(&cause))?;
+            let record = stored.encode(wall_ms).map_err(|cause| failed(&cause))?;
             let partition = partition_of(&stored.place(), topic.partitions.len());
             by_partition.entry(partition).or_default().push(record);
         }
         for (index, records) in by_partition {
-            let batch = batch::of_records(&records, now.unix_ms).map_err(|cause| failed(&cause))?;
+            let batch = batch::of_records(&records, wall_ms).map_err(|cause| failed(&cause))?;
             let mut replica = topic.partition(index)?.lock();
             let appended = replica.append(&batch, None);
             appended.map_err(|refusal| failed(&refusal.message))?;
@@ -241,7 +242,7 @@ impl Core {
             ErrorCode::KAFKA_STORAGE_ERROR
         };
         let age = i64::try_from(after).unwrap_or(i64::MAX);
-        let timestamp = now.unix_ms.saturating_sub(age);
+        let timestamp = self.wall.at(now).saturating_sub(age);
         let span = locked.log().batch_at_time(timestamp);
         drop(locked);
         let Some(span) = span.map_err(|cause| failed(&cause))? else {
