@@ -308,7 +308,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         default="",
-        help="only names with all of these words, such as codec, decoding, consume-100B, latency, rebalance, spark, scaling",
+        help="only names with all of these words, such as codec, decoding, consume-100B, latency, rebalance, spark",
     )
     parser.add_argument(
         "--clients", default="", help="only these, separated by commas: ottla,socket,'confluent-kafka consume, tuned'"
