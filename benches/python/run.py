@@ -64,7 +64,7 @@ approximate times, with 5 repeats on 2 cores:
   send-100B                      1.5 minutes
   produce-100B, produce-1KB      4 minutes each
   latency                        5 minutes
-  rebalance                      6 minutes
+  rebalance                      13 minutes
   codec                          5 minutes
   decoding                       half a minute
   spark                          10 minutes
