@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from on_spark import Session, source, watch
+from scenarios import WRITE_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ def writes(session: Session, scenario: Scenario, topic: str) -> Callable[[Way], 
     def write(way: Way) -> Measured:
         to = f"{topic}-{next(numbers)}"
         options = {**session.options(way), "topic": to}
-        if way.label == "write, exactly once":
+        if way == WRITE_ONCE:
             options |= {"exactlyOnce": "true", "appId": to, "shards": str(TASKS), "version": "0"}
         session.broker.create(to, scenario.partitions)
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from decode import AVRO, DDL, sample
 from on_spark import Session, watch
+from scenarios import MICRO_BATCH_JOINED
 from tests.python.decoding import FakeRegistry
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def _fill(session: Session, scenario: Scenario, topic: str, value: Any) -> None:
 
 
 def _stream(session: Session, way: Way, topic: str, count: int) -> Measured:
-    frame = session.read(way, topic, stream=True, maxOffsetsPerTrigger=str(BATCH))
+    joined = {"minRecordsPerPartition": str(BATCH)} if way == MICRO_BATCH_JOINED else {}
+    frame = session.read(way, topic, stream=True, maxOffsetsPerTrigger=str(BATCH), **joined)
     with tempfile.TemporaryDirectory() as folder, watch(session.broker, count) as measured:
         writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
         query = writer.trigger(availableNow=True).start()
