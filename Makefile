@@ -54,7 +54,7 @@ faults: .venv/dev.stamp  ## produce, copy in transactions, through chains of gro
 pyspark: .venv/dev.stamp  ## try each release of PySpark from 3.5 on, and Spark Connect, on real Kafka, and print the table of docs/spark-versions.md
 	.venv/bin/python -m tests.spark.versions
 
-bench: .venv/dev.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, scaling: what holds the word)
+bench: .venv/dev.stamp  ## compare clients on one broker, and codecs (ONLY=consume, latency, codec, spark, scaling: what holds the word)
 	.venv/bin/python benches/python/run.py $(if $(ONLY),--only $(ONLY))
 
 lint: .venv/dev.stamp  ## check formats, lints, types and the rules about who may depend on whom

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from measurement import values
+from scenarios import HEARTBEAT_MS
 from tests.brokers.brokers import Cluster, listens
 from tqdm import tqdm
 
@@ -64,6 +65,27 @@ class Broker:
             producer.produce(topic, b"first", partition=partition)
         if producer.flush(60):
             raise SystemExit(f"{topic} does not take records")
+
+    def commit_beginnings(self, group: str, topic: str, partitions: int) -> None:
+        """Commit the first offset of each partition for a group that has no members yet."""
+        from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group})
+        end = time.monotonic() + 60
+        try:
+            while True:
+                try:
+                    beginnings = [TopicPartition(topic, p, 0) for p in range(partitions)]
+                    committed = consumer.commit(offsets=beginnings, asynchronous=False)
+                    if failed := [p.error for p in committed if p.error]:
+                        raise KafkaException(failed[0])
+                    break
+                except KafkaException:  # the first group of a broker waits for the topic of offsets
+                    if time.monotonic() > end:
+                        raise
+                    time.sleep(0.2)
+        finally:
+            consumer.close()
 
     def delete(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result(60)
@@ -118,10 +140,20 @@ class Broker:
 
 @contextlib.contextmanager
 def real_broker(*, tls: bool = False) -> Iterator[Broker]:
-    """Kafka with its defaults, but that it frees deleted topics' space at once, and lets a group begin at once."""
+    """Kafka with its defaults, but that it frees deleted topics' space at once, and lets a group begin at once.
+
+    To groups of the consumer protocol it says the heartbeat that classic members have in the bench of rebalances, and
+    assigns as soon as a member comes or goes, where it would let a second pass after the last time.
+    """
     port = next(p for p in range(FIRST_PORT, 32000, 100) if not any(listens(p + i) for i in range(100)))
     with tempfile.TemporaryDirectory(prefix="bench-kafka-") as folder:
-        quick = {"log.segment.delete.delay.ms": "100", "group.initial.rebalance.delay.ms": "0"}
+        quick = {
+            "log.segment.delete.delay.ms": "100",
+            "group.initial.rebalance.delay.ms": "0",
+            "group.consumer.assignment.interval.ms": "0",
+            "group.consumer.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
+            "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
+        }
         security = {"tls": True, "sasl": "scram"} if tls else {}
         cluster = Cluster.start(folder, version=KAFKA, port=port, config=quick, heap="1g", **security)
         try:

@@ -28,10 +28,12 @@ class Job:
         bootstrap: host:port of the broker.
         topic: A filled topic to read, or an empty one to write to.
         partitions: How many it has.
-        records: How many records to read, or at most to write; of a latency, how often it is taken.
+        records: How many records to read, or at most to write; of a latency, how often it is taken; of rebalances, how
+            often a member comes and goes.
         size: Bytes of a value.
         budget: Seconds after which a slow client stops.
         codec: What the topic is compressed with, or is to be.
+        group: The group to be a member of, whose committed offsets are the partitions' beginnings; empty for none.
         properties: What the client is set up with, beyond its defaults.
     """
 
@@ -42,6 +44,7 @@ class Job:
     size: int
     budget: float
     codec: str = "none"
+    group: str = ""
     properties: dict[str, Any] = field(default_factory=dict)
 
     def wants_more(self, count: int, watch: Stopwatch) -> bool:
@@ -63,12 +66,14 @@ class Job:
 
 
 class Stopwatch:
-    """Wall and processor time between `start` and `stop`; and, where there are any, the times of single records."""
+    """Wall and processor time between `start` and `stop`; where there are any, the times of single records, or those of
+    rebalances as a member joins and as one leaves."""
 
     def __init__(self) -> None:
         self.wall = self.cpu = 0.0
         self.peak: int | None = None
         self.laps = list[float]()
+        self.rebalances: dict[str, list[float]] = {"join": [], "leave": []}
 
     def start(self) -> None:
         self.cpu, self.wall = _processor_time(), time.perf_counter()

@@ -1,45 +1,85 @@
-"""What the benches on Spark share: a session, processor time, and the figures as a table, JSON and a plot."""
+"""Spark as the others are measured: one session for all of a run's measurements, and the watch for its processes.
+
+The session is of two cores, and has Spark's own source and sink. It lasts for the run, since a new JVM takes half a
+minute of work to be as quick as an old one. So that ways do not meet it at different ages, all of them are tried before
+any counts, and they are measured in turn.
+"""
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-import statistics
 import sys
-from dataclasses import dataclass, field
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from broker import Broker
+    from report import Measured
+    from scenarios import Way
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from tests.spark.conftest import peer_jars  # noqa: E402
-
-
-def session(*artifacts: str) -> Any:
-    """A session of two cores, with Spark's own source and sink, and further Maven artifacts (group:name:version)."""
-    from pyspark.sql import SparkSession
-
-    from ottla.spark import ensure_java
-
-    ensure_java()
-    os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    jars = peer_jars(*artifacts)
-    if not jars:
-        raise SystemExit("Spark's own source and sink come through Maven, which is not installed")
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.memory", "2g")
-    builder = builder.config("spark.sql.session.timeZone", "UTC")
-    made = builder.config("spark.jars", ",".join(map(str, jars))).getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    return made
+AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
 
 
-def processor_time(broker: Broker) -> float:
-    """Seconds of this process and of all that it started, those that have ended too, but not of the broker."""
+class Session:
+    """A session, and the broker that it reads from and writes to.
+
+    Attributes:
+        spark: The SparkSession.
+        broker: The broker.
+        at_end: What ends with the session.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        from pyspark.sql import SparkSession
+        from tests.spark.conftest import peer_jars
+
+        from ottla.spark import ensure_java
+
+        ensure_java()
+        os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.driver.memory", "2g")
+        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.session.timeZone", "UTC")
+        self.spark = builder.config("spark.jars", ",".join(map(str, peer_jars(AVRO)))).getOrCreate()
+        self.spark.sparkContext.setLogLevel("OFF")
+        self.broker = broker
+        self.at_end = contextlib.ExitStack()
+        self.at_end.callback(self.spark.stop)
+
+    def read(self, way: Way, topic: str, *, stream: bool = False, **options: str) -> Any:
+        """A DataFrame of a topic from its beginning."""
+        reader = self.spark.readStream if stream else self.spark.read
+        given = {**self.options(way), "subscribe": topic, "startingOffsets": "earliest", **options}
+        return reader.format(source(way)).options(**given).load()
+
+    def options(self, way: Way) -> dict[str, str]:
+        """The options of a read or a write: where the broker is, and how the way is tuned."""
+        tuned = {f"kafka.{name}": str(value) for name, value in way.properties}
+        return {"kafka.bootstrap.servers": self.broker.bootstrap, **tuned}
+
+
+def source(way: Way) -> str:
+    """The name that Spark knows a way's source and sink by."""
+    return "ottla" if way.role == "ours" else "kafka"
+
+
+@contextlib.contextmanager
+def watch(broker: Broker, records: int) -> Iterator[Measured]:
+    """The figures of a `with` block that reads or writes so many records, which are complete at its end. Processor time
+    is that of this process and of all that it started, but not of the broker."""
+    measured: Measured = {"records": records}
+    cpu, wall = _processor_time(broker.pid), time.perf_counter()
+    yield measured
+    measured["seconds"] = time.perf_counter() - wall
+    measured["cpu_seconds"] = _processor_time(broker.pid) - cpu
+
+
+def _processor_time(without: int) -> float:
+    """Seconds of this process and of all that it started, those that have ended too, without one of these trees."""
     parents, used = dict[int, int](), dict[int, float]()
     tick = os.sysconf("SC_CLK_TCK")
     for folder in Path("/proc").iterdir():
@@ -53,80 +93,6 @@ def processor_time(broker: Broker) -> float:
         parents[int(folder.name)] = int(fields[1])
         used[int(folder.name)] = sum(map(int, fields[11:15])) / tick
     ours = {os.getpid()}
-    while more := {child for child, parent in parents.items() if parent in ours} - ours - {broker.pid}:
+    while more := {child for child, parent in parents.items() if parent in ours} - ours - {without}:
         ours |= more
     return sum(used[process] for process in ours if process in used)
-
-
-@dataclass
-class Case:
-    """One piece of work in several ways, ours first.
-
-    Attributes:
-        name: What is done.
-        rows: How many rows each way moves.
-        taken: Of each way the repeats: seconds on the clock, and of processor time.
-        goals: Of a peer, how many times as long as ours it is to take, on the clock and of processor time; or None.
-    """
-
-    name: str
-    rows: int
-    taken: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    goals: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
-
-    def add(self, way: str, wall: float, cpu: float) -> None:
-        self.taken.setdefault(way, []).append((wall, cpu))
-
-    def times_ours(self, way: str, column: int) -> list[float]:
-        """How many times as long as ours a way took, repeat by repeat; 0 is the clock, 1 processor time."""
-        pairs = zip(next(iter(self.taken.values())), self.taken[way], strict=True)
-        return [theirs[column] / ours[column] for ours, theirs in pairs]
-
-    def lines(self) -> list[str]:
-        repeats = len(next(iter(self.taken.values())))
-        out = [
-            f"{self.name}: {self.rows:,} rows, medians of {repeats} repeats; in pairs, how many times as long as ours"
-        ]
-        out.append(
-            f"  {'':34}{'krows/s':>9}{'best':>8}{'CPU ns/row':>12}{'x time':>8}{'goal':>7}{'x CPU':>8}{'goal':>7}"
-        )
-        for way, taken in self.taken.items():
-            wall, cpu = (statistics.median(column) for column in zip(*taken, strict=True))
-            best = self.rows / min(w for w, _ in taken) / 1e3
-            line = f"  {way:34}{self.rows / wall / 1e3:9,.0f}{best:8,.0f}{cpu / self.rows * 1e9:12,.0f}"
-            for column in (0, 1):
-                reached = statistics.median(self.times_ours(way, column))
-                goal = self.goals.get(way, (None, None))[column]
-                met = "" if goal is None else f"{goal:.2f}{'' if reached >= goal else '!'}"
-                line += f"{reached:8.2f}{met:>7}"
-            out.append(line)
-        return out
-
-
-def save(stem: str, cases: list[Case]) -> None:
-    """Print the table, and write it, every measurement, and a plot to benches/out."""
-    table = "\n\n".join("\n".join(case.lines()) for case in cases)
-    print(f"{table}\n! a goal that was missed")
-    out = ROOT / "benches" / "out"
-    out.mkdir(exist_ok=True)
-    figures = [{"case": case.name, "rows": case.rows, "seconds": case.taken} for case in cases]
-    (out / f"{stem}.json").write_text(json.dumps(figures, indent=1))
-    (out / f"{stem}.txt").write_text(f"{table}\n")
-    plot(cases, out / f"{stem}.svg")
-    print(*(out / f"{stem}.{kind}" for kind in ("json", "txt", "svg")), sep="\n")
-
-
-def plot(cases: list[Case], path: Path) -> None:
-    """A bar for each way: rows a second."""
-    import plots
-
-    figure, axes = plots.plt.subplots(len(cases), 1, figsize=(8, 2.2 * len(cases)), squeeze=False, layout="constrained")
-    for axis, case in zip(axes.flat, cases, strict=True):
-        ways = list(case.taken)[::-1]
-        rates = [case.rows / statistics.median(wall for wall, _ in case.taken[way]) / 1e3 for way in ways]
-        colours = [plots.COLOURS["ours" if way.startswith("ottla") else "peer"] for way in ways]
-        axis.barh(ways, rates, color=colours)
-        axis.set_title(case.name, fontsize=10)
-        axis.set_xlabel("thousand rows a second")
-    figure.savefig(path, metadata={"Date": None})
-    plots.plt.close(figure)

@@ -9,6 +9,7 @@ import matplotlib as mpl
 mpl.use("svg")
 mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "ottla"}  # small files, the same for the same figures
 import matplotlib.pyplot as plt  # noqa: E402
+from report import main_figure  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,14 @@ GROUPS = {
     "compressed": "consuming what is compressed",
     "produce": "producing",
     "latency": "latency of one record at a time, acks=1",
+    "rebalance": "a rebalance of 10 members on 200 partitions",
+    "spark": "Spark, local[2]: reads, micro-batches of a stream, and writes",
+}
+# By the figure of a bar: its scale, its axis, and what a mark shows beside it.
+BARS: dict[Figure, tuple[float, str, Figure | None]] = {
+    "records per second": (1e-6, "million records/s", None),
+    "p50": (1e6, "microseconds: median, and p99 as a mark", "p99"),
+    "join": (1e3, "milliseconds: as one more joins, and as it leaves as a mark", "leave"),
 }
 
 
@@ -31,13 +40,14 @@ def save(about: dict[str, Any], rows: list[Row], folder: Path) -> list[Path]:
     for row in rows:
         scenario = row.scenario
         compressed = scenario.codec != "none"
-        group = "scaling" if scenario.point else "compressed" if compressed else scenario.kind
+        group = "compressed" if compressed else "spark" if scenario.spark else scenario.kind
+        group = "scaling" if scenario.point else group
         kinds.setdefault(group, []).append(row)
     caption = f"{about['broker']}, {about['cores']} cores shared with the broker, Python {about['python']}"
     out = []
     for group, its in kinds.items():
         path = folder / f"{group}.svg"
-        figure = _scaling(its) if group == "scaling" else _bars(its, latency=group == "latency")
+        figure = _scaling(its) if group == "scaling" else _bars(its)
         figure.suptitle(f"{GROUPS.get(group, 'how cost grows')}\n{caption}", fontsize=11)
         figure.savefig(path, metadata={"Date": None})
         plt.close(figure)
@@ -45,7 +55,7 @@ def save(about: dict[str, Any], rows: list[Row], folder: Path) -> list[Path]:
     return out
 
 
-def _bars(rows: list[Row], *, latency: bool) -> Any:
+def _bars(rows: list[Row]) -> Any:
     """Medians, with the range over the repeats."""
     scenarios = list(dict.fromkeys(r.scenario for r in rows))
     across = min(2, len(scenarios))
@@ -55,13 +65,13 @@ def _bars(rows: list[Row], *, latency: bool) -> Any:
         axis.set_visible(False)
     for axis, scenario in zip(axes.flat, scenarios, strict=False):
         shown = [r for r in rows if r.scenario == scenario][::-1]
-        _bar(axis, shown, "p50" if latency else "records per second")
+        _bar(axis, shown, main_figure(scenario))
         axis.set_title(scenario.name, fontsize=10)
     return figure
 
 
 def _bar(axis: Any, shown: list[Row], figure: Figure) -> None:
-    scale, unit = (1e6, "microseconds: median, and p99 as a mark") if figure == "p50" else (1e-6, "million records/s")
+    scale, unit, mark = BARS[figure]
     middle = [r.median(figure) * scale for r in shown]
     spread = [
         [m - min(r.values(figure)) * scale for m, r in zip(middle, shown, strict=True)],
@@ -70,8 +80,8 @@ def _bar(axis: Any, shown: list[Row], figure: Figure) -> None:
     places = range(len(shown))
     axis.barh(places, middle, xerr=spread, color=[COLOURS[r.way.role] for r in shown], ecolor="#333333")
     axis.set_yticks(places, [r.way.name for r in shown], fontsize=8)
-    if figure == "p50":
-        axis.plot([r.median("p99") * scale for r in shown], places, "|", color="#333333", markersize=10)
+    if mark:
+        axis.plot([r.median(mark) * scale for r in shown], places, "|", color="#333333", markersize=10)
     for i, r in enumerate(shown):
         axis.annotate(f" {middle[i]:.3g}", (max(r.values(figure)) * scale, i), va="center", fontsize=8)
     axis.set_xlabel(unit, fontsize=8)

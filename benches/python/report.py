@@ -23,18 +23,26 @@ class Row:
     failure: str | None = None
 
     def values(self, figure: Figure) -> list[float]:
-        """One of each repeat: per second, microseconds of processor time, seconds of latency, bytes."""
+        """One of each repeat: per second, microseconds of processor time, seconds of a latency or rebalance, bytes."""
         of = {
             "records per second": lambda m: m["records"] / m["seconds"],
             "CPU per record": lambda m: m["cpu_seconds"] / m["records"] * 1e6,
             "p50": lambda m: m["p50"],
             "p99": lambda m: m["p99"],
+            "join": lambda m: m["join"],
+            "leave": lambda m: m["leave"],
             "memory": lambda m: m["peak_bytes"],
         }[figure]
         return [float(of(m)) for m in self.repeats]
 
     def median(self, figure: Figure) -> float:
         return median(self.values(figure))
+
+
+def main_figure(scenario: Scenario) -> Figure:
+    """What is plotted of a scenario, and compared between builds."""
+    figures: dict[str, Figure] = {"latency": "p50", "rebalance": "join"}
+    return figures.get(scenario.kind, "records per second")
 
 
 def text(about: dict[str, Any], rows: list[Row]) -> str:
@@ -45,7 +53,8 @@ def text(about: dict[str, Any], rows: list[Row]) -> str:
         stolen = max((m["stolen"] for r in table for m in r.repeats), default=0)
         about_it = f"{len(table[0].repeats)} repeats, of which other machines took up to {stolen:.0%}"
         lines += ["", f"{scenario.name}: {scenario.size} bytes a value, {about_it}"]
-        lines += _latencies(table) if scenario.kind == "latency" else _rates(table)
+        shown = {"latency": _latencies, "rebalance": _rebalances}.get(scenario.kind, _rates)
+        lines += shown(table)
     return "\n".join(lines)
 
 
@@ -55,9 +64,14 @@ def _rates(table: list[Row]) -> list[str]:
         f"  {r.way.name:38}{r.median('records per second') / 1e3:14,.0f}"
         f"{min(r.values('records per second')) / 1e3:9,.0f}{max(r.values('records per second')) / 1e3:9,.0f}"
         f"{r.median('records per second') * r.scenario.size / 1e6:8,.0f}{r.median('CPU per record'):12.3f}"
-        f"{max(r.values('memory')) / 1e6:11,.0f}"
+        f"{_memory(r):>11}"
         for r in table
     ]
+
+
+def _memory(row: Row) -> str:
+    """The most of all repeats; a dash for Spark, whose processes outlive a measurement."""
+    return "-" if row.scenario.spark else f"{max(row.values('memory')) / 1e6:,.0f}"
 
 
 def _latencies(table: list[Row]) -> list[str]:
@@ -75,13 +89,25 @@ def _latencies(table: list[Row]) -> list[str]:
     ]
 
 
+def _rebalances(table: list[Row]) -> list[str]:
+    head = f"  {'milliseconds':38}{'join median':>12}{'min':>8}{'max':>8}{'leave median':>14}{'min':>8}{'max':>8}"
+    return [head] + [
+        f"  {r.way.name:38}"
+        + "".join(
+            f"{median(v) * 1e3:{width}.0f}{min(v) * 1e3:8.0f}{max(v) * 1e3:8.0f}"
+            for v, width in ((r.values("join"), 12), (r.values("leave"), 14))
+        )
+        for r in table
+    ]
+
+
 @dataclass(frozen=True)
 class Result:
     """How a goal was met.
 
     Attributes:
         ours, other: Medians; no other for a bound on our figure itself.
-        reached: The median over the repeats of the ratio, each of neighbours in time, or of our figure.
+        reached: The median over the repeats of the ratio or difference, each of neighbours in time, or of our figure.
         worst: The repeat that is farthest from the goal.
     """
 
@@ -109,7 +135,8 @@ def results(goals: tuple[Goal, ...] | list[Goal], rows: list[Row]) -> list[Resul
             continue
         figures = ours.values(goal.figure)
         if other:
-            figures = [a / b for a, b in zip(figures, other.values(goal.figure), strict=True)]
+            pairs = zip(figures, other.values(goal.figure), strict=True)
+            figures = [a - b if goal.difference else a / b for a, b in pairs]
         worst = min(figures) if goal.figure == "records per second" else max(figures)
         out.append(Result(goal, ours.median(goal.figure), other and other.median(goal.figure), median(figures), worst))
     return out
@@ -133,8 +160,8 @@ def goals_text(results: list[Result]) -> str:
 def comparison(rows: list[Row]) -> str:
     """This build against another as a Markdown table; empty where no other was measured.
 
-    Speed is records per second, or one divided by the median latency. This build is faster where its ratio is above 1,
-    and takes less processor time where that ratio is below 1.
+    Speed is records per second, or one divided by the median latency, or by the time in which one more member joins.
+    This build is faster where its ratio is above 1, and takes less processor time where that ratio is below 1.
     """
     other = {(r.scenario.name, r.way.label): r for r in rows if r.way.client == "other"}
     pairs = [
@@ -151,9 +178,8 @@ def comparison(rows: list[Row]) -> str:
 
 
 def _compared(ours: Row, other: Row) -> str:
-    latency = ours.scenario.kind == "latency"
-    figure: Figure = "p50" if latency else "records per second"
-    power = -1 if latency else 1
+    figure = main_figure(ours.scenario)
+    power = 1 if figure == "records per second" else -1
     mine, theirs = ([v**power for v in row.values(figure)] for row in (ours, other))
     speed = [a / b for a, b in zip(mine, theirs, strict=True)]
     used, their_used = ours.values("CPU per record"), other.values("CPU per record")
@@ -172,8 +198,11 @@ def _shown(figure: Figure, value: float) -> str:
         return f"{value:.2f} us"
     if figure == "memory":
         return f"{value / 1e6:.0f} MB"
+    if figure in ("join", "leave"):
+        return f"{value * 1e3:.0f} ms"
     return f"{value * 1e6:.0f} us"
 
 
 def _reached(result: Result, value: float) -> str:
-    return f"{value:.2f}" if result.other is not None else _shown(result.goal.figure, value)
+    is_ratio = result.other is not None and not result.goal.difference
+    return f"{value:.2f}" if is_ratio else _shown(result.goal.figure, value)

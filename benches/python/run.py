@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compare ottla with other clients and with what the machine allows on one broker, and its codec with others'.
+"""Compare ottla with other clients and with what the machine allows on one broker, and its codecs with others'.
 
     .venv/bin/python benches/python/run.py [--only WORDS] [--repeats N] [--broker real|embedded] [--quick]
 
@@ -10,6 +10,7 @@ The tables go to the terminal, and with plots and every measurement as JSON to b
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
@@ -29,15 +30,30 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
 import codec  # noqa: E402
+import decode  # noqa: E402
 import plots  # noqa: E402
 import report  # noqa: E402
 from broker import KAFKA, PASSWORD, USER, Broker, embedded_broker, real_broker  # noqa: E402
-from clients import compiled, krafka  # noqa: E402
+from clients import compiled, franz, krafka  # noqa: E402
 from measurement import Job  # noqa: E402
-from scenarios import GOALS, SCALING, SCENARIOS, TLS_GOALS, TLS_SCENARIOS, Protocol, Scenario, Way  # noqa: E402
+from scenarios import (  # noqa: E402
+    GOALS,
+    SCALING,
+    SCENARIOS,
+    SPARK_GOALS,
+    SPARK_SCENARIOS,
+    TLS_GOALS,
+    TLS_SCENARIOS,
+    Protocol,
+    Scenario,
+    Way,
+)
+from spark_bench import SparkBench  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 MEASUREMENT_TIMEOUT = 90.0
+SPARK_AHEAD = 2
+"""Rounds of Spark's ways that do not count: the JVM compiles what is used often."""
 MOST_STOLEN, TRIES = 0.05, 3
 """A measurement during which other virtual machines took a larger part of the processor is repeated, so often."""
 LASTS = """
@@ -48,7 +64,10 @@ approximate times, with 5 repeats on 2 cores:
   send-100B                      1.5 minutes
   produce-100B, produce-1KB      4 minutes each
   latency                        5 minutes
+  rebalance                      13 minutes
   codec                          5 minutes
+  decoding                       half a minute
+  spark                          10 minutes
   scaling                        15 minutes; only when asked for: --only scaling
   --tls                          9 minutes
   --other ../before              15 minutes for all of our ways; consume-100B 1.5
@@ -64,11 +83,12 @@ class Bench:
 
     Args:
         broker: That runs.
+        spark: What measures Spark there.
         shrink: Records and budgets are divided by it, to see whether all runs.
     """
 
-    def __init__(self, broker: Broker, shrink: int) -> None:
-        self._broker, self._shrink = broker, shrink
+    def __init__(self, broker: Broker, spark: SparkBench, shrink: int) -> None:
+        self._broker, self._spark, self._shrink = broker, spark, shrink
         self._filled = list[str]()
         self._made = 0
 
@@ -76,17 +96,18 @@ class Bench:
         """Every way of every scenario, `repeats` times.
 
         The ways of one scenario are measured in turn, every second time in reverse, so that none always goes first.
-        One measurement of ours and of the limits goes ahead and does not count: it warms the broker.
+        One measurement of ours and of the limits goes ahead and does not count: it warms the broker. Of Spark's ways,
+        which share a JVM, `SPARK_AHEAD` of each do.
         """
         rows = [report.Row(s, w) for s in scenarios for w in s.ways]
-        ahead = sum((w.role != "peer") + repeats for s in scenarios for w in s.ways)
-        with tqdm(total=ahead, desc="measure") as progress:
+        total = sum(rounds_ahead(r) + repeats for r in rows)
+        with tqdm(total=total, desc="measure") as progress:
             for scenario in scenarios:
                 self._broker.use_cores(scenario.cores[1])
                 its = [r for r in rows if r.scenario == scenario]
-                for repeat in range(-1, repeats):
+                for repeat in range(-max(map(rounds_ahead, its)), repeats):
                     for row in its if repeat % 2 else its[::-1]:
-                        if repeat < 0 and row.way.role == "peer":
+                        if -repeat > rounds_ahead(row):
                             continue
                         progress.set_postfix_str(f"{scenario.name}: {row.way.name}")
                         if row.failure is None:
@@ -109,9 +130,17 @@ class Bench:
                 row.repeats.append(min(tries, key=lambda m: m["stolen"]))
 
     def _measure(self, scenario: Scenario, way: Way) -> report.Measured:
+        if scenario.spark:
+            begin = stolen_time()
+            measured = self._spark.measure(dataclasses.replace(scenario, records=self._records(scenario)), way)
+            return {**measured, "stolen": stolen_since(begin)}
         if scenario.kind == "consume":
             return self._work(scenario, way, self._topic(scenario))
         self._made += 1
+        if scenario.kind == "rebalance":
+            topic, group = self._topic_of_members(scenario), f"members-{self._made}"
+            self._broker.commit_beginnings(group, topic, scenario.partitions)
+            return self._work(scenario, way, topic, group)
         topic = self._broker.create(f"{scenario.kind}-{self._made}", scenario.partitions)
         try:
             self._broker.warm(topic, scenario.partitions)
@@ -126,6 +155,15 @@ class Bench:
         if topic not in self._filled:
             size, records, codec, batch, partitions = what
             self._broker.fill(topic, partitions, size, records, codec, batch)
+            self._filled.append(topic)
+        return topic
+
+    def _topic_of_members(self, scenario: Scenario) -> str:
+        """A topic with one record in each partition."""
+        topic = f"members-{scenario.partitions}"
+        if topic not in self._filled:
+            self._broker.create(topic, scenario.partitions)
+            self._broker.warm(topic, scenario.partitions)
             self._filled.append(topic)
         return topic
 
@@ -146,9 +184,9 @@ class Bench:
         return needs
 
     def _records(self, scenario: Scenario) -> int:
-        return scenario.records // self._shrink
+        return max(1, scenario.records // self._shrink)
 
-    def _work(self, scenario: Scenario, way: Way, topic: str) -> report.Measured:
+    def _work(self, scenario: Scenario, way: Way, topic: str, group: str = "") -> report.Measured:
         protocol = scenario.protocol or self._broker.protocol
         job = Job(
             self._broker.address(protocol),
@@ -158,6 +196,7 @@ class Bench:
             scenario.size,
             scenario.budget / self._shrink,
             scenario.codec,
+            group,
             {**dict(way.properties), **self._security(protocol, way)},
         )
         order = {"way": way.function, "cores": scenario.cores[0], "job": dataclasses.asdict(job)}
@@ -176,14 +215,26 @@ class Bench:
         measured: report.Measured = json.loads(done.stdout)
         if not str(measured["build"]).startswith(way.python_path):
             raise RuntimeError(f"measured {measured['build']}, not the build in {way.python_path}")
-        taken, passed = (now - then for now, then in zip(stolen_time(), begin, strict=True))
-        return {**measured, "stolen": taken / passed}
+        return {**measured, "stolen": stolen_since(begin)}
+
+
+def rounds_ahead(row: report.Row) -> int:
+    """How many measurements of a row do not count."""
+    if row.scenario.spark:
+        return SPARK_AHEAD
+    return 0 if row.way.role == "peer" else 1
 
 
 def stolen_time() -> tuple[float, float]:
     """Processor time that other virtual machines took from this one, and time that passed on all its cores; seconds."""
     total = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu "))
     return int(total.split()[8]) / os.sysconf("SC_CLK_TCK"), time.monotonic() * (os.cpu_count() or 1)
+
+
+def stolen_since(begin: tuple[float, float]) -> float:
+    """The part of all processor time that other virtual machines took since a `stolen_time`."""
+    taken, passed = (now - then for now, then in zip(stolen_time(), begin, strict=True))
+    return taken / passed
 
 
 def says(*command: str, folder: Path = ROOT) -> str:
@@ -200,7 +251,7 @@ def environment(broker: str) -> dict[str, Any]:
         found = re.search(pattern, text)
         return found[1] if found else "unknown"
 
-    libraries = ("confluent-kafka", "aiokafka", "kafka-python", "kafkarrow", "cramjam", "pyarrow")
+    libraries = ("confluent-kafka", "aiokafka", "kafka-python", "kafkarrow", "cramjam", "pyarrow", "pyspark")
     return {
         "broker": broker,
         "cpu": first(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()),
@@ -213,6 +264,7 @@ def environment(broker: str) -> dict[str, Any]:
         "ottla": ottla.__version__,
         "commit": says("git", "describe", "--always", "--dirty"),
         **{name: importlib.metadata.version(name) for name in libraries},
+        "franz-go": franz.version(),
         "krafka": first(r'name = "krafka"\nversion = "([^"]*)"', (krafka.CRATE / "Cargo.lock").read_text()),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
@@ -254,7 +306,9 @@ def main() -> None:
         description=__doc__, epilog=LASTS, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--only", default="", help="only names with all of these words, such as codec, consume-100B, latency, scaling"
+        "--only",
+        default="",
+        help="only names with all of these words, such as codec, decoding, consume-100B, latency, rebalance, spark",
     )
     parser.add_argument(
         "--clients", default="", help="only these, separated by commas: ottla,socket,'confluent-kafka consume, tuned'"
@@ -279,14 +333,19 @@ def main() -> None:
     if args.tls and args.broker == "embedded":
         parser.error("--tls is measured on real Kafka")
     rows = [] if of_clients_alone else [r for r in codec.ROWS if all(w in f"codec {r}" for w in words)]
+    decoding = not of_clients_alone and all(w in "decoding" for w in words)
     known = SCALING if "scaling" in words else TLS_SCENARIOS if args.tls else SCENARIOS
+    if known is SCENARIOS and not args.other and broker_kind(args) == "real":
+        known = (*known, *SPARK_SCENARIOS)
     clients = [c for c in re.split(r",(?! )", args.clients) if c]
     scenarios = chosen(known, words, clients, args.other)
-    if not rows and not scenarios:
+    if not rows and not decoding and not scenarios:
         parser.error(f"no name has the words {args.only!r}")
     args.out.mkdir(parents=True, exist_ok=True)
     if rows:
         run_codecs(rows, args)
+    if decoding:
+        run_decoding(args)
     if scenarios:
         run_clients(scenarios, args)
 
@@ -304,24 +363,43 @@ def run_codecs(rows: list[str], args: argparse.Namespace) -> None:
     print(f"\n{stem}.json\n{stem}.png\n")
 
 
+def run_decoding(args: argparse.Namespace) -> None:
+    """Values to typed columns: JSON and text."""
+    about = environment("none")
+    found = decode.run(1 if args.quick else args.repeats or decode.REPEATS)
+    path = args.out / "decode.json"
+    path.write_text(json.dumps({"environment": about, "nanoseconds": found.nanoseconds}, indent=1))
+    print(f"{found.text}\n\n{path}\n")
+
+
+def broker_kind(args: argparse.Namespace) -> str:
+    """Which broker is measured on: `real` or `embedded`."""
+    can_be_real = bool(shutil.which("java") and shutil.which("mvn"))
+    return args.broker or ("real" if can_be_real or args.tls else "embedded")
+
+
 def run_clients(scenarios: list[Scenario], args: argparse.Namespace) -> None:
     """The clients on a broker: JSON, tables and plots."""
-    can_be_real = bool(shutil.which("java") and shutil.which("mvn"))
-    kind = args.broker or ("real" if can_be_real or args.tls else "embedded")
+    kind = broker_kind(args)
     repeats = 1 if args.quick else args.repeats or (3 if scenarios[0].point else 5)
     if any(w.client == "krafka" for s in scenarios for w in s.ways):
         krafka.build()
     if any(w.client == "compiled" for s in scenarios for w in s.ways):
         compiled.build()
+    if any(w.client == "franz-go" for s in scenarios for w in s.ways):
+        franz.build()
 
     about = environment(f"Apache Kafka {KAFKA}{', TLS' * args.tls}" if kind == "real" else "embedded")
     if args.other:
         about["other"] = says("git", "describe", "--always", "--dirty", folder=args.other)
-    with real_broker(tls=args.tls) if kind == "real" else embedded_broker() as broker:
-        rows = Bench(broker, 10 if args.quick else 1).run(scenarios, repeats)
+    with (
+        real_broker(tls=args.tls) if kind == "real" else embedded_broker() as broker,
+        contextlib.closing(SparkBench(broker)) as spark,
+    ):
+        rows = Bench(broker, spark, 10 if args.quick else 1).run(scenarios, repeats)
 
     failed, rows = [r for r in rows if r.failure], [r for r in rows if not r.failure]
-    reached = report.results(TLS_GOALS if args.tls else GOALS, rows)
+    reached = report.results(TLS_GOALS if args.tls else [*GOALS, *SPARK_GOALS], rows)
     tables = report.text(about, rows)
     goals = report.goals_text(reached)
     compared = report.comparison(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Properties = tuple[tuple[str, int], ...]
+Properties = tuple[tuple[str, int | str], ...]
 Role = Literal["ours", "peer", "limit"]
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_SSL"]
 
@@ -32,12 +32,21 @@ JAVA_FETCH: Properties = (
     ("receive.buffer.bytes", -1),
 )
 JAVA_BATCH: Properties = (("linger.ms", 20), ("batch.size", 1_000_000), ("buffer.memory", 64 << 20))
+SPARK_FETCH: Properties = (
+    ("max.partition.fetch.bytes", 16 << 20),
+    ("fetch.max.bytes", 64 << 20),
+    ("max.poll.records", 20_000),
+    ("receive.buffer.bytes", 1 << 20),
+)
 KRAFKA_FETCH: Properties = (
     ("max_poll_records", 10_000),
     ("max_buffered_records", 100_000),
     ("max_partition_fetch_bytes", 8 << 20),
 )
 KRAFKA_BATCH: Properties = (("linger_ms", 20), ("batch_size", 1_000_000))
+# How often members in the bench of rebalances hear from the group's coordinator. The default of all clients is 3 s, and
+# brokers say 5 s to those of the consumer protocol: a rebalance would be little else than the wait for that.
+HEARTBEAT_MS = 100
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Way:
     Attributes:
         client: Whose.
         label: The call that does the work, and how the client is set up.
-        function: `module.function` in `clients/`.
+        function: `module.function` in `clients/`; empty for what Spark does.
         properties: What it is set up with, beyond the library's defaults.
         role: Whether it is ours, a peer's, or what the machine allows.
         python_path: Where Python looks first: a folder that holds another build of ottla.
@@ -80,9 +89,11 @@ class Scenario:
 
     Attributes:
         name: What `--only` looks for, with the ways' names.
-        kind: What a measurement starts with: a filled topic, or an empty one to write to or to take latencies with.
+        kind: What a measurement starts with: a filled topic, an empty one to write to or to take latencies with, or a
+            group that starts at the first and only record of each partition.
         size: Bytes of a value.
-        records: How many the topic holds, or a way writes at most; or how often a latency is taken.
+        records: How many the topic holds, or a way writes at most; or how often a latency is taken, or one more member
+            comes and goes.
         codec: What the topic is compressed with.
         partitions: Of the topic.
         batch: Most bytes of a batch that the topic is filled with.
@@ -90,10 +101,11 @@ class Scenario:
         cores: That a client may use, and the broker; empty for all.
         point: Its place in a plot of how cost grows.
         protocol: Of the broker's listener, where it is not the one that the whole run measures; SASL is SCRAM-SHA-512.
+        spark: Whether Spark does the work, as `spark_bench.py` has it, which has no budget.
     """
 
     name: str
-    kind: Literal["consume", "produce", "latency"]
+    kind: Literal["consume", "produce", "latency", "rebalance"]
     size: int
     records: int
     ways: tuple[Way, ...]
@@ -104,6 +116,7 @@ class Scenario:
     cores: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     point: Point | None = None
     protocol: Protocol | None = None
+    spark: bool = False
 
 
 def ours(label: str, function: str, properties: Properties = ()) -> Way:
@@ -116,6 +129,7 @@ CONSUME = Way("confluent-kafka", "consume", "confluent.consume")
 CONSUME_TUNED = Way("confluent-kafka", "consume, tuned", "confluent.consume", RDKAFKA_FETCH)
 GETMANY = Way("aiokafka", "getmany", "aiokafka.getmany")
 COLUMNS_AS_MEMBER = ours("columns, in a group", "columns_as_member")
+COLUMNS_OF_VIEWS = ours("columns, view=True", "columns_of_views")
 JAVA_CONSUME = Way("Java", "perf consumer", "java.consume")
 JAVA_CONSUME_TUNED = Way("Java", "perf consumer, tuned", "java.consume", JAVA_FETCH)
 KRAFKA_POLL = Way("krafka", "poll, tuned", "krafka.poll", KRAFKA_FETCH)
@@ -125,6 +139,7 @@ DECOMPRESSION = Way("one core", "decompression", "decompression.alone", role="li
 CONSUMERS = (
     COLUMNS,
     COLUMNS_AS_MEMBER,
+    COLUMNS_OF_VIEWS,
     ours("columns, tuned", "columns", OUR_FETCH),
     CONSUME,
     CONSUME_TUNED,
@@ -223,6 +238,42 @@ FIRST = Scenario(
 )
 FIRST_PLAINTEXT = replace(FIRST, name="latency-first-plaintext", protocol="PLAINTEXT")
 FIRST_SCRAM = replace(FIRST, name="latency-first-scram", protocol="SASL_SSL")
+
+
+def _rebalance(name: str, ottla: Properties, java: Properties, franz: Properties, confluent: Properties) -> Scenario:
+    """10 members on 200 partitions, as one more joins and as it leaves."""
+    ways = (
+        ours("members", "rebalance", ottla),
+        Way("Java", "members", "java.rebalance", java),
+        Way("franz-go", "members", "franz.rebalance", franz),
+        Way("confluent-kafka", "members", "confluent.rebalance", confluent),
+    )
+    return Scenario(f"rebalance-{name}", "rebalance", 100, 4, ways, partitions=200)
+
+
+def _classic_rebalance(assignor: str, java: str) -> Scenario:
+    strategy, heartbeat = "partition.assignment.strategy", ("heartbeat.interval.ms", HEARTBEAT_MS)
+    return _rebalance(
+        assignor,
+        (("partition_assignment_strategy", assignor), ("heartbeat_interval_ms", HEARTBEAT_MS)),
+        ((strategy, f"org.apache.kafka.clients.consumer.{java}"), heartbeat),
+        (("balancer", assignor), ("heartbeat_ms", HEARTBEAT_MS)),
+        ((strategy, assignor), heartbeat),
+    )
+
+
+CONSUMER_PROTOCOL: Properties = (("group.protocol", "consumer"),)
+REBALANCES = (
+    _classic_rebalance("range", "RangeAssignor"),
+    _classic_rebalance("cooperative-sticky", "CooperativeStickyAssignor"),
+    _rebalance(
+        "consumer-protocol",
+        (("group_protocol", "consumer"),),
+        CONSUMER_PROTOCOL,
+        (("balancer", "server-side"),),
+        CONSUMER_PROTOCOL,
+    ),
+)
 SCENARIOS = (
     Scenario("consume-100B", "consume", 100, 5_000_000, CONSUMERS),
     Scenario("consume-1KB", "consume", 1_000, 1_000_000, CONSUMERS),
@@ -302,15 +353,17 @@ SCENARIOS = (
             Way("socket", "produce to fetch", "sockets.latency_end_to_end", role="limit"),
         ),
     ),
+    *REBALANCES,
 )
 
 
-Figure = Literal["records per second", "CPU per record", "p50", "p99", "memory"]
+Figure = Literal["records per second", "CPU per record", "p50", "p99", "memory", "join", "leave"]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a scenario is to show: a bound on the ratio of a figure of ours to another's, or on the figure itself.
+    """What a scenario is to show: a bound on the ratio of a figure of ours to another's, on their difference, or on the
+    figure itself.
 
     Attributes:
         scenario: Its name.
@@ -319,6 +372,7 @@ class Goal:
         ours: The label of our way.
         other: The name of the other way; None for a bound on the figure itself.
         bound: At least for records per second, else at most; bytes for memory.
+        difference: Whether it is by how much ours may be above the other's.
     """
 
     scenario: str
@@ -327,6 +381,7 @@ class Goal:
     ours: str
     other: str | None
     bound: float
+    difference: bool = False
 
 
 def _rate(scenario: str, label: str, other: Way, bound: float, text: str) -> Goal:
@@ -345,6 +400,11 @@ def _goals() -> list[Goal]:
         _rate("consume-100B", "columns", JAVA_CONSUME_TUNED, 5, "5 x Java, tuned"),
         _rate("consume-100B", COLUMNS_AS_MEMBER.label, COLUMNS, 0.97, "in a group: 97 % of without"),
         _rate("consume-1KB", COLUMNS_AS_MEMBER.label, COLUMNS, 0.97, "in a group: 97 % of without"),
+        _rate("consume-1000-partitions", COLUMNS_AS_MEMBER.label, COLUMNS, 0.97, "in a group: 97 % of without"),
+        _rate("consume-1000-partitions", "columns", DRAIN, 0.6, "60 % of the drain"),
+        _rate("consume-1000-partitions", "columns", JAVA_CONSUME_TUNED, 5, "5 x Java, tuned"),
+        _rate("consume-100B", COLUMNS_OF_VIEWS.label, DRAIN, 0.8, "80 % of the drain"),
+        _rate("consume-1KB", COLUMNS_OF_VIEWS.label, DRAIN, 0.8, "80 % of the drain"),
         _cpu("consume-100B", "columns", CONSUME_TUNED),
         Goal("consume-100B", "memory under 100 MB", "memory", "columns", None, 100e6),
         _rate("consume-1KB", "columns", DRAIN, 0.7, "70 % of the drain"),
@@ -403,6 +463,12 @@ def _goals() -> list[Goal]:
             ("p50", "socket produce to fetch", 1.3),
         )
     ]
+    goals += [
+        Goal(scenario.name, f"a member {cause}s: at most {client}'s", cause, "members", f"{client} members", 1)
+        for scenario in REBALANCES
+        for cause in ("join", "leave")
+        for client in ("Java", "franz-go")
+    ]
     return goals + _first_goals(FIRST)
 
 
@@ -443,6 +509,48 @@ TLS_GOALS = [
     ),
     _cpu("produce-100B", "send_many", PRODUCE_BATCH_TUNED),
     *(goal for scenario in (FIRST, FIRST_PLAINTEXT, FIRST_SCRAM) for goal in _first_goals(scenario)),
+]
+
+
+READ, WRITE = (Way("ottla", label, "", role="ours") for label in ("read", "write"))
+WRITE_ONCE = Way("ottla", "write, exactly once", "", role="ours")
+MICRO_BATCH = Way("ottla", "micro-batch", "", role="ours")
+MICRO_BATCH_JOINED = Way("ottla", "micro-batch, one task", "", role="ours")
+SPARK, SPARK_TUNED = Way("Spark", "kafka", ""), Way("Spark", "kafka, tuned", "", SPARK_FETCH)
+SPARK_JSON, SPARK_AVRO = (Way("Spark", f"kafka, tuned, {call}", "", SPARK_FETCH) for call in ("from_json", "from_avro"))
+SPARK_WRITE_TUNED = Way("Spark", "kafka, tuned", "", JAVA_BATCH)
+SPARK_SCENARIOS = (
+    Scenario("spark-rows", "consume", 100, 5_000_000, (READ, SPARK, SPARK_TUNED), spark=True),
+    Scenario("spark-json", "consume", 126, 2_000_000, (READ, SPARK_JSON), spark=True),
+    Scenario("spark-avro", "consume", 50, 2_000_000, (READ, SPARK_AVRO), spark=True),
+    Scenario("spark-batches", "latency", 100, 40, (MICRO_BATCH, MICRO_BATCH_JOINED, SPARK), spark=True),
+    Scenario("spark-sink", "produce", 100, 2_000_000, (WRITE, WRITE_ONCE, SPARK, SPARK_WRITE_TUNED), spark=True),
+)
+SPARK_GOALS = [
+    _rate("spark-rows", READ.label, SPARK_TUNED, 2, "2 x Spark's own, tuned"),
+    _rate("spark-rows", READ.label, SPARK, 3.5, "3.5 x Spark's own"),
+    *(
+        Goal(scenario, f"CPU per record: {text}", "CPU per record", READ.label, other.name, bound)
+        for scenario, other, bound, text in (
+            ("spark-rows", SPARK_TUNED, 0.75, "0.75 of Spark's own, tuned"),
+            ("spark-json", SPARK_JSON, 1 / 4, "a quarter of from_json's"),
+            ("spark-avro", SPARK_AVRO, 1 / 3, "a third of from_avro's"),
+        )
+    ),
+    *(
+        Goal("spark-batches", "p50 at most 30 ms above Spark's own", "p50", way.label, SPARK.name, 0.03, True)
+        for way in (MICRO_BATCH, MICRO_BATCH_JOINED)
+    ),
+    _rate("spark-sink", WRITE.label, SPARK, 1.2, "1.2 x Spark's own"),
+    _rate("spark-sink", WRITE.label, SPARK_WRITE_TUNED, 1.2, "1.2 x Spark's own, tuned"),
+    *(
+        _rate("spark-sink", WRITE_ONCE.label, other, 1 / 1.3, f"at most 1.3 x the time of {text}")
+        for other, text in (
+            (SPARK, "Spark's own"),
+            (SPARK_WRITE_TUNED, "Spark's own, tuned"),
+            (WRITE, "ours without exactly once"),
+        )
+    ),
 ]
 
 

@@ -1,166 +1,103 @@
-"""Reads into Spark from one real Kafka: format("ottla"), and Spark's own source, as it is and tuned.
-
-    .venv/bin/python benches/python/spark_source.py [--only rows|json|avro|stream] [--repeats 5]
-
-`rows`: the 7 columns of Kafka, 5 million records of 100 bytes. `json` and `avro`: 2 million values as 7 typed columns,
-by our decoders and by Spark's source tuned, with from_json and from_avro; Avro has the frames of Confluent's
-serializers and a registry. `stream`: what a micro-batch of 1,000 records takes. All go to Spark's noop sink in
-local[2]; the first round does not count. Processor time is that of Spark's JVM and of its Python workers. Table,
-figures and plot also go to benches/out/spark-source.*.
-"""
+"""Reads into Spark's noop sink: the columns of Kafka, typed columns, and micro-batches of a stream."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
 import tempfile
-import time
+from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
-import on_spark
-from broker import Broker, real_broker
 from decode import AVRO, DDL, sample
+from on_spark import Session, watch
+from scenarios import MICRO_BATCH_JOINED
 from tests.python.decoding import FakeRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PARTITIONS = 4
-ROWS, TYPED = 5_000_000, 2_000_000
-SPARK_AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
-TUNED = {
-    "kafka.max.partition.fetch.bytes": str(16 << 20),
-    "kafka.max.poll.records": "20000",
-    "kafka.receive.buffer.bytes": str(1 << 20),
-}
-BATCHES, BATCH = 40, 1_000
-MOST_OVERHEAD = 30
-"""Milliseconds by which a micro-batch of ours may take longer than one of Spark's own source."""
+    from report import Measured
+    from scenarios import Scenario, Way
 
-Way = tuple[str, "Callable[[], Any]"]
+SAMPLES = 10_000
+"""Different values of the topics that are decoded."""
+BATCH = 1_000
+"""Records of a micro-batch."""
+FIRST_BATCHES = 5
+"""Of a stream, which start Spark's workers and do not count."""
+LONGEST_STREAM = 300
+"""Seconds."""
 
 
-def timed(frame: Any, broker: Broker) -> tuple[float, float]:
-    """Seconds on the clock, and of processor time, of reading all of it."""
-    wall, cpu = time.perf_counter(), on_spark.processor_time(broker)
-    frame.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - wall, on_spark.processor_time(broker) - cpu
+def rows(session: Session, scenario: Scenario, topic: str) -> Callable[[Way], Measured]:
+    """The 7 columns of Kafka."""
+    session.broker.fill(topic, scenario.partitions, scenario.size, scenario.records, scenario.codec, scenario.batch)
+    return lambda way: _read(session, scenario, session.read(way, topic))
 
 
-def measure(broker: Broker, case: on_spark.Case, ways: list[Way], repeats: int) -> on_spark.Case:
-    for repeat in range(repeats + 1):
-        for name, make in ways:
-            taken = timed(make(), broker)
-            if repeat:
-                case.add(name, *taken)
-    return case
-
-
-class Reads:
-    """The reads of one topic."""
-
-    def __init__(self, spark: Any, broker: Broker, topic: str) -> None:
-        self.spark, self.options = spark, {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic}
-
-    def __call__(self, source: str, **options: str) -> Any:
-        given = {**self.options, "startingOffsets": "earliest", **options}
-        return self.spark.read.format(source).options(**given).load()
-
-
-def rows(spark: Any, broker: Broker, repeats: int) -> on_spark.Case:
-    broker.fill("rows", PARTITIONS, 100, ROWS, "none", 131_072)
-    read = Reads(spark, broker, "rows")
-    goals = {"Spark's own": (3.5, None), "Spark's own, tuned": (2.0, 1 / 0.75)}
-    ways: list[Way] = [
-        ("ottla", lambda: read("ottla")),
-        ("Spark's own", lambda: read("kafka")),
-        ("Spark's own, tuned", lambda: read("kafka", **TUNED)),
-    ]
-    return measure(broker, on_spark.Case("7 columns of 100-byte records", ROWS, goals=goals), ways, repeats)
-
-
-def typed(spark: Any, broker: Broker, topic: str, value: Any) -> Reads:
-    """A topic of the samples of `decode.py`, written by Spark's own sink as `value` makes them of the column `text`."""
-    broker.create(topic, PARTITIONS)
-    some = spark.createDataFrame([(sample(row).decode(),) for row in range(10_000)], "text string")
-    many = spark.range(TYPED // 10_000).crossJoin(some).select(value.alias("value"))
-    many.write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap).option("topic", topic).save()
-    return Reads(spark, broker, topic)
-
-
-def typed_json(spark: Any, broker: Broker, repeats: int) -> on_spark.Case:
+def typed_json(session: Session, scenario: Scenario, topic: str) -> Callable[[Way], Measured]:
+    """7 columns of JSON: by our decoder, and by from_json."""
     from pyspark.sql import functions as f
 
-    read = typed(spark, broker, "json", f.col("text"))
+    _fill(session, scenario, topic, f.col("text"))
     ours = {"value.format": "json", "value.schema": DDL, "columns": "value"}
-    theirs = f.from_json(f.col("value").cast("string"), DDL).alias("v")
-    ways: list[Way] = [
-        ("ottla", lambda: read("ottla", **ours).select("value.*")),
-        ("Spark's own, tuned, and from_json", lambda: read("kafka", **TUNED).select(theirs).select("v.*")),
-    ]
-    case = on_spark.Case("JSON as 7 typed columns", TYPED, goals={ways[1][0]: (None, 4.0)})
-    return measure(broker, case, ways, repeats)
+    theirs = f.from_json(f.col("value").cast("string"), DDL)
+    return lambda way: _read(session, scenario, _decoded(session, way, topic, ours, theirs))
 
 
-def typed_avro(spark: Any, broker: Broker, repeats: int) -> on_spark.Case:
+def typed_avro(session: Session, scenario: Scenario, topic: str) -> Callable[[Way], Measured]:
+    """7 columns of Avro in the frames of Confluent's serializers: with the registry, and by from_avro, which knows the
+    schema and gets what stands behind the frame's head."""
     from pyspark.sql import functions as f
     from pyspark.sql.avro.functions import from_avro, to_avro
 
     schema, registry = json.dumps(AVRO), FakeRegistry()
-    try:
-        frame = b"\0" + registry.add("avro-value", schema).to_bytes(4, "big")
-        parsed = f.from_json("text", DDL)
-        read = typed(spark, broker, "avro", f.concat(f.lit(bytearray(frame)), to_avro(parsed, schema)))
-        ours = {"value.format": "avro", "schema.registry.url": registry.url, "columns": "value"}
-        theirs = from_avro(f.expr("substring(value, 6)"), schema).alias("v")
-        ways: list[Way] = [
-            ("ottla, with the registry", lambda: read("ottla", **ours).select("value.*")),
-            ("Spark's own, tuned, and from_avro", lambda: read("kafka", **TUNED).select(theirs).select("v.*")),
-        ]
-        case = on_spark.Case("Avro as 7 typed columns", TYPED, goals={ways[1][0]: (None, 3.0)})
-        return measure(broker, case, ways, repeats)
-    finally:
-        registry.close()
+    session.at_end.callback(registry.close)
+    head = b"\0" + registry.add(f"{topic}-value", schema).to_bytes(4, "big")
+    _fill(session, scenario, topic, f.concat(f.lit(bytearray(head)), to_avro(f.from_json("text", DDL), schema)))
+    ours = {"value.format": "avro", "schema.registry.url": registry.url, "columns": "value"}
+    theirs = from_avro(f.expr(f"substring(value, {len(head) + 1})"), schema)
+    return lambda way: _read(session, scenario, _decoded(session, way, topic, ours, theirs))
 
 
-def stream(spark: Any, broker: Broker, repeats: int) -> on_spark.Case:
-    """The median micro-batch of each repeat on the clock, and an equal share of the processor time of all."""
-    broker.fill("stream", PARTITIONS, 100, BATCHES * BATCH, "none", 131_072)
-    case = on_spark.Case("a micro-batch of 1,000 records", BATCH)
-    for repeat in range(repeats + 1):
-        for name, source in (("ottla", "ottla"), ("Spark's own", "kafka")):
-            given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "stream", "startingOffsets": "earliest"}
-            frame = spark.readStream.format(source).options(**given, maxOffsetsPerTrigger=str(BATCH)).load()
-            with tempfile.TemporaryDirectory() as folder:
-                cpu = on_spark.processor_time(broker)
-                writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
-                query = writer.trigger(availableNow=True).start()
-                if not query.awaitTermination(120):
-                    raise SystemExit("the stream does not come to its end")
-                cpu = on_spark.processor_time(broker) - cpu
-            lasted = [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"]]
-            if repeat:
-                case.add(name, statistics.median(lasted) / 1e3, cpu / len(lasted))
-    ours, theirs = (statistics.median(wall for wall, _ in taken) * 1e3 for taken in case.taken.values())
-    print(f"a micro-batch takes {ours:.0f} ms, Spark's own {theirs:.0f} ms; goal: {MOST_OVERHEAD} ms more at most")
-    return case
+def micro_batches(session: Session, scenario: Scenario, topic: str) -> Callable[[Way], Measured]:
+    """How long a micro-batch takes by the stream's progress, and its share of the processor time of all."""
+    count = FIRST_BATCHES + scenario.records
+    session.broker.fill(topic, scenario.partitions, scenario.size, count * BATCH, scenario.codec, scenario.batch)
+    return lambda way: _stream(session, way, topic, count)
 
 
-CASES = {"rows": rows, "json": typed_json, "avro": typed_avro, "stream": stream}
+def _read(session: Session, scenario: Scenario, frame: Any) -> Measured:
+    with watch(session.broker, scenario.records) as measured:
+        frame.write.format("noop").mode("overwrite").save()
+    return measured
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--only", choices=CASES)
-    arguments.add_argument("--repeats", type=int, default=5)
-    given = arguments.parse_args()
-    with real_broker() as broker:
-        spark = on_spark.session(SPARK_AVRO)
-        made = [case(spark, broker, given.repeats) for name, case in CASES.items() if given.only in (None, name)]
-        spark.stop()
-    on_spark.save("spark-source", made)
+def _decoded(session: Session, way: Way, topic: str, ours: dict[str, str], theirs: Any) -> Any:
+    if way.role == "ours":
+        return session.read(way, topic, **ours).select("value.*")
+    return session.read(way, topic).select(theirs.alias("decoded")).select("decoded.*")
 
 
-if __name__ == "__main__":
-    main()
+def _fill(session: Session, scenario: Scenario, topic: str, value: Any) -> None:
+    """Write a topic of the samples of `decode.py` by Spark's own sink, as `value` makes them of the column `text`."""
+    session.broker.create(topic, scenario.partitions)
+    some = session.spark.createDataFrame([(sample(row).decode(),) for row in range(SAMPLES)], "text string")
+    many = session.spark.range(scenario.records // SAMPLES).crossJoin(some).select(value.alias("value"))
+    where = {"kafka.bootstrap.servers": session.broker.bootstrap, "topic": topic}
+    many.write.format("kafka").options(**where).save()
+
+
+def _stream(session: Session, way: Way, topic: str, count: int) -> Measured:
+    joined = {"minRecordsPerPartition": str(BATCH)} if way == MICRO_BATCH_JOINED else {}
+    frame = session.read(way, topic, stream=True, maxOffsetsPerTrigger=str(BATCH), **joined)
+    with tempfile.TemporaryDirectory() as folder, watch(session.broker, count) as measured:
+        writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
+        query = writer.trigger(availableNow=True).start()
+        if not query.awaitTermination(LONGEST_STREAM):
+            query.stop()
+            raise RuntimeError(f"the stream did not come to its end in {LONGEST_STREAM} s")
+    laps = [p["durationMs"]["triggerExecution"] / 1e3 for p in query.recentProgress if p["numInputRows"]]
+    if len(laps) != count:
+        raise RuntimeError(f"the stream had {len(laps)} micro-batches, not {count}")
+    cuts = quantiles(laps[FIRST_BATCHES:], n=100, method="inclusive")
+    return {**measured, "p50": cuts[49], "p99": cuts[98]}

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 
 import pyarrow.compute  # noqa: F401
 from measurement import Job, Stopwatch, memory
@@ -39,6 +39,7 @@ def main() -> None:
     if watch.laps:
         cuts = quantiles(watch.laps, n=100)
         figures |= {"p50": cuts[49], "p99": cuts[98]}
+    figures |= {cause: median(times) for cause, times in watch.rebalances.items() if times}
     print(json.dumps(figures))
 
 

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla, _reporting
+from ottla._closing import disconnecting, left
 from ottla._habits import missing
 from ottla.errors import ClosedError
 
@@ -412,18 +413,15 @@ class Consumer(_ottla.SyncConsumer):
         """
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
-            try:
-                with contextlib.suppress(ClosedError):
-                    self._leave(self._core.leave, deadline)
-            finally:
-                self._core.close(max(deadline - time.monotonic(), 0)).wait()
+            with disconnecting(self._core, deadline), contextlib.suppress(ClosedError):
+                self._leave(self._core.leave, deadline)
         finally:
             _reporting.finish(self._core)
 
     def _leave(self, leave: Callable[[float], Operation], deadline: float) -> None:
         """Leave the group by repeating `leave`. All listeners are called, whatever they raise."""
         failure: BaseException | None = None
-        while leave(max(deadline - time.monotonic(), 0)).wait():
+        while leave(left(deadline)).wait():
             try:
                 self._tell()
             except Exception as error:  # noqa: BLE001, PERF203 raised below

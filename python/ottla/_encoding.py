@@ -165,9 +165,16 @@ class Encoder:
         """
         return self._encoder(self._subject_of(topic))(data)
 
-    def resolve(self, topic: str | None = None) -> ResolvedSchema:
-        """The schema and its id for the rows of a topic; asks the registry, and raises as `encode` does."""
-        return self._resolve(self._subject_of(topic))
+    def resolve(
+        self, topic: str | None = None, check: Callable[[Callable[[Any], Encoded]], object] | None = None
+    ) -> ResolvedSchema:
+        """The schema and its id for the rows of a topic; asks the registry, and raises as `encode` does.
+
+        Args:
+            topic: As for `encode`.
+            check: Called with what will encode before a schema is registered; it raises where that is of no use.
+        """
+        return self._resolve(self._subject_of(topic), check)
 
     def _subject_of(self, topic: str | None) -> str | None:
         if self._registry is None or self._subject is not None:
@@ -189,7 +196,9 @@ class Encoder:
                     found = self._by_subject[subject] = self._resolve(subject).encoder()
         return found
 
-    def _resolve(self, subject: str | None) -> ResolvedSchema:
+    def _resolve(
+        self, subject: str | None, check: Callable[[Callable[[Any], Encoded]], object] | None = None
+    ) -> ResolvedSchema:
         registry, schema = self._registry, self._schema
         if registry is not None and schema is None and not self._files and subject is not None:
             schema = registry.latest(subject)
@@ -199,7 +208,9 @@ class Encoder:
         if registry is None or subject is None:
             return resolved
         # A schema that can never work is not registered.
-        resolved._replace(id=0).encoder()
+        encoder = resolved._replace(id=0).encoder()
+        if check is not None:
+            check(encoder)
         text, kind = self._text(), _OF_FORMATS[self._format]
         if self._auto_register:
             return resolved._replace(id=registry.register(subject, text, kind))

@@ -454,6 +454,11 @@ class ConsumerProperties(TypedDict, total=False):
     """Whether polls commit what earlier polls gave out. Only with a group. Default: true."""
     auto_commit_interval_ms: int | None
     """How often polls commit. Default: 5000."""
+    offsets_storage: Literal["kafka", "zookeeper"] | None
+    """Where the offsets of group.id are kept: kafka, with the group's coordinator; or zookeeper, where consumers of
+    Kafka 0.8 kept them by default, and which brokers before 4.0 still reach if they have a ZooKeeper. Neither sees what
+    is committed in the other. ZooKeeper keeps no metadata and no leader epochs, and knows no members: only for
+    partitions that are assigned by hand. Default: kafka."""
     sasl_token: Callable[[], Any] | None
     """A function, or a coroutine function, that returns a token for OAUTHBEARER, or a tuple of a token, the
     seconds for which it is valid and a dict of extensions. For AWS_MSK_IAM: (access_key, secret_key, token).

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla, _reporting
+from ottla._closing import disconnecting, left
 from ottla._consumer import CLOSE_TIMEOUT
 from ottla._habits import missing
 from ottla._metrics import check_callback
@@ -283,11 +284,8 @@ class ShareConsumer:
         """
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
-            try:
-                with contextlib.suppress(ClosedError):
-                    self._core.unsubscribe(max(deadline - time.monotonic(), 0)).wait()
-            finally:
-                self._core.close(max(deadline - time.monotonic(), 0)).wait()
+            with disconnecting(self._core, deadline), contextlib.suppress(ClosedError):
+                self._core.unsubscribe(left(deadline)).wait()
         finally:
             _reporting.finish(self._core)
             self._tell()

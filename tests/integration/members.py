@@ -8,12 +8,18 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ottla
-from tests.integration.peers.base import DEADLINE
+from tests.integration.peers.base import DEADLINE, until
 from tests.python.conftest import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.integration.peers.franz import FranzMember
 
 PARTITIONS, RECORDS = 4, 400
 
@@ -117,6 +123,29 @@ def read_by_one_who_is_killed(bootstrap: str, topic: str, options: dict[str, Any
             partition, offset = line.split()
             read[int(partition), int(offset)] += 1
     return read
+
+
+def shares_with_franz(ours: Member, theirs: FranzMember, bootstrap: str, topic: str, **options: Any) -> None:
+    """One of ours that has read the first records, and one of franz-go's, share the others, which it leaves to ours in the end."""
+    read: Read = Counter()
+
+    def happened(is_so: Callable[[], bool], what: str) -> None:
+        for _ in until(DEADLINE, what):
+            read.update((message.partition or 0, message.offset or 0) for message in theirs.poll())
+            if is_so():
+                return
+
+    happened(lambda: len(theirs.assignment()) == ours.has() == PARTITIONS // 2, "each has its half")
+    fill(bootstrap, topic, PARTITIONS, RECORDS // 2 - PARTITIONS, **options)
+    happened(lambda: len({*ours.read, *read}) == RECORDS // 2, "both read all there is")
+    assert len(read) >= RECORDS // 5, "it took part"
+    read.update((message.partition or 0, message.offset or 0) for message in theirs.close())
+    fill(bootstrap, topic, RECORDS // 2, RECORDS // 2, **options)
+    for _ in until(DEADLINE, "ours reads the rest"):
+        if whole(ours.read, read):
+            break
+        time.sleep(0.05)
+    all_once(ours.leave(), read)
 
 
 def whole(*reads: Read) -> bool:

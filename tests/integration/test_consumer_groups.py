@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import threading
 import time
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from tests.integration.transaction_scripts import named
 from tests.wire import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 pytestmark = pytest.mark.timeout(120)
 # Kafka's least are 5 and 45 s, and it waits 1 s between two assignments.
@@ -43,9 +45,13 @@ class Stage:
     """Members that say what they are told. It keeps the answers without what differs from broker to broker: the topics' ids."""
 
     def __init__(self, bootstrap: str, name: str) -> None:
-        self.connection, self.name = Connection(bootstrap), name
+        self.bootstrap, self.connection, self.name = bootstrap, Connection(bootstrap), name
         self.said: list[Any] = []
         self.topics: dict[Any, str] = {}
+        # Of classic members: their ids, generations and instances.
+        self.ids: dict[str, str] = {}
+        self.generations: dict[str, int] = {}
+        self.instances: dict[str, str | None] = {}
         self.ready(self.is_coordinated)
         self.make("t", PARTITIONS)
 
@@ -126,7 +132,97 @@ class Stage:
     def joining(self, names: tuple[str, ...] = ("t",), **fields: Any) -> dict[str, Any]:
         return {"names": names, "rebalance_timeout_ms": TIMEOUT, "owned": {}, **fields}
 
+    def join_classic(
+        self,
+        who: str,
+        *,
+        owned: Sequence[int] = (),
+        member: str | None = None,
+        instance: str | None = None,
+        tells: bool = True,
+        **fields: Any,
+    ) -> Any:
+        """JoinGroup, on a connection of its own, since it may wait. `who` begins the id that the broker chooses."""
+        known = self.ids.get(who, "") if member is None else member
+        request = {
+            "group_id": self.name,
+            "session_timeout_ms": 10_000,
+            "rebalance_timeout_ms": TIMEOUT,
+            "member_id": known,
+            "group_instance_id": instance or self.instances.get(who),
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": subscribed([f"{self.name}-t"], {f"{self.name}-t": owned})}],
+        }
+        version = 5 if request["group_instance_id"] else 3
+        with Connection(self.bootstrap) as connection:
+            answer = connection.ask("JoinGroup", version, request | fields, client_id=who)
+        if answer["error_code"] == 0:
+            self.ids[who] = answer["member_id"]
+            self.generations[who] = answer["generation_id"]
+            self.instances[who] = request["group_instance_id"]
+        said = (
+            "join",
+            who,
+            named(answer["error_code"]),
+            answer["generation_id"],
+            answer["protocol_name"],
+            self.label(answer["leader"]),
+            len(answer["members"]),
+        )
+        if tells:
+            self.said.append(said)
+        return said
+
+    def label(self, member: str) -> str:
+        return {member_id: who for who, member_id in self.ids.items()}.get(member, member)
+
+    def as_classic(self, who: str, generation: int | None = None) -> dict[str, Any]:
+        return {
+            "group_id": self.name,
+            "generation_id": self.generations[who] if generation is None else generation,
+            "member_id": self.ids[who],
+            "group_instance_id": self.instances[who],
+        }
+
+    def sync(self, who: str, shares: Mapping[str, Sequence[int]] | None = None, **fields: Any) -> None:
+        """SyncGroup, and the partitions that come of it."""
+        assignments = [
+            {"member_id": self.ids[member], "assignment": assigned({f"{self.name}-t": partitions}, **fields)}
+            for member, partitions in (shares or {}).items()
+        ]
+        request = self.as_classic(who) | {"protocol_type": "consumer", "protocol_name": "range"}
+        answer = self.connection.ask("SyncGroup", 5, request | {"assignments": assignments})
+        parts = read_assigned(answer["assignment"])
+        parts = {name.removeprefix(f"{self.name}-"): partitions for name, partitions in parts.items()}
+        self.said.append(("sync", who, named(answer["error_code"]), parts))
+
+    def heartbeat(self, who: str, generation: int | None = None) -> str:
+        return named(self.connection.ask("Heartbeat", 3, self.as_classic(who, generation))["error_code"])
+
+    def tell_heartbeat(self, who: str, generation: int | None = None) -> None:
+        self.said.append(("heartbeat", who, generation, self.heartbeat(who, generation)))
+
+    def leave(self, member: str, instance: str | None = None) -> None:
+        identity = {"member_id": self.ids.get(member, member), "group_instance_id": instance}
+        answer = self.connection.ask("LeaveGroup", 5, {"group_id": self.name, "members": [identity]})
+        self.said.append(("leave", member, instance, [named(it["error_code"]) for it in answer["members"]]))
+
+    def two_classic(self) -> None:
+        """Members "a", who leads, and "b", who have all partitions of the topic."""
+        self.join_classic("a")
+        self.sync("a", {"a": range(PARTITIONS)})
+        said: list[Any] = []
+        other = threading.Thread(target=lambda: said.append(self.join_classic("b", tells=False)), daemon=True)
+        other.start()
+        self.ready(lambda: self.heartbeat("a") == "REBALANCE_IN_PROGRESS")
+        self.join_classic("a")
+        other.join(PATIENCE)
+        self.said += said
+        self.sync("a", {"a": [0, 1, 2], "b": [3, 4]})
+        self.sync("b")
+
     def commit(self, member: str, epoch: int, partition: int, version: int = 9) -> Any:
+        member = self.ids.get(member, member)
         topic = {"name": f"{self.name}-t", "partitions": [{"partition_index": partition, "committed_offset": 7}]}
         request = {"group_id": self.name, "member_id": member, "generation_id_or_member_epoch": epoch}
         answer = self.connection.ask("OffsetCommit", version, {**request, "topics": [topic]})
@@ -158,7 +254,7 @@ class Stage:
 
         members = [
             (
-                it["member_id"],
+                self.label(it["member_id"]),
                 it["instance_id"],
                 it["rack_id"],
                 it["member_epoch"],
@@ -424,7 +520,145 @@ def other_protocol(stage: Stage) -> None:
     stage.describe()
 
 
-SCRIPTS = [coming_and_going, topics, static_members, expressions, refusals, settings, other_protocol]
+def changing_over(stage: Stage) -> None:
+    """A group changes its protocol with its two members, one of whom gives up bit by bit, the other all at once, and back."""
+    stage.two_classic()
+    stage.describe()
+    stage.join("N")
+    stage.describe()
+    stage.tell_heartbeat("a")
+    stage.tell_heartbeat("a", 1)
+    stage.sync("b")
+    for commit in [("a", 2, 0), ("a", 2, 0, 8), ("a", 1, 0), ("a", 3, 0), ("N", 3, 0, 8)]:
+        stage.tell_commit(*commit)
+    stage.join_classic("a", owned=[0, 1, 2])
+    stage.sync("a")
+    stage.tell_heartbeat("a")
+    stage.describe()
+    stage.join_classic("a", owned=[0, 1])
+    stage.sync("a")
+    stage.tell_heartbeat("a")
+    stage.tell("N", 3)
+    stage.join_classic("b")
+    stage.sync("b")
+    stage.tell_heartbeat("b")
+    stage.tell("N", 3)
+    stage.describe()
+    for commit in [("a", 2, 0), ("a", 3, 0), ("b", 2, 4)]:
+        stage.tell_commit(*commit)
+    stage.leave("nobody")
+    stage.tell("N", -1)
+    stage.describe()
+    stage.tell_heartbeat("a")
+    stage.tell_heartbeat("b")
+    stage.sync("a")
+
+
+def classic_members(stage: Stage) -> None:
+    """Classic members join a consumer group, under ids of their own, wait for partitions, and are told off."""
+    stage.join("N")
+    stage.join_classic("m", member="m")
+    stage.sync("m")
+    stage.tell_heartbeat("m")
+    stage.tell("N", 2)
+    stage.tell("N", 2, owned={"t": [0, 1, 2]})
+    stage.tell_heartbeat("m")
+    stage.describe()
+    stage.join_classic("m")
+    stage.sync("m")
+    stage.tell_heartbeat("m")
+    stage.join_classic("x", protocol_type="other")
+    stage.join_classic("x", protocols=[{"name": "sticky", "metadata": subscribed([], {})}])
+    stage.join_classic("x", protocols=[])
+    stage.join_classic("x", protocols=[{"name": "range", "metadata": b"\0\0\x7f"}])
+    stage.describe()
+    stage.ids["N"], stage.generations["N"], stage.instances["N"] = "N", 3, None
+    stage.tell_heartbeat("N")
+    stage.sync("N")
+    stage.tell_fetch("m", 3)
+    stage.tell_fetch("m", 2)
+    stage.leave("m")
+    stage.tell("N", 3)
+    # Another epoch, and the id of the member of one protocol in the other.
+    stage.join_classic("N", member="N", owned=[0, 1, 2, 3, 4])
+    stage.describe()
+    stage.join("N")
+    stage.leave("N")
+    stage.describe()
+
+
+def static_classic_members(stage: Stage) -> None:
+    """An instance comes back by the other protocol, either way, and others are fenced."""
+    stage.join_classic("s", instance="i")
+    stage.sync("s", {"s": range(PARTITIONS)})
+    stage.join("N", instance_id="i")
+    stage.describe()
+    stage.tell_heartbeat("s")
+    stage.join("O", instance_id="i")
+    stage.join_classic("s", instance="i")
+    stage.join_classic("s", instance="i", member="")
+    stage.describe()
+    stage.tell_heartbeat("s")
+    stage.sync("s")
+    stage.join("P")
+    stage.tell_heartbeat("s")
+    stage.join_classic("s", instance="i", member="")
+    stage.sync("s")
+    stage.leave("P", "i")
+    stage.leave("s", "j")
+    stage.leave("", "i")
+    stage.tell("P", 2)
+    stage.describe()
+
+
+SCRIPTS = [
+    coming_and_going,
+    topics,
+    static_members,
+    expressions,
+    refusals,
+    settings,
+    other_protocol,
+    changing_over,
+    classic_members,
+    static_classic_members,
+]
+
+
+def subscribed(topics: Sequence[str], owned: Mapping[str, Sequence[int]]) -> bytes:
+    """A consumer's subscription, as it embeds it in JoinGroup: version 1, which has the partitions that it owns."""
+    names = b"".join(text(topic) for topic in topics)
+    return struct.pack(">hi", 1, len(topics)) + names + struct.pack(">i", -1) + placed(owned)
+
+
+def assigned(partitions: Mapping[str, Sequence[int]], user_data: bytes | None = None) -> bytes:
+    length = -1 if user_data is None else len(user_data)
+    return struct.pack(">h", 1) + placed(partitions) + struct.pack(">i", length) + (user_data or b"")
+
+
+def text(name: str) -> bytes:
+    return struct.pack(">h", len(name)) + name.encode()
+
+
+def placed(partitions: Mapping[str, Sequence[int]]) -> bytes:
+    each = (text(topic) + struct.pack(f">i{len(those)}i", len(those), *those) for topic, those in partitions.items())
+    return struct.pack(">i", len(partitions)) + b"".join(each)
+
+
+def read_assigned(data: bytes | str) -> dict[str, list[int]]:
+    """The partitions of an assignment; of no bytes, none."""
+    raw = bytes(data, "ascii") if isinstance(data, str) else bytes(data)
+    if not raw:
+        return {}
+    at, found = 6, {}
+    for _ in range(struct.unpack_from(">i", raw, 2)[0]):
+        (length,) = struct.unpack_from(">h", raw, at)
+        name = raw[at + 2 : at + 2 + length].decode()
+        at += 2 + length
+        (count,) = struct.unpack_from(">i", raw, at)
+        found[name] = sorted(struct.unpack_from(f">{count}i", raw, at + 4))
+        at += 4 + 4 * count
+    return found
 
 
 @REAL

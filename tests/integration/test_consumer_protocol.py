@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -15,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 import ottla
 from ottla import SubscriptionPattern, errors
+from ottla.testing import Broker
 from tests.brokers.brokers import java_tool
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 from tests.integration.members import (
@@ -25,6 +30,7 @@ from tests.integration.members import (
     all_once,
     fill,
     read_by_one_who_is_killed,
+    shares_with_franz,
     whole,
 )
 from tests.integration.peers.base import DEADLINE
@@ -33,6 +39,7 @@ from tests.integration.peers.java import VERSION, Java
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.integration.peers.franz import Franz
     from tests.python.conftest import Api
 
 pytestmark = [REAL, pytest.mark.timeout(120)]
@@ -62,10 +69,52 @@ CLASSIC: dict[str, Any] = {
 }
 
 
+# Members of several groups on one loop, which then stands still for some seconds.
+BLOCKED = """
+import asyncio, ctypes, json, sys
+from ottla import aio
+bootstrap, topic, groups, seconds = json.loads(sys.argv[1])
+async def main():
+    consumers, events = {}, {}
+    for group, options in groups.items():
+        told = events[group] = []
+        consumer = consumers[group] = aio.Consumer(bootstrap, group_id=group, **options)
+        consumer.subscribe(topic, **{
+            f"on_{what}": lambda _, told=told, what=what: told.append(what) for what in ("assign", "revoke", "lost")
+        })
+        while not await consumer.poll(0.1):
+            pass
+    print("reads", flush=True)
+    # libc's sleep by way of PyDLL, which keeps the interpreter's lock: no other thread runs Python either.
+    left = seconds
+    while left:
+        left = ctypes.PyDLL(None).sleep(left)
+    for consumer in consumers.values():
+        await consumer.poll(1)
+        await consumer.commit()
+    print(json.dumps(events), flush=True)
+    for consumer in consumers.values():
+        await consumer.close()
+asyncio.run(main())
+"""
+# Seconds: several sessions.
+STILL = 30
+
+
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, config=BROKER) as cluster:
         yield str(cluster.st["bootstrap"]["PLAINTEXT"])
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Real Kafka, or the embedded broker, as the parameter says."""
+    if request.param == "kafka":
+        yield request.getfixturevalue("bootstrap")
+    else:
+        with Broker(config=BROKER) as broker:
+            yield broker.bootstrap_servers
 
 
 def member(bootstrap: str, topic: str, **options: Any) -> Member:
@@ -242,6 +291,42 @@ def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str, api: 
         other.leave()
 
 
+def test_a_loop_that_stands_still_keeps_its_memberships(bootstrap: str) -> None:
+    """For five sessions of both protocols. A process that stands still as a whole does lose its membership meanwhile."""
+    topic, control = "still", "stopped"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    plain = {"group_protocol": "classic", "auto_offset_reset": "earliest"}
+    groups = {"still-consumer": OPTIONS, "still-classic": CLASSIC, "still-defaults": plain}
+
+    def child(groups: dict[str, Any]) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", BLOCKED, json.dumps([bootstrap, topic, groups, STILL])]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def described(admin: ottla.Admin, group: str) -> tuple[Any, ...]:
+        found = admin.describe_groups(group)[group]
+        return found.state, found.epoch, [each.member_id for each in found.members]
+
+    with child(groups) as blocked, child({control: CLASSIC}) as stopped, ottla.Admin(bootstrap) as admin:
+        try:
+            assert blocked.stdout
+            assert stopped.stdout
+            assert (blocked.stdout.readline(), stopped.stdout.readline()) == ("reads\n", "reads\n")
+            stopped.send_signal(signal.SIGSTOP)
+            before = {group: described(admin, group) for group in groups}
+            assert all(state == "Stable" and len(members) == 1 for state, _, members in before.values())
+            end = time.monotonic() + STILL - 5
+            while time.monotonic() < end:
+                assert {group: described(admin, group) for group in groups} == before
+                time.sleep(0.5)
+            assert described(admin, control)[2] == []
+            events = json.loads(blocked.stdout.readline())
+            assert events == {group: ["assign"] for group in groups}
+            assert blocked.wait(DEADLINE) == 0
+        finally:
+            blocked.kill()
+            stopped.kill()
+
+
 def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api) -> None:
     topic = f"mixed-{api.name}"
     fill(bootstrap, topic, 0, PARTITIONS)
@@ -270,16 +355,22 @@ def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api) -> No
     all_once(ours.leave(), read)
 
 
-def test_a_group_with_a_java_member(bootstrap: str) -> None:
-    topic = "with-java"
+@pytest.mark.parametrize(
+    ("cluster", "options"),
+    [("kafka", OPTIONS), ("embedded", OPTIONS), ("embedded", CLASSIC)],
+    indirect=["cluster"],
+    ids=["kafka", "embedded", "embedded-classic"],
+)
+def test_a_group_with_a_java_member(cluster: str, options: dict[str, Any]) -> None:
+    bootstrap, topic = cluster, "with-java"
     fill(bootstrap, topic, 0, PARTITIONS)
-    ours = member(bootstrap, topic)
+    ours = Member(bootstrap, topic, **options)
     wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs: Read = Counter()
     count = RECORDS // 4
 
     def java() -> None:
-        for message in Java().consume_in_group(bootstrap, topic, topic, count, protocol="consumer"):
+        for message in Java().consume_in_group(bootstrap, topic, topic, count, group_protocol="consumer"):
             theirs[message.partition or 0, message.offset or 0] += 1
 
     thread = threading.Thread(target=java, daemon=True)
@@ -293,9 +384,20 @@ def test_a_group_with_a_java_member(bootstrap: str) -> None:
     all_once(ours.leave(), theirs)
 
 
+@pytest.mark.needs("go")
+def test_a_group_with_a_member_of_franz_go(bootstrap: str, api: Api, franz_program: Franz) -> None:
+    topic = f"with-franz-{api.name}"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    ours = member(bootstrap, topic, api=api)
+    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    theirs = franz_program.member(bootstrap, topic, topic, balancer="consumer")
+    shares_with_franz(ours, theirs, bootstrap, topic)
+
+
+@pytest.mark.parametrize("cluster", ["kafka", "embedded"], indirect=True)
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_a_group_changes_from_classic_to_consumer_member_by_member(bootstrap: str, strategy: str) -> None:
-    topic = f"rolling-{strategy}"
+def test_a_group_changes_from_classic_to_consumer_member_by_member(cluster: str, strategy: str) -> None:
+    bootstrap, topic = cluster, f"rolling-{strategy}"
     fill(bootstrap, topic, 0, RECORDS // 4)
     classic = CLASSIC | {"partition_assignment_strategy": strategy}
     one, two = Member(bootstrap, topic, **classic), Member(bootstrap, topic, **classic)

@@ -14,13 +14,23 @@ import ottla
 from ottla import errors
 from tests.integration import members
 from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
-from tests.integration.members import PARTITIONS, RECORDS, Member, Read, all_once, read_by_one_who_is_killed, whole
+from tests.integration.members import (
+    PARTITIONS,
+    RECORDS,
+    Member,
+    Read,
+    all_once,
+    read_by_one_who_is_killed,
+    shares_with_franz,
+    whole,
+)
 from tests.integration.peers.base import DEADLINE
 from tests.integration.peers.java import Java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.integration.peers.franz import Franz
     from tests.python.conftest import Api
 
 pytestmark = [REAL, pytest.mark.timeout(200)]
@@ -34,6 +44,8 @@ OPTIONS: dict[str, Any] = {
     "auto_commit_interval_ms": 100,
 }
 WRITING: dict[str, Any] = {}
+# Java's names of assignors.
+JAVA = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
 
 
 @pytest.fixture(scope="module", params=["4.4.0", "2.8.2", "0.9.0.1"])
@@ -132,18 +144,20 @@ def test_a_group_with_members_of_confluent_kafka(bootstrap: str, api: Api, strat
     all_once(ours.leave(), read)
 
 
-def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureRequest, strategy: str) -> None:
     if "0.9.0.1" in request.node.name:
         pytest.skip("Java's client of today speaks to no broker of 0.9")
-    topic = "with-java"
+    topic = f"with-java-{strategy}"
     fill(bootstrap, topic, 0, PARTITIONS)
-    ours = member(bootstrap, topic)
+    ours = member(bootstrap, topic, partition_assignment_strategy=strategy)
     wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
     theirs: Read = Counter()
     count = RECORDS // 4
 
     def java() -> None:
-        for message in Java().consume_in_group(bootstrap, topic, topic, count):
+        how = {"partition_assignment_strategy": f"org.apache.kafka.clients.consumer.{JAVA[strategy]}"}
+        for message in Java().consume_in_group(bootstrap, topic, topic, count, **how):
             theirs[message.partition or 0, message.offset or 0] += 1
 
     thread = threading.Thread(target=java, daemon=True)
@@ -155,6 +169,18 @@ def test_a_group_with_a_java_member(bootstrap: str, request: pytest.FixtureReque
     # The console consumer goes back to the first message that it has not shown, commits that, and leaves.
     wait_until(lambda: whole(ours.read, theirs), "ours reads the rest")
     all_once(ours.leave(), theirs)
+
+
+@pytest.mark.needs("go")
+@pytest.mark.parametrize("bootstrap", ["4.4.0"], indirect=True, scope="module")
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_group_with_a_member_of_franz_go(bootstrap: str, api: Api, strategy: str, franz_program: Franz) -> None:
+    topic = f"with-franz-{strategy}-{api.name}"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    ours = member(bootstrap, topic, api=api, partition_assignment_strategy=strategy)
+    wait_until(lambda: len(ours.read) == PARTITIONS, "ours reads all there is")
+    theirs = franz_program.member(bootstrap, topic, topic, balancer=strategy)
+    shares_with_franz(ours, theirs, bootstrap, topic, **WRITING)
 
 
 def test_auto_takes_the_protocol_that_brokers_have_and_says_so(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import inspect
 import signal
 import threading
 import time
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.brokers.brokers import Cluster
+    from tests.python.conftest import Api
 
 pytestmark = [REAL, pytest.mark.timeout(90)]
 PARTITIONS = 3
@@ -28,7 +32,8 @@ PARTITIONS = 3
 @pytest.fixture(scope="module")
 def shaken(start_kafka: Callable[..., Cluster]) -> Cluster:
     """A broker behind the fault proxy, which a test may also stop and kill."""
-    return start_kafka(proxy="PLAINTEXT", config={"broker.session.timeout.ms": "3000"})
+    config = {"broker.session.timeout.ms": "3000", "group.initial.rebalance.delay.ms": "0"}
+    return start_kafka(proxy="PLAINTEXT", config=config)
 
 
 @pytest.fixture
@@ -222,3 +227,122 @@ def test_close_is_bounded_while_the_broker_is_frozen(
         assert lost.exception() is not None
     finally:
         shaken.kill("node1", signal.SIGCONT)
+
+
+class Late(threading.Thread):
+    """How late the machine lets threads run, in all: what it stole from a call that a test times."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.seconds, self.is_over = 0.0, threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self.is_over.is_set():
+            begun = time.monotonic()
+            time.sleep(0.05)
+            self.seconds += time.monotonic() - begun - 0.05
+
+    def took(self, call: Callable[[], object]) -> float:
+        """Seconds of a call, without those in which the machine was busy with others."""
+        begun, late = time.monotonic(), self.seconds
+        call()
+        return time.monotonic() - begun - (self.seconds - late)
+
+
+class Transformer(threading.Thread):
+    """A transform of either facade, in a thread of its own; its brokers may be given two seconds for a transaction."""
+
+    def __init__(self, api: Api, bootstrap: str, topic: str, **options: Any) -> None:
+        super().__init__(daemon=True)
+        self.given = threading.Event()
+        group = f"{topic}-transform-{'-'.join(options)}"
+        self.made = api.module.transform(
+            bootstrap,
+            self.copy,
+            topics=topic,
+            group_id=group,
+            to=f"{topic}-out",
+            consumer={"auto.offset.reset": "earliest"},
+            producer={"max.block.ms": 2000},
+            **options,
+        )
+        self.failure: BaseException | None = None
+        self.start()
+
+    def copy(self, batch: ottla.Batch) -> list[ottla.NewRecord]:
+        self.given.set()
+        return [ottla.NewRecord(record.value) for record in batch]
+
+    def run(self) -> None:
+        try:
+            result = self.made.run()
+            if inspect.isawaitable(result):
+                asyncio.run(awaited(result))
+        except BaseException as error:
+            self.failure = error
+
+    def end(self) -> None:
+        self.made.stop()
+        self.join(60)
+        assert not self.is_alive()
+        assert self.failure is None or isinstance(self.failure, ottla.errors.KafkaError), self.failure
+
+
+async def awaited(result: Any) -> None:
+    await result
+
+
+# Seconds that a close is given, and those that the end of a transform has: its own default of a close.
+CLOSE, TRANSFORM = 2.0, 5.0
+
+
+def test_members_of_groups_close_in_their_time_while_the_broker_is_frozen(
+    shaken: Cluster, proxied: str, new_topic: Callable[..., str], api: Api
+) -> None:
+    """Of both protocols, of share groups, and a transform with and without an open transaction."""
+    topic = new_topic(proxied, 1)
+    with ottla.Admin(proxied) as admin:
+        admin.create_topics([ottla.NewTopic(f"{topic}-out", 1, 1)])
+    producer = ottla.Producer(proxied)
+    producer.send(topic, b"first").result(10)
+    module, groups = api.module, {"auto_offset_reset": "earliest", "topics": topic}
+    members = {
+        protocol: module.Consumer(proxied, group_id=f"{topic}-{protocol}", group_protocol=protocol, **groups)
+        for protocol in ("classic", "consumer")
+    }
+    for member in members.values():
+        assert len(api.poll(member, 1)) == 1
+    members["share"] = module.ShareConsumer(proxied, topics=topic, group_id=f"{topic}-share")
+    for _ in until(30, "the share group gives out a record"):
+        if members["share"].assignment():
+            producer.send(topic, b"second").result(10)
+        if len(api(members["share"].poll(0.5))):
+            break
+    # The one rests between its transactions when the broker freezes, the other has one open.
+    transforms = [Transformer(api, proxied, topic), Transformer(api, proxied, topic, commit_interval=600.0)]
+    for transform in transforms:
+        assert transform.given.wait(30)
+    time.sleep(1)
+    late = Late()
+    shaken.kill("node1", signal.SIGSTOP)
+    try:
+        for name, member in members.items():
+            took = late.took(lambda member=member: ended(api, lambda: member.close(CLOSE)))
+            print(f"{name} {api.name}: {took:.2f} s of {CLOSE:g}")
+            assert took < 2 * CLOSE, f"{name}: its timeout, and not the default of {TRANSFORM:g} s"
+        for transform in transforms:
+            took = late.took(transform.end)
+            print(f"transform {api.name}: {took:.2f} s")
+            # Consumer and producer close one after the other; what the second one has open is aborted before.
+            assert took < 4 * TRANSFORM, "the time of its closes, not a minute of requests that nobody answers"
+    finally:
+        shaken.kill("node1", signal.SIGCONT)
+        late.is_over.set()
+        producer.close(10)
+
+
+def ended(api: Api, close: Callable[[], Any]) -> None:
+    """Close, and let it say that the broker has not answered."""
+    with contextlib.suppress(ottla.errors.KafkaTimeoutError):
+        api(close())

@@ -34,6 +34,7 @@ FAULTS: dict[str, Callable[[Broker, str], None]] = {
     "no answer from there on": lambda broker, api: broker.hang(api),
     "twice": lambda broker, api: broker.answer_twice(api),
     "another's": lambda broker, api: broker.answer_another(api),
+    "with less": lambda broker, api: broker.withhold(api),
 }
 
 
@@ -135,6 +136,105 @@ def test_a_fault_may_be_that_of_one_node():
         alone.fail("Metadata", "UNKNOWN_SERVER_ERROR", node=1)
         with Connection(alone.bootstrap_servers) as connection:
             assert topics(connection) == [-1]
+
+
+def test_metadata_comes_without_the_ids_of_topics_now_and_then(broker, address, topic):
+    """A client that knows an id goes on with it, and one that knows none does without."""
+    nobody = "00000000-0000-0000-0000-000000000000"
+    settings = {"metadata_max_age_ms": 20, "linger_ms": 0}
+    with (
+        Connection(address) as connection,
+        ottla.Producer(address, **settings) as producer,
+        ottla.Consumer(address, metadata_max_age_ms=20) as consumer,
+    ):
+
+        def known() -> list[bool]:
+            answer = connection.ask("Metadata", 12, {"topics": [{"name": topic}]})
+            return [str(row["topic_id"]) != nobody for row in answer["topics"]]
+
+        producer.send(topic, b"0", partition=0).result(PATIENCE)
+        assert known() == [True]
+        broker.withhold("Metadata")
+        assert known() == [False]
+        assert known() == [True]
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        for number in range(1, 20):
+            if number % 3:
+                broker.withhold("Metadata")
+            producer.send(topic, b"%d" % number, partition=0).result(PATIENCE)
+            time.sleep(0.03)
+        assert [record.value for record in read(consumer, 20)] == [b"%d" % number for number in range(20)]
+        broker.clear_faults()
+        broker.withhold("Metadata", count=10_000)
+        with ottla.Producer(address, linger_ms=0) as late:
+            assert late.send(topic, b"20", partition=0).result(PATIENCE).offset == 20
+        assert [record.value for record in read(consumer, 1)] == [b"20"]
+    broker.clear_faults()
+
+
+def test_a_new_leader_is_found_without_a_hint():
+    with Broker(nodes=3, topics=["flights"]) as cluster:
+        old = cluster.leader("flights")
+        new = old % 3 + 1
+        cluster.move_leader("flights", to=new)
+        asked = {"topics": [{"topic": "flights", "partitions": [{"partition": 0, "partition_max_bytes": 1000}]}]}
+        with Connection(cluster.bootstrap_servers.split(",")[old - 1]) as connection:
+
+            def hinted() -> tuple[int, int]:
+                (row,) = connection.ask("Fetch", 12, asked)["responses"][0]["partitions"]
+                return row["error_code"], row["current_leader"]["leader_id"]
+
+            assert hinted() == (6, new)
+            cluster.withhold("Fetch", node=old)
+            assert hinted() == (6, -1)
+            assert hinted() == (6, new)
+        for api in ("Produce", "Fetch"):
+            cluster.withhold(api, count=10_000)
+        settings = {"metadata_max_age_ms": 300_000, "retry_backoff_ms": 10}
+        with (
+            ottla.Producer(cluster.bootstrap_servers, linger_ms=0, **settings) as producer,
+            ottla.Consumer(cluster.bootstrap_servers, **settings) as consumer,
+        ):
+            consumer.assign([TopicPartition("flights", 0, 0)])
+            for number in range(4):
+                producer.send("flights", b"%d" % number, partition=0).result(PATIENCE)
+                assert [record.value for record in read(consumer, 1)] == [b"%d" % number]
+                cluster.move_leader("flights", to=cluster.leader("flights") % 3 + 1)
+        with pytest.raises(errors.ArgumentError, match="Heartbeat has nothing"):
+            cluster.withhold("Heartbeat")
+
+
+def test_a_topic_is_made_anew_under_clients():
+    settings = {"metadata_max_age_ms": 50}
+    with Broker(topics=["flights"], config={"auto.create.topics.enable": False}) as broker:
+        servers = broker.bootstrap_servers
+        with (
+            Connection(servers) as connection,
+            ottla.Admin(servers) as admin,
+            ottla.Producer(servers, linger_ms=0, **settings) as producer,
+            ottla.Consumer(servers, auto_offset_reset="earliest", **settings) as consumer,
+        ):
+
+            def topic_id() -> str:
+                (row,) = connection.ask("Metadata", 12, {"topics": [{"name": "flights"}]})["topics"]
+                return str(row["topic_id"])
+
+            consumer.assign([TopicPartition("flights", 0, 0)])
+            for number in range(3):
+                producer.send("flights", b"%d" % number).result(PATIENCE)
+            assert len(read(consumer, 3)) == 3
+            before = topic_id()
+            admin.delete_topics("flights")
+            admin.create_topics("flights")
+            assert topic_id() != before
+            end = time.monotonic() + PATIENCE
+            while True:
+                try:
+                    assert producer.send("flights", b"anew").result(PATIENCE).offset == 0
+                    break
+                except errors.KafkaError:
+                    assert time.monotonic() < end, "the producer does not find the topic again"
+            assert [(record.offset, record.value) for record in read(consumer, 1)] == [(0, b"anew")]
 
 
 def newest(address: str, api: int) -> int:

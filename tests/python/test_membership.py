@@ -345,6 +345,42 @@ def test_assigned_partitions_begin_where_the_group_committed(api: Api, address: 
         assert api(consumer.position((topic, 0))) == 8
 
 
+@pytest.mark.parametrize("release", ["0.8.2", "0.10.0", "3.9"])
+def test_offsets_in_zookeeper_are_apart_from_those_in_kafka(api: Api, release: str) -> None:
+    place, options = ("t", 0), {"group_id": "g", "auto_offset_reset": "earliest"}
+    with Broker(topics=["t"], as_version=release) as broker:
+        address = broker.bootstrap_servers
+        fill(address, "t", partitions=1)
+        for store, offset in [("zookeeper", 3), ("kafka", 7)]:
+            with api.consumer(address, offsets_storage=store, **options) as consumer:
+                assert api(consumer.committed([place])) == {place: None}
+                consumer.assign([place])
+                api.poll(consumer, offset)
+                api(consumer.commit())
+        for store, offset in [("zookeeper", 3), ("kafka", 7)]:
+            with api.consumer(address, offsets_storage=store, **options) as consumer:
+                assert api(consumer.committed([place]))[place].offset == offset
+                consumer.assign([place])
+                assert api(consumer.position(place)) == offset
+        with api.consumer(address, offsets_storage="zookeeper", **options) as consumer:
+            with pytest.raises(errors.ArgumentError, match="no metadata"):
+                api(consumer.commit({place: ottla.OffsetAndMetadata(1, "note")}))
+            with pytest.raises(errors.ArgumentError, match="assign partitions"):
+                consumer.subscribe("t")
+
+
+def test_brokers_without_a_zookeeper_say_so(api: Api) -> None:
+    with (
+        Broker(topics=["t"], as_version="4.4") as broker,
+        api.consumer(broker.bootstrap_servers, group_id="g", offsets_storage="zookeeper") as consumer,
+    ):
+        for call in (lambda: consumer.committed([("t", 0)]), lambda: consumer.commit({("t", 0): 1})):
+            with pytest.raises(
+                errors.UnsupportedError, match=r"offsets\.storage=zookeeper needs brokers before Kafka 4\.0"
+            ):
+                api(call())
+
+
 def test_what_needs_a_group_says_so(api: Api, address: str, topic: str) -> None:
     with api.consumer(address) as consumer:
         assert consumer.group_metadata() is None
@@ -378,6 +414,31 @@ def test_a_close_does_not_wait_for_a_broker_that_is_gone(api: Api, topic: str) -
     begun = time.monotonic()
     api(consumer.close(1))
     assert time.monotonic() - begun < PATIENCE / 4
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_close_that_is_cancelled_ends_at_once(topic: str, protocol: str) -> None:
+    """Not when the brokers have answered, which these never do."""
+
+    async def run(address: str, broker: Broker) -> float:
+        consumer = aio.Consumer(address, topics=topic, group_id=topic, group_protocol=protocol)
+        while not consumer.assignment():
+            await consumer.poll(0.05)
+        for api in ("LeaveGroup", "ConsumerGroupHeartbeat"):
+            broker.ignore(api, count=1000)
+        closing = asyncio.create_task(consumer.close(10 * PATIENCE))
+        await asyncio.sleep(0.2)
+        begun = time.monotonic()
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        with pytest.raises(errors.ClosedError):
+            await consumer.poll(1)
+        return time.monotonic() - begun
+
+    with Broker(topics={topic: 1}, config={"group.initial.rebalance.delay.ms": 0}) as broker:
+        took = asyncio.run(asyncio.wait_for(run(broker.bootstrap_servers, broker), 2 * PATIENCE))
+    assert took < PATIENCE
 
 
 def test_an_unsubscribe_ends_in_time(api: Api, topic: str) -> None:

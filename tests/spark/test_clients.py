@@ -230,8 +230,10 @@ def test_a_dead_letter_is_as_large_as_its_topic_takes(broker):
 def test_what_a_worker_has_loaded_is_not_collected_after_each_task(monkeypatch, program, spared):
     """Nowhere else, for a program of the user's may hold garbage."""
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec(program, None))
+    spare_collections.cache_clear()
     try:
         spare_collections()
         assert (gc.get_freeze_count() > 0) == spared
     finally:
         gc.unfreeze()
+        spare_collections.cache_clear()

@@ -142,7 +142,7 @@ def test_brokers_with_tls_and_scram(driver, kafka, source, tmp_path):
         "kafka.security.protocol": "SSL",
         "kafka.ssl.keystore.type": "PEM",
         "kafka.ssl.keystore.certificate.chain": Path(kafka["tls"]["cert"]).read_text(),
-        "kafka.ssl.keystore.key": Path(kafka["tls"]["key"]).read_text(),
+        "secret.kafka.ssl.keystore.key": Path(kafka["tls"]["key"]).read_text(),
     }
     driver.ask({**ask, "bootstrap": kafka["bootstrap"]["MTLS"], "kafka": {**trust, **identity}, "select": wanted})
     assert driver.answer() == {"error": None, "row": [RECORDS, 2]}

@@ -25,6 +25,8 @@ from ottla.spark.ingest.report import Report
 from ottla.spark.ingest.settings import parse
 from ottla.spark.storage import Folder
 
+from .test_past import made_anew
+
 # Spark takes its time on a machine that does other things too.
 pytestmark = pytest.mark.timeout(300)
 
@@ -156,12 +158,25 @@ def test_each_record_is_there_once_whatever_fails(job, monkeypatch, when):
     assert ds.dataset(job.files("dead"), format="parquet").to_table().column("value").to_pylist() == [b"bad"]
 
 
+def test_a_topic_made_anew_between_two_runs_is_noticed(job):
+    job = job(1)
+    job.produce(20)
+    job.run()
+    was, now = made_anew(job.topic.bootstrap, job.topic.name)
+    job.produce(30)
+    with pytest.raises(IngestError, match=f"^job: topic .* id {was}.* id {now} has other records"):
+        job.run()
+    job.run(source="failOnDataLoss = false")
+    assert job.numbers() == [*range(20), *range(40, 50)]
+
+
 def test_folders_of_spark_make_texts_once(spark, tmp_path):
     folder = Folder(spark, str(tmp_path))
     assert folder.make("own/plan.json", "one")
     assert not folder.make("own/plan.json", "two")
     assert folder.read("own/plan.json") == (tmp_path / "own" / "plan.json").read_text() == "one"
     assert folder.names("own") == ["plan.json"]
+    assert folder.local("own") == str(tmp_path / "own")
     assert (folder.names("absent"), folder.size("absent"), folder.read("absent")) == ([], None, None)
     folder.move("own/plan.json", "day=1/plan.json")
     assert (folder.size("day=1/plan.json"), folder.size("own/plan.json")) == (3, None)
@@ -318,7 +333,7 @@ def test_dead_letters_go_to_a_topic_with_their_reason(job, topic):
         ({"table": 'select = ["nothing"]'}, r"job\.toml: \[table\] select: \[UNRESOLVED_COLUMN.*`nothing` cannot be resolved"),
         ({"table": 'where = "value.n >"'}, r"job\.toml: \[table\] where: \[PARSE_SYNTAX_ERROR\]"),
         ({"table": 'partition-by = ["dya"]'}, r"job\.toml: \[table\] partition-by names dya, and the columns are key, value,"),
-        ({"table": 'format = "delta"'}, r"job\.toml: \[table\] format = \"delta\" needs the package io\.delta:delta-spark_2\.13, "),
+        ({"table": 'format = "delta"'}, r"job\.toml: \[table\] format = \"delta\" needs the package io\.delta:delta-spark_\d\.\d_2\.13, "),
         ({}, r"job: the value of the record at offset 0 of partition \d of topic .* does not decode: it is not JSON"),
     ],
 )  # fmt: skip

@@ -69,6 +69,11 @@ def test_names_in_any_case_as_spark_takes_them():
         ({"assign": '{"t":[0]}'}, "options subscribe and assign exclude each other"),
         ({"minPartitions": "0"}, "minPartitions must be a whole number above 0"),
         ({"maxRecordsPerPartition": "x"}, "maxRecordsPerPartition must be"),
+        ({"minRecordsPerPartition": "0"}, "minRecordsPerPartition must be a whole number above 0"),
+        *(
+            ({"minRecordsPerPartition": "9", name: "9"}, f"minRecordsPerPartition joins what {name} divides")
+            for name in ("minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition")
+        ),
         ({"minOffsetsPerTrigger": "8", "maxOffsetsPerTrigger": "7"}, "minOffsetsPerTrigger (8) is above maxOffsetsPer"),
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a time with a unit of Spark's"),
         ({"maxTriggerDelay": "3weeks"}, "not '3weeks'"),

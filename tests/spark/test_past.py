@@ -17,6 +17,7 @@ from ottla.spark.offsets import Range, Seen
 from ottla.spark.options import ReadOptions
 from ottla.spark.past import Past
 from ottla.spark.planner import DataLossError, DataLossWarning, Planner
+from ottla.spark.remembered import Remembered
 from ottla.spark.splitting import split
 from ottla.spark.stream import UnlimitedStreamReader
 from ottla.testing import Broker
@@ -174,6 +175,72 @@ def test_a_topic_made_anew_is_noticed_after_a_restart_where_the_folder_is_ours(t
     assert seen == [*range(5), 105, 106]
 
 
+@pytest.mark.filterwarnings("default::ottla.spark.planner.DataLossWarning")
+def test_a_topic_made_anew_is_noticed_after_a_restart_with_a_folder_to_remember_in(topic, tmp_path):
+    """The new one has more records than the checkpoint's offset."""
+    t = topic(1)
+    given = {"startingOffsets": "earliest", "rememberTopicsIn": str(tmp_path / "remembered")}
+    t.produce(range(5))
+    t.stream(tmp_path, **given)
+    t.produce([5])
+    t.stream(tmp_path, **given)
+    was, now = made_anew(t.bootstrap, t.name)
+    t.produce(range(100, 108))
+    for _ in range(2):
+        with pytest.raises(PySparkException, match=f"id {was}.* id {now} has other records"):
+            t.stream(tmp_path, **given)
+    t.stream(tmp_path, **given, failOnDataLoss="false")
+    t.produce([108])
+    t.stream(tmp_path, **given)
+    assert t.streamed(tmp_path) == [*range(6), 106, 107, 108]
+    kept = (tmp_path / "checkpoint" / "offsets" / "0").read_text().splitlines()[-1]
+    assert json.loads(kept) == {t.name: {"0": 5}}, "what Spark's own source keeps, and nothing else"
+
+
+@pytest.mark.parametrize("where", ["a path", "a URL"])
+def test_a_batch_that_is_replayed_after_a_restart_is_compared(tmp_path, where):
+    folder = str(tmp_path / "a" / "b") if where == "a path" else f"memory://{uuid.uuid4().hex}/b"
+    with Broker(topics=["t"]) as broker:
+        bootstrap = broker.bootstrap_servers
+        write(bootstrap, b"0", b"1")
+        checked = options(bootstrap, startingOffsets="earliest", rememberTopicsIn=folder)
+        made = reader(checked)
+        start, end = made.initialOffset(), made.latestOffset()
+        assert values(made, start, end) == [b"0", b"1"]
+        assert values(reader(checked), start, end) == [b"0", b"1"]
+        was, now = made_anew(bootstrap)
+        write(bootstrap, b"2", b"3")
+        assert values(reader(options(bootstrap)), start, end) == [b"2", b"3"], "nobody else notices"
+        with pytest.raises(DataLossError, match=rf"id {was} \(t-0 to offset 0\), and the one with id {now}"):
+            reader(checked).partitions(start, end)
+
+
+def test_a_log_that_was_cut_is_noticed_after_a_restart(tmp_path):
+    """By what is kept of the last record before the offset."""
+    past = Past()
+    past.topics_are({"t": "id-1"})
+    past.stands({AT: 5}, {AT: Seen(5, 3)})
+    folder = Remembered(str(tmp_path))
+    assert folder.past().to_json() == Past().to_json()
+    folder.keep(Past())
+    folder.keep(past)
+    assert Remembered(str(tmp_path)).past().marked([Range(*AT, 5, 9)]) == [Range(*AT, 5, 9, Seen(5, 3))]
+    assert [path.name for path in tmp_path.iterdir()] == ["topics.json"]
+    (tmp_path / "topics.json").write_text("{}")
+    with pytest.raises(ValueError, match=f"topics.json in {tmp_path} is damaged"):
+        folder.past()
+
+
+def test_a_folder_to_remember_in_is_for_streams(spark):
+    given = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", "rememberTopicsIn": "/folder"}
+    with pytest.raises(ValueError, match="rememberTopicsIn has no meaning in a batch"):
+        ReadOptions.parse(given).check_batch()
+    with pytest.raises(ValueError, match="rememberTopicsIn is empty"):
+        ReadOptions.parse({**given, "rememberTopicsIn": " "})
+    with pytest.raises(ValueError, match="rememberTopicsIn has no meaning here: the checkpoint of stream_kafka"):
+        stream_kafka(spark, given, print, "/checkpoint")
+
+
 def test_a_cut_log_is_noticed_though_it_has_grown_past_the_offset():
     """An unclean leader lacks two of the five records that the first batch read, and has taken four others since."""
     config = {"replica.lag.time.max.ms": 300, "min.insync.replicas": 1}
@@ -246,7 +313,7 @@ def test_a_record_that_was_deleted_since_is_no_loss(kafka):
     assert values(made, made.initialOffset(), made.latestOffset()) == [b"0", b"1"]
     write(bootstrap, b"3")
     (part,) = made.partitions({"t": {"0": 3}}, {"t": {"0": 4}})
-    assert part.value == Range(*AT, 3, 4, Seen(2, 0))
+    assert part.value == [Range(*AT, 3, 4, Seen(2, 0))]
     assert [value for batch in made.read(part) for value in batch.column("value").to_pylist()] == [b"3"]
     admin = AdminClient({"bootstrap.servers": bootstrap})
     done(admin.delete_records([TopicPartition(*AT, 3)]))

@@ -17,16 +17,23 @@ BEHIND = {"minOffsetsBehindLatest": 0, "maxOffsetsBehindLatest": 40, "avgOffsets
     [
         {"latestOffset": json.dumps(LATEST), "endOffset": json.dumps(END)},
         {"latestOffset": LATEST, "endOffset": END},
+        {"latestOffset": str(LATEST), "endOffset": str(END)},
         SimpleNamespace(latestOffset=json.dumps(LATEST), endOffset=json.dumps(END)),
     ],
-    ids=["classic", "objects", "listener"],
+    ids=["classic", "objects", "classic before 4.2", "listener"],
 )
 def test_offsets_behind_latest(source):
     assert offsets_behind_latest(source) == BEHIND
 
 
 @pytest.mark.parametrize(
-    "source", [{}, {"latestOffset": None, "endOffset": None}, {"latestOffset": "{}", "endOffset": "{}"}]
+    "source",
+    [
+        {},
+        {"latestOffset": None, "endOffset": None},
+        {"latestOffset": "None"},
+        {"latestOffset": "{}", "endOffset": "{}"},
+    ],
 )
 def test_nothing_is_known(source):
     assert offsets_behind_latest(source) == {}

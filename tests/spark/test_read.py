@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from ottla.spark import register
 from ottla.spark.columns import COLUMNS, HEADERS
+from ottla.spark.mapped import read_kafka
 from ottla.spark.types import to_arrow
 
 # Spark 4.0 and 4.1 leave sockets of theirs to the garbage collector.
@@ -231,6 +232,23 @@ def test_tasks_of_about_as_many_bytes(topic):
     taken = [len(rows) for rows in frame.select("partition").rdd.glom().collect()]
     # 201 bytes each make five tasks, 2,001 bytes each two.
     assert taken == [20] * 5 + [2, 2]
+
+
+def test_small_partitions_share_a_task(topic, tmp_path):
+    t = topic(4)
+    for partition in range(4):
+        t.produce(range(partition * 10, partition * 10 + 5), partition=partition)
+    rows = [(number // 5, number // 5 * 10 + number % 5) for number in range(20)]
+    for frame in (
+        t.read(minRecordsPerPartition="7"),
+        read_kafka(t.spark, t.options(startingOffsets="earliest", minRecordsPerPartition="7")),
+    ):
+        tasks = frame.select("partition", "value").rdd.glom().collect()
+        assert [[(row.partition, int(row.value)) for row in task] for task in tasks] == [rows[:10], rows[10:]]
+    assert t.read(minRecordsPerPartition="7").limit(3).count() == 3
+    t.stream(tmp_path, startingOffsets="earliest", minRecordsPerPartition="7")
+    assert t.streamed(tmp_path) == [value for _, value in rows]
+    assert len(list((tmp_path / "rows").glob("*.parquet"))) == 2, "one file of each task"
 
 
 @pytest.mark.skipif(find_spec("pyspark.sql.streaming.datasource") is None, reason="limits of a trigger")

@@ -233,6 +233,33 @@ def test_a_registry_has_the_schema_of_the_topic(topic, spark, registry):
         write(orders(spark, {}).withColumn("topic", f.lit(t.name)), t, topic=None, **given)
 
 
+def test_columns_that_do_not_fit_register_no_schema(topic, spark, registry):
+    t = topic(1)
+    given = {"value.format": "avro", "schema.registry.url": registry.url, "value.schema": json.dumps(ORDER)}
+    with pytest.raises(PySparkException, match='no field for column "more"') as raised:
+        write(orders(spark, {}).withColumn("more", f.lit(1)), t, **given)
+    assert sentence(raised.value).startswith("ValueError: option value.format=avro: ")
+    assert registry.requests == []
+    write(orders(spark, {}), t, **given)
+    assert registry.requests == [f"/subjects/{t.name}-value/versions"]
+
+
+def test_a_union_has_the_type_of_the_column(topic, spark):
+    """The first branch that takes the column would refuse some of its values."""
+    t = topic(1)
+    fields = [
+        {"name": "long", "type": ["null", "int", "long"]},
+        {"name": "text", "type": ["null", {"type": "enum", "name": "E", "symbols": ["a"]}, "string"]},
+        {"name": "real", "type": ["null", "double", "float"]},
+    ]
+    schema = {"type": "record", "name": "R", "fields": fields}
+    frame = spark.sql("SELECT 3000000000L AS long, 'b' AS text, float(0.5) AS real")
+    write(frame, t, **{"value.format": "avro", "value.schema": json.dumps(schema)})
+    [record] = written(t)
+    assert avro(record.value, schema) == {"long": 3_000_000_000, "text": "b", "real": 0.5}
+    assert record.value.startswith(b"\x04"), "the third branch"
+
+
 @pytest.mark.parametrize("once", [{}, {"exactlyOnce": "true", "appId": "typed", "shards": "1"}])
 def test_streams_take_the_same_way(topic, spark, tmp_path, once):
     source, target = topic(1), topic(1)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from ottla.spark.offsets import Range
-from ottla.spark.splitting import records_of_tasks, split
+from ottla.spark.splitting import join, records_of_tasks, split
 
 from .splits import case, recorded, split_by_spark
 
@@ -61,3 +61,23 @@ def test_most_bytes_of_a_task():
     ]
     assert [part[1:4] for part in split(spans[:1], None, 5, most)] == [(0, n, n + 5) for n in range(0, 25, 5)]
     assert [part[1:4] for part in split(spans[:1], None, 20, most)] == [(0, 0, 8), (0, 8, 16), (0, 16, 25)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "least", "tasks"),
+    [
+        ([3, 2, 5, 1], None, [[3], [2], [5], [1]]),
+        ([3, 2, 5, 1], 1, [[3], [2], [5], [1]]),
+        ([3, 2, 5, 6], 5, [[3, 2], [5], [6]]),
+        ([3, 2, 5, 1], 5, [[3, 2], [5, 1]]),
+        ([3, 2, 5, 1], 4, [[3, 2], [5, 1]]),
+        ([3, 2], 9, [[3, 2]]),
+        ([7], 9, [[7]]),
+        ([], 9, []),
+    ],
+)
+def test_neighbours_share_a_task(sizes, least, tasks):
+    spans = [Range("t", partition, 10, 10 + size) for partition, size in enumerate(sizes)]
+    joined = join(spans, least)
+    assert [[span.end - span.start for span in task] for task in joined] == tasks
+    assert [span for task in joined for span in task] == spans

@@ -333,7 +333,9 @@ def test_a_registry_that_is_down_or_does_not_know(topic, registry):
     assert "its schema 7 cannot be used" in sentence(raised.value)
     registry.fault = lambda path: (401, b"{}") if path.startswith("/schemas") else None
     with pytest.raises(PySparkException) as raised:
-        made.read(**with_registry(registry, **{"schema.registry.basic.auth.user.info": "alice:hunter2"})).collect()
+        made.read(
+            **with_registry(registry, **{"secret.schema.registry.basic.auth.user.info": "alice:hunter2"})
+        ).collect()
     assert "does not accept the credentials" in sentence(raised.value)
     assert "hunter2" not in str(raised.value)
 
@@ -367,7 +369,7 @@ def test_a_registry_that_does_not_answer_in_the_middle_of_a_stream(topic, tmp_pa
 def test_no_plan_shows_the_password_of_a_registry(topic, registry):
     made = topic(1)
     registry.add(f"{made.name}-value", json.dumps(AVRO))
-    secret = {"schema.registry.basic.auth.user.info": "alice:hunter2"}
+    secret = {"secret.schema.registry.basic.auth.user.info": "alice:hunter2"}
     frame = made.read(**with_registry(registry, **secret))
     assert registry.seen["authorization"].startswith("Basic ")
     execution = frame._jdf.queryExecution()

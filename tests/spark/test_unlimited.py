@@ -31,7 +31,7 @@ def told(offset):
 def test_new_query_asks_for_the_end_before_the_start(reader):
     assert reader.latestOffset() == told(30)
     assert reader.initialOffset() == told(0)
-    assert [part.value for part in reader.partitions(told(0), told(30))] == [Range("t", 0, 0, 30)]
+    assert [part.value for part in reader.partitions(told(0), told(30))] == [[Range("t", 0, 0, 30)]]
     assert reader.latestOffset() == told(60)
 
 

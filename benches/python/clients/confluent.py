@@ -6,8 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from measurement import CHUNK
+from rebalance import Threads, measure
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
     from measurement import Job, Stopwatch
@@ -230,3 +232,32 @@ def latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
     producer.flush(10)
     consumer.close()
     return job.records, job.records * job.size
+
+
+def rebalance(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Members of a group in a thread each, one of which comes and goes."""
+    from confluent_kafka import Consumer
+
+    settings = {
+        "bootstrap.servers": job.bootstrap,
+        "group.id": job.group,
+        "enable.auto.commit": False,
+        **job.properties,
+    }
+
+    def run(tell: Callable[..., None], leaves: threading.Event) -> None:
+        def moved(what: str) -> Callable[[Any, list[Any]], None]:
+            return lambda _, partitions: tell(what, [p.partition for p in partitions])
+
+        consumer = Consumer(settings)
+        revoked = moved("revoked")
+        consumer.subscribe([job.topic], on_assign=moved("assigned"), on_revoke=revoked, on_lost=revoked)
+        while not leaves.is_set():
+            if message := consumer.poll(0.1):
+                if message.error():
+                    raise RuntimeError(message.error())
+                tell("read", [message.partition()])
+        tell("leaves")
+        consumer.close()
+
+    return measure(Threads(run), job, watch)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from measurement import TRANSACTION, memory
+from rebalance import Program, measure
 from tests.brokers.brokers import BORROWED, fetch
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from measurement import Job, Stopwatch
 
 KAFKA = "4.4.0"
+PROGRAMS = Path(__file__).resolve().parents[2] / "java"
 REPORT_MS = 50
 
 
@@ -33,10 +35,7 @@ def libraries() -> str:
 
 def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """Transactions of one record after the other, after as many that do not count; the time of `commitTransaction`."""
-    java = os.environ.get("KAFKA_BROKERS_JAVA") or "java"
-    program = Path(__file__).resolve().parents[2] / "java" / "TransactionBench.java"
-    numbers = [job.records, TRANSACTION, job.size]
-    command = [java, "-Xmx1g", "-cp", libraries(), str(program), job.bootstrap, job.topic, *map(str, numbers)]
+    command = _command("TransactionBench", job.bootstrap, job.topic, job.records, TRANSACTION, job.size)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr)
@@ -45,6 +44,19 @@ def transactions(job: Job, watch: Stopwatch) -> tuple[int, int]:
     watch.laps += commits
     count = job.records * TRANSACTION
     return count, count * job.size
+
+
+def rebalance(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Members in a thread each, one of which comes and goes."""
+    settings = {"bootstrap.servers": job.bootstrap, "group.id": job.group, **job.properties}
+    command = _command("RebalanceBench", job.topic, *(f"{name}={value}" for name, value in settings.items()))
+    return measure(Program(command), job, watch)
+
+
+def _command(program: str, *arguments: object) -> list[str]:
+    """How to run a program of `benches/java`."""
+    java = os.environ.get("KAFKA_BROKERS_JAVA") or "java"
+    return [java, "-Xmx1g", "-cp", libraries(), str(PROGRAMS / f"{program}.java"), *map(str, arguments)]
 
 
 @dataclass(frozen=True)

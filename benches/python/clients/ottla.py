@@ -9,8 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from measurement import CHUNK, look_at_each
+from rebalance import Threads, measure
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import AsyncIterator, Callable, Iterator
     from contextlib import AbstractContextManager
 
@@ -56,6 +58,21 @@ def _reading_as_member(job: Job, watch: Stopwatch) -> Iterator[Any]:
 def columns(job: Job, watch: Stopwatch) -> tuple[int, int]:
     """Each batch as an Arrow table, which is dropped once it was looked at."""
     return _batches(job, watch, _bytes_of_column)
+
+
+def columns_of_views(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """`columns`, with keys and values that point into what was received."""
+    import numpy as np
+
+    def look(batch: Any) -> int:
+        # pyarrow cannot compute with views: each is 16 bytes, of which the first four are the value's length.
+        chunks = batch.to_arrow(view=True)["value"].chunks
+        views = (
+            np.frombuffer(chunk.buffers()[1], np.int32)[4 * chunk.offset :][: 4 * len(chunk) : 4] for chunk in chunks
+        )
+        return sum(int(lengths.sum(dtype=np.int64)) for lengths in views)
+
+    return _batches(job, watch, look)
 
 
 def columns_as_member(job: Job, watch: Stopwatch) -> tuple[int, int]:
@@ -336,3 +353,23 @@ def async_latency_end_to_end(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
     asyncio.run(run())
     return job.records, job.records * job.size
+
+
+def rebalance(job: Job, watch: Stopwatch) -> tuple[int, int]:
+    """Members of a group in a thread each, one of which comes and goes."""
+    import ottla
+
+    settings = {"group_id": job.group, "enable_auto_commit": False, **job.properties}
+
+    def run(tell: Callable[..., None], leaves: threading.Event) -> None:
+        def moved(what: str) -> Callable[[list[Any]], None]:
+            return lambda partitions: tell(what, [p.partition for p in partitions])
+
+        with ottla.Consumer(job.bootstrap, **settings) as consumer:
+            revoked = moved("revoked")
+            consumer.subscribe(job.topic, on_assign=moved("assigned"), on_revoke=revoked, on_lost=revoked)
+            while not leaves.is_set():
+                tell("read", [p.partition for p in consumer.poll(0.1).partitions])
+            tell("leaves")
+
+    return measure(Threads(run), job, watch)

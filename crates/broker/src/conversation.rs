@@ -53,9 +53,21 @@ enum Stage {
 enum Then {
     Ready,
     Reply(Settled),
-    Trickle(Bytes),
+    /// One byte after the other, and then this, when that time has passed.
+    Trickle(Bytes, Duration, Box<Then>),
     Farewell(Option<Frame>, String),
     End(String),
+}
+
+impl Then {
+    /// Why the connection ends, if it does.
+    fn end(&self) -> Option<&str> {
+        match self {
+            Self::Farewell(_, reason) | Self::End(reason) => Some(reason),
+            Self::Trickle(_, _, then) => then.end(),
+            Self::Ready | Self::Reply(_) => None,
+        }
+    }
 }
 
 /// A request that is being handled.
@@ -151,7 +163,7 @@ impl Conversation {
     /// Why the connection has ended, now that the client has gone; `None` where that is nothing worth telling.
     pub(crate) fn farewell(&self) -> Option<&str> {
         match &self.stage {
-            Stage::Held(_, Then::Farewell(_, reason) | Then::End(reason)) => Some(reason),
+            Stage::Held(_, then) => then.end(),
             _ => None,
         }
     }
@@ -212,6 +224,7 @@ impl Conversation {
             }
             Some(Fault::Error { code, applied, .. }) if applied => Ask::AnswerAndRefuse(code),
             Some(Fault::Error { code, .. }) => Ask::Refuse(code),
+            Some(Fault::Withheld) => Ask::AnswerWithLess,
             _ => Ask::Answer,
         };
         let exchange = Exchange::new(&opened, fault, now);
@@ -313,8 +326,13 @@ impl Conversation {
                 self.end(injected(exchange.api, "after the answer"));
             }
             Some(Fault::ByteByByte) => {
-                let whole = settled.frame.map(Frame::into_bytes);
-                self.trickle(whole.unwrap_or_default(), now);
+                let whole = settled.frame.map(Frame::into_bytes).unwrap_or_default();
+                let Some(reason) = self.failure() else {
+                    return self.trickle(whole, settled.throttle, Then::Ready, now);
+                };
+                let farewell = Then::Trickle(whole, FAREWELL, Box::new(Then::End(reason)));
+                let delay = self.core.settings.failed_authentication_delay;
+                self.hold(delay, farewell, now);
             }
             Some(Fault::CloseAfterApply) => {
                 self.end(injected(exchange.api, "after the request was applied"));
@@ -351,8 +369,7 @@ impl Conversation {
 
     /// Sends an answer, and keeps the client away for as long as quotas say; a failed authentication ends the connection.
     fn reply(&mut self, settled: Settled, now: Now) {
-        let failed = self.client.session.lock().failed().map(str::to_owned);
-        if let Some(reason) = failed {
+        if let Some(reason) = self.failure() {
             let delay = self.core.settings.failed_authentication_delay;
             return self.hold(delay, Then::Farewell(settled.frame, reason), now);
         }
@@ -364,19 +381,29 @@ impl Conversation {
         }
     }
 
+    /// Why the client could not authenticate, if it tried.
+    fn failure(&self) -> Option<String> {
+        self.client.session.lock().failed().map(str::to_owned)
+    }
+
     fn send(&mut self, frame: Option<Frame>) {
         if let Some(frame) = frame {
             self.output.extend(frame.into_segments());
         }
     }
 
-    /// Sends the first byte of these, and those behind it when the caller has come again.
-    fn trickle(&mut self, mut rest: Bytes, now: Now) {
+    /// Sends the first byte of these, and those behind it when the caller has come again; after the last comes `then`, when
+    /// `time` has passed.
+    fn trickle(&mut self, mut rest: Bytes, time: Duration, then: Then, now: Now) {
         if rest.is_empty() {
-            return self.become_ready(now);
+            return match then {
+                Then::Ready if time.is_zero() => self.become_ready(now),
+                then => self.hold(time, then, now),
+            };
         }
         self.output.push_back(rest.split_to(1));
-        self.hold(Duration::ZERO, Then::Trickle(rest), now);
+        let more = Then::Trickle(rest, time, Box::new(then));
+        self.hold(Duration::ZERO, more, now);
     }
 
     fn become_ready(&mut self, now: Now) {
@@ -419,7 +446,7 @@ impl Conversation {
             Stage::Held(_, then) => match then {
                 Then::Ready => self.become_ready(now),
                 Then::Reply(settled) => self.reply(settled, now),
-                Then::Trickle(rest) => self.trickle(rest, now),
+                Then::Trickle(rest, time, then) => self.trickle(rest, time, *then, now),
                 Then::Farewell(frame, reason) => {
                     self.send(frame);
                     // Some clients lose an answer that comes together with the end of the stream, so they may go first.

@@ -41,7 +41,7 @@ use crate::group::{
     Catalogue, GroupConfig, GroupSettings, Groups, Reply, Stored, ZooKeeperOffsets,
 };
 use crate::ids::Ids;
-use crate::now::Now;
+use crate::now::{Now, WallClock};
 use crate::release::Release;
 use crate::replicas::Unreplicated;
 use crate::security::Security;
@@ -105,6 +105,8 @@ pub(crate) struct Core {
     pub(crate) security: Arc<Security>,
     /// `None`: this is the only node.
     membership: Option<Membership>,
+    /// What all of its time stamps, and what of it is too old, go by.
+    pub(crate) wall: WallClock,
     /// Partitions with something for their followers.
     grown: Arc<Mutex<BTreeSet<PartitionId>>>,
     pub(crate) cluster_id: Str,
@@ -177,6 +179,12 @@ impl Core {
         *self.release.lock() = release;
     }
 
+    /// Moves its wall clock, as one that was set anew: forward, or back.
+    pub(crate) fn move_clock(&self, by_ms: i64) {
+        self.wall.jump(by_ms);
+        self.reschedule_transactions();
+    }
+
     /// Whether it takes right credentials, or none at all.
     pub(crate) fn set_logins(&self, accepted: bool) {
         self.refuses_logins.store(!accepted, Ordering::Relaxed);
@@ -192,7 +200,7 @@ impl Core {
         if self.refuses_logins.load(Ordering::Relaxed) {
             return Err(session.refuse("Authentication failed: this broker accepts nobody"));
         }
-        session.token(token, &self.security.verifiers, now)
+        session.token(token, &self.security.verifiers, self.wall.read(now))
     }
 
     /// Reads the data folder, if there is one. `seed` is where identifiers come from;
@@ -242,6 +250,7 @@ impl Core {
             addresses,
             security: shared.security,
             membership,
+            wall: WallClock::default(),
             grown: Arc::default(),
             cluster_id: cluster_id.into(),
             faults: Faults::default(),

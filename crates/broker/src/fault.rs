@@ -44,9 +44,25 @@ pub enum Fault {
     Twice,
     /// The broker sends the response under the correlation id of another request.
     WrongCorrelationId,
+    /// The response leaves out what it may: Metadata the ids of topics (KIP-516), those about records who leads (KIP-951).
+    Withheld,
 }
 
 impl Fault {
+    /// Whether requests of this API can meet it.
+    #[must_use]
+    pub const fn suits(&self, api: ApiKey) -> bool {
+        let may_leave_out = matches!(
+            api,
+            ApiKey::Metadata
+                | ApiKey::Produce
+                | ApiKey::Fetch
+                | ApiKey::ShareFetch
+                | ApiKey::ShareAcknowledge
+        );
+        may_leave_out || !matches!(self, Self::Withheld)
+    }
+
     /// The broker does not apply the request, and answers this code at once.
     #[must_use]
     pub const fn error(code: ErrorCode) -> Self {

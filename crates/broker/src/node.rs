@@ -313,6 +313,12 @@ impl Node {
         self.core.set_release(release);
     }
 
+    /// Moves the node's wall clock, which its time stamps and the age of what it keeps go by: so many milliseconds forward, or
+    /// back if there are less than none. Moves add up. Durations, such as those of sessions and delays, go on as they were.
+    pub fn move_clock(&self, by_ms: i64) {
+        self.core.move_clock(by_ms);
+    }
+
     /// Whether the node takes right credentials. One that does not refuses everybody who authenticates from now on, also on a
     /// connection whose session expires.
     pub fn set_logins(&self, accepted: bool) {

@@ -242,6 +242,22 @@ impl Broker {
         Ok(())
     }
 
+    /// Moves the wall clock of a node, or of all if there is no number, by so many milliseconds: forward, or back if there are less
+    /// than none. Time stamps, and the age of what a node keeps, go by it; durations, such as those of sessions, do not.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn move_clock(&self, id: Option<i32>, by_ms: i64) -> Result<(), BrokerError> {
+        match id {
+            Some(id) => self.node(id)?.core.move_clock(by_ms),
+            None => self
+                .nodes
+                .iter()
+                .for_each(|node| node.core.move_clock(by_ms)),
+        }
+        Ok(())
+    }
+
     /// Adds partitions to a topic until there are `total`.
     ///
     /// # Errors

@@ -257,6 +257,48 @@ fn an_idle_connection_is_closed_and_a_closed_one_stays_so() {
 }
 
 #[test]
+fn a_wall_clock_that_jumps_moves_time_stamps_and_ages_and_no_session() {
+    const HOUR: i64 = 3_600_000;
+    let properties = [
+        ("log.message.timestamp.type", "LogAppendTime"),
+        ("log.retention.check.interval.ms", "1000"),
+    ];
+    let properties = properties.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let config = BrokerConfig {
+        properties: properties.to_vec(),
+        ..Default::default()
+    };
+    let mut world = World::new(config, 1);
+    for connection in 1..=3 {
+        world.connect(connection);
+    }
+    let stamp = |world: &mut World| {
+        let produced = world.ask(1, &produce(b"one"), 9);
+        produced.responses[0].partition_responses[0].log_append_time_ms - world.now.unix_ms
+    };
+    assert_eq!(stamp(&mut world), 0);
+    assert_eq!(world.ask(2, &join(6_000), 3).generation_id, 1);
+    world.node.disconnect(2);
+    world.send(3, &join(60_000), 3);
+    world.node.move_clock(-HOUR);
+    assert_eq!(stamp(&mut world), -HOUR);
+    world.pass(Duration::from_secs(3));
+    let second = |world: &mut World| {
+        let fetched = world.ask(1, &fetch(1), 12);
+        ErrorCode(fetched.responses[0].partitions[0].error_code)
+    };
+    assert_eq!(second(&mut world), ErrorCode::NONE);
+    world.node.move_clock(9 * 24 * HOUR);
+    world.pass(Duration::from_millis(2999));
+    // All is older than seven days.
+    assert_eq!(second(&mut world), ErrorCode::OFFSET_OUT_OF_RANGE);
+    assert!(world.answer::<JoinGroupRequest>(3, 3).is_none());
+    world.pass(Duration::from_millis(1));
+    let joined = world.answer::<JoinGroupRequest>(3, 3).unwrap();
+    assert_eq!((joined.generation_id, joined.members.len()), (2, 1));
+}
+
+#[test]
 fn faults_strike_without_sockets() {
     let mut world = World::new(BrokerConfig::default(), 1);
     world.connect(1);
@@ -407,6 +449,49 @@ fn authentication_has_its_stages_and_a_wrong_password_its_delay() {
     world.connect(3);
     world.send(3, &MetadataRequest::default(), 12);
     assert_eq!(world.closed[1].0, 3);
+}
+
+#[test]
+fn an_answer_in_bytes_is_still_throttled_and_a_failed_authentication_still_the_end() {
+    let (mut world, handshake) = that_authenticates();
+    let token = SaslAuthenticateRequest {
+        auth_bytes: Bytes::from_static(b"\0alice\0wrong"),
+        ..Default::default()
+    };
+    world.connect(1);
+    world.ask(1, &handshake, 1);
+    let bytes = Fault::ByteByByte;
+    world.node.inject(ApiKey::SaslAuthenticate, bytes, 1);
+    world.send(1, &token, 1);
+    world.pass(Duration::from_millis(99));
+    assert!(world.received.iter().all(|(_, bytes)| bytes.is_empty()));
+    world.pass(Duration::from_millis(1));
+    let refused = world.answer::<SaslAuthenticateRequest>(1, 1).unwrap();
+    assert_ne!(refused.error_code, 0);
+    world.pass(Duration::from_millis(200));
+    assert_eq!(world.closed[0].0, 1);
+
+    let quotas = vec!["client-id:me producer_byte_rate=10".to_owned()];
+    let config = BrokerConfig {
+        security: SecuritySettings {
+            quotas,
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let mut world = World::new(config, 1);
+    world.connect(1);
+    world.node.inject(ApiKey::Produce, bytes, 1);
+    world.send(1, &produce(&[0; 1000]), 9);
+    world.pass(Duration::ZERO);
+    let throttled = world.answer::<ProduceRequest>(1, 9).unwrap();
+    let time = u64::try_from(throttled.throttle_time_ms).unwrap();
+    assert!(time > 1000, "{time}");
+    world.send(1, &MetadataRequest::default(), 12);
+    world.pass(Duration::from_millis(time - 1));
+    assert!(world.frame(1).is_none());
+    world.pass(Duration::from_millis(1));
+    assert!(world.frame(1).is_some());
 }
 
 #[test]

@@ -215,6 +215,7 @@ impl<D: Decode> Consumer<D> {
             return Ok(Vec::new());
         }
         let call = OffsetFetch {
+            storage: self.config().offsets_storage,
             group: member.group,
             partitions,
             require_stable: self.config().read_committed,

@@ -270,6 +270,10 @@ impl Broker {
         self.inject(api, count, node, Fault::WrongCorrelationId)
     }
 
+    fn withhold(&self, api: &str, count: u32, node: Option<i32>) -> PyResult<()> {
+        self.inject(api, count, node, Fault::Withheld)
+    }
+
     fn clear_faults(&self) -> PyResult<()> {
         self.broker.get()?.clear_faults();
         Ok(())
@@ -381,6 +385,18 @@ impl Broker {
         set.map_err(|error| refuse(&error))
     }
 
+    fn move_clock(&self, node: Option<i32>, seconds: f64) -> PyResult<()> {
+        let ms = seconds * 1000.0;
+        if !ms.is_finite() {
+            return Err(errors::argument(&format!(
+                "a clock is moved by a number of seconds, not {seconds}"
+            )));
+        }
+        // More than fits is as far as it fits.
+        let moved = self.broker.get()?.move_clock(node, ms.round() as i64);
+        moved.map_err(|error| refuse(&error))
+    }
+
     fn create_partitions(&self, py: Python<'_>, topic: &str, total: i32) -> PyResult<()> {
         let added = wait::block_on(py, self.broker.get()?.create_partitions(topic, total))?;
         added.map_err(|error| refuse(&error))
@@ -415,6 +431,11 @@ impl Broker {
                 "Kafka's protocol has no API {api:?}; one is \"Produce\""
             ))
         })?;
+        if !fault.suits(*key) {
+            return Err(errors::argument(&format!(
+                "an answer to {api} has nothing that it can leave out; one to \"Metadata\" or \"Fetch\" has"
+            )));
+        }
         let broker = self.broker.get()?;
         match node {
             None => broker.inject(*key, fault, count),

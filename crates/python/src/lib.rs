@@ -79,7 +79,7 @@ mod _ottla {
     #[pymodule_export]
     use operation::{CompletionQueue, Operation};
     #[pymodule_export]
-    use options::{properties, secret_words};
+    use options::properties;
     #[pymodule_export]
     use partitioner::Keys;
     #[pymodule_export]

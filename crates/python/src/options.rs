@@ -226,12 +226,6 @@ pub(crate) fn properties(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
-/// What the name of a property holds whose value nobody may see.
-#[pyfunction]
-pub(crate) fn secret_words() -> &'static [&'static str] {
-    config::SECRET_WORDS
-}
-
 fn describe<'py>(py: Python<'py>, property: &Property<Config>) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     row.set_item("name", property.name)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ottla_engine::producer::{NotAppended, Producer as Work};
 
 use crate::book::Book;
+use crate::brokers::EPOCH_MS;
 use crate::history::{RecordId, value};
 use crate::host::Host;
 
@@ -36,6 +37,8 @@ struct Batch {
 pub struct Batches {
     known: BTreeMap<u64, Batch>,
     next: u64,
+    /// How far the wall clock, which gives records their time, is ahead in milliseconds.
+    pub ahead_ms: i64,
 }
 
 impl Batches {
@@ -58,9 +61,10 @@ impl Batches {
     ) -> Result<(), NotAppended> {
         let now = book.now;
         let bytes = value(id, &wish.topic, wish.padding);
-        let (known, next) = (&mut self.known, &mut self.next);
+        let (known, next, ahead_ms) = (&mut self.known, &mut self.next, self.ahead_ms);
         let appended = host.work(now, |engine| {
-            let time = i64::try_from(book.at().as_millis()).unwrap_or(0);
+            let passed = i64::try_from(book.at().as_millis()).unwrap_or(0);
+            let time = EPOCH_MS + passed + ahead_ms;
             let open = |topic: &Arc<str>, partition| {
                 *next += 1;
                 let batch = Batch {

@@ -2,7 +2,7 @@
 //! leaders and followers. What the world does to topics goes over connections of its own, on a listener that asks nobody who
 //! they are.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
@@ -14,22 +14,27 @@ use ottla_broker::{
 use ottla_protocol::Request;
 use ottla_protocol::header::{decode_response, encode_request};
 use ottla_protocol::messages::create_partitions_request::CreatePartitionsTopic;
-use ottla_protocol::messages::create_topics_request::CreatableTopic;
+use ottla_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use ottla_protocol::messages::delete_records_request::{
+    DeleteRecordsPartition, DeleteRecordsTopic,
+};
+use ottla_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use ottla_protocol::messages::{
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, ListTransactionsRequest,
-    OffsetFetchRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    ListOffsetsRequest, ListTransactionsRequest, OffsetFetchRequest,
 };
 
 use crate::history::Place;
 use crate::plan::Plan;
+use crate::plan::aging::is_compacted;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Where clients connect, and where the world does.
 const CLIENTS: usize = 0;
 const OWN: usize = 1;
-/// When the run begins, by the brokers' clock.
-const EPOCH_MS: i64 = 1_700_000_000_000;
+/// When the run begins, by everybody's wall clock.
+pub const EPOCH_MS: i64 = 1_700_000_000_000;
 
 /// What a broker does to a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +50,8 @@ pub enum Served {
 pub struct Brokers {
     cluster: Cluster,
     base: Instant,
+    /// How far the wall clocks of nodes are ahead, in milliseconds.
+    ahead: BTreeMap<i32, i64>,
     outs: VecDeque<Served>,
     /// The connection that the world itself uses, and what came on it.
     hand: u64,
@@ -73,7 +80,7 @@ impl Brokers {
             ..BrokerConfig::default()
         };
         let mut properties = vec![
-            // Clients count their time from the beginning of a run: by the brokers' clock, all records are old.
+            // Clocks jump, and what is acknowledged must stay.
             ("log.retention.ms", "-1".to_owned()),
             ("min.insync.replicas", plan.min_in_sync.to_string()),
             (
@@ -86,6 +93,9 @@ impl Brokers {
             ),
             ("group.min.session.timeout.ms", "100".to_owned()),
         ];
+        if plan.topics.iter().any(|topic| is_compacted(&topic.name)) {
+            properties.push(("log.cleaner.backoff.ms", "1000".to_owned()));
+        }
         if plan.authenticated {
             config.security = SecuritySettings {
                 users: vec![("user".to_owned(), Secret::new("password".to_owned()))],
@@ -104,6 +114,7 @@ impl Brokers {
         let mut brokers = Brokers {
             cluster: Cluster::new(&config, &addresses, seed)?,
             base,
+            ahead: BTreeMap::new(),
             outs: VecDeque::new(),
             hand: u64::MAX,
             answer: BytesMut::new(),
@@ -223,6 +234,77 @@ impl Brokers {
         }
     }
 
+    /// The wall clock of a node jumps.
+    pub fn move_clock(&mut self, node: i32, ms: i64) {
+        if let Some(found) = self.cluster.node(node) {
+            found.move_clock(ms);
+            *self.ahead.entry(node).or_default() += ms;
+        }
+        self.drain();
+    }
+
+    /// All wall clocks show what time it is.
+    pub fn set_clocks_right(&mut self) {
+        for (node, ahead) in std::mem::take(&mut self.ahead) {
+            if let Some(node) = self.cluster.node(node) {
+                node.move_clock(-ahead);
+            }
+        }
+        self.drain();
+    }
+
+    /// The end of what is committed in a partition, as its leader says.
+    pub fn high_watermark(&mut self, now: Instant, place: &Place) -> Option<i64> {
+        const END: i64 = -1;
+        let request = ListOffsetsRequest {
+            replica_id: -1,
+            topics: vec![ListOffsetsTopic {
+                name: (&*place.0).into(),
+                partitions: vec![ListOffsetsPartition {
+                    partition_index: place.1,
+                    timestamp: END,
+                    ..ListOffsetsPartition::default()
+                }],
+                ..ListOffsetsTopic::default()
+            }],
+            ..ListOffsetsRequest::default()
+        };
+        let answer = self.ask_leader(now, place, &request, 5)?;
+        let row = answer.topics.first()?.partitions.first()?;
+        (row.error_code == 0).then_some(row.offset)
+    }
+
+    /// Deletes the records of a partition before an offset, if somebody leads it.
+    pub fn delete_records(&mut self, now: Instant, place: &Place, before: i64) {
+        let request = DeleteRecordsRequest {
+            topics: vec![DeleteRecordsTopic {
+                name: (&*place.0).into(),
+                partitions: vec![DeleteRecordsPartition {
+                    partition_index: place.1,
+                    offset: before,
+                    ..DeleteRecordsPartition::default()
+                }],
+                ..DeleteRecordsTopic::default()
+            }],
+            timeout_ms: 1000,
+            ..DeleteRecordsRequest::default()
+        };
+        self.ask_leader(now, place, &request, 2);
+    }
+
+    /// As [`Brokers::ask`], of the leader of a partition.
+    fn ask_leader<R: Request>(
+        &mut self,
+        now: Instant,
+        place: &Place,
+        request: &R,
+        version: i16,
+    ) -> Option<R::Response> {
+        let leader = self.leader(&place.0, place.1)?;
+        let is_up = self.cluster.is_up(leader);
+        is_up.then(|| self.ask_of(now, leader, request, version))?
+    }
+
     /// Whether a node takes what leaders have for it.
     pub fn set_following(&mut self, now: Instant, node: i32, follows: bool) {
         let now = self.now(now);
@@ -280,6 +362,7 @@ impl Brokers {
                 name: topic.into(),
                 num_partitions: partitions,
                 replication_factor: -1,
+                configs: settings(topic),
                 ..CreatableTopic::default()
             }],
             timeout_ms: 1000,
@@ -432,4 +515,20 @@ impl Brokers {
         let body = (body.len() > 4).then(|| body.slice(4..))?;
         decode_response(version, body).ok().map(|(_, body)| body)
     }
+}
+
+/// What a topic has of its own.
+fn settings(topic: &str) -> Vec<CreatableTopicConfig> {
+    let compacted = [
+        ("cleanup.policy", "compact"),
+        ("segment.ms", "500"),
+        ("min.cleanable.dirty.ratio", "0.0"),
+    ];
+    let of_compacted = compacted.into_iter().filter(|_| is_compacted(topic));
+    let settings = of_compacted.map(|(name, value)| CreatableTopicConfig {
+        name: name.into(),
+        value: Some(value.into()),
+        ..CreatableTopicConfig::default()
+    });
+    settings.collect()
 }

@@ -9,7 +9,7 @@
 //! | R5 | what surely was not written is not there | `aborted-read` |
 //! | R6 | each record has one fate, in time | `unresolved`, `resolved-twice`, `resolved-late` |
 //! | R7 | what is read is what was sent, there | `misplaced`, `corrupt`, `phantom` |
-//! | R8 | a consumer gives out each offset once and in order, from where it was told | `poll-skip`, `nonmonotonic-poll`, within a poll `int-poll-skip`, `int-nonmonotonic-poll`; `paused-poll`, `unassigned-poll`, `external-reset` |
+//! | R8 | a consumer gives out each offset once and in order, from where it was told; if that was deleted, it says where it goes on | `poll-skip`, `nonmonotonic-poll`, within a poll `int-poll-skip`, `int-nonmonotonic-poll`; `paused-poll`, `unassigned-poll`, `external-reset` |
 //! | R9 | a partition has one owner in a generation, who begins at the committed offset and gets nothing after it was revoked; who cooperates gives up only what others get; every acknowledged record is given to somebody; who is of a generation of the past commits nothing | `two-owners`, `wrong-start`, `external-reset`, `revoked-poll`, `needless-stop`, `never-given`, `stale-commit`, `torn-group` |
 //! | R10 | what is committed was given out before the last poll, or is what the application asked for; what it was told to be committed is; who closes has committed what it was given | `ahead-commit`, `untrue-commit`, `lost-commit`, `late-commit` |
 //! | R11 | who reads only what is committed gets no record of a transaction that was not, none before somebody wanted it committed, and all others as they are in the log | `aborted-read`, `dirty-read`, `hidden-record`, `inconsistent-offsets` |
@@ -25,6 +25,7 @@
 //!
 //! The names are Jepsen's where it has them (its Kafka workload and Elle).
 
+mod gone;
 mod groups;
 mod transactions;
 mod truncation;
@@ -36,6 +37,7 @@ use std::time::Duration;
 use ottla_engine::ErrorCode;
 use ottla_engine::call::EARLIEST;
 
+use self::gone::Gone;
 use crate::history::{
     Act, Anomaly, Before, Called, Ended, Fate, History, Origin, Place, Promise, RecordId, Seen,
     Told, Value,
@@ -51,6 +53,7 @@ pub fn check(history: &History) -> Vec<Anomaly> {
         found: history.complaints.clone(),
         offsets: BTreeMap::new(),
         visible: history.visible(),
+        gone: Gone::new(history),
     };
     checker.contents();
     checker.fates();
@@ -75,6 +78,8 @@ struct Checker<'a> {
     offsets: BTreeMap<&'a Place, BTreeMap<i64, RecordId>>,
     /// What is committed.
     visible: BTreeSet<RecordId>,
+    /// What may be missing.
+    gone: Gone<'a>,
 }
 
 fn at(place: &Place) -> String {
@@ -193,6 +198,7 @@ impl<'a> Checker<'a> {
         match (found, offset) {
             // The copy that was acknowledged was lost with its leader, and another attempt's stayed.
             (Some(_), Some(_)) if self.may_lose_a_copy(id, sent.producer) => {}
+            (_, Some(offset)) if self.gone.is_gone(&place, offset, id) => {}
             (Some(found), Some(offset)) if !found.contains(&offset) => {
                 let text = format!(
                     "record {id} told at {} {offset}, is at {found:?}",
@@ -222,7 +228,7 @@ impl<'a> Checker<'a> {
         self.history.may_be_cut(id) || repeats && !self.history.keeps(producer)
     }
 
-    /// R2 and that offsets begin at 0 and have no gaps, in the final log.
+    /// R2 and that offsets begin at 0, or where records were deleted on purpose, and have no gaps, in the final log.
     fn log(&mut self) {
         let history = self.history;
         for (place, records) in &history.log {
@@ -230,7 +236,8 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let mut first: BTreeMap<RecordId, i64> = BTreeMap::new();
-            let mut expected = 0;
+            let begins = records.first().map_or(0, |(first, _)| *first);
+            let mut expected = begins.min(self.gone.trimmed(place));
             for (offset, value) in records {
                 if !self.passes(place, expected, *offset, false) {
                     let text = format!("{}: {offset} follows {}", at(place), expected - 1);
@@ -256,7 +263,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Whether a reader comes from one offset to another without leaving out anything that it must see: markers are no records,
-    /// and of those only who reads all sees the ones that are not committed.
+    /// of those only who reads all sees the ones that are not committed, and nobody those that newer ones of their keys replaced.
     fn passes(&self, place: &Place, from: i64, to: i64, is_isolated: bool) -> bool {
         if from >= to {
             return from == to;
@@ -269,7 +276,8 @@ impl<'a> Checker<'a> {
             }
             let record = logged.and_then(|logged| logged.get(&offset));
             let is_hidden = |id: &RecordId| !self.visible.contains(id);
-            is_isolated && record.is_some_and(is_hidden)
+            (is_isolated && record.is_some_and(is_hidden))
+                || self.gone.may_lack(place, offset, record.copied())
         })
     }
 
@@ -365,7 +373,7 @@ impl<'a> Checker<'a> {
             }
             (Act::Offsets(place, time), Told::Offset(offset)) if history.lives(&place.0) => {
                 match *time {
-                    EARLIEST => *offset == 0,
+                    EARLIEST => (0..=self.gone.trimmed(place)).contains(offset),
                     _ if history.was_cut(place) => true,
                     _ => self.is_possible_end(place, *offset, call.begun),
                 }
@@ -393,6 +401,7 @@ impl<'a> Checker<'a> {
         let history = self.history;
         let log = history.log.get(place).and_then(|log| log.last());
         let end = log.map_or(0, |(last, _)| last + 1);
+        let end = end.max(self.gone.trimmed(place));
         let acknowledged = history.sends.iter().filter_map(|sent| {
             let here = *sent.topic == *place.0 && sent.placed?.0 == place.1;
             match &sent.fates[..] {
@@ -465,9 +474,12 @@ impl<'a> Checker<'a> {
                     reading.poll = None;
                     reading.next = match from {
                         Origin::Offset(offset) => Some(*offset),
+                        Origin::Beginning if self.gone.trimmed(place) > 0 => None,
                         Origin::Beginning => Some(0),
                         Origin::Anywhere => None,
                     };
+                    let begins = *from == Origin::Beginning && reading.next.is_none();
+                    reading.by = begins.then(|| self.gone.trimmed(place));
                 }
                 Seen::Reset(place, from, to) => {
                     self.reset(consumer, place, *from, *to, &mut readings)
@@ -489,8 +501,13 @@ impl<'a> Checker<'a> {
                         let within = reading.poll == Some(poll);
                         // What lies between may be nothing for this reader.
                         let passes = |next: i64| self.passes(place, next, *offset, is_isolated);
-                        let is_next = reading.next.is_none_or(passes);
-                        let name = match reading.next.map(|next| offset.cmp(&next)) {
+                        let is_next = match (reading.next, reading.by) {
+                            (Some(next), _) => passes(next),
+                            (None, Some(by)) => *offset <= by || passes(by),
+                            (None, None) => true,
+                        };
+                        let due = reading.next.or(reading.by);
+                        let name = match due.map(|due| offset.cmp(&due)) {
                             _ if is_next => None,
                             Some(std::cmp::Ordering::Greater) if within => Some("int-poll-skip"),
                             Some(std::cmp::Ordering::Greater) => Some("poll-skip"),
@@ -501,18 +518,19 @@ impl<'a> Checker<'a> {
                             _ => None,
                         };
                         if let Some(name) = name {
-                            let text = format!("{here} instead of {:?}", reading.next);
+                            let text = format!("{here} instead of {due:?}");
                             self.find("R8", name, text);
                         }
                     }
                     reading.next = Some(offset.saturating_add(1));
+                    reading.by = None;
                     reading.poll = Some(poll);
                 }
             }
         }
     }
 
-    /// A position that moved by itself: only one that was never in the log may.
+    /// A position that moved by itself: only one that was never in the log may, or whose records were deleted.
     fn reset(
         &mut self,
         consumer: usize,
@@ -527,12 +545,18 @@ impl<'a> Checker<'a> {
             from < 0 || (reading.from == Origin::Offset(from) && reading.next == Some(from));
         // Or it is shorter now: R16 knows what has to be told then.
         let was_cut = self.history.was_cut(place);
-        if !wanted && !was_cut && self.history.lives(&place.0) {
+        // It moves from where it was, so that nothing is left out before.
+        let is_isolated = self.history.isolated.contains(&consumer);
+        let passes = |next: i64| self.passes(place, next, from, is_isolated);
+        let deleted = (0..self.gone.trimmed(place)).contains(&from);
+        let deleted = deleted && reading.next.is_none_or(passes);
+        if deleted || reading.from != Origin::Beginning || was_cut {
+            reading.next = Some(to);
+            reading.by = None;
+        }
+        if !wanted && !deleted && !was_cut && self.history.lives(&place.0) {
             let text = format!("consumer {consumer}, {} from {from} to {to}", at(place));
             self.find("R8", "external-reset", text);
-        }
-        if reading.from != Origin::Beginning || was_cut {
-            reading.next = Some(to);
         }
     }
 }
@@ -569,6 +593,8 @@ struct Reading {
     from: Origin,
     /// The offset that must come next.
     next: Option<i64>,
+    /// The offset that must come next at the latest, where the first one may have been deleted.
+    by: Option<i64>,
     /// The last poll that gave out a record.
     poll: Option<u64>,
 }

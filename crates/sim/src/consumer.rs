@@ -256,7 +256,16 @@ impl Consumer {
             } = &event
             {
                 let place = (Arc::clone(topic), *partition);
-                self.note(book, Seen::Reset(place, *from, *to));
+                if *from >= 0 {
+                    self.begin_followed(book, &place);
+                }
+                if (0..*to).contains(from) {
+                    let state = "consumer: what it was to read next was deleted";
+                    book.tally.meet(state);
+                }
+                if self.plant != Some(Plant::ResetUntold) {
+                    self.note(book, Seen::Reset(place, *from, *to));
+                }
             }
             if let Observed::LogTruncated {
                 topic,

@@ -355,6 +355,10 @@ pub struct History {
     pub steady: Option<Duration>,
     /// The offsets that each group has committed after the end, -1 where none is.
     pub committed_after: BTreeMap<(usize, Place), i64>,
+    /// The keys of records of compacted topics.
+    pub keys: BTreeMap<RecordId, usize>,
+    /// Before which offset records were deleted on purpose, at most.
+    pub trimmed: BTreeMap<Place, i64>,
     /// Topics that were deleted: only what a record says of itself holds for them.
     pub mortal: Vec<Arc<str>>,
     /// Leaders were lost, and with them what only they had acknowledged.

@@ -602,16 +602,24 @@ impl Member {
             }
         };
         self.note(book, joint);
-        let until = now + self.chance.time(Duration::ZERO, self.habits.listens);
+        let listens = self.chance.time(Duration::ZERO, self.habits.listens);
+        let until = self.within(now + listens);
         let is_revoked = matches!(change, Rebalance::Revoked(_));
         self.doing = Doing::Listens(until, change.clone());
         if is_revoked && self.habits.commits_in_listener && !self.given.is_empty() {
             let all = self.given.clone().into_iter().collect();
             if let Some(asked) = self.ask_for_commit(book, all, true) {
                 book.tally.meet("member: committed in its listener");
-                self.doing = Doing::Commits(asked, now + PATIENCE, Some((until, change)));
+                let patience = self.within(now + PATIENCE);
+                self.doing = Doing::Commits(asked, patience, Some((until, change)));
             }
         }
+    }
+
+    /// Its application has no more time for anything than is left to leave the group.
+    fn within(&self, until: Instant) -> Instant {
+        let leaving = self.leaving.as_ref();
+        leaving.map_or(until, |leaving| until.min(leaving.until))
     }
 
     /// Its listener returned.
@@ -753,7 +761,7 @@ impl Member {
         let count = chunk.records.len();
         for (offset, value) in chunk.records {
             let place = chunk.place.clone();
-            self.given.insert(place.clone(), offset + 1);
+            self.given.insert(place.clone(), offset.saturating_add(1));
             self.is_fresh = true;
             book.trace.say(
                 book.at(),

@@ -1,7 +1,9 @@
 //! What happens in a run, decided from its seed before it begins: who takes part, with which settings, what they do, and what
 //! befalls them. A shorter run of the same seed is a prefix of the same steps.
 
+pub mod aging;
 pub mod deposed;
+mod exchanges;
 pub mod groups;
 pub mod transactions;
 pub mod truncated;
@@ -13,6 +15,7 @@ use ottla_broker::Release;
 use ottla_broker::node::Stop;
 use ottla_protocol::{ApiKey, ErrorCode};
 
+use self::exchanges::exchange;
 use crate::chance::Chance;
 use crate::habits::Habits;
 use crate::keeper::Trouble;
@@ -225,6 +228,12 @@ pub enum Fault {
     StandsStill(i32, Duration),
     /// Followers take so long to copy, for a time.
     FollowersLag(Duration, Duration),
+    /// A node's wall clock jumps by so many milliseconds.
+    ClockJumps(i32, i64),
+    /// The wall clock of a producer jumps so, and the time stamps of its records with it. In a plan it is the one of this number.
+    TimeJumps(usize, i64),
+    /// So many of a hundred records of a partition are deleted, the oldest first, whoever has not read them.
+    Trims(usize, i32, i64),
     /// A partition gets another leader that is in sync.
     LeaderMoves(usize, i32),
     /// A partition gets another leader, in sync or not: what it has not is lost.
@@ -271,6 +280,9 @@ impl Fault {
             Fault::RefusesLogins(..) => "node: refused credentials",
             Fault::StandsStill(..) => "cluster: a follower stood still",
             Fault::FollowersLag(..) => "cluster: followers lagged",
+            Fault::ClockJumps(..) => "node: its clock jumped",
+            Fault::TimeJumps(..) => "client: its clock jumped",
+            Fault::Trims(..) => "cluster: records were deleted",
             Fault::LeaderMoves(..) => "cluster: a leader moved",
             Fault::UncleanElection(..) => "cluster: an unclean election",
             Fault::FetchesAsOld(_) => "node: speaks no Fetch that tells where logs part",
@@ -345,6 +357,7 @@ pub const FAULTS: &[&str] = &[
     "answer: throttled",
     "answer: twice",
     "answer: wrong correlation id",
+    "client: its clock jumped",
     "cluster: a follower stood still",
     "cluster: a leader did not hear of its successor",
     "cluster: a leader moved",
@@ -353,6 +366,7 @@ pub const FAULTS: &[&str] = &[
     "cluster: a topic was deleted and made anew",
     "cluster: an unclean election",
     "cluster: followers lagged",
+    "cluster: records were deleted",
     "dial: a bootstrap address is silent",
     "dial: a bootstrap address refuses",
     "dial: a bootstrap name is unknown",
@@ -368,6 +382,7 @@ pub const FAULTS: &[&str] = &[
     "node: became another release",
     "node: bytes waited for a paused node",
     "node: closed idle connections",
+    "node: its clock jumped",
     "node: lost power and came back",
     "node: paused",
     "node: refused connections",
@@ -407,12 +422,15 @@ pub const STATES: &[&str] = &[
     "client: was refused by a node",
     "cluster: a leader of the past was asked to read",
     "cluster: a leader of the past was asked to write",
+    "cluster: a log was compacted",
     "consumer: a poll cut a batch",
     "consumer: a poll raised an error",
     "consumer: a poll was full",
     "consumer: dropped records that a seek or reset made stale",
+    "consumer: what it was to read next was deleted",
     "producer: a record was surely not written",
     "producer: a record's fate stayed unknown",
+    "producer: a record's time was refused",
     "producer: gave up waiting",
     "producer: waited for a topic",
     "producer: waited for room",
@@ -484,22 +502,25 @@ impl Plan {
 
     /// Clients keep little, so that what they keep too much of shows.
     pub fn keep_little(&mut self) {
-        let keep = |members: &mut [Member], little: &[(&'static str, &str)]| {
-            for member in members {
-                let is_set = |name: &str| little.iter().any(|(other, _)| *other == name);
-                member.pairs.retain(|(name, _)| !is_set(name));
-                let little = little.iter();
-                member
-                    .pairs
-                    .extend(little.map(|(name, value)| (*name, (*value).to_owned())));
-            }
+        let keep = |pairs: &mut Vec<(&'static str, String)>, little: &[(&'static str, &str)]| {
+            let is_set = |name: &str| little.iter().any(|(other, _)| *other == name);
+            pairs.retain(|(name, _)| !is_set(name));
+            let little = little.iter();
+            pairs.extend(little.map(|(name, value)| (*name, (*value).to_owned())));
         };
         let frame = ("receive.message.max.bytes", "1310720");
-        keep(&mut self.producers, &[frame, ("buffer.memory", "200000")]);
+        for producer in self.producers.iter_mut().chain(&mut self.transactors) {
+            keep(&mut producer.pairs, &[frame, ("buffer.memory", "200000")]);
+        }
         let fetched = ("fetch.max.bytes", "262144");
         let prefetched = ("prefetch.max.bytes", "200000");
-        keep(&mut self.consumers, &[frame, fetched, prefetched]);
-        keep(&mut self.admins, &[frame]);
+        let consumers = self.consumers.iter_mut().map(|it| &mut it.pairs);
+        for pairs in consumers.chain(self.members.iter_mut().map(|it| &mut it.pairs)) {
+            keep(pairs, &[frame, fetched, prefetched]);
+        }
+        for admin in &mut self.admins {
+            keep(&mut admin.pairs, &[frame]);
+        }
     }
 
     /// Consumers begin to read at once, so that every prefix has readers.
@@ -632,7 +653,7 @@ impl Plan {
             }
             56..=57 if authenticated => Fault::RefusesLogins(node, lasting),
             _ => {
-                let (api, trouble) = exchange(chance, self)?;
+                let (api, trouble) = exchange(chance, !self.admins.is_empty(), self.authenticated)?;
                 let most = match api {
                     // A broker that is silent about its versions three times, and about nothing else, is one of 0.9.
                     ApiKey::ApiVersions => 2,
@@ -853,119 +874,4 @@ fn aim(chance: &mut Chance) -> Aim {
         8 => Aim::End,
         _ => Aim::Beyond,
     }
-}
-
-/// What befalls an exchange, and which.
-fn exchange(chance: &mut Chance, plan: &Plan) -> Option<(ApiKey, Trouble)> {
-    let of_admins = [
-        ApiKey::CreateTopics,
-        ApiKey::CreateTopics,
-        ApiKey::DeleteTopics,
-    ];
-    let of_logins = [ApiKey::SaslHandshake, ApiKey::SaslAuthenticate];
-    let api = match chance.below(10) {
-        0..=2 if !plan.admins.is_empty() => chance.pick(&of_admins)?,
-        3 if plan.authenticated => chance.pick(&of_logins)?,
-        _ => of_all(chance)?,
-    };
-    let trouble = trouble(chance, api)?;
-    Some((api, trouble))
-}
-
-/// An API that all kinds of clients use, or producers and consumers.
-fn of_all(chance: &mut Chance) -> Option<ApiKey> {
-    chance.pick(&[
-        ApiKey::Produce,
-        ApiKey::Produce,
-        ApiKey::Produce,
-        ApiKey::Fetch,
-        ApiKey::Fetch,
-        ApiKey::Metadata,
-        ApiKey::ListOffsets,
-        ApiKey::InitProducerId,
-        ApiKey::ApiVersions,
-    ])
-}
-
-fn trouble(chance: &mut Chance, api: ApiKey) -> Option<Trouble> {
-    Some(match chance.below(14) {
-        0..=2 => Trouble::Refused(refusal(chance, api)?),
-        3 if api == ApiKey::Produce => Trouble::AppliedYet(chance.pick(&[
-            ErrorCode::REQUEST_TIMED_OUT,
-            ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-            ErrorCode::NOT_LEADER_OR_FOLLOWER,
-        ])?),
-        3 => Trouble::Bytewise,
-        4 => Trouble::Late(chance.millis(10, 12_000)),
-        5 => Trouble::CutAfter(chance.below(60)),
-        6 => Trouble::Lost,
-        7 => Trouble::ClosedBefore,
-        8 => Trouble::ClosedAfter,
-        9 => Trouble::Silence,
-        10 => Trouble::Swallowed,
-        11 => Trouble::Twice,
-        12 => Trouble::OutOfStep,
-        _ => Trouble::Throttled(chance.from_to(1, 3000)),
-    })
-}
-
-/// A code that a sound broker may refuse a request of this API with.
-fn refusal(chance: &mut Chance, api: ApiKey) -> Option<ErrorCode> {
-    chance.pick(match api {
-        ApiKey::Produce => &[
-            ErrorCode::NOT_LEADER_OR_FOLLOWER,
-            ErrorCode::NOT_ENOUGH_REPLICAS,
-            ErrorCode::KAFKA_STORAGE_ERROR,
-            ErrorCode::MESSAGE_TOO_LARGE,
-            ErrorCode::UNKNOWN_PRODUCER_ID,
-            ErrorCode::INVALID_RECORD,
-            ErrorCode::CORRUPT_MESSAGE,
-        ],
-        ApiKey::Fetch => &[
-            ErrorCode::NOT_LEADER_OR_FOLLOWER,
-            ErrorCode::FENCED_LEADER_EPOCH,
-            ErrorCode::UNKNOWN_LEADER_EPOCH,
-            ErrorCode::KAFKA_STORAGE_ERROR,
-            ErrorCode::OFFSET_NOT_AVAILABLE,
-        ],
-        ApiKey::Metadata => &[
-            ErrorCode::LEADER_NOT_AVAILABLE,
-            ErrorCode::REBOOTSTRAP_REQUIRED,
-        ],
-        ApiKey::ListOffsets => &[
-            ErrorCode::NOT_LEADER_OR_FOLLOWER,
-            ErrorCode::LEADER_NOT_AVAILABLE,
-            ErrorCode::OFFSET_NOT_AVAILABLE,
-        ],
-        ApiKey::CreateTopics => &[
-            ErrorCode::NOT_CONTROLLER,
-            ErrorCode::THROTTLING_QUOTA_EXCEEDED,
-            ErrorCode::POLICY_VIOLATION,
-            ErrorCode::UNKNOWN_SERVER_ERROR,
-        ],
-        ApiKey::DeleteTopics => &[
-            ErrorCode::NOT_CONTROLLER,
-            ErrorCode::THROTTLING_QUOTA_EXCEEDED,
-            ErrorCode::TOPIC_DELETION_DISABLED,
-        ],
-        ApiKey::SaslAuthenticate => &[ErrorCode::SASL_AUTHENTICATION_FAILED],
-        ApiKey::InitProducerId => &[
-            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
-            ErrorCode::COORDINATOR_NOT_AVAILABLE,
-            ErrorCode::CONCURRENT_TRANSACTIONS,
-        ],
-        ApiKey::AddPartitionsToTxn | ApiKey::AddOffsetsToTxn | ApiKey::EndTxn => &[
-            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
-            ErrorCode::COORDINATOR_NOT_AVAILABLE,
-            ErrorCode::NOT_COORDINATOR,
-            ErrorCode::CONCURRENT_TRANSACTIONS,
-        ],
-        ApiKey::TxnOffsetCommit => &[
-            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
-            ErrorCode::COORDINATOR_NOT_AVAILABLE,
-            ErrorCode::NOT_COORDINATOR,
-        ],
-        ApiKey::FindCoordinator => &[ErrorCode::COORDINATOR_NOT_AVAILABLE],
-        _ => &[],
-    })
 }

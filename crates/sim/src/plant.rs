@@ -90,6 +90,8 @@ plants! {
     SeekIgnored "client: a seek changes nothing" "R8";
     StepsBack "client: records before the position are given out, if their batch holds it" "R8";
     BufferReused "client: a record's value is overwritten by the next one's" "R7";
+    ResetUntold "client: a position that is out of range moves without a word" "R8";
+    OffsetsCounted "client: the offsets of a batch are counted from its first record, though some are compacted away" "R3" "R8";
     AppendedTwice "client: a record is put into its batch twice" "R2";
     OrderSwapped "client: two records of one partition change places" "R4";
     CloseHangs "client: close() waits for ever" "R14";
@@ -142,6 +144,7 @@ plants! {
     CreatedTwice "broker: CreateTopics is carried out twice, and the second answer is told" "R17";
     DeletedNot "broker: DeleteTopics is answered, and not carried out" "R17";
     LastPartitionHidden "broker: Metadata leaves out the last partition of a topic that has several" "R18";
+    TrimmedTooFar "broker: DeleteRecords deletes all there is" "R1" "R8";
     CommitNotDone "broker: a commit is answered, and not carried out" "R12";
     AbortNotDone "broker: an abort is answered, and not carried out" "R11";
     GroupOffsetsForgotten "broker: TxnOffsetCommit is answered, and its offsets forgotten" "R12";

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ottla_engine::observe::Observed;
 use ottla_engine::producer::{Done, NotAppended, Producer as Work};
-use ottla_engine::{Config, Engine, Error, Written};
+use ottla_engine::{Config, Engine, Error, ErrorCode, Written};
 
 use crate::batches::{Batches, Wish};
 use crate::book::Book;
@@ -116,6 +116,16 @@ impl Producer {
         self.host.work(book.now, |engine| engine.flush(book.now));
         self.closing.get_or_insert(book.now + timeout);
         self.settle(book);
+    }
+
+    /// Its wall clock jumps by so many milliseconds.
+    pub fn move_clock(&mut self, ms: i64) {
+        self.batches.ahead_ms += ms;
+    }
+
+    /// Its wall clock shows what time it is.
+    pub fn set_clock_right(&mut self) {
+        self.batches.ahead_ms = 0;
     }
 
     /// Whether every record has its fate.
@@ -326,6 +336,9 @@ impl Producer {
         } else {
             "producer: a record was surely not written"
         });
+        if error.code() == Some(ErrorCode::INVALID_TIMESTAMP) {
+            book.tally.meet("producer: a record's time was refused");
+        }
         match self.plant {
             Some(Plant::FailureTakenForSuccess) => Fate::Written(None),
             Some(Plant::UnknownTakenForFailed) => Fate::NotWritten(error.to_string()),

@@ -63,8 +63,12 @@ pub(crate) fn decode(
             }
         }
         let payload = entry.payload(MOST)?;
-        for record in entry.records(&payload)? {
-            let record = record?;
+        let mut first = None;
+        for (record, index) in entry.records(&payload)?.zip(0..) {
+            let mut record = record?;
+            if plant == Some(Plant::OffsetsCounted) {
+                record.offset = *first.get_or_insert(record.offset) + index;
+            }
             let wanted = record.offset >= fetched.fetch_offset || plant == Some(Plant::StepsBack);
             if !wanted {
                 continue;

@@ -20,6 +20,7 @@ use crate::check::check;
 use crate::client::Client;
 use crate::consumer::Consumer;
 use crate::history::{Act, Anomaly, Fate, History, Place, RecordId, Seen, Told, Value};
+use crate::plan::aging::is_compacted;
 use crate::plan::{Aim, Fault, Member, Plan, What, login};
 use crate::plant::Plant;
 use crate::producer::Producer;
@@ -339,6 +340,10 @@ impl Run {
                 let fault = match *fault {
                     Fault::Sleeps(id, lasting) => Fault::Sleeps(newest(id), lasting),
                     Fault::CutOff(id, lasting) => Fault::CutOff(newest(id), lasting),
+                    Fault::TimeJumps(id, ms) => {
+                        let of_number = self.producers.get(id).copied();
+                        Fault::TimeJumps(of_number.unwrap_or(usize::MAX), ms)
+                    }
                     _ => fault.clone(),
                 };
                 self.world.strike(&fault);
@@ -422,16 +427,27 @@ impl Run {
         padding: usize,
     ) -> Option<RecordId> {
         let (name, _) = self.world.topics.get(topic)?;
-        let key = partition
-            .is_none()
-            .then(|| padding.to_string().into_bytes());
+        let compacted = is_compacted(name);
+        // Records of one batch have several keys, so that some of them are replaced and some are not.
+        let number = match compacted {
+            true => Chance::new(self.world.book.history.sends.len() as u64).below(6),
+            false => padding,
+        };
+        let needs_key = compacted || partition.is_none();
+        let key = needs_key.then(|| number.to_string().into_bytes());
         let wish = Wish {
             topic: Arc::clone(name),
             partition,
             key,
             padding,
         };
-        self.with_producer(producer, |producer, book| producer.send(book, wish))
+        self.with_producer(producer, |producer, book| {
+            let id = producer.send(book, wish);
+            if compacted {
+                book.history.keys.insert(id, number);
+            }
+            id
+        })
     }
 
     fn assign(&mut self, consumer: usize, which: u64) {
@@ -838,6 +854,7 @@ impl Run {
         let mut book = self.world.book;
         book.tally.add(&at_doors);
         count_unknown(&mut book);
+        count_compacted(&mut book);
         let mut anomalies = check(&book.history);
         if self.options.hostile {
             anomalies.retain(|it| matches!(it.invariant, "R6" | "R14" | "R15"));
@@ -879,6 +896,16 @@ fn count_unknown(book: &mut Book) {
                 true => "producer: a record of unknown fate was in the log",
                 false => "producer: a record of unknown fate was not in the log",
             });
+        }
+    }
+}
+
+/// Counts logs in which records are missing that newer ones of their keys took the place of.
+fn count_compacted(book: &mut Book) {
+    for (place, records) in &book.history.log {
+        let mut pairs = records.iter().zip(records.iter().skip(1));
+        if is_compacted(&place.0) && pairs.any(|((one, _), (next, _))| one + 1 < *next) {
+            book.tally.meet("cluster: a log was compacted");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What runs are about: each theme has plans of its own, and faults and states that its runs must meet.
 
-use crate::plan::{self, Plan, deposed, groups, transactions, truncated};
+use crate::plan::{self, Plan, aging, deposed, groups, transactions, truncated};
 use crate::plant::Plant;
 
 /// What a run is about.
@@ -47,7 +47,7 @@ impl Theme {
     /// The run of a seed.
     pub fn plan(self, seed: u64) -> Plan {
         match self {
-            Theme::Everything => Plan::of(seed),
+            Theme::Everything => aging::plan(seed),
             Theme::Transactions => transactions::plan(seed),
             Theme::Groups => groups::plan(seed),
             Theme::Deposed => deposed::plan(seed),

@@ -352,7 +352,7 @@ impl Transactor {
         };
         for (index, id) in (0_i64..).zip(records) {
             let fate = match &done.result {
-                Ok(stored) => Fate::Written(Some(stored.base_offset + index)),
+                Ok(stored) => Fate::Written(Some(stored.base_offset.saturating_add(index))),
                 Err(error) if error.written() == Some(Written::No) => {
                     Fate::NotWritten(error.to_string())
                 }

@@ -115,6 +115,83 @@ fn what_was_acknowledged_must_be_there() {
     assert_eq!(one_ack(true), [""; 0]);
 }
 
+/// The clean history, where the first two records were deleted before the consumer had read the second.
+fn trimmed() -> History {
+    let mut history = clean();
+    history.trimmed.insert(place(), 2);
+    log(&mut history).drain(..2);
+    history.seen = vec![vec![
+        Seen::Begin(place(), Origin::Beginning),
+        Seen::Polled,
+        record(0, 0),
+        Seen::Reset(place(), 1, 2),
+        Seen::Polled,
+        record(2, 2),
+        record(3, 3),
+    ]];
+    history
+}
+
+#[test]
+fn what_was_deleted_on_purpose_is_gone_and_its_readers_say_so() {
+    let after = |change: fn(&mut History)| {
+        let mut history = trimmed();
+        change(&mut history);
+        names(&history)
+    };
+    assert_eq!(after(|_| {}), [""; 0]);
+    let late = |history: &mut History| drop(history.seen[0].drain(1..4));
+    assert_eq!(after(late), [""; 0], "it begins where the log does");
+    let by_time = |history: &mut History| history.seen[0][3] = Seen::Reset(place(), 1, 3);
+    assert_eq!(after(by_time), ["nonmonotonic-poll"]);
+    assert_eq!(
+        after(|history| drop(history.seen[0].remove(3))),
+        ["poll-skip"]
+    );
+    let too_far = |history: &mut History| history.seen[0][3] = Seen::Reset(place(), 2, 3);
+    assert_eq!(after(too_far), ["external-reset", "poll-skip"]);
+    let beyond = |history: &mut History| {
+        history.seen[0].drain(1..4);
+        history.seen[0].remove(2);
+    };
+    assert_eq!(after(beyond), ["poll-skip"]);
+    assert_eq!(after(|history| drop(log(history).remove(0))), ["send-skip"]);
+    let lost = |history: &mut History| {
+        log(history).remove(0);
+        history.seen.clear();
+    };
+    assert_eq!(after(lost), ["lost-write", "send-skip"]);
+}
+
+#[test]
+fn what_newer_records_of_its_key_replaced_is_gone() {
+    let compacted = |keys: [usize; 4], left: &[usize]| {
+        let mut history = clean();
+        let place: Place = ("compacted0".into(), 0);
+        for sent in &mut history.sends {
+            sent.topic = Arc::clone(&place.0);
+        }
+        let value = |id: usize| Value {
+            topic: place.0.to_string(),
+            ..read(id)
+        };
+        history.keys = keys.into_iter().enumerate().collect();
+        let records = left.iter().map(|id| (*id as i64, value(*id)));
+        history.log = [(place.clone(), records.clone().collect())].into();
+        let read = records.map(|(offset, value)| Seen::Record(place.clone(), offset, value));
+        let begin = Seen::Begin(place.clone(), Origin::Beginning);
+        history.seen = vec![[begin, Seen::Polled].into_iter().chain(read).collect()];
+        names(&history)
+    };
+    assert_eq!(compacted([1, 1, 2, 1], &[2, 3]), [""; 0]);
+    assert_eq!(
+        compacted([1, 1, 2, 1], &[0, 1, 3]),
+        ["lost-write", "send-skip", "int-poll-skip"],
+        "nothing replaced the third"
+    );
+    assert_eq!(compacted([1, 1, 1, 1], &[0, 1, 2]), ["unseen"]);
+}
+
 #[test]
 fn an_idempotent_producer_writes_once() {
     let twice = |promise: fn(&mut Promise)| {

@@ -8,9 +8,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use ottla_sim::meter::is_inside;
-use ottla_sim::plan::Plan;
 use ottla_sim::plant::Plant;
 use ottla_sim::run::{Options, run};
+use ottla_sim::theme::Theme;
 
 const SEEDS: u64 = 200;
 /// The settings of `Plan::keep_little`.
@@ -93,11 +93,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most that the clients of a seed had at once, for each of them.
-fn peak(seed: u64, plant: Option<Plant>) -> (usize, u64) {
+/// The most that the clients of a seed had at once, for each of them; and how many lies they were told.
+fn peak(theme: Theme, seed: u64, plant: Option<Plant>) -> (usize, u64) {
     LIVE.set(0);
     PEAK.set(0);
     let options = Options {
+        theme,
         plant,
         hostile: true,
         ..Options::default()
@@ -106,32 +107,53 @@ fn peak(seed: u64, plant: Option<Plant>) -> (usize, u64) {
     if plant.is_none() && !report.anomalies.is_empty() {
         panic!("seed {seed}: {:#?}", report.anomalies);
     }
-    let plan = Plan::of(seed);
-    let clients = plan.producers.len() + plan.consumers.len() + plan.admins.len();
+    let plan = theme.plan(seed);
+    // Of the processes of one id or member, only the last may have much.
+    let clients = plan.producers.len()
+        + plan.transactors.len()
+        + plan.consumers.len()
+        + plan.members.len()
+        + plan.admins.len();
     (PEAK.get().unsigned_abs() / clients, report.lied)
 }
 
-#[test]
-fn clients_of_hostile_brokers_neither_panic_nor_hang_nor_hoard() {
+fn neither_panic_nor_hang_nor_hoard(theme: Theme) {
     let (mut most, mut lies) = ((0, 0), 0);
     for seed in 0..SEEDS {
-        let (peak, lied) = peak(seed, None);
+        let (peak, lied) = peak(theme, seed, None);
         lies += lied;
         most = most.max((peak, seed));
         assert!(peak <= MOST, "seed {seed}: {peak} bytes a client");
     }
     println!(
-        "{lies} lies; at most {} bytes a client, seed {}",
+        "{theme:?}: {lies} lies; at most {} bytes a client, seed {}",
         most.0, most.1
     );
     assert!(lies > SEEDS * 20, "{lies}");
 }
 
 #[test]
+fn clients_of_hostile_brokers_neither_panic_nor_hang_nor_hoard() {
+    neither_panic_nor_hang_nor_hoard(Theme::Everything);
+}
+
+#[test]
+fn members_of_groups_neither_panic_nor_hang_nor_hoard() {
+    neither_panic_nor_hang_nor_hoard(Theme::Groups);
+}
+
+#[test]
+fn transactional_producers_neither_panic_nor_hang_nor_hoard() {
+    neither_panic_nor_hang_nor_hoard(Theme::Transactions);
+}
+
+#[test]
 fn clients_that_waste_memory_are_seen() {
-    for plant in [Plant::AnswersKept, Plant::ClaimsBelieved] {
-        let seen = (0..SEEDS).find(|seed| peak(*seed, Some(plant)).0 > MOST);
-        println!("{plant}: seed {seen:?}");
-        assert!(seen.is_some(), "{plant}");
+    for theme in [Theme::Everything, Theme::Groups, Theme::Transactions] {
+        for plant in [Plant::AnswersKept, Plant::ClaimsBelieved] {
+            let seen = (0..SEEDS).find(|seed| peak(theme, *seed, Some(plant)).0 > MOST);
+            println!("{theme:?}, {plant}: seed {seen:?}");
+            assert!(seen.is_some(), "{theme:?}, {plant}");
+        }
     }
 }

@@ -4,7 +4,6 @@
 
 use std::process::Command;
 
-use ottla_sim::plan::Plan;
 use ottla_sim::run::{Options, run};
 use ottla_sim::theme::Theme;
 
@@ -97,7 +96,7 @@ fn another_process_runs_the_same() {
 
 #[test]
 fn one_step_less_is_another_run_with_the_same_beginning() {
-    let all = Plan::of(5).steps;
+    let all = Theme::Everything.plan(5).steps;
     let whole = trace(5, None);
     assert_eq!(whole, trace(5, Some(all.len())));
     let shorter = trace(5, Some(all.len() - 1));

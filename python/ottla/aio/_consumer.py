@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
 from ottla._assignors import answer_on_loop
+from ottla._closing import left
 from ottla._consumer import CLOSE_TIMEOUT
 from ottla._habits import missing
 from ottla._metrics import check_callback
+from ottla.aio._closing import disconnecting
 from ottla.aio._pace import Pace
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
@@ -511,20 +513,18 @@ class Consumer:
         """
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
-            try:
+            async with disconnecting(self._core, deadline):
                 with contextlib.suppress(ClosedError):
                     await self._leave(self._core.leave, deadline)
-            finally:
-                await self._core.close(max(deadline - time.monotonic(), 0))
         finally:
             await self._reports.finish()
 
     async def _leave(self, leave: Callable[[float], Awaitable[bool]], deadline: float) -> None:
         """Leave the group by repeating `leave`. All listeners are called, whatever they raise."""
         failure: BaseException | None = None
-        while await leave(max(deadline - time.monotonic(), 0)):
+        while await leave(left(deadline)):
             try:
-                await self._tell(max(deadline - time.monotonic(), 0))
+                await self._tell(left(deadline))
             except Exception as error:  # noqa: BLE001, PERF203 raised below
                 failure = failure or error
         if failure is not None:

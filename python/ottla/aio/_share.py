@@ -8,9 +8,11 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla import _ottla
+from ottla._closing import left
 from ottla._consumer import CLOSE_TIMEOUT
 from ottla._habits import missing
 from ottla._metrics import check_callback
+from ottla.aio._closing import disconnecting
 from ottla.aio._pace import Pace
 from ottla.aio._reporting import Reports
 from ottla.aio._sasl import with_loop
@@ -305,11 +307,9 @@ class ShareConsumer:
         """
         deadline = time.monotonic() + (CLOSE_TIMEOUT if timeout is None else timeout)
         try:
-            try:
+            async with disconnecting(self._core, deadline):
                 with contextlib.suppress(ClosedError):
-                    await self._core.unsubscribe(max(deadline - time.monotonic(), 0))
-            finally:
-                await self._core.close(max(deadline - time.monotonic(), 0))
+                    await self._core.unsubscribe(left(deadline))
         finally:
             await self._reports.finish()
             await self._tell()

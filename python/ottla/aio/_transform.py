@@ -68,7 +68,11 @@ class Transform:
         raise error
 
     def stop(self) -> None:
-        """Has `run` commit what is done and return. Threads and signal handlers may call it, also before `run`."""
+        """Has `run` commit what is done and return. Threads and signal handlers may call it, also before `run`.
+
+        While no broker answers, each step of that is given up after 5 s: the last commit, its abort, and the close of
+        each client. A commit that is under way may take `max.block.ms` of the producer before them.
+        """
         self._stopped = True
 
 

@@ -81,9 +81,8 @@ def register(spark: "SparkSession") -> None:
 
     It is needed in two cases: if Spark's Python does not find the package `pyspark_ottla`; and in each thread of your
     own that calls `df.write`, since Spark finds no data source in Python from a thread that knows no session. Otherwise
-    it makes sure that Spark's workers can import ottla, and that plans hide what is secret: Spark by itself shows an
-    inline private key and a registry's `basic.auth.user.info` in the plan of a stream
-    (`spark.sql.redaction.options.regex`, to which this adds).
+    it makes sure that Spark's workers can import ottla, and that plans hide the options of file systems, and URLs with
+    a password or a query (`spark.sql.redaction.options.regex`, to which this adds).
 
     Args:
         spark: The session, classic or Connect.
@@ -93,7 +92,6 @@ def register(spark: "SparkSession") -> None:
     """
     from pyspark.sql.utils import is_remote
 
-    from ottla._secrets import secret_names
     from ottla.spark.log.source import OttlaLogDataSource
     from ottla.spark.source import OttlaDataSource
 
@@ -105,7 +103,7 @@ def register(spark: "SparkSession") -> None:
     _make_known(spark, OttlaDataSource)
     _make_known(spark, OttlaLogDataSource)
     hidden = spark.conf.get(_HIDDEN) or ""
-    ours = f"{secret_names()}|{_STORAGE}|{_URL}"
+    ours = f"{_STORAGE}|{_URL}"
     if not hidden.endswith(ours):
         spark.conf.set(_HIDDEN, f"{hidden}|{ours}" if hidden else ours)
 

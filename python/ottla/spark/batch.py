@@ -22,21 +22,23 @@ class BatchReader(Sent, DataSourceReader):
         self._options, self._layout = options, layout
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task per partition of the topics that has records, or more by option."""
+        """One task per partition of the topics that has records, or other numbers by option."""
         from ottla.spark.clients import planner
+        from ottla.spark.splitting import join
         from ottla.spark.tokens import give
 
         spans = planner(self._options).batch(self._narrowing())
-        return [InputPartition(span) for span in give(self._options.properties, spans)]
+        tasks = join(give(self._options.properties, spans), self._options.min_task_records)
+        return [InputPartition(task) for task in tasks]
 
     def _narrowing(self) -> "Narrowing | None":
         """What filters leave of the read."""
         return None
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """The rows of one range, in columns."""
+        """The rows of one task, in columns."""
         from ottla.spark.clients import read
 
         # Spark makes one partition without a value of an empty plan; before 4.2, that partition is None.
-        span = getattr(partition, "value", None)
-        return iter(()) if span is None else read(self._options, span, self._layout)
+        for span in getattr(partition, "value", None) or ():
+            yield from read(self._options, span, self._layout)

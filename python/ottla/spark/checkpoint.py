@@ -107,6 +107,11 @@ class Checkpoint:
         """Keep what the stream remembers at the end of a batch, unless it was kept when the batch was given before."""
         self._files.make(f"{PAST}/{batch.number}", json.dumps(past.to_json()))
 
+    @property
+    def own(self) -> str | None:
+        """The path of the folder of what is remembered; None if it is not on this machine."""
+        return self._files.local(PAST)
+
     def past(self, batch: Planned) -> Past:
         """What the stream remembers where it goes on; nothing if another source has read the last batch."""
         text = self._files.read(f"{PAST}/{batch.number if batch.done else batch.number - 1}")

@@ -177,16 +177,22 @@ def encoded(format_: Format, *, registers: bool, schema: StructType, topic: str 
     arrow = to_arrow(names)
     places = [0] * len(names) if place is not None else [schema.names.index(name) for name in names.names]
     fields = tuple((field.name, at, field.type) for field, at in zip(arrow, places, strict=True))
-    made = Encoded(side, _resolved(format_, registers, topic), place, fields)
-    try:
-        # What does not fit the schema is told before any task runs.
-        made.schema.encoder()(pa.array([], pa.struct(arrow)))
-    except ArgumentError as error:
-        raise ValueError(f"option {side}.format={format_.name}: {error}") from None
-    return made
+
+    def check(encoder: Callable[[Any], Any]) -> None:
+        try:
+            encoder(pa.array([], pa.struct(arrow)))
+        except ArgumentError as error:
+            raise ValueError(f"option {side}.format={format_.name}: {error}") from None
+
+    resolved = _resolved(format_, registers, topic, check)
+    # What does not fit the schema is told before any task runs.
+    check(resolved.encoder())
+    return Encoded(side, resolved, place, fields)
 
 
-def _resolved(format_: Format, registers: bool, topic: str | None) -> ResolvedSchema:
+def _resolved(
+    format_: Format, registers: bool, topic: str | None, check: Callable[[Callable[[Any], Any]], None]
+) -> ResolvedSchema:
     side, registry = format_.side, format_.registry
     schema: Any = format_.schema
     client = None if registry is None else registry.client()
@@ -210,7 +216,7 @@ def _resolved(format_: Format, registers: bool, topic: str | None) -> ResolvedSc
             message=format_.message,
             auto_register=registers,
         )
-        return encoder.resolve(topic)
+        return encoder.resolve(topic, check)
     except ArgumentError as error:
         raise ValueError(f"option {side}.schema: {error}") from None
 

@@ -14,6 +14,7 @@ from ottla.spark.mapped import Frames, frames
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
 from ottla.spark.past import Past
+from ottla.spark.remembered import OPTION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,6 +81,8 @@ def stream_kafka(
         raise ValueError("available_now reads what is there and ends: leave out every")
     checked = ReadOptions.parse(options)
     checked.check_stream()
+    if checked.remember_in is not None:
+        raise ValueError(f"option {OPTION} has no meaning here: the checkpoint of stream_kafka keeps what it remembers")
     stream = _Stream(checked, Checkpoint(spark, checkpoint), frames(spark, checked, schema), write)
     tick: Callable[[SparkSession], object]
     tick = stream.catch_up if available_now else stream.next if every else stream.next_with_records

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 
-from ottla.spark import tokens
+from ottla.spark import plans, tokens
 
 LOG = logging.getLogger("ottla.spark")
 
@@ -29,7 +29,7 @@ UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, 
 def lowered(
     options: Mapping[str, str], known: Iterable[str], what: str = "property of a consumer", prefix: str = PREFIX
 ) -> dict[str, str]:
-    """The options with their names in lower case. One that is not known and has not this prefix is refused.
+    """The options with their names in lower case, bare. One that is not known and has not this prefix is refused.
 
     Args:
         options: As Spark hands them over.
@@ -38,13 +38,19 @@ def lowered(
         prefix: What further options begin with.
     """
     canonical = {name.lower(): name for name in known}
-    for name in options:
-        if name.lower() not in canonical and not name.lower().startswith(prefix):
-            near = difflib.get_close_matches(name.lower(), canonical, n=1)
+    given: dict[str, str] = {}
+    for hidden, value in options.items():
+        name = plans.bare(hidden)
+        small = name.lower()
+        if small not in canonical and not small.startswith(prefix):
+            near = difflib.get_close_matches(small, canonical, n=1)
             hint = f"did you mean {canonical[near[0]]}? Known" if near else "known"
             listed = ", ".join(canonical.values())
             raise ValueError(f"option {name} is not known to ottla; {hint} are {listed} and {prefix}<{what}>")
-    return {name.lower(): value for name, value in options.items()}
+        if small in given:
+            raise ValueError(f"option {name} is given twice, hidden as {plans.HIDING}{name} too: leave one of them")
+        given[small] = value
+    return given
 
 
 def kafka_properties(given: Mapping[str, str], refused: Mapping[str, str]) -> tuple[str, dict[str, str]]:

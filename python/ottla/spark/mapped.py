@@ -1,6 +1,6 @@
 """Frames of Kafka's records without a data source in Python, which Spark knows since 4.0: by `mapInArrow`.
 
-A frame of numbers has a partition for each range of offsets, and its tasks read the range that their number names.
+A frame of numbers has a partition for each task, which reads the ranges of offsets that its number names.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,6 +11,7 @@ from ottla.spark.layout import Layout
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions
 from ottla.spark.sent import Sent
+from ottla.spark.splitting import join
 from ottla.spark.tokens import give
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def read_kafka(
             options tell.
 
     Returns:
-        The frame, with one task for each partition of a topic that has records, or more by option.
+        The frame, with one task for each partition of a topic that has records, or other numbers by option.
 
     Raises:
         ValueError: An option is missing, unknown or has a bad value, or the schema does not fit the records.
@@ -73,23 +74,24 @@ def frames(spark: "SparkSession", options: ReadOptions, schema: "StructType | st
     layout = frame.layout(options, columns, registered)
 
     def of_ranges(session: "SparkSession", spans: list[Range]) -> "DataFrame":
-        tasks = len(spans)
-        numbers = session.range(0, tasks, 1, max(tasks, 1))
-        return numbers.mapInArrow(_Rows(options, give(options.properties, spans), layout), columns)
+        tasks = join(give(options.properties, spans), options.min_task_records)
+        numbers = session.range(0, len(tasks), 1, max(len(tasks), 1))
+        return numbers.mapInArrow(_Rows(options, tasks, layout), columns)
 
     return of_ranges
 
 
 class _Rows(Sent):
-    """The rows of ranges, by their numbers."""
+    """The rows of tasks, by their numbers."""
 
-    def __init__(self, options: ReadOptions, spans: list[Range], layout: Layout) -> None:
-        self._options, self._spans, self._layout = options, spans, layout
+    def __init__(self, options: ReadOptions, tasks: list[list[Range]], layout: Layout) -> None:
+        self._options, self._tasks, self._layout = options, tasks, layout
 
     def __call__(self, numbers: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-        """The rows of the ranges that these numbers name."""
+        """The rows of the tasks that these numbers name."""
         from ottla.spark.clients import read
 
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from read(self._options, self._spans[number], self._layout)
+                for span in self._tasks[number]:
+                    yield from read(self._options, span, self._layout)

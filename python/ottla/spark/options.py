@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ottla.spark import formats
+from ottla.spark import formats, remembered
 from ottla.spark.formats import Typed
 from ottla.spark.given import boolean, choice, kafka_properties, lowered, positive, seconds, whole
 from ottla.spark.offsets import Partition, names
@@ -33,6 +33,7 @@ KNOWN = (
     "minPartitions",
     "maxRecordsPerPartition",
     "maxBytesPerPartition",
+    "minRecordsPerPartition",
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
@@ -45,8 +46,12 @@ KNOWN = (
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
     "commitOffsetsToGroup",
+    remembered.OPTION,
     *formats.KNOWN,
 )
+
+# Those by which a partition has several tasks.
+DIVIDING = ("minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition")
 
 # Set by the source itself, refused as Spark's Kafka source refuses them.
 REFUSED = {
@@ -110,6 +115,7 @@ class ReadOptions:
         min_partitions: The least number of tasks.
         max_records: Most records of a task.
         max_task_bytes: About the most bytes of keys and values of a task.
+        min_task_records: Least records of a task, which reads several partitions where one has fewer.
         max_offsets: Most records of a micro-batch.
         min_offsets: Records for which a micro-batch waits.
         max_delay: Seconds after which it no longer waits.
@@ -122,6 +128,7 @@ class ReadOptions:
         fetch_interval: Seconds between these attempts.
         typed: What is decoded, and which columns are wanted; None for the columns of Spark's Kafka source.
         commit_group: The consumer group to which a stream commits what it has read.
+        remember_in: The folder in which a stream keeps the ids of its topics over restarts.
         properties: Kafka's own properties, from the options that begin with `kafka.`. A repr leaves them out,
             since some are secret.
     """
@@ -134,6 +141,7 @@ class ReadOptions:
     min_partitions: int | None = None
     max_records: int | None = None
     max_task_bytes: int | None = None
+    min_task_records: int | None = None
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_delay: float = 15 * 60.0
@@ -146,6 +154,7 @@ class ReadOptions:
     fetch_interval: float = 1.0
     typed: Typed | None = None
     commit_group: str | None = None
+    remember_in: str | None = None
     properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
@@ -173,6 +182,7 @@ class ReadOptions:
             min_partitions=positive("minPartitions", given),
             max_records=positive("maxRecordsPerPartition", given),
             max_task_bytes=positive("maxBytesPerPartition", given),
+            min_task_records=positive("minRecordsPerPartition", given),
             max_offsets=positive("maxOffsetsPerTrigger", given),
             min_offsets=positive("minOffsetsPerTrigger", given),
             max_delay=seconds("maxTriggerDelay", given, cls.max_delay),
@@ -185,12 +195,18 @@ class ReadOptions:
             fetch_interval=whole("fetchOffset.retryIntervalMs", given, cls.fetch_interval * 1000) / 1000,
             typed=formats.parse(given),
             commit_group=_group(given),
+            remember_in=_folder(given),
             properties=tuple(sorted(_without_groups(properties).items())),
         )
         if parsed.min_offsets and parsed.max_offsets and parsed.min_offsets > parsed.max_offsets:
             raise ValueError(
                 f"option minOffsetsPerTrigger ({parsed.min_offsets}) is above maxOffsetsPerTrigger "
                 f"({parsed.max_offsets}): no batch can hold both"
+            )
+        dividing = [name for name in DIVIDING if name.lower() in given]
+        if parsed.min_task_records is not None and dividing:
+            raise ValueError(
+                f"option minRecordsPerPartition joins what {dividing[0]} divides among tasks: leave out one of them"
             )
         _refuse_own_letters(parsed.topics, parsed.typed.dead_letters if parsed.typed else None)
         return parsed
@@ -224,6 +240,10 @@ class ReadOptions:
                 "option commitOffsetsToGroup has no meaning in a batch, which does not know whether its rows were "
                 "used: leave it out"
             )
+        if self.remember_in is not None:
+            raise ValueError(
+                f"option {remembered.OPTION} has no meaning in a batch, which has no later one: leave it out"
+            )
 
     def check_stream(self) -> None:
         """Refuse options that have no meaning for a stream."""
@@ -251,6 +271,13 @@ def _group(given: Mapping[str, str]) -> str | None:
     if group is not None and not group.strip():
         raise ValueError("option commitOffsetsToGroup names no group: give the id of a consumer group")
     return group and group.strip()
+
+
+def _folder(given: Mapping[str, str]) -> str | None:
+    folder = given.get(remembered.OPTION.lower())
+    if folder is not None and not folder.strip():
+        raise ValueError(f"option {remembered.OPTION} is empty: name a folder of this stream alone")
+    return folder and folder.strip()
 
 
 def _without_groups(properties: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 A checkpoint holds offsets and nothing else, so that either source can take it up, and an offset fits another topic of
 the same name as well as it fits the old one. So a query remembers beside it the id of each topic (KIP-516), and of each
 partition the last record before the offset where it stands, with the epoch of the leader that wrote it (KIP-320).
+Over restarts `checkpoint` keeps it for `stream_kafka`, and `remembered` for `format("ottla")`.
 """
 
 from collections.abc import Iterable, Mapping

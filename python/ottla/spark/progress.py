@@ -1,5 +1,6 @@
 """How far a stream is behind, from the progress that Spark reports."""
 
+import ast
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -40,8 +41,14 @@ def offsets_of(source: Any, name: str) -> Offsets:
         name: `startOffset`, `endOffset` or `latestOffset`.
     """
     told = source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
-    # Text in the classic session, before Spark 4.2 that of None; a query over Connect holds the object.
-    if told == "None":
-        return {}
-    held = json.loads(told) if isinstance(told, str) else told
+    # A query over Connect holds the object, one of a classic session its text.
+    held = _parsed(told) if isinstance(told, str) else told
     return from_json(held) if held else {}
+
+
+def _parsed(told: str) -> Any:
+    try:
+        return json.loads(told)
+    except ValueError:
+        # Before Spark 4.2 it is the text that Python gives the object, or None.
+        return ast.literal_eval(told)

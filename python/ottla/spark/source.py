@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from ottla.errors import KafkaError
+from ottla.spark import plans
 from ottla.spark.batch import BatchReader
 from ottla.spark.columns import COLUMNS, HEADERS
 from ottla.spark.options import ReadOptions
@@ -38,6 +39,7 @@ class OttlaDataSource(Sent, DataSource):
     def __init__(self, options: Mapping[str, str]) -> None:
         # Spark does not say here whether they are of a read or of a write.
         self._given = dict(options)
+        plans.check(self._given)
 
     @cached_property
     def _options(self) -> ReadOptions:

@@ -1,4 +1,6 @@
-"""How many tasks read a range: `minPartitions`, `maxRecordsPerPartition` and `maxBytesPerPartition`.
+"""How many tasks read ranges.
+
+`minPartitions`, `maxRecordsPerPartition` and `maxBytesPerPartition` divide them, `minRecordsPerPartition` joins them.
 
 The arithmetic of the first two is that of Spark's Kafka source (`KafkaOffsetRangeCalculator`), so that a query has the
 same tasks with either. Its numbers of parts are quotients of doubles, which is why floats stand here for counts of
@@ -6,7 +8,7 @@ records.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.spark.offsets import Partition, Range
 
@@ -55,6 +57,31 @@ def split(
         for span in whole
         for part in _divide(span, 1 if (span.topic, span.partition) in unsplit else _parts(_size(span), total, left))
     ]
+
+
+def join(ranges: Iterable[Range], least: int | None) -> list[list[Range]]:
+    """What each task reads.
+
+    The same ranges are always joined in the same way, so that a micro-batch that is repeated has the same tasks.
+
+    Args:
+        ranges: The ranges, in order.
+        least: The least offsets of a task: neighbours are joined until they have as many, and those that are left at
+            the end go to the last task. None gives each range a task.
+    """
+    tasks: list[list[Range]] = []
+    wanted = 0
+    for span in ranges:
+        if wanted > 0:
+            tasks[-1].append(span)
+        else:
+            tasks.append([span])
+            wanted = least or 0
+        wanted -= _size(span)
+    if wanted > 0 and len(tasks) > 1:
+        last = tasks.pop()
+        tasks[-1] += last
+    return tasks
 
 
 def _size(span: Range) -> int:

@@ -101,6 +101,11 @@ class Folder:
         if not self._system.rename(source, target):
             raise OSError(f"{source.toString()} cannot be renamed to {target.toString()}")
 
+    def local(self, name: str) -> str | None:
+        """The path of a file on this machine; None if the folder is elsewhere."""
+        uri = self._system.makeQualified(self._at(name)).toUri()
+        return str(uri.getPath()) if uri.getScheme() == "file" else None
+
     def delete(self, name: str) -> None:
         """Delete a file, or a folder with all that is in it, if it is there."""
         self._system.delete(self._at(name), True)

@@ -13,7 +13,9 @@ from ottla.spark.offsets import Offsets, from_json, to_json
 from ottla.spark.options import ReadOptions
 from ottla.spark.past import Past
 from ottla.spark.planner import Planner
+from ottla.spark.remembered import Remembered
 from ottla.spark.sent import Sent
+from ottla.spark.splitting import join
 from ottla.spark.tokens import give
 
 if TYPE_CHECKING:
@@ -30,8 +32,12 @@ class StreamReader(Sent, DataSourceStreamReader):
         self._options, self._layout = options, layout
         self._patience = Patience(options.min_offsets, options.max_delay)
         self._past = Past()
+        self._remembered = None if options.remember_in is None else Remembered(options.remember_in)
+        self._is_restored = False
 
     def _planner(self) -> Planner:
+        if self._remembered is not None and not self._is_restored:
+            self._past, self._is_restored = self._remembered.past(), True
         return planner(self._options, self._past)
 
     def initialOffset(self) -> Told:
@@ -39,9 +45,17 @@ class StreamReader(Sent, DataSourceStreamReader):
         return to_json(self._planner().initial())
 
     def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
-        """One task per partition that has anything between the two offsets; may be none."""
-        spans = self._planner().ranges(from_json(start), from_json(end))
-        return [InputPartition(span) for span in give(self._options.properties, spans)]
+        """One task per partition that has anything between the two offsets, or other numbers by option; may be none."""
+        # A batch that is replayed after a restart is planned before anything else is asked.
+        is_first = self._remembered is not None and not self._is_restored
+        plan, begin = self._planner(), from_json(start)
+        if is_first:
+            plan.compare(begin)
+        spans = plan.ranges(begin, from_json(end))
+        if self._remembered is not None:
+            self._remembered.keep(self._past)
+        tasks = join(give(self._options.properties, spans), self._options.min_task_records)
+        return [InputPartition(task) for task in tasks]
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
         """Where the next batch ends under the user's limits; at its start if it waits for more records."""
@@ -53,8 +67,9 @@ class StreamReader(Sent, DataSourceStreamReader):
             commit(self._options, self._options.commit_group, from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """The rows of one range, in columns."""
-        return read(self._options, partition.value, self._layout)
+        """The rows of one task, in columns."""
+        for span in partition.value:
+            yield from read(self._options, span, self._layout)
 
 
 class UnlimitedStreamReader(StreamReader):

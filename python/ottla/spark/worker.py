@@ -2,15 +2,18 @@
 
 import gc
 import sys
+from functools import cache
 
 
+@cache
 def spare_collections() -> None:
     """Take what is loaded by now out of the garbage collector's sight, once in a worker of Spark's.
 
     Spark's daemon collects the garbage of its worker after every task. Over all that PySpark, pyarrow and ottla have
-    loaded that takes longer than a small task; none of it is garbage before the process ends.
+    loaded that takes longer than a small task; none of it is garbage before the process ends. That it is done is
+    remembered, since Python counts what is out of sight one by one.
     """
     program = getattr(sys.modules["__main__"], "__spec__", None)
-    if program and program.name == "pyspark.daemon" and not gc.get_freeze_count():
+    if program and program.name == "pyspark.daemon":
         gc.collect()
         gc.freeze()

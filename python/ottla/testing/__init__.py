@@ -382,6 +382,20 @@ class Broker:
         """Answer the next requests of an API with the correlation id of another request."""
         self._started().answer_another(api, count, node)
 
+    def withhold(self, api: str, *, count: int = 1, node: int | None = None) -> None:
+        """Leave out of the answers to the next requests of an API what brokers do not always tell.
+
+        Args:
+            api: `"Metadata"`: its topics come without ids (KIP-516). `"Produce"`, `"Fetch"`, `"ShareFetch"` or
+                `"ShareAcknowledge"`: whoever asks a node that does not lead is not told who does (KIP-951).
+            count: How many requests, also of those whose answers have nothing to leave out.
+            node: Only those that come to this node.
+
+        Raises:
+            ArgumentError: Answers of this API have nothing that they can leave out, or there is no such API or node.
+        """
+        self._started().withhold(api, count, node)
+
     def clear_faults(self) -> None:
         """Remove every fault that has not happened yet."""
         self._started().clear_faults()
@@ -401,6 +415,22 @@ class Broker:
             ArgumentError: There is no such release or node.
         """
         self._started().set_release(node, release)
+
+    def move_clock(self, seconds: float, *, node: int | None = None) -> None:
+        """Move the wall clock by so many seconds, as one that is set anew. Moves add up.
+
+        By the wall clock go the time stamps that a broker gives, the age of records, committed offsets, producers and
+        transactions, and whether tokens are valid. What measures durations goes on as before: timeouts of sessions and
+        requests, delays, quotas, and how often logs are looked at.
+
+        Args:
+            seconds: Forward, or back if negative. No clock shows more than the year 9999 or less than 1970.
+            node: The node whose clock it is; without it, those of all.
+
+        Raises:
+            ArgumentError: There is no such node, or it is no number of seconds.
+        """
+        self._started().move_clock(node, seconds)
 
     def create_partitions(self, topic: str, total: int) -> None:
         """Add partitions to a topic until there are `total`.

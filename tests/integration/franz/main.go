@@ -3,7 +3,8 @@
 //	franz produce BOOTSTRAP TOPIC CODEC             records from stdin, until its end
 //	franz consume BOOTSTRAP TOPIC COUNT             COUNT records of all partitions, from their beginning
 //	franz member  BOOTSTRAP TOPIC GROUP             a group member: assignments, and records that it commits,
-//	                                                until stdin ends; then it leaves
+//	                                                until stdin ends; then it leaves. The environment variable
+//	                                                FRANZ_BALANCER says how the group assigns: see balancers
 //	franz transact BOOTSTRAP TOPIC ID               transactions with a record in each of 3 partitions; those of odd
 //	                                                numbers are aborted
 //
@@ -221,6 +222,15 @@ func consume(ctx context.Context, bootstrap, topic string, count int, out *print
 	}
 }
 
+// balancers are by what a group calls them. Without one, franz-go offers its own choice, cooperative-sticky.
+var balancers = map[string][]kgo.GroupOpt{
+	"":                   {},
+	"range":              {kgo.Balancers(kgo.RangeBalancer())},
+	"cooperative-sticky": {kgo.Balancers(kgo.CooperativeStickyBalancer())},
+	// KIP-848, with the coordinator's assignor uniform.
+	"consumer": {kgo.Balancers(kgo.StickyBalancer()), kgo.ServerSideBalancer()},
+}
+
 func member(ctx context.Context, bootstrap, topic, group string, out *printer) {
 	owned, mu := map[int32]bool{}, sync.Mutex{}
 	change := func(to bool) func(context.Context, *kgo.Client, map[string][]int32) {
@@ -241,9 +251,18 @@ func member(ctx context.Context, bootstrap, topic, group string, out *printer) {
 			out.line(map[string][]int32{"assigned": all})
 		}
 	}
-	client := newClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.ConsumeTopics(topic), kgo.ConsumerGroup(group),
+	name := os.Getenv("FRANZ_BALANCER")
+	balancer, known := balancers[name]
+	if !known {
+		fail(fmt.Errorf("no balancer %q", name))
+	}
+	opts := []kgo.Opt{kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.ConsumeTopics(topic), kgo.ConsumerGroup(group),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
-		kgo.OnPartitionsAssigned(change(true)), kgo.OnPartitionsRevoked(change(false)), kgo.OnPartitionsLost(change(false)))
+		kgo.OnPartitionsAssigned(change(true)), kgo.OnPartitionsRevoked(change(false)), kgo.OnPartitionsLost(change(false))}
+	for _, opt := range balancer {
+		opts = append(opts, opt)
+	}
+	client := newClient(opts...)
 	polling, stop := context.WithCancel(ctx)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)

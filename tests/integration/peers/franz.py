@@ -98,21 +98,22 @@ class Franz:
         """Commit and abort by turns, four transactions in all."""
         assert self._run("transact", bootstrap, topic, transactional_id).strip() == "done"
 
-    def member(self, bootstrap: str, topic: str, group: str) -> FranzMember:
-        return FranzMember(self.program, bootstrap, topic, group)
+    def member(self, bootstrap: str, topic: str, group: str, balancer: str = "") -> FranzMember:
+        """`balancer` is range, cooperative-sticky or consumer, which is KIP-848; franz-go's own choice without it."""
+        return FranzMember(self.program, bootstrap, topic, group, balancer)
 
 
 class FranzMember:
     """See `Member`; a process, which leaves when its input ends."""
 
-    def __init__(self, program: Path, bootstrap: str, topic: str, group: str) -> None:
+    def __init__(self, program: Path, bootstrap: str, topic: str, group: str, balancer: str) -> None:
         self.process = subprocess.Popen(
             [program, "member", bootstrap, topic, group],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ,
+            env=os.environ | {"FRANZ_BALANCER": balancer},
         )
         self.owned: set[int] = set()
         self.lines: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()

@@ -90,11 +90,9 @@ class Java:
         """The first `count` messages of transactions that were committed."""
         return self._consume(bootstrap, topic, count, "--from-beginning", "--isolation-level", "read_committed")
 
-    def consume_in_group(
-        self, bootstrap: str, topic: str, group: str, count: int, protocol: str = "classic"
-    ) -> list[Message]:
-        """Read `count` messages from the committed offsets on, commit and leave."""
-        how = ("--command-property", "auto.offset.reset=earliest", "--command-property", f"group.protocol={protocol}")
+    def consume_in_group(self, bootstrap: str, topic: str, group: str, count: int, **properties: str) -> list[Message]:
+        """Read `count` messages from the committed offsets on, commit and leave; properties have underscores for dots."""
+        how = _options("--command-property", **{"auto_offset_reset": "earliest"} | properties)
         return self._consume(bootstrap, topic, count, "--group", group, *how)
 
     def _consume(self, bootstrap: str, topic: str, count: int, *how: str) -> list[Message]:

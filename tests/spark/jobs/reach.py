@@ -1,7 +1,7 @@
 """A driver for tests/spark/versions.py: KIND BOOTSTRAP SOURCE TARGET FOLDER. It tries what a release of PySpark can do with ottla.
 
-SOURCE holds 3,000 values {"a":N} in three partitions. What is seen of each point is printed as JSON: "yes", "-" where
-this kind of session has no such thing, or the last line of the error.
+SOURCE holds 3,000 values {"a":N} in three partitions, each with a header. What is seen of each point is printed as JSON: "yes",
+"-" where this kind of session has no such thing, or the last line of the error.
 """
 
 import json
@@ -18,11 +18,28 @@ from ottla.spark import ensure_java, read_kafka, register, stream_kafka
 
 RECORDS = 3_000
 SUM = RECORDS * (RECORDS - 1) // 2
+BYTES = 128  # the values that are one signed byte
 RELEASE = tuple(int(number) for number in pyspark.__version__.split(".")[:2])
 HAS_SOURCES = RELEASE >= (4, 0)
 # Before, the trigger availableNow ends after one batch, whatever limits leave.
 HAS_AVAILABLE_NOW = RELEASE >= (4, 2)
+HAS_PUSHDOWN = RELEASE >= (4, 1)
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 NOT_THERE = "-"
+
+
+def seen(point: Callable[[], bool]) -> str:
+    """ "yes", "no", or the last line of its error."""
+    try:
+        return "yes" if point() else "no"
+    except Exception as error:
+        return last_line(error)
+
+
+def last_line(error: Exception) -> str:
+    """Of a trace that passed through the JVM, what Python's workers said at its end."""
+    said = re.findall(r"^\S*(?:Error|Exception): .*", str(error), re.MULTILINE)
+    return said[-1] if said else repr(error)
 
 
 class Reach:
@@ -33,7 +50,8 @@ class Reach:
         self.typed = {**self.source, "value.format": "json"}
 
     def all(self) -> dict[str, str]:
-        points = [self.batch, self.typed_batch, self.stream, self.sink, self.stream_sink, self.once]
+        points = [self.batch, self.headers, self.filters, self.typed_batch, self.dead_letters, self.stream, self.limits]
+        points += [self.sink, self.stream_sink, self.once, self.errors]
         points += [self.read_helper, self.stream_helper, self.moved_checkpoint]
         return {point.__name__: self.seen(point) for point in points}
 
@@ -43,12 +61,9 @@ class Reach:
             return NOT_THERE
         if self.kind == "connect" and point.__name__ in {"stream_helper", "moved_checkpoint"}:
             return NOT_THERE
-        try:
-            return "yes" if point() else "no"
-        except Exception as error:
-            # Of a trace that passed through the JVM, what Python's workers said at its end.
-            said = re.findall(r"^\S*(?:Error|Exception): .*", str(error), re.MULTILINE)
-            return said[-1] if said else repr(error)
+        if point == self.filters and not HAS_PUSHDOWN:
+            return NOT_THERE
+        return seen(point)
 
     def read(self, **options: str) -> DataFrame:
         return self.spark.read.format("ottla").options(**{**self.source, **options}).load()
@@ -56,9 +71,59 @@ class Reach:
     def batch(self) -> bool:
         return self.read().count() == RECORDS
 
+    def headers(self) -> bool:
+        frame = self.read(includeHeaders="true").selectExpr("explode(headers) AS h")
+        return frame.where("h.key = 'h' AND h.value = X'78'").count() == RECORDS
+
+    def filters(self) -> bool:
+        """What `where` leaves is read by the first task, where it would else be the second."""
+        self.spark.conf.set(PUSHDOWN, "true")
+        try:
+            rows = (
+                self.read()
+                .where("partition = 1 AND offset >= 500")
+                .selectExpr("spark_partition_id() AS task")
+                .collect()
+            )
+        finally:
+            self.spark.conf.set(PUSHDOWN, "false")
+        return [row.task for row in rows] == [0] * 500
+
     def typed_batch(self) -> bool:
         frame = self.spark.read.format("ottla").schema("value struct<a:int>").options(**self.typed).load()
         return frame.selectExpr("sum(value.a)").first()[0] == SUM
+
+    def dead_letters(self) -> bool:
+        """Values of more than a signed byte."""
+        topic = f"{self.target}-dead"
+        options = {**self.typed, "deadLetterTopic": topic}
+        frame = self.spark.read.format("ottla").schema("value struct<a:tinyint>").options(**options).load()
+        return frame.count() == BYTES and self.written(topic) == RECORDS - BYTES
+
+    def limits(self) -> bool:
+        """By a query that runs on: `availableNow` is not in every release."""
+        frame = self.spark.readStream.format("ottla").options(**self.source, maxOffsetsPerTrigger="1000").load()
+        checkpoint = str(self.folder / "limits")
+        query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+        try:
+            query.processAllAvailable()
+            counts = [progress["numInputRows"] for progress in query.recentProgress]
+        finally:
+            query.stop()
+        counts = [count for count in counts if count]
+        return sum(counts) == RECORDS and len(counts) >= 3 and max(counts) <= 1000
+
+    def errors(self) -> bool:
+        """What is wrong stands in the last line, and is a sentence of ottla's."""
+        try:
+            self.read(subscribe="absent").count()
+        except Exception as error:
+            said = last_line(error)
+            assert said.startswith("ottla.errors.NotFoundError: option subscribe names topic absent, which does not"), (
+                said
+            )
+            return True
+        return False
 
     def run(self, frame: DataFrame, name: str, sink: str, **options: str) -> None:
         writer = frame.writeStream.format(sink).options(**options)

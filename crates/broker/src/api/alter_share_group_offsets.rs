@@ -45,14 +45,16 @@ fn alter(
     let partitions = asked.partitions.iter().map(|it| {
         let index = it.partition_index;
         let altered = match &topic {
-            Ok(topic) => topic.partition(index).map(|_| {
+            Ok(topic) => topic.partition(index).and_then(|_| {
                 let key = Key {
                     group: group.to_owned(),
                     topic: topic.id,
                     partition: index,
                 };
-                cx.core
-                    .with_shares(cx.now, |shares| shares.set_start(key, it.start_offset));
+                let set = cx
+                    .core
+                    .keep_shares(cx.now, |shares| shares.set_start(key, it.start_offset));
+                set.1
             }),
             Err(code) => Err(*code),
         };

@@ -11,7 +11,8 @@ use crate::group::{Catalogue, ConsumerDescription, ConsumerMember, Owned};
 use crate::security::acl::{Operation, Resource};
 
 const FIRST_WITH_MEMBER_TYPES: i16 = 1;
-/// A member that speaks the consumer protocol: here all do.
+/// A member that speaks the classic protocol, and one that speaks the consumer protocol.
+const CLASSIC: i8 = 0;
 const CONSUMER: i8 = 1;
 
 impl Api for ConsumerGroupDescribeRequest {
@@ -89,6 +90,7 @@ fn respond(
         assignment: assignment(member.assigned, catalogue),
         target_assignment: assignment(member.target, catalogue),
         member_type: match version {
+            FIRST_WITH_MEMBER_TYPES.. if member.is_classic => CLASSIC,
             FIRST_WITH_MEMBER_TYPES.. => CONSUMER,
             _ => -1,
         },

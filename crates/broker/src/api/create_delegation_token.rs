@@ -69,7 +69,7 @@ fn create(
         requester.to_string(),
         renewers.collect(),
         request.max_lifetime_ms,
-        cx.now.unix_ms,
+        cx.core.wall.at(cx.now),
         &verifiers.nonces,
     ))
 }

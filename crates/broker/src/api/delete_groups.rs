@@ -42,9 +42,9 @@ fn delete(cx: &Cx<'_>, group: &str) -> Result<(), ErrorCode> {
         let stored = forgotten.collect();
         cx.core.store(groups, stored, None, cx.now).map(drop)
     });
-    if deleted.is_ok() {
-        cx.core
-            .with_shares(cx.now, |shares| shares.forget_group(group, None));
-    }
-    deleted
+    deleted?;
+    let forgotten = cx
+        .core
+        .keep_shares(cx.now, |shares| shares.forget_group(group, None));
+    forgotten.1
 }

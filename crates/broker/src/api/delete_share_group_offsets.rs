@@ -51,7 +51,7 @@ fn delete(cx: &Cx<'_>, group: &str, name: &str) -> Result<Uuid, (ErrorCode, &'st
         .check(Operation::Read, Resource::topic(name))
         .and_then(|()| cx.core.topic(name));
     let id = topic.map_err(|code| (code, code.name()))?.id;
-    let forgotten = cx.core.with_shares(cx.now, |shares| {
+    let (forgotten, written) = cx.core.keep_shares(cx.now, |shares| {
         let is_read = shares
             .states()
             .of_group(group)
@@ -61,6 +61,7 @@ fn delete(cx: &Cx<'_>, group: &str, name: &str) -> Result<Uuid, (ErrorCode, &'st
         is_read
     });
     if forgotten {
+        written.map_err(|code| (code, code.name()))?;
         Ok(id)
     } else {
         let message = "The group has read nothing of it.";

@@ -30,7 +30,12 @@ impl Api for DescribeDelegationTokenRequest {
                     .any(|owner| *owner.principal_name == *token.owner)
             })
         };
-        let tokens = cx.core.security.verifiers.tokens.valid(cx.now.unix_ms);
+        let tokens = cx
+            .core
+            .security
+            .verifiers
+            .tokens
+            .valid(cx.core.wall.at(cx.now));
         let seen = tokens
             .into_iter()
             .filter(|token| is_asked(token) && may_see(cx, token));

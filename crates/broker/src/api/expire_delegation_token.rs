@@ -12,7 +12,12 @@ impl Api for ExpireDelegationTokenRequest {
         let tokens = &cx.core.security.verifiers.tokens;
         let user = &*cx.who.principal.0;
         let done = if cx.client.session.lock().may_delegate() {
-            tokens.expire(&self.hmac, user, self.expiry_time_period_ms, cx.now.unix_ms)
+            tokens.expire(
+                &self.hmac,
+                user,
+                self.expiry_time_period_ms,
+                cx.core.wall.at(cx.now),
+            )
         } else {
             Err(ErrorCode::DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         };

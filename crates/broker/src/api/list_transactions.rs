@@ -31,7 +31,7 @@ impl Api for ListTransactionsRequest {
         let is_wanted = |listed: &Listed<'_>| {
             let states = &self.state_filters;
             let producers = &self.producer_id_filters;
-            let open = cx.now.unix_ms.saturating_sub(listed.started_ms);
+            let open = cx.core.wall.at(cx.now).saturating_sub(listed.started_ms);
             (states.is_empty() || states.iter().any(|name| &**name == listed.status.name()))
                 && (producers.is_empty() || producers.contains(&listed.producer_id))
                 && (self.duration_filter < 0 || open > self.duration_filter)

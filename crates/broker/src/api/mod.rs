@@ -66,6 +66,7 @@ mod sync_group;
 mod tests;
 mod throttled;
 mod txn_offset_commit;
+mod withheld;
 mod write_txn_markers;
 
 use std::net::IpAddr;
@@ -331,6 +332,8 @@ pub(crate) enum Ask {
     Refuse(ErrorCode),
     /// What it asks for, and answer this code all the same.
     AnswerAndRefuse(ErrorCode),
+    /// What it asks for, and leave out of the answer what it may leave out.
+    AnswerWithLess,
 }
 
 /// A frame with a decoded header.
@@ -445,7 +448,7 @@ fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> 
         Err(error) => return Outcome::Close(error.to_string()),
     };
     let outcome = match ask {
-        Ask::Answer => request.answer(cx),
+        Ask::Answer | Ask::AnswerWithLess => request.answer(cx),
         Ask::AnswerAndRefuse(code) => {
             let refusal = request.refuse(version, code);
             request.answer(cx).map(|_, _| refusal)
@@ -456,7 +459,12 @@ fn run<A: Api>(cx: &Cx<'_>, mut body: Reader, correlation_id: i32, ask: Ask) -> 
         // The end of the connection is all that its sender can be told, as with Kafka.
         Ask::Refuse(code) => Outcome::Close(format!("{code}, and nobody waits for an answer")),
     };
-    outcome.map(move |response, finish| Answered::new(response, finish, version, correlation_id))
+    outcome.map(move |mut response, finish| {
+        if ask == Ask::AnswerWithLess {
+            withheld::withhold(&mut response);
+        }
+        Answered::new(response, finish, version, correlation_id)
+    })
 }
 
 macro_rules! apis {

@@ -44,7 +44,7 @@ pub(super) fn to_store(cx: &Cx<'_>, asked: Asked<'_>) -> Result<Stored, ErrorCod
             offset: asked.offset,
             leader_epoch: asked.leader_epoch,
             metadata: metadata.to_owned(),
-            at: cx.now.unix_ms,
+            at: cx.core.wall.at(cx.now),
         }),
     })
 }

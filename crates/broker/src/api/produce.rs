@@ -455,7 +455,7 @@ fn try_append(
         records,
         &config,
         side.version >= FIRST_WITH_ZSTD,
-        side.now.unix_ms,
+        side.core.wall.at(side.now),
     )?
     .verified(question)
     .known_among(side.core.release().remembered_batches());

@@ -12,7 +12,12 @@ impl Api for RenewDelegationTokenRequest {
         let tokens = &cx.core.security.verifiers.tokens;
         let user = &*cx.who.principal.0;
         let done = if cx.client.session.lock().may_delegate() {
-            tokens.renew(&self.hmac, user, self.renew_period_ms, cx.now.unix_ms)
+            tokens.renew(
+                &self.hmac,
+                user,
+                self.renew_period_ms,
+                cx.core.wall.at(cx.now),
+            )
         } else {
             Err(ErrorCode::DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         };

@@ -87,10 +87,11 @@ impl Sharer {
         };
         led?;
         let until: Option<Instant> = renews.then(|| now.instant + self.rules.lock);
-        let settled = core.with_shares(now, |shares| {
+        let (settled, written) = core.keep_shares(now, |shares| {
             shares.acknowledge(&self.key(place), &self.member, said, until)
         });
-        settled.map_err(|(code, message)| ((code, None), Some(message)))
+        settled.map_err(|(code, message)| ((code, None), Some(message)))?;
+        written.map_err(plain)
     }
 
     /// The session is over: frees what the member has still.

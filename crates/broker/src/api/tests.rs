@@ -3,6 +3,7 @@
 mod fetch_sessions;
 mod old_versions;
 mod security;
+mod sharing;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

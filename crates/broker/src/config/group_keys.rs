@@ -43,7 +43,7 @@ pub(super) const GROUP_KEYS: &[Key] = &[
     ),
     key(
         SHARE_DELIVERIES,
-        ValueType::Int(2, INT),
+        ValueType::Int(2, i16::MAX as i64),
         "5",
         "How often a record is delivered at most.",
     ),
@@ -121,5 +121,8 @@ mod tests {
             assert_eq!(group_key(key.name, key.default), Ok(key));
         }
         assert!(group_key("share.auto.offset.reset", "sometimes").is_err());
+        // Deliveries are counted in 16 bits.
+        assert!(group_key("share.delivery.count.limit", "32767").is_ok());
+        assert!(group_key("share.delivery.count.limit", "32768").is_err());
     }
 }

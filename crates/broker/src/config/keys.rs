@@ -147,6 +147,12 @@ pub const BROKER_KEYS: &[Key] = &[
         "Maximum number of members of a consumer group (KIP-848).",
     ),
     key(
+        CONSUMER_MIGRATION,
+        ValueType::OneOf(&["bidirectional", "disabled", "downgrade", "upgrade"]),
+        "bidirectional",
+        "How groups with members may change their protocol: to that of KIP-848 (upgrade), and back (downgrade).",
+    ),
+    key(
         MIN_CONSUMER_HEARTBEAT,
         ValueType::Int(1, INT),
         "5000",
@@ -594,6 +600,7 @@ pub(super) const ALL_CONSUMER_ASSIGNMENT_INTERVAL: &str = "group.consumer.assign
 pub(super) const ALL_CONSUMER_HEARTBEAT: &str = "group.consumer.heartbeat.interval.ms";
 pub(super) const ALL_CONSUMER_SESSION: &str = "group.consumer.session.timeout.ms";
 pub(super) const CONSUMER_ASSIGNORS: &str = "group.consumer.assignors";
+pub(super) const CONSUMER_MIGRATION: &str = "group.consumer.migration.policy";
 pub(super) const MAX_CONSUMER_GROUP: &str = "group.consumer.max.size";
 pub(super) const MAX_CONSUMER_HEARTBEAT: &str = "group.consumer.max.heartbeat.interval.ms";
 pub(super) const MAX_CONSUMER_SESSION: &str = "group.consumer.max.session.timeout.ms";

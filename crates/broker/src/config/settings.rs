@@ -7,8 +7,8 @@ use super::group_keys::{GROUP_INHERITED, GROUP_KEYS};
 use super::keys::*;
 use crate::error::BrokerError;
 use crate::group::{
-    Assignor, CONSUMER_HEARTBEAT, CONSUMER_SESSION, ConsumerRules, OwnSettings, SHARE_HEARTBEAT,
-    SHARE_SESSION, ShareRules,
+    Assignor, CONSUMER_HEARTBEAT, CONSUMER_SESSION, ConsumerRules, Migration, OwnSettings,
+    SHARE_HEARTBEAT, SHARE_SESSION, ShareRules,
 };
 use crate::release::Release;
 use crate::security::quota::Windows;
@@ -188,6 +188,7 @@ impl Settings {
                     .iter()
                     .filter_map(|name| Assignor::named(name))
                     .collect(),
+                migration: Migration::named(broker_value(&values, CONSUMER_MIGRATION)),
             },
             share_groups: ShareRules {
                 session: Duration::from_millis(number(broker_value(&values, ALL_SHARE_SESSION))),

@@ -49,7 +49,7 @@ impl Core {
         groups.see(self.catalogue());
         groups.begin_sessions(now.instant);
         let result = act(&mut groups);
-        let changed = groups.take_changed(now.unix_ms);
+        let changed = groups.take_changed(self.wall.at(now));
         let kept = self.keep(&changed, now);
         let kept = kept.map(|kept| match group {
             Some(group) if kept.is_empty() => self.unreplicated(group).into_iter().collect(),
@@ -98,7 +98,8 @@ impl Core {
     }
 
     fn keep(&self, changed: &[Kept], now: Now) -> Result<Vec<Unreplicated>, ErrorCode> {
-        let encode = |kept: &Kept| Ok((kept.group().to_owned(), kept.encode(now.unix_ms)?));
+        let wall_ms = self.wall.at(now);
+        let encode = |kept: &Kept| Ok((kept.group().to_owned(), kept.encode(wall_ms)?));
         self.write(changed.iter().map(encode), None, now)
     }
 
@@ -163,13 +164,14 @@ impl Core {
             by_partition.entry(partition).or_default().push(record);
         }
         let least_in_sync = self.settings.log_config(&topic.values).least_in_sync;
+        let wall_ms = self.wall.at(now);
         let mut unreplicated = Vec::new();
         for (index, records) in by_partition {
             let batch = match within {
-                None => batch::of_records(&records, now.unix_ms),
+                None => batch::of_records(&records, wall_ms),
                 Some(Within { producer, question }) => {
                     let producer = (producer.producer_id, producer.epoch);
-                    batch::in_transaction(&records, producer, now.unix_ms)
+                    batch::in_transaction(&records, producer, wall_ms)
                         .map(|batch| batch.verified(question))
                 }
             };

@@ -45,15 +45,27 @@ pub(crate) struct ShareFound {
 impl Core {
     /// Runs `act` on what is shared, then writes down what changed, and has the timer looked at.
     pub(crate) fn with_shares<R>(&self, now: Now, act: impl FnOnce(&mut Shares) -> R) -> R {
+        self.keep_shares(now, act).0
+    }
+
+    /// As [`Core::with_shares`], for what clients are told only if it was written down; says whether all was.
+    pub(crate) fn keep_shares<R>(
+        &self,
+        now: Now,
+        act: impl FnOnce(&mut Shares) -> R,
+    ) -> (R, Result<(), ErrorCode>) {
         let mut shares = self.shares.lock();
         let before = shares.next_timeout();
         let result = act(&mut shares);
         let changed = shares.take_changed();
+        let mut written = Ok(());
         if !changed.is_empty() && self.membership.is_none() {
-            if let Err(code) = self.write_shares(&changed, now) {
+            written = self.write_shares(&changed, now);
+            if let Err(code) = written {
                 self.events.say(format_args!(
                     "what share groups are done with could not be stored: {code}"
                 ));
+                shares.put_back(changed);
             }
         }
         let is_other = shares.next_timeout() != before;
@@ -61,7 +73,7 @@ impl Core {
         if is_other {
             self.timer.wake_by_ref();
         }
-        result
+        (result, written)
     }
 
     /// The connection is gone on which these share sessions were.
@@ -80,14 +92,15 @@ impl Core {
         };
         let topic = self.internal_topic(SHARE_STATE_TOPIC);
         let topic = topic.map_err(|error| failed(&error.message))?;
+        let wall_ms = self.wall.at(now);
         let mut by_partition: BTreeMap<i32, Vec<(Bytes, Option<Bytes>)>> = BTreeMap::new();
         for stored in changed {
-            let record = stored.encode(now.unix_ms).map_err(|cause| failed(&cause))?;
+            let record = stored.encode(wall_ms).map_err(|cause| failed(&cause))?;
             let partition = partition_of(&stored.place(), topic.partitions.len());
             by_partition.entry(partition).or_default().push(record);
         }
         for (index, records) in by_partition {
-            let batch = batch::of_records(&records, now.unix_ms).map_err(|cause| failed(&cause))?;
+            let batch = batch::of_records(&records, wall_ms).map_err(|cause| failed(&cause))?;
             let mut replica = topic.partition(index)?.lock();
             let appended = replica.append(&batch, None);
             appended.map_err(|refusal| failed(&refusal.message))?;
@@ -141,7 +154,7 @@ impl Core {
             acquired: Vec::new(),
             seen: 0,
         };
-        let mut last_from = None;
+        let mut last = None;
         for _ in 0..ATTEMPTS {
             let (visible, epoch) = {
                 let replica = replica.lock();
@@ -151,13 +164,13 @@ impl Core {
                 (replica.visible(), replica.standing().epoch)
             };
             found.seen = visible.end(isolation);
-            let from = self.with_shares(now, |shares| {
+            let reading = self.with_shares(now, |shares| {
                 shares.next_offset(key, epoch, rules, visible.start, begin)
             });
-            let Some(from) = from.filter(|from| last_from != Some(*from)) else {
+            let Some(reading) = reading.filter(|it| last != Some(*it)) else {
                 return Ok(found);
             };
-            last_from = Some(from);
+            last = Some(reading);
             let failed = |cause: &dyn Display| {
                 self.events.say(format_args!(
                     "{}-{} could not be read: {cause}",
@@ -165,7 +178,9 @@ impl Core {
                 ));
                 (ErrorCode::KAFKA_STORAGE_ERROR, None)
             };
-            let fetched = replica.lock().fetch(from, -1, isolation, ask.bytes, true);
+            let fetched = replica
+                .lock()
+                .fetch(reading.from, -1, isolation, ask.bytes, true);
             let Fetched::Read(visible, Some(span), aborted) =
                 fetched.map_err(|cause| failed(&cause))?
             else {
@@ -193,8 +208,9 @@ impl Core {
                 Ok(())
             })
             .map_err(|cause| failed(&cause))?;
-            let acquired =
-                self.with_shares(now, |shares| shares.acquire(key, from, &batches, ask.claim));
+            let acquired = self.with_shares(now, |shares| {
+                shares.acquire(key, reading, &batches, ask.claim)
+            });
             if !acquired.is_empty() {
                 found.records = cut(&stored, &batches, &pieces, &acquired);
                 found.acquired = acquired;
@@ -226,7 +242,7 @@ impl Core {
             ErrorCode::KAFKA_STORAGE_ERROR
         };
         let age = i64::try_from(after).unwrap_or(i64::MAX);
-        let timestamp = now.unix_ms.saturating_sub(age);
+        let timestamp = self.wall.at(now).saturating_sub(age);
         let span = locked.log().batch_at_time(timestamp);
         drop(locked);
         let Some(span) = span.map_err(|cause| failed(&cause))? else {

@@ -161,7 +161,8 @@ impl Core {
         match found {
             Ok(found) => {
                 let mut state = self.transactions.state.lock();
-                state.machine.set(now, self.transaction_protocol());
+                let now_here = self.wall.read(now);
+                state.machine.set(now_here, self.transaction_protocol());
                 act(&mut state.machine, found, ticket);
                 drop(state);
                 self.follow_transactions(now);
@@ -177,10 +178,17 @@ impl Core {
         self.transactions.news.rung.load(Ordering::Acquire)
     }
 
+    /// The wall clock was moved: transactions may be too old now, or have more time.
+    pub(super) fn reschedule_transactions(&self) {
+        self.transactions.state.lock().machine.reschedule();
+        Arc::clone(&self.transactions.news).wake();
+    }
+
     /// Does what the coordinator's timers say, and what has become possible.
     pub(super) fn handle_transactions(&self, now: Now) {
         let mut state = self.transactions.state.lock();
-        state.machine.set(now, self.transaction_protocol());
+        let now_here = self.wall.read(now);
+        state.machine.set(now_here, self.transaction_protocol());
         state.machine.handle_timeout();
         drop(state);
         self.follow_transactions(now);
@@ -282,7 +290,8 @@ impl Core {
             ErrorCode::COORDINATOR_NOT_AVAILABLE
         };
         let record = append.record.map_err(|cause| failed(&cause))?;
-        let batch = batch::of_records(&[record], now.unix_ms).map_err(|cause| failed(&cause))?;
+        let batch = batch::of_records(&[record], self.wall.at(now));
+        let batch = batch.map_err(|cause| failed(&cause))?;
         let topic = self.topic(TRANSACTIONS_TOPIC)?;
         let placed = self.place(&topic, append.partition, &batch);
         placed.map_err(|refusal| match for_clients(refusal.code) {
@@ -328,7 +337,7 @@ impl Core {
         marker: Marker,
         now: Now,
     ) -> Result<Unreplicated, ErrorCode> {
-        let batch = batch::of_marker(marker, now.unix_ms).map_err(|cause| {
+        let batch = batch::of_marker(marker, self.wall.at(now)).map_err(|cause| {
             self.events
                 .say(format_args!("a marker could not be made: {cause}"));
             ErrorCode::UNKNOWN_SERVER_ERROR

@@ -53,11 +53,12 @@ impl Core {
                 take(&mut upkeep.offsets, settings.offsets_retention_check, now),
             )
         };
+        let wall_ms = self.wall.at(now);
         if retains {
-            self.each_log(|replica| replica.lock().retain(now.unix_ms));
+            self.each_log(|replica| replica.lock().retain(wall_ms));
         }
         if forgets {
-            let until = now.unix_ms.saturating_sub(settings.producer_expiration_ms);
+            let until = wall_ms.saturating_sub(settings.producer_expiration_ms);
             self.each_log(|replica| {
                 replica.lock().log().expire_producers(until);
                 Ok(())
@@ -67,15 +68,14 @@ impl Core {
             self.expire_offsets(now);
         }
         if compacts {
-            self.each_log(|replica| compact(replica, now.unix_ms));
+            self.each_log(|replica| compact(replica, wall_ms));
         }
     }
 
     /// Forgets committed offsets that nobody has needed for long.
     fn expire_offsets(&self, now: Now) {
-        let until = now
-            .unix_ms
-            .saturating_sub(self.settings.offsets_retention_ms);
+        let kept_ms = self.settings.offsets_retention_ms;
+        let until = self.wall.at(now).saturating_sub(kept_ms);
         let forgotten = self.with_groups(now, |groups| {
             let expired = groups.expired(until);
             self.store(groups, expired, None, now)

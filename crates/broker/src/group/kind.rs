@@ -3,16 +3,13 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use ottla_protocol::messages::ConsumerProtocolSubscription;
-use ottla_protocol::{Message, Reader};
 
 use super::consumer::ConsumerGroup;
+use super::embedded::{CONSUMER, Subscription};
 use super::kept::Kept;
 use super::share::ShareGroup;
 use super::state::Group;
 
-/// The embedded protocol of consumers.
-const CONSUMER: &str = "consumer";
 /// What stands in its place for share groups.
 const SHARE: &str = "share";
 
@@ -64,6 +61,14 @@ impl<T> Kind<T> {
         }
     }
 
+    /// Whether anything is kept of its members, or of those that it had.
+    pub(super) fn is_kept(&self) -> bool {
+        match self {
+            Self::Classic(group) => group.was_kept(),
+            Self::Consumer(_) | Self::Share(_) => true,
+        }
+    }
+
     /// The records that make all of it be forgotten, for a group that keeps its members record by record.
     pub(super) fn tombstones(&self, name: &str) -> Vec<Kept> {
         match self {
@@ -88,26 +93,12 @@ impl<T> Kind<T> {
             Self::Classic(group) if group.protocol_type() != CONSUMER => None,
             Self::Classic(group) => {
                 // Who is about to join may subscribe to it.
-                let subscribes = |metadata| {
-                    subscribed(metadata).is_none_or(|it| it.iter().any(|name| name == topic))
+                let subscribes = |metadata: Bytes| {
+                    let subscription = Subscription::read(&metadata);
+                    subscription.is_none_or(|it| it.topics.contains(topic))
                 };
                 Some(group.metadata().any(subscribes))
             }
         }
     }
-}
-
-/// The topics of a classic member's subscription; `None` if it cannot be read.
-fn subscribed(metadata: Bytes) -> Option<Vec<String>> {
-    let mut reader = Reader::new(metadata);
-    // What follows in a newer version is none of ours.
-    let version = reader.i16().ok()?.clamp(0, 3);
-    let subscription = ConsumerProtocolSubscription::decode(version, &mut reader).ok()?;
-    Some(
-        subscription
-            .topics
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
-    )
 }

@@ -5,7 +5,10 @@
 //! [`Groups::next_timeout`].
 
 mod catalogue;
+mod classic;
 mod consumer;
+mod conversion;
+mod embedded;
 mod kept;
 mod kind;
 mod members;
@@ -26,12 +29,14 @@ use ottla_protocol::ErrorCode;
 use ottla_protocol::messages::GroupMetadataValue;
 
 pub(crate) use self::catalogue::Catalogue;
+pub(crate) use self::classic::{AsMember, Join, Joined, NotJoined, Protocol, Sync, Synced};
 pub(crate) use self::consumer::assignor::Assignor;
 pub(crate) use self::consumer::kept::StoredConsumer;
 pub(crate) use self::consumer::{
-    Beat, Beaten, ConsumerDescription, ConsumerMember, ConsumerRules, Owned, Refused,
+    Beat, Beaten, ConsumerDescription, ConsumerMember, ConsumerRules, Migration, Owned, Refused,
 };
 use self::consumer::{ConsumerGroup, Seen};
+use self::conversion::{downgraded, upgraded};
 pub(crate) use self::kept::Kept;
 use self::kind::Kind;
 pub(crate) use self::members::StoredMembers;
@@ -43,9 +48,7 @@ pub(crate) use self::settings::{
 use self::share::ShareGroup;
 pub(crate) use self::share::kept::StoredShare;
 pub(crate) use self::share::{ShareBeat, ShareDescription, ShareMember, ShareRules};
-pub(crate) use self::state::{
-    AsMember, Description, Join, Joined, NotJoined, Protocol, Reply, Sync, Synced,
-};
+pub(crate) use self::state::{Description, Reply};
 use self::state::{Group, Replies};
 pub(crate) use self::zookeeper::ZooKeeperOffsets;
 use crate::ids::Ids;
@@ -168,9 +171,16 @@ impl<T> Groups<T> {
         let name = join.group.clone();
         self.make(&name);
         self.become_classic(&name);
+        let catalogue = Arc::clone(&self.catalogue);
+        let rules = self.own.rules(&name, &self.config.consumer);
+        let may_replace = join.instance.is_some() && join.member.is_empty();
         self.with(&name, |entry, replies| match &mut entry.kind {
             Kind::Classic(group) => group.join(join, ticket, new_id, now, replies),
-            Kind::Consumer(_) | Kind::Share(_) => replies.push((
+            Kind::Consumer(group) => {
+                let joined = group.join(&join, new_id, &rules, &catalogue, now);
+                replies.push((ticket, Reply::Join(joined)));
+            }
+            Kind::Share(_) => replies.push((
                 ticket,
                 Reply::Join(Err(NotJoined {
                     code: ErrorCode::INCONSISTENT_GROUP_PROTOCOL,
@@ -178,6 +188,10 @@ impl<T> Groups<T> {
                 })),
             )),
         });
+        if may_replace {
+            // It may have the place of the last member of the consumer protocol, and has joined already.
+            self.downgrade(&name, false, now);
+        }
     }
 
     /// SyncGroup; the answer comes out under `ticket`, now or later.
@@ -187,9 +201,13 @@ impl<T> Groups<T> {
             return;
         }
         let name = sync.group.clone();
+        let catalogue = Arc::clone(&self.catalogue);
         self.with(&name, |entry, replies| match &mut entry.kind {
             Kind::Classic(group) => group.sync(sync, ticket, now, replies),
-            Kind::Consumer(_) | Kind::Share(_) => {
+            Kind::Consumer(group) => {
+                replies.push((ticket, Reply::Sync(group.sync(&sync, &catalogue, now))));
+            }
+            Kind::Share(_) => {
                 replies.push((ticket, Reply::Sync(Err(ErrorCode::UNKNOWN_MEMBER_ID))));
             }
         });
@@ -204,7 +222,8 @@ impl<T> Groups<T> {
         self.check_known(group)?;
         let beaten = self.with(group, |entry, _| match &mut entry.kind {
             Kind::Classic(group) => group.heartbeat(as_member, now),
-            Kind::Consumer(_) | Kind::Share(_) => Err(ErrorCode::UNKNOWN_MEMBER_ID),
+            Kind::Consumer(group) => group.beat_classic(as_member, now),
+            Kind::Share(_) => Err(ErrorCode::UNKNOWN_MEMBER_ID),
         });
         beaten.unwrap_or(Err(ErrorCode::UNKNOWN_MEMBER_ID))
     }
@@ -219,14 +238,13 @@ impl<T> Groups<T> {
     ) -> Result<(), ErrorCode> {
         self.check_known(group)?;
         let catalogue = Arc::clone(&self.catalogue);
-        let left = self.with(group, |entry, replies| match (&mut entry.kind, instance) {
-            (Kind::Classic(group), _) => group.leave(id, instance, now, replies),
-            // Admin clients remove static members of both protocols like this.
-            (Kind::Consumer(group), Some(instance)) if id.is_empty() => {
-                group.remove_instance(instance, &catalogue)
-            }
-            (Kind::Consumer(_) | Kind::Share(_), _) => Err(ErrorCode::UNKNOWN_MEMBER_ID),
+        let rules = self.own.rules(group, &self.config.consumer);
+        let left = self.with(group, |entry, replies| match &mut entry.kind {
+            Kind::Classic(group) => group.leave(id, instance, now, replies),
+            Kind::Consumer(group) => group.leave_classic(id, instance, &rules, &catalogue),
+            Kind::Share(_) => Err(ErrorCode::UNKNOWN_MEMBER_ID),
         });
+        self.downgrade(group, true, now);
         left.unwrap_or(Err(ErrorCode::UNKNOWN_MEMBER_ID))
     }
 
@@ -261,13 +279,37 @@ impl<T> Groups<T> {
             catalogue: &catalogue,
             may_describe,
         };
-        let beaten = self.with(name, |entry, _| {
+        let mut was_kept = false;
+        let beaten = self.with(name, |entry, replies| {
             Some(match &mut entry.kind {
+                Kind::Classic(classic) if beat.epoch == 0 => {
+                    let mut group = match upgraded(classic, &rules, &catalogue, now) {
+                        Ok(group) => group,
+                        Err(why) => {
+                            let message = format!("\"{name}\" is no consumer group: {why}");
+                            let code = ErrorCode::GROUP_ID_NOT_FOUND;
+                            return Some(Err(Refused::new(code, message)));
+                        }
+                    };
+                    let beaten = group.heartbeat(beat, &rules, &seen, now);
+                    if beaten.is_ok() {
+                        was_kept = classic.was_kept();
+                        classic.abandon(ErrorCode::REBALANCE_IN_PROGRESS, replies);
+                        entry.kind = Kind::Consumer(group);
+                    }
+                    beaten
+                }
                 Kind::Classic(_) | Kind::Share(_) => return None,
-                Kind::Consumer(group) if beat.epoch < 0 => group.leave(beat, &catalogue),
+                Kind::Consumer(group) if beat.epoch < 0 => group.leave(beat, &rules, &catalogue),
                 Kind::Consumer(group) => group.heartbeat(beat, &rules, &seen, now),
             })
         });
+        if was_kept {
+            self.changed.insert(name.clone());
+        }
+        if beat.epoch < 0 {
+            self.downgrade(name, true, now);
+        }
         if is_new
             && beaten
                 .as_ref()
@@ -362,6 +404,27 @@ impl<T> Groups<T> {
         }
     }
 
+    /// A group of which only classic members are left goes on as theirs, if it may. `gathers`: they are to join again.
+    fn downgrade(&mut self, name: &str, gathers: bool, now: Instant) {
+        let catalogue = Arc::clone(&self.catalogue);
+        let rules = self.own.rules(name, &self.config.consumer);
+        let delay = self.config.initial_rebalance_delay;
+        let gone = self.with(name, |entry, replies| match &entry.kind {
+            Kind::Consumer(group) if group.becomes_classic(&rules) => {
+                let gone = group.tombstones(name);
+                let mut classic = downgraded(group, delay, &catalogue, now);
+                if gathers {
+                    classic.gather(now, replies);
+                }
+                entry.kind = Kind::Classic(classic);
+                gone
+            }
+            _ => Vec::new(),
+        });
+        let gone = gone.into_iter().flatten();
+        self.records.extend(gone.map(Kept::Consumer));
+    }
+
     /// The reverse of [`Groups::become_consumer`].
     fn become_classic(&mut self, name: &str) {
         let Some(entry) = self.groups.get_mut(name) else {
@@ -438,7 +501,7 @@ impl<T> Groups<T> {
                 let id_of = |topic: &str| catalogue.topic(topic).map(|(id, _)| id);
                 let partitions = offsets.iter().map(|it| (id_of(&it.topic), it.partition));
                 let (id, epoch) = (&as_member.id, as_member.generation);
-                if how == Committing::BeforeEpochs && group.has_member(id) {
+                if how == Committing::BeforeEpochs && group.has_own_member(id) {
                     return Err(ErrorCode::UNSUPPORTED_VERSION);
                 }
                 let checked = group.check_commit(id, epoch, partitions);
@@ -518,7 +581,8 @@ impl<T> Groups<T> {
         let mut emptied = Vec::new();
         for (name, entry) in self.groups.iter_mut().filter(|(name, _)| is_meant(name)) {
             entry.offsets.end_transaction(producer_id, commits);
-            if entry.is_over() {
+            // What is kept of its members is there after a restart, so that it is there until then.
+            if entry.is_over() && !entry.kind.is_kept() {
                 emptied.push(name.clone());
             }
         }
@@ -672,7 +736,9 @@ impl<T> Groups<T> {
 
     /// What is to be kept of groups that changed since the last call, at this time in milliseconds since 1970.
     pub(crate) fn take_changed(&mut self, now: i64) -> Vec<Kept> {
-        let mut kept = Vec::new();
+        // Of a group that changes its protocol what a later record says counts: nothing of a consumer group is said behind the
+        // members of the classic one that it becomes.
+        let mut kept = std::mem::take(&mut self.records);
         for group in std::mem::take(&mut self.changed) {
             let entry = self.groups.get_mut(&group);
             let members = entry.and_then(|entry| match &entry.kind {
@@ -687,7 +753,6 @@ impl<T> Groups<T> {
                 group,
             }));
         }
-        kept.append(&mut self.records);
         kept
     }
 
@@ -732,7 +797,7 @@ impl<T> Groups<T> {
             };
             self.changed.remove(&name);
             if let Kind::Classic(group) = &mut entry.kind {
-                group.abandon(&mut self.replies);
+                group.abandon(ErrorCode::NOT_COORDINATOR, &mut self.replies);
             }
             if let Some(deadline) = entry.deadline {
                 self.deadlines.remove(&(deadline, name));
@@ -754,11 +819,13 @@ impl<T> Groups<T> {
             .cloned()
         {
             let catalogue = Arc::clone(&self.catalogue);
+            let rules = self.own.rules(&name, &self.config.consumer);
             self.with(&name, |entry, replies| match &mut entry.kind {
                 Kind::Classic(group) => group.advance(now, replies),
-                Kind::Consumer(group) => group.advance(&catalogue, now),
+                Kind::Consumer(group) => group.advance(&rules, &catalogue, now),
                 Kind::Share(group) => group.advance(&catalogue, now),
             });
+            self.downgrade(&name, true, now);
         }
     }
 

@@ -19,6 +19,7 @@
 //! used (KIP-394). Sessions do not run while a member waits in JoinGroup or SyncGroup. Static members (KIP-345) outlive a
 //! missed rebalance and are replaced by the next process with their instance id.
 
+mod converted;
 mod kept;
 
 use std::time::{Duration, Instant};
@@ -26,10 +27,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use ottla_protocol::ErrorCode;
 
+use super::classic::{
+    AsMember, Join, Joined, JoinedMember, MOST_PROTOCOLS, NotJoined, Protocol, Sync, Synced,
+};
 use super::consumer::{Beaten, Refused};
 
-/// Nobody offers more protocols than this, and comparing everybody's takes time.
-const MOST_PROTOCOLS: usize = 256;
 /// How long a new member is held in JoinGroup: it cannot send heartbeats, so nothing else tells that it is gone.
 const NEW_MEMBER_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -91,92 +93,6 @@ struct Member<T> {
     is_new: bool,
     /// `None`: it was read back, and begins anew.
     session_ends: Option<Instant>,
-}
-
-/// A protocol a member offers, with its metadata for the leader.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Protocol {
-    pub(crate) name: String,
-    pub(crate) metadata: Bytes,
-}
-
-/// A JoinGroup request.
-#[derive(Debug, Clone)]
-pub(crate) struct Join {
-    pub(crate) group: String,
-    /// Empty for a member that has none yet.
-    pub(crate) member: String,
-    pub(crate) instance: Option<String>,
-    pub(crate) client_id: String,
-    pub(crate) client_host: String,
-    pub(crate) session_timeout: Duration,
-    pub(crate) rebalance_timeout: Duration,
-    pub(crate) protocol_type: String,
-    pub(crate) protocols: Vec<Protocol>,
-    /// From version 4 a member first gets an id and then joins with it (KIP-394).
-    pub(crate) id_first: bool,
-    /// From version 9 a leader can be told to leave the assignment as it is (KIP-814).
-    pub(crate) can_skip_assignment: bool,
-}
-
-/// The answer to a [`Join`] that went through.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Joined {
-    pub(crate) generation: i32,
-    pub(crate) protocol_type: Option<String>,
-    pub(crate) protocol: Option<String>,
-    pub(crate) leader: String,
-    pub(crate) member: String,
-    pub(crate) skip_assignment: bool,
-    /// Everybody, for the leader; nobody, for the others.
-    pub(crate) members: Vec<JoinedMember>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JoinedMember {
-    pub(crate) id: String,
-    pub(crate) instance: Option<String>,
-    pub(crate) metadata: Bytes,
-}
-
-/// A [`Join`] that did not go through, and the member id to go on with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NotJoined {
-    pub(crate) code: ErrorCode,
-    pub(crate) member: String,
-}
-
-/// A SyncGroup request.
-#[derive(Debug, Clone)]
-pub(crate) struct Sync {
-    pub(crate) group: String,
-    pub(crate) as_member: AsMember,
-    pub(crate) protocol_type: Option<String>,
-    pub(crate) protocol: Option<String>,
-    pub(crate) assignments: Vec<(String, Bytes)>,
-}
-
-/// Who a request says it comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AsMember {
-    pub(crate) id: String,
-    pub(crate) instance: Option<String>,
-    pub(crate) generation: i32,
-}
-
-impl AsMember {
-    /// Whether it says nothing of a member.
-    pub(super) fn is_nobody(&self) -> bool {
-        self.generation < 0 && self.id.is_empty() && self.instance.is_none()
-    }
-}
-
-/// The answer to a [`Sync`] that went through.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Synced {
-    pub(crate) protocol_type: Option<String>,
-    pub(crate) protocol: Option<String>,
-    pub(crate) assignment: Bytes,
 }
 
 /// An answer to a request that waited.
@@ -268,14 +184,14 @@ impl<T> Group<T> {
         self.members.iter().map(|member| member.metadata(protocol))
     }
 
-    /// Answers all who wait: another coordinates the group from here on.
-    pub(super) fn abandon(&mut self, out: &mut Replies<T>) {
+    /// Answers all who wait with this code: another coordinates the group from here on, or it changes its protocol.
+    pub(super) fn abandon(&mut self, code: ErrorCode, out: &mut Replies<T>) {
         for member in &mut self.members {
             if let Some(ticket) = member.joining.take() {
-                refuse(ticket, ErrorCode::NOT_COORDINATOR, member.id.clone(), out);
+                refuse(ticket, code, member.id.clone(), out);
             }
             if let Some(ticket) = member.syncing.take() {
-                out.push((ticket, Reply::Sync(Err(ErrorCode::NOT_COORDINATOR))));
+                out.push((ticket, Reply::Sync(Err(code))));
             }
         }
     }

@@ -30,6 +30,7 @@ impl Bench {
                 assignment_interval: Duration::ZERO,
                 most_members: 3,
                 assignors: vec![Assignor::Uniform, Assignor::Range],
+                migration: Migration::named("bidirectional"),
             },
             share: ShareRules {
                 session: SESSION,

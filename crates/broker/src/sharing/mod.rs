@@ -34,6 +34,9 @@ pub(crate) use self::session::{FIRST_EPOCH, LAST_EPOCH, Place, ShareSessions};
 pub(crate) use self::states::{Key, ShareStates, StoredState};
 use crate::bell::Awaited;
 
+/// With fewer partitions and waiters than this, nobody looks for those that are needed no more.
+const SWEPT_FROM: usize = 64;
+
 /// What a leader knows of the partitions that share groups read.
 #[derive(Debug)]
 pub(crate) struct Shares {
@@ -44,6 +47,16 @@ pub(crate) struct Shares {
     waiting: BTreeMap<Key, Vec<Weak<dyn Awaited>>>,
     /// What is to be written down anew.
     changed: BTreeSet<Key>,
+    /// With so many partitions and waiters, those are looked for that are needed no more.
+    swept_at: usize,
+}
+
+/// Where a group reads next in a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) from: i64,
+    /// The number of the state that says so: what was read by another one than counts by then is given to nobody.
+    number: u64,
 }
 
 #[derive(Debug)]
@@ -67,6 +80,7 @@ impl Shares {
             states,
             waiting: BTreeMap::new(),
             changed: BTreeSet::new(),
+            swept_at: SWEPT_FROM,
         }
     }
 
@@ -84,7 +98,7 @@ impl Shares {
         rules: &SharingRules,
         log_start: i64,
         begin: i64,
-    ) -> Option<i64> {
+    ) -> Option<Reading> {
         let known = self.states.get(key);
         let is_current = known.as_ref().is_some_and(|known| {
             let entry = self.partitions.get(key);
@@ -106,6 +120,7 @@ impl Shares {
                 most_locks: rules.most_locks,
                 deadline: None,
             };
+            self.sweep();
             self.partitions.insert(key.clone(), entry);
             self.changed.insert(key.clone());
         }
@@ -113,25 +128,33 @@ impl Shares {
         entry.most_deliveries = rules.most_deliveries;
         entry.most_locks = rules.most_locks;
         if entry.partition.begin_at(log_start) {
-            self.settle(key, true);
+            self.settle(key);
+            self.ring(key);
         }
         let entry = self.partitions.get(key)?;
-        entry.partition.next_offset(rules.most_locks)
+        Some(Reading {
+            from: entry.partition.next_offset(rules.most_locks)?,
+            number: entry.number,
+        })
     }
 
-    /// Gives records to a member, of these batches that were read from an offset on.
+    /// Gives records to a member, of these batches that were read by `reading`: none if another leader has taken over since
+    /// then, or another beginning was set.
     pub(crate) fn acquire(
         &mut self,
         key: &Key,
-        from: i64,
+        reading: Reading,
         batches: &[Batch],
         claim: &Claim,
     ) -> Vec<Acquired> {
-        let Some(entry) = self.partitions.get_mut(key) else {
+        let Reading { from, number } = reading;
+        let entry = self.partitions.get_mut(key);
+        let entry = entry.filter(|it| it.number == number);
+        let Some(entry) = entry.filter(|_| self.states.number(key) == Some(number)) else {
             return Vec::new();
         };
         let acquired = entry.partition.acquire(from, batches, claim);
-        self.settle(key, false);
+        self.settle(key);
         acquired
     }
 
@@ -153,13 +176,17 @@ impl Shares {
         let (partition, most) = (&mut entry.partition, entry.most_deliveries);
         let was_full = partition.next_offset(entry.most_locks).is_none();
         let frees = partition.acknowledge(member, said, renewed_until, most)?;
+        self.settle(key);
         // Without a record that came free there may be room for others to be under way.
-        self.settle(key, frees || was_full);
+        if frees || was_full {
+            self.ring(key);
+        }
         Ok(())
     }
 
     /// Has `waiting` rung when records become free from now on.
     pub(crate) fn watch(&mut self, key: Key, waiting: &Arc<dyn Awaited>) {
+        self.sweep();
         let all = self.waiting.entry(key).or_default();
         all.retain(|it| it.strong_count() > 0);
         all.push(Arc::downgrade(waiting));
@@ -172,7 +199,8 @@ impl Shares {
                 continue;
             };
             if entry.partition.release(member, entry.most_deliveries) {
-                self.settle(&key, true);
+                self.settle(&key);
+                self.ring(&key);
             }
         }
     }
@@ -196,7 +224,10 @@ impl Shares {
         for key in due.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             if let Some(entry) = self.partitions.get_mut(&key) {
                 let frees = entry.partition.expire(now, entry.most_deliveries);
-                self.settle(&key, frees);
+                self.settle(&key);
+                if frees {
+                    self.ring(&key);
+                }
             }
         }
     }
@@ -218,12 +249,15 @@ impl Shares {
     /// Forgets what a group has read of a topic, or of all.
     pub(crate) fn forget_group(&mut self, group: &str, topic: Option<Uuid>) {
         let is_meant = |key: &Key| key.group == group && topic.is_none_or(|it| it == key.topic);
+        self.partitions.retain(|key, _| !is_meant(key));
+        self.waiting.retain(|key, _| !is_meant(key));
         self.changed.extend(self.states.forget(is_meant));
     }
 
     /// Has a group begin at an offset.
     pub(crate) fn set_start(&mut self, key: Key, start: i64) {
         self.states.set_start(&key, start);
+        self.ring(&key);
         self.changed.insert(key);
     }
 
@@ -250,13 +284,19 @@ impl Shares {
         stored.collect()
     }
 
+    /// These could not be written down: they are to be with what changes next.
+    pub(crate) fn put_back(&mut self, unwritten: Vec<StoredState>) {
+        let keys = unwritten.into_iter().map(|stored| stored.key);
+        self.changed.extend(keys);
+    }
+
     fn keys_of(&self, group: &str) -> Vec<Key> {
         let keys = self.partitions.keys();
         keys.filter(|key| key.group == group).cloned().collect()
     }
 
-    /// Follows a change: keeps it for whoever leads next, and rings who waits if records are free.
-    fn settle(&mut self, key: &Key, frees: bool) {
+    /// Follows a change: keeps it for whoever leads next.
+    fn settle(&mut self, key: &Key) {
         let Some(entry) = self.partitions.get_mut(key) else {
             return;
         };
@@ -265,12 +305,31 @@ impl Shares {
         if self.states.put(key, entry.number, entry.leader_epoch, kept) {
             self.changed.insert(key.clone());
         }
-        if frees {
-            for waiting in self.waiting.remove(key).into_iter().flatten() {
-                if let Some(waiting) = waiting.upgrade() {
-                    waiting.bell().ring();
-                }
+    }
+
+    /// Rings who waits for records, since some may be free.
+    fn ring(&mut self, key: &Key) {
+        for waiting in self.waiting.remove(key).into_iter().flatten() {
+            if let Some(waiting) = waiting.upgrade() {
+                waiting.bell().ring();
             }
         }
+    }
+
+    /// Lets go of who waits no more, and of partitions whose state is another's: their groups were deleted or set back by
+    /// another node. Looks only when there are twice as many as it left the last time.
+    fn sweep(&mut self) {
+        if self.waiting.len() + self.partitions.len() < self.swept_at {
+            return;
+        }
+        self.waiting.retain(|_, all| {
+            all.retain(|it| it.strong_count() > 0);
+            !all.is_empty()
+        });
+        let states = &self.states;
+        self.partitions
+            .retain(|key, it| states.number(key) == Some(it.number));
+        let left = self.waiting.len() + self.partitions.len();
+        self.swept_at = SWEPT_FROM.max(2 * left);
     }
 }

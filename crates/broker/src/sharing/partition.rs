@@ -116,15 +116,17 @@ impl SharePartition {
     pub(super) fn restored(start: i64, batches: &[KeptBatch]) -> Self {
         let mut partition = Self::new(start);
         for batch in batches {
+            // What was written down may be damaged: a range that is none, or overlaps another, says nothing.
+            if batch.first < partition.end || batch.last < batch.first || batch.last == i64::MAX {
+                continue;
+            }
             partition.extend(batch.first - 1, Fate::Available);
             let fate = match batch.state {
                 ACKNOWLEDGED => Fate::Acknowledged,
                 ARCHIVED => Fate::Archived,
                 _ => Fate::Available,
             };
-            if batch.first == partition.end && batch.last >= batch.first {
-                partition.push(batch.last, fate, batch.deliveries);
-            }
+            partition.push(batch.last, fate, batch.deliveries.max(0));
         }
         partition.tidy();
         partition
@@ -184,10 +186,6 @@ impl SharePartition {
     /// Gives records to a member, as many as it wants, of these batches that were read from an offset on.
     pub(super) fn acquire(&mut self, from: i64, batches: &[Batch], claim: &Claim) -> Vec<Acquired> {
         let mut acquired = Vec::new();
-        if from > self.end {
-            // Another beginning was set while the log was read: what is before it was not looked at.
-            return acquired;
-        }
         let (mut count, start) = (0, self.start);
         let mut next = from.max(start);
         for batch in batches.iter().filter(|batch| batch.last >= start) {

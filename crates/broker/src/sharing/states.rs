@@ -54,7 +54,9 @@ impl State {
     pub(crate) fn lag(&self, end: i64) -> i64 {
         let is_done = |it: &&KeptBatch| it.state != 0;
         let done = self.batches.iter().filter(is_done);
-        let done: i64 = done.map(|it| it.last - it.first + 1).sum();
+        // What was written down may be damaged, so that no sum is trusted.
+        let counts = done.map(|it| it.last.saturating_sub(it.first).saturating_add(1));
+        let done = counts.fold(0, i64::saturating_add);
         end.saturating_sub(self.start).saturating_sub(done).max(0)
     }
 }
@@ -78,6 +80,10 @@ impl States {
 impl ShareStates {
     pub(crate) fn get(&self, key: &Key) -> Option<State> {
         self.0.lock().states.get(key).cloned()
+    }
+
+    pub(super) fn number(&self, key: &Key) -> Option<u64> {
+        self.0.lock().states.get(key).map(|state| state.number)
     }
 
     /// The states of a group.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use ottla_protocol::{ErrorCode, Uuid};
 
+use super::states::{KeptBatch, State};
 use super::*;
 use crate::storage::replica::Watcher;
 
@@ -61,9 +62,13 @@ impl Bench {
         }
     }
 
-    fn next_offset(&mut self) -> Option<i64> {
+    fn reading(&mut self) -> Option<Reading> {
         let (epoch, rules) = (self.epoch, rules());
         self.shares.next_offset(&key("g"), epoch, &rules, 0, 0)
+    }
+
+    fn next_offset(&mut self) -> Option<i64> {
+        self.reading().map(|it| it.from)
     }
 
     fn claim(&self, member: &str, most: usize, is_exact: bool) -> Claim {
@@ -84,14 +89,14 @@ impl Bench {
         most: usize,
         is_exact: bool,
     ) -> Vec<(i64, i64, i16)> {
-        let Some(from) = self.next_offset() else {
+        let Some(reading) = self.reading() else {
             return Vec::new();
         };
-        let batches: Vec<Batch> = (from / 10..batches)
+        let batches: Vec<Batch> = (reading.from / 10..batches)
             .map(|it| batch(it * 10, it * 10 + 9))
             .collect();
         let claim = self.claim(member, most, is_exact);
-        let acquired = self.shares.acquire(&key("g"), from, &batches, &claim);
+        let acquired = self.shares.acquire(&key("g"), reading, &batches, &claim);
         acquired
             .iter()
             .map(|it| (it.first, it.last, it.deliveries))
@@ -246,10 +251,11 @@ fn a_record_that_was_given_back_and_compacted_away_holds_up_nobody() {
     assert_eq!(bench.acquire("a", 2, 1000, false), [(0, 19, 1)]);
     let said: [(i64, i64, &[i8]); 2] = [(0, 9, &[2]), (10, 19, &[1])];
     assert_eq!(bench.say("a", &said, false), Ok(()));
-    assert_eq!(bench.next_offset(), Some(0));
+    let reading = bench.reading().unwrap();
+    assert_eq!(reading.from, 0);
     let claim = bench.claim("b", 1000, false);
     let batches = [batch(10, 19), batch(20, 29)];
-    let acquired = bench.shares.acquire(&key("g"), 0, &batches, &claim);
+    let acquired = bench.shares.acquire(&key("g"), reading, &batches, &claim);
     let ranges: Vec<_> = acquired.iter().map(|it| (it.first, it.last)).collect();
     assert_eq!((ranges, bench.start()), (vec![(20, 29)], 20));
 }
@@ -257,26 +263,83 @@ fn a_record_that_was_given_back_and_compacted_away_holds_up_nobody() {
 #[test]
 fn what_was_read_before_another_beginning_was_set_is_given_to_nobody() {
     let mut bench = Bench::new();
-    assert_eq!(bench.next_offset(), Some(0));
+    let reading = bench.reading().unwrap();
     let claim = bench.claim("a", 1000, false);
-    let acquired = bench
-        .shares
-        .acquire(&key("g"), 1000, &[batch(1000, 1009)], &claim);
+    let acquire = |bench: &mut Bench| {
+        let batches = [batch(0, 9), batch(10, 19)];
+        let acquired = bench
+            .shares
+            .acquire(&key("g"), reading, &batches, &claim)
+            .len();
+        (acquired, bench.start())
+    };
+    bench.shares.set_start(key("g"), 5);
+    assert_eq!(acquire(&mut bench), (0, 5), "not known to its leader yet");
+    assert_eq!(bench.next_offset(), Some(5));
+    assert_eq!(acquire(&mut bench), (0, 5), "known");
+    assert_eq!(bench.next_offset(), Some(5));
+}
+
+#[test]
+fn what_was_read_in_an_earlier_epoch_is_given_to_nobody() {
+    let mut bench = Bench::new();
+    bench.acquire("a", 1, 10, false);
+    let reading = bench.reading().unwrap();
+    assert_eq!(reading.from, 10);
+    // The log behind that is another one when the node leads again.
+    bench.shares.leave(T, 0);
+    bench.epoch += 2;
+    assert_eq!(bench.next_offset(), Some(0));
+    let claim = bench.claim("b", 1000, false);
+    let batches = [batch(10, 19)];
+    let acquired = bench.shares.acquire(&key("g"), reading, &batches, &claim);
     assert!(acquired.is_empty());
-    assert_eq!((bench.start(), bench.next_offset()), (0, Some(0)));
+    assert_eq!(bench.acquire("b", 1, 10, false), [(0, 9, 1)]);
+}
+
+#[test]
+fn a_damaged_state_is_read_as_far_as_it_makes_sense() {
+    let kept = |first, last, state| KeptBatch {
+        first,
+        last,
+        state,
+        deliveries: 1,
+    };
+    let state = State {
+        number: 0,
+        leader_epoch: 0,
+        start: 0,
+        batches: vec![
+            kept(i64::MIN, 3, 2),
+            kept(5, 4, 2),
+            kept(5, 6, 2),
+            kept(6, 9, 4),
+            kept(8, i64::MAX, 2),
+            kept(9, i64::MAX, 4),
+        ],
+    };
+    assert_eq!(state.lag(100), 0);
+    assert_eq!(state.lag(i64::MIN), 0);
+    let mut bench = Bench::new();
+    bench.states.restore(StoredState {
+        key: key("g"),
+        state: Some(state),
+    });
+    assert_eq!(bench.acquire("a", 1, 10, false), [(0, 4, 1), (7, 9, 1)]);
 }
 
 #[test]
 fn markers_and_what_was_compacted_away_are_given_to_nobody() {
     let mut bench = Bench::new();
-    assert_eq!(bench.next_offset(), Some(0));
+    let reading = bench.reading().unwrap();
+    assert_eq!(reading.from, 0);
     let marker = Batch {
         is_hidden: true,
         ..batch(5, 5)
     };
     let claim = bench.claim("a", 100, false);
     let batches = [batch(1, 2), marker, batch(6, 8)];
-    let acquired = bench.shares.acquire(&key("g"), 0, &batches, &claim);
+    let acquired = bench.shares.acquire(&key("g"), reading, &batches, &claim);
     let ranges: Vec<_> = acquired.iter().map(|it| (it.first, it.last)).collect();
     assert_eq!(ranges, [(1, 2), (6, 8)]);
     assert_eq!(bench.start(), 1);
@@ -288,13 +351,13 @@ fn markers_and_what_was_compacted_away_are_given_to_nobody() {
 fn the_log_may_begin_later() {
     let mut bench = Bench::new();
     bench.acquire("a", 1, 10, false);
-    let next = bench.shares.next_offset(&key("g"), 0, &rules(), 4, 0);
-    assert_eq!((next, bench.start()), (Some(10), 4));
+    let begins = |bench: &mut Bench, at| {
+        let reading = bench.shares.next_offset(&key("g"), 0, &rules(), at, 0);
+        reading.map(|it| it.from)
+    };
+    assert_eq!((begins(&mut bench, 4), bench.start()), (Some(10), 4));
     assert_eq!(bench.say("a", &[(0, 9, &[1])], false), Ok(()));
-    assert_eq!(
-        bench.shares.next_offset(&key("g"), 0, &rules(), 25, 0),
-        Some(25)
-    );
+    assert_eq!(begins(&mut bench, 25), Some(25));
 }
 
 #[test]
@@ -393,6 +456,38 @@ fn who_waits_is_rung_when_records_become_free() {
     assert_eq!(bench.acquire("b", 1, 10, false), [(1, 9, 2)]);
     bench.shares.disconnect(begun.id);
     assert_eq!(bench.next_offset(), Some(10), "a session ends once");
+    bench.shares.watch(key("g"), &waiting);
+    bench.shares.set_start(key("g"), 3);
+    assert_eq!(
+        rings.0.load(Ordering::Relaxed),
+        2,
+        "what it was done with may be free again"
+    );
+}
+
+#[test]
+fn what_nobody_needs_any_more_is_let_go() {
+    let mut bench = Bench::new();
+    let rings: Arc<Rings> = Arc::default();
+    let waits: Arc<dyn Awaited> = Watcher::new(1, Waker::from(Arc::clone(&rings)));
+    bench.shares.watch(key("stays"), &waits);
+    for number in 0..10_000 {
+        let gone: Arc<dyn Awaited> = Watcher::new(1, Waker::from(Arc::clone(&rings)));
+        bench.shares.watch(key(&format!("gone-{number}")), &gone);
+        let read = key(&format!("read-{number}"));
+        bench.shares.next_offset(&read, 0, &rules(), 0, 0);
+        // As another node forgets it.
+        bench.states.forget(|it| *it == read);
+    }
+    let left = bench.shares.waiting.len() + bench.shares.partitions.len();
+    assert!(left <= SWEPT_FROM, "{left}");
+    bench.shares.set_start(key("stays"), 1);
+    assert_eq!(rings.0.load(Ordering::Relaxed), 1);
+    bench.acquire("a", 1, 10, false);
+    bench.shares.watch(key("g"), &waits);
+    bench.shares.forget_group("g", None);
+    assert!(!bench.shares.waiting.contains_key(&key("g")));
+    assert!(!bench.shares.partitions.contains_key(&key("g")));
 }
 
 #[test]

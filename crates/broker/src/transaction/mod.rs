@@ -590,6 +590,14 @@ impl<T> Transactions<T> {
 
     // Timers.
 
+    /// The clock was moved: what waits to be tried again is tried at once, since its time may be far away now.
+    pub(crate) fn reschedule(&mut self) {
+        let ids: Vec<String> = self.deadlines.iter().map(|(_, id)| id.clone()).collect();
+        for id in ids {
+            self.schedule(&id);
+        }
+    }
+
     fn schedule(&mut self, id: &str) {
         self.schedule_from(id, i64::MIN);
     }

@@ -674,6 +674,17 @@ fn the_end_of_a_transaction_is_written_again_until_it_is() {
         bench.pass(Duration::from_millis(1));
         assert_eq!(bench.appends.len(), 1, "after a second, once more");
     }
+    let complete = bench.appends.remove(0);
+    let code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+    bench.machine.append_failed(&complete.step, code);
+    bench.now.unix_ms -= 86_400_000;
+    bench.machine.reschedule();
+    bench.pass(Duration::ZERO);
+    assert_eq!(
+        bench.appends.len(),
+        1,
+        "a clock that was set back holds nothing up"
+    );
     bench.release();
     assert_eq!(bench.status(), Status::CompleteCommit);
     assert!(bench.machine.next_timeout().unwrap() > bench.now.instant);

@@ -1,4 +1,5 @@
-//! Offsets that a group has committed: OffsetCommit and OffsetFetch, asked of the group's coordinator.
+//! Offsets that a group has committed: OffsetCommit and OffsetFetch, asked of the group's coordinator; or, at version 0, of any broker,
+//! which keeps them in ZooKeeper. Neither sees what is committed in the other.
 
 use std::sync::Arc;
 
@@ -18,11 +19,43 @@ use super::transactional::GroupOffset;
 use super::{About, Asked, Call, Target};
 use crate::api::{Request, Response};
 use crate::cluster::CoordinatorType;
+use crate::config::OffsetsStorage;
 use crate::error::{Error, Kind};
+
+impl OffsetsStorage {
+    /// The versions that reach it, if those from `least` on reach the coordinator.
+    fn versions(self, least: i16) -> (i16, i16) {
+        match self {
+            OffsetsStorage::Kafka => (least, i16::MAX),
+            OffsetsStorage::ZooKeeper => (0, 0),
+        }
+    }
+
+    fn target(self, group: &Arc<str>) -> Target {
+        match self {
+            OffsetsStorage::Kafka => Target::Coordinator(CoordinatorType::Group, Arc::clone(group)),
+            OffsetsStorage::ZooKeeper => Target::Any,
+        }
+    }
+
+    /// What a caller can do about brokers that do not reach it.
+    fn explained(self, error: Error) -> Error {
+        let is_lacking = error.kind() == Kind::Unsupported
+            || error.code() == Some(ErrorCode::UNSUPPORTED_VERSION);
+        if self == OffsetsStorage::ZooKeeper && is_lacking {
+            return error.wrap(
+                Kind::Unsupported,
+                "offsets.storage=zookeeper needs brokers before Kafka 4.0 that have a ZooKeeper: leave it out",
+            );
+        }
+        error
+    }
+}
 
 /// OffsetCommit: the group goes on at these offsets. Safe to repeat, as long as no later commit was sent in between.
 #[derive(Clone, Debug)]
 pub(crate) struct OffsetCommit {
+    pub(crate) storage: OffsetsStorage,
     pub(crate) member: GroupMetadata,
     pub(crate) offsets: Vec<GroupOffset>,
 }
@@ -33,12 +66,11 @@ impl Call for OffsetCommit {
     const API: ApiKey = ApiKey::OffsetCommit;
 
     fn versions(&self) -> (i16, i16) {
-        // Version 0 writes to ZooKeeper, where no group of Kafka's own protocol looks.
-        (self.member.least(7).max(1), i16::MAX)
+        self.storage.versions(self.member.least(7).max(1))
     }
 
     fn target(&self, _: usize) -> Target {
-        self.member.coordinator()
+        self.storage.target(&self.member.group)
     }
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
@@ -85,7 +117,7 @@ impl Call for OffsetCommit {
     }
 
     fn merge(self, found: Vec<Result<(), Error>>) -> Result<(), Error> {
-        only(found, "the offsets").map_err(explained)
+        only(found, "the offsets").map_err(|error| self.storage.explained(explained(error)))
     }
 }
 
@@ -135,6 +167,8 @@ fn explained(error: Error) -> Error {
 /// OffsetFetch: the offsets that a group has committed.
 #[derive(Clone, Debug)]
 pub struct OffsetFetch {
+    /// Where they are kept.
+    pub storage: OffsetsStorage,
     /// The group's id.
     pub group: Arc<str>,
     /// The partitions.
@@ -153,12 +187,11 @@ impl Call for OffsetFetch {
     const API: ApiKey = ApiKey::OffsetFetch;
 
     fn versions(&self) -> (i16, i16) {
-        // Version 0 reads from ZooKeeper.
-        (1, i16::MAX)
+        self.storage.versions(1)
     }
 
     fn target(&self, _: usize) -> Target {
-        Target::Coordinator(CoordinatorType::Group, Arc::clone(&self.group))
+        self.storage.target(&self.group)
     }
 
     fn request(&self, _: &[usize], _: &About<'_>) -> Request {
@@ -205,7 +238,15 @@ impl Call for OffsetFetch {
         let wanted = self.partitions.iter();
         let wanted = wanted.map(|(topic, partition)| (topic, *partition));
         let answered = rows.iter().map(|row| ((row.topic, row.partition), row));
+        // A broker that finds nothing in ZooKeeper says so by an error.
+        let is_absent = |row: &Row<'_>| {
+            self.storage == OffsetsStorage::ZooKeeper
+                && row.code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+        };
         vec![Ok(results(wanted, answered, |row| {
+            if is_absent(row) {
+                return Ok(None);
+            }
             if row.code.is_error() {
                 return Err(refused(row.code));
             }
@@ -220,7 +261,7 @@ impl Call for OffsetFetch {
     }
 
     fn merge(self, found: Vec<Result<Self::Found, Error>>) -> Result<Self::Answer, Error> {
-        only(found, "the group's offsets")
+        only(found, "the group's offsets").map_err(|error| self.storage.explained(error))
     }
 }
 

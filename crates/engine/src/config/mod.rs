@@ -24,9 +24,10 @@ pub(crate) use network::is_host;
 pub use network::{AddressMap, DnsLookup, Proxy, ProxyProtocol, Route};
 pub use parse::{ConfigError, find};
 pub use property::{Property, Role, Value};
-pub use secret::{SECRET_WORDS, Secret, is_secret};
+pub use secret::{Secret, is_secret};
 pub use settings::{Config, PROPERTIES};
 pub use tables::{
     AcknowledgementMode, AcquireMode, CustomAssignor, GroupProtocol, OfferedAssignor, OffsetReset,
-    Partitioner, SaslMechanism, SecurityProtocol, StoreType, TlsVersion, offered_assignors,
+    OffsetsStorage, Partitioner, SaslMechanism, SecurityProtocol, StoreType, TlsVersion,
+    offered_assignors,
 };

@@ -243,6 +243,8 @@ static NAMES: &[(&str, Instead)] = &[
     ("offset.commit.cb", Instead::Do(COMMITTED)),
     ("on.commit", Instead::Do(COMMITTED)),
     ("default.offset.commit.callback", Instead::Do(COMMITTED)),
+    ("dual.commit.enabled", Instead::Do("is not needed: a consumer with offsets.storage=zookeeper and one without can commit the \
+        same offsets. Leave it out")),
     ("offset.store.method", Instead::Do(NO_FILES)),
     ("offset.store.path", Instead::Do(NO_FILES)),
     ("offset.store.sync.interval.ms", Instead::Do(NO_FILES)),

@@ -30,7 +30,7 @@ impl fmt::Debug for Secret {
 
 /// What the name of a property holds whose value is kept from sight, in lower case and with dots. People also misspell the names
 /// of secrets and bring those of other clients, so it goes by words.
-pub const SECRET_WORDS: &[&str] = &[
+const SECRET_WORDS: &[&str] = &[
     "password",
     "passphrase",
     "secret",

@@ -9,7 +9,7 @@ use super::network::{AddressMap, DnsLookup, Proxy, address_map, proxy};
 use super::property::{FromWhole, Property, Role, Value};
 use super::secret::Secret;
 use super::tables::{AcknowledgementMode, AcquireMode};
-use super::tables::{CustomAssignor, GroupProtocol, strategies};
+use super::tables::{CustomAssignor, GroupProtocol, OffsetsStorage, strategies};
 use super::tables::{OffsetReset, Partitioner, SaslMechanism, SecurityProtocol, StoreType};
 use super::tables::{TlsVersion, addresses, client_id, security_protocol};
 use super::tables::{algorithm, grant, jaas, mechanism, optional, text, whole_secret};

@@ -107,6 +107,7 @@ impl Commits {
             return;
         }
         let call = OffsetCommit {
+            storage: core.cluster.config().offsets_storage,
             member: member.clone(),
             offsets: commit.offsets.values().cloned().collect(),
         };

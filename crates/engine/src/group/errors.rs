@@ -75,6 +75,18 @@ pub(crate) fn no_regex() -> Error {
     Error::new(Kind::Argument, text)
 }
 
+/// A commit into ZooKeeper names no member, so that nothing would keep who was replaced from committing.
+pub(crate) fn no_members() -> Error {
+    let text = "with offsets.storage=zookeeper a consumer is no member of its group, and nothing is assigned to it: assign partitions, \
+                or leave the property out";
+    Error::new(Kind::Argument, text)
+}
+
+pub(crate) fn no_metadata() -> Error {
+    let text = "ZooKeeper keeps no metadata of an offset: commit without it, or leave offsets.storage=zookeeper out";
+    Error::new(Kind::Argument, text)
+}
+
 /// The error that polls raise.
 pub(super) fn explained(error: Error, assignors: &[Arc<str>]) -> Error {
     match error.code() {

@@ -12,13 +12,14 @@ use crate::call::{
 };
 use crate::change::Change;
 use crate::cluster::{Cluster, CoordinatorType};
-use crate::config::{Config, GroupProtocol};
+use crate::config::{Config, GroupProtocol, OffsetsStorage};
 use crate::error::{Error, Kind};
 use crate::group::assignor::{RebalanceProtocol, TopicPartition};
 use crate::group::classic::Classic;
 use crate::group::commits::{CommitId, Commits};
 use crate::group::errors::{
-    Consequence, consequence, consequence_inside, explained, no_regex, not_a_member, rebalancing,
+    Consequence, consequence, consequence_inside, explained, no_members, no_metadata, no_regex,
+    not_a_member, rebalancing,
 };
 use crate::group::holding::{Holding, Rebalance};
 use crate::group::identity::Identity;
@@ -158,14 +159,17 @@ impl Membership {
     // --- what callers want
 
     /// # Errors
-    /// `Kind::Argument` for an expression that the coordinator is to match, where the settings say that it does not assign; nothing
-    /// was changed.
+    /// `Kind::Argument` for an expression that the coordinator is to match, where the settings say that it does not assign, or if
+    /// offsets are kept in ZooKeeper; nothing was changed.
     pub(crate) fn subscribe(
         &mut self,
         now: Instant,
         cluster: &mut Cluster,
         selection: Selection,
     ) -> Result<(), Error> {
+        if self.config.offsets_storage == OffsetsStorage::ZooKeeper {
+            return Err(no_members());
+        }
         let never_matched = self.config.group_protocol == GroupProtocol::Classic;
         if never_matched && matches!(selection, Selection::Regex(_)) {
             return Err(no_regex());
@@ -251,7 +255,7 @@ impl Membership {
     /// Commits these offsets by the deadline.
     ///
     /// # Errors
-    /// `Kind::CommitFailed`: the member has no say at the moment.
+    /// `Kind::CommitFailed`: the member has no say at the moment. `Kind::Argument` for metadata that would not be kept.
     pub(crate) fn commit(
         &mut self,
         offsets: Vec<GroupOffset>,
@@ -267,6 +271,10 @@ impl Membership {
             if !self.identity.is_member() {
                 return Err(not_a_member(&self.group));
             }
+        }
+        let in_zookeeper = self.config.offsets_storage == OffsetsStorage::ZooKeeper;
+        if in_zookeeper && offsets.iter().any(|it| !it.metadata.is_empty()) {
+            return Err(no_metadata());
         }
         Ok(self.commits.add(offsets, deadline, awaited))
     }

@@ -55,6 +55,7 @@ impl Searches {
         let sought = std::mem::take(&mut self.wanted);
         let partitions = sought.iter();
         let call = OffsetFetch {
+            storage: core.cluster.config().offsets_storage,
             group: Arc::clone(group),
             partitions: partitions
                 .map(|it| (Arc::clone(&it.topic), it.partition))

@@ -5,6 +5,7 @@ mod consumer;
 mod generations;
 mod heirs;
 mod reconciliation;
+mod zookeeper;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -401,7 +401,7 @@ impl<'a> Checker<'a> {
         let Some(reading) = own.owned.get_mut(place).filter(|_| !is_going) else {
             return self.find("R9", "revoked-poll", here);
         };
-        let is_first = reading.given.replace(offset + 1).is_none();
+        let is_first = reading.given.replace(offset.saturating_add(1)).is_none();
         if !is_first {
             return;
         }

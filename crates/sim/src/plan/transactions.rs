@@ -395,7 +395,7 @@ fn of_answer(chance: &mut Chance, api: ApiKey) -> Option<Trouble> {
             ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND,
             ErrorCode::NOT_LEADER_OR_FOLLOWER,
         ])?),
-        0..=2 => Trouble::Refused(super::refusal(chance, api)?),
+        0..=2 => Trouble::Refused(super::exchanges::refusal(chance, api)?),
         3..=4 => Trouble::Late(chance.millis(10, 5000)),
         5 => Trouble::CutAfter(chance.below(60)),
         6 => Trouble::Lost,

@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::coordinators::{OFFSETS, TRANSACTIONS};
 use super::{Event, World, Wrong};
+use crate::client::Client;
 use crate::host::Ending;
 use crate::plan::Fault;
+use crate::plan::aging::is_compacted;
+use crate::plant::Plant;
 
 impl World {
     /// Something goes wrong.
@@ -100,6 +103,13 @@ impl World {
                     .or_default()
                     .arm(api, trouble, count);
             }
+            Fault::ClockJumps(node, ms) => self.brokers.move_clock(node, ms),
+            Fault::TimeJumps(client, ms) => {
+                let client = self.clients.get_mut(client);
+                let producer = client.and_then(Client::producer);
+                struck = producer.map(|producer| producer.move_clock(ms)).is_some();
+            }
+            Fault::Trims(topic, partition, share) => struck = self.trim(topic, partition, share),
             Fault::LeaderMoves(topic, partition) => {
                 struck = self.move_leader(topic, partition);
             }
@@ -150,6 +160,28 @@ impl World {
             self.book.tally.strike(name);
         }
         self.serve_brokers();
+    }
+
+    /// Records of a partition are deleted, the oldest first. Those of a compacted topic are not, as with Kafka.
+    fn trim(&mut self, topic: usize, partition: i32, share: i64) -> bool {
+        let now = self.book.now;
+        let Some((name, count)) = self.topics.get(topic) else {
+            return false;
+        };
+        let place = (std::sync::Arc::clone(name), partition % (*count).max(1));
+        let end = self.brokers.high_watermark(now, &place);
+        let before = end.unwrap_or(0) * share / 100;
+        if is_compacted(&place.0) || before == 0 {
+            return false;
+        }
+        let asked = match self.keeper.plant {
+            Some(Plant::TrimmedTooFar) => end.unwrap_or(0),
+            _ => before,
+        };
+        self.brokers.delete_records(now, &place, asked);
+        let trimmed = self.book.history.trimmed.entry(place).or_default();
+        *trimmed = before.max(*trimmed);
+        true
     }
 
     pub(super) fn stand_still(&mut self, node: i32, fault: &Fault, lasting: Duration) {
@@ -302,6 +334,10 @@ impl World {
             self.brokers.set_logins(node, true);
         }
         self.brokers.set_replication_delay(Duration::ZERO);
+        self.brokers.set_clocks_right();
+        for producer in self.clients.iter_mut().filter_map(Client::producer) {
+            producer.set_clock_right();
+        }
         for topic in 0..self.topics.len() {
             self.create(topic);
         }

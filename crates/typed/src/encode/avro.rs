@@ -1,12 +1,13 @@
 //! Columns to Avro's binary encoding, by a schema that says more than columns do: names of symbols, sizes, units, branches.
 //!
 //! Fields are found by name. A field of the schema without a column is null where it may be; a column without a field is an error, as
-//! in Spark's `to_avro`: its values would be lost. arrow-avro is not used: it writes the types that the columns have, tells no row
-//! of an error, and the schema is here already, as the decoder reads it.
+//! in Spark's `to_avro`: its values would be lost. In a union a column takes the branch of its own type, or else the first that takes
+//! it. arrow-avro is not used: it writes the types that the columns have, tells no row of an error, and the schema is here already, as
+//! the decoder reads it.
 
 use arrow_schema::TimeUnit;
 
-use super::column::{Cells, Column, at};
+use super::column::{Cells, Column, Slices, at};
 use crate::avro::{Kind, Logical, Node, Place, Schema};
 use crate::column::DecimalType;
 use crate::error::{Bad, Filled, SchemaError};
@@ -103,15 +104,23 @@ impl Plan {
                 });
                 (None, Write::Members(plans.collect::<Result<_, _>>()?))
             }
-            (several, cells) => several
-                .iter()
-                .find_map(|index| Some((Some(*index), write_at(*index, &column).ok()?)))
-                .ok_or_else(|| {
-                    SchemaError(format!(
-                        "none of the types of the union takes {}",
-                        cells.kind()
-                    ))
-                })?,
+            (several, cells) => {
+                let own = |index: &&usize| {
+                    let place = branches.get(**index);
+                    place.is_some_and(|place| is_own(schema.node(*place), cells))
+                };
+                several
+                    .iter()
+                    .filter(own)
+                    .chain(several)
+                    .find_map(|index| Some((Some(*index), write_at(*index, &column).ok()?)))
+                    .ok_or_else(|| {
+                        SchemaError(format!(
+                            "none of the types of the union takes {}",
+                            cells.kind()
+                        ))
+                    })?
+            }
         };
         Ok(Self {
             column,
@@ -343,6 +352,43 @@ fn absent(schema: &Schema, place: Place) -> Option<Field> {
             Some(Field::Null(Some(null)))
         }
         _ => None,
+    }
+}
+
+/// Whether a type is that of the column, and not one that takes only some of its values, or takes them for something else.
+fn is_own(node: &Node, cells: &Cells) -> bool {
+    match (node.logical, cells) {
+        (Some(Logical::Decimal { precision, scale }), Cells::Decimal(kind, _)) => {
+            (precision, i64::from(scale)) == (kind.precision.into(), i64::from(kind.scale))
+        }
+        (Some(Logical::Date), Cells::Date(_)) => true,
+        (Some(Logical::Time(unit)), Cells::Time(from, _)) => unit == *from,
+        (
+            Some(Logical::Timestamp { unit, is_local }),
+            Cells::Timestamp {
+                unit: from,
+                is_local: local,
+                ..
+            },
+        ) => (unit, is_local) == (*from, *local),
+        (Some(_), _) => false,
+        (None, Cells::Integer(values)) => match node.kind {
+            Kind::Int => !values.exceed_i32(),
+            Kind::Long => values.exceed_i32(),
+            _ => false,
+        },
+        (None, cells) => matches!(
+            (&node.kind, cells),
+            (Kind::Boolean, Cells::Boolean(_))
+                | (Kind::Float, Cells::Float(_))
+                | (Kind::Double, Cells::Double(_))
+                | (Kind::String, Cells::Text(_))
+                | (Kind::Fixed { .. }, Cells::Binary(Slices::Fixed(_)))
+                | (
+                    Kind::Bytes,
+                    Cells::Binary(Slices::Small(_) | Slices::Large(_) | Slices::View(_))
+                )
+        ),
     }
 }
 

@@ -246,6 +246,11 @@ impl Integers {
         }
     }
 
+    /// Whether the type has values that 32 bits with a sign do not hold.
+    pub(super) fn exceed_i32(&self) -> bool {
+        matches!(self, Self::Int64(_) | Self::UInt32(_))
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             Self::Int8(_) => "int8",

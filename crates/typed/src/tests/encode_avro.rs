@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, Decimal128Array, Float64Array, Int32Array, Int64Array, NullArray, StringArray,
-    StructArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BinaryArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
+    Int32Array, Int64Array, NullArray, StringArray, StructArray, TimestampMicrosecondArray,
 };
 use arrow_schema::DataType;
 
@@ -200,5 +200,61 @@ fn a_decoder_reads_what_was_encoded() {
             Int64Array::from(vec![Some(1), None])
         ),
         [&b"\x04\x02"[..], b"\x02"]
+    );
+}
+
+/// A branch before it would refuse some values, or say something else of them.
+#[test]
+fn a_column_has_the_branch_of_its_own_type() {
+    let longs = || Int64Array::from(vec![1 << 31]);
+    let long = &b"\x04\x80\x80\x80\x80\x10"[..];
+    assert_eq!(bytes(r#"["null","int","long"]"#, longs()), [long]);
+    let ints = || Int32Array::from(vec![7]);
+    assert_eq!(bytes(r#"["null","long","int"]"#, ints()), [b"\x04\x0e"]);
+    let date = r#"{"type":"int","logicalType":"date"}"#;
+    let either = format!(r#"["null",{date},"int"]"#);
+    assert_eq!(bytes(&either, ints()), [b"\x04\x0e"]);
+    assert_eq!(bytes(&either, Date32Array::from(vec![7])), [b"\x02\x0e"]);
+    let text = || StringArray::from(vec!["b"]);
+    let symbols = r#"{"type":"enum","name":"E","symbols":["a"]}"#;
+    assert_eq!(
+        bytes(&format!(r#"["null",{symbols},"string"]"#), text()),
+        [b"\x04\x02b"]
+    );
+    let floats = Float32Array::from(vec![1.0]);
+    assert_eq!(
+        bytes(r#"["null","double","float"]"#, floats),
+        [b"\x04\0\0\x80\x3f"]
+    );
+    let fixed = r#"{"type":"fixed","name":"F","size":2}"#;
+    let binary = BinaryArray::from_vec(vec![b"x"]);
+    assert_eq!(
+        bytes(&format!(r#"["null",{fixed},"bytes"]"#), binary),
+        [b"\x04\x02x"]
+    );
+    let decimal = |scale: u8| {
+        format!(
+            r#"{{"type":"fixed","name":"D{scale}","size":2,"logicalType":"decimal","precision":4,"scale":{scale}}}"#
+        )
+    };
+    let amounts = Decimal128Array::from(vec![105])
+        .with_precision_and_scale(4, 2)
+        .unwrap();
+    assert_eq!(
+        bytes(
+            &format!(r#"["null",{},{}]"#, decimal(1), decimal(2)),
+            amounts
+        ),
+        [b"\x04\0\x69"]
+    );
+    let times = |unit: &str| format!(r#"{{"type":"long","logicalType":"timestamp-{unit}"}}"#);
+    let at = TimestampMicrosecondArray::from(vec![-1]).with_timezone("UTC");
+    let units = format!(r#"["null",{},{}]"#, times("millis"), times("micros"));
+    // Avro does not allow two longs in a union; what is read leniently is written likewise.
+    assert_eq!(bytes(&units, at), [b"\x04\x01"]);
+    // Without one of its own it has the first that takes it.
+    assert_eq!(
+        bytes(r#"["null","string","int"]"#, Int64Array::from(vec![7])),
+        [b"\x04\x0e"]
     );
 }

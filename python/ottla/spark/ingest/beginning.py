@@ -18,6 +18,7 @@ from ottla.spark.ingest.settings import Settings
 from ottla.spark.offsets import Offsets, to_json
 from ottla.spark.options import ReadOptions
 from ottla.spark.positions import EARLIEST
+from ottla.spark.remembered import OPTION
 
 # What else says where to begin, in lower case; the last one only beside a group.
 OTHERS = (
@@ -38,7 +39,7 @@ class Beginning:
 
     Attributes:
         offsets: That of each partition; None if the first batch is past, or there is no partition yet.
-        source: The options of the source, which say just that.
+        source: The options of the source, which say just that, and where it remembers its topics.
 
     Raises:
         IngestError: The brokers cannot be asked, or the checkpoint is that of something else.
@@ -50,6 +51,7 @@ class Beginning:
         self.source: Mapping[str, str] = settings.source
         with self._plainly():
             self._checkpoint = Checkpoint(spark, settings.checkpoint)
+            self.source = _remembering(settings.source, self._checkpoint.own)
             if self._checkpoint.has_commits():
                 return
             options = ReadOptions.parse(settings.source)
@@ -58,7 +60,7 @@ class Beginning:
             offsets = plan.initial() if kept is None else {**dict.fromkeys(plan.latest({}), EARLIEST), **kept}
             close_idle(options)
         if offsets:
-            others = {name: value for name, value in settings.source.items() if name.lower() not in OTHERS}
+            others = {name: value for name, value in self.source.items() if name.lower() not in OTHERS}
             self.source = {**others, "startingOffsets": json.dumps(to_json(offsets))}
             self.offsets = offsets if kept is None else kept
 
@@ -79,3 +81,10 @@ class Beginning:
             yield
         except (KafkaError, ValueError, OSError) as error:
             raise IngestError(f"{self._name}: {error}") from error
+
+
+def _remembering(source: Mapping[str, str], folder: str | None) -> Mapping[str, str]:
+    """The options with a folder to remember topics in, unless they have one."""
+    if folder is None or any(name.lower() == OPTION.lower() for name in source):
+        return source
+    return {**source, OPTION: folder}

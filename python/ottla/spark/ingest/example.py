@@ -48,5 +48,5 @@ checkpoint = "orders-checkpoint"             # a folder of this job alone: where
 [spark]
 # master = "local[*]"
 # driver.memory = "2g"
-# jars.packages = "io.delta:delta-spark_2.13:VERSION"
+# jars.packages = "io.delta:delta-spark_4.2_2.13:VERSION"
 """

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ottla.spark import ensure_java, register
+from ottla.spark import ensure_java, plans, register
 from ottla.spark.ingest.batches import Batches, filtered, selected
 from ottla.spark.ingest.beginning import Beginning
 from ottla.spark.ingest.plain import IngestError, told_plainly
@@ -137,7 +137,7 @@ def _news(query: StreamingQuery, report: Report) -> list[StreamingQueryProgress]
 def _start(settings: Settings, spark: SparkSession, batches: Batches) -> tuple[StreamingQuery, Offsets | None]:
     """Start the query; with where its first batch begins, unless that is past."""
     beginning = Beginning(spark, settings)
-    frame = spark.readStream.format("ottla").options(**beginning.source).load()
+    frame = spark.readStream.format("ottla").options(**plans.hide(beginning.source)).load()
     _check_columns(settings, frame)
     beginning.keep()
     writer = frame.writeStream.foreachBatch(batches).queryName(settings.name)

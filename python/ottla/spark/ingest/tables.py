@@ -17,7 +17,7 @@ class Package(NamedTuple):
     """What Spark needs for a format.
 
     Attributes:
-        coordinates: Of Maven, without the version.
+        coordinates: Of Maven, without the version, where `{}` is the release of Spark that it is for.
         provides: The file of a class of it.
         extension: A class that the session loads.
         site: Where its versions are listed.
@@ -31,13 +31,13 @@ class Package(NamedTuple):
 
 PACKAGES: dict[FormatName, Package] = {
     "delta": Package(
-        "io.delta:delta-spark_2.13",
+        "io.delta:delta-spark_{}_2.13",
         "io/delta/sql/DeltaSparkSessionExtension.class",
         "io.delta.sql.DeltaSparkSessionExtension",
         "https://docs.delta.io/latest/releases.html",
     ),
     "iceberg": Package(
-        "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13",
+        "org.apache.iceberg:iceberg-spark-runtime-{}_2.13",
         "org/apache/iceberg/spark/SparkCatalog.class",
         "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "https://iceberg.apache.org/releases",
@@ -68,10 +68,11 @@ def check_package(spark: SparkSession, settings: Settings) -> None:
     java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to ask for a class
     if java.java.lang.Thread.currentThread().getContextClassLoader().getResource(package.provides) is not None:
         return
-    named = f"{package.coordinates}:VERSION"
+    coordinates = package.coordinates.format(".".join(spark.version.split(".")[:2]))
+    named = f"{coordinates}:VERSION"
     raise ConfigError(
-        f'{settings.file}: [table] format = "{settings.table.format}" needs the package {package.coordinates}, which '
-        f"this Spark {spark.version} does not have. Add it in the version that is for this Spark ({package.site}): "
+        f'{settings.file}: [table] format = "{settings.table.format}" needs the package {coordinates}, which '
+        f"this Spark {spark.version} does not have. Add it, if there is one for this Spark ({package.site}): "
         f'with jars.packages = "{named}" in [spark], or with spark-submit --packages {named}'
     )
 

@@ -11,14 +11,15 @@ use ottla_protocol::messages::{
     ConsumerGroupRegularExpressionValue, ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue, ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue, consumer_group_current_member_assignment_value,
-    consumer_group_target_assignment_member_value,
+    consumer_group_member_metadata_value, consumer_group_target_assignment_member_value,
 };
 use ottla_protocol::{EncodeError, Reader, Str};
 
 use super::key::Key;
-use super::member::{Held, Member, Stage};
+use super::member::{Classic, Held, Member, Stage};
 use super::pattern::Resolved;
-use super::{ConsumerGroup, Target};
+use super::{ConsumerGroup, Target, milliseconds};
+use crate::group::classic::Protocol;
 use crate::group::record::{About, Record, keyed, read, valued};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -245,6 +246,21 @@ fn subscription(member: &Member) -> ConsumerGroupMemberMetadataValue {
         subscribed_topic_regex: member.pattern.as_deref().map(Into::into),
         rebalance_timeout_ms: member.rebalance_timeout_ms,
         server_assignor: member.assignor.as_deref().map(Into::into),
+        classic_member_metadata: member.classic.as_ref().map(classic),
+        ..Default::default()
+    }
+}
+
+fn classic(classic: &Classic) -> consumer_group_member_metadata_value::ClassicMemberMetadata {
+    use consumer_group_member_metadata_value::{ClassicMemberMetadata, ClassicProtocol};
+    let protocol = |it: &Protocol| ClassicProtocol {
+        name: it.name.as_str().into(),
+        metadata: it.metadata.clone(),
+        ..Default::default()
+    };
+    ClassicMemberMetadata {
+        session_timeout_ms: i32::try_from(classic.session.as_millis()).unwrap_or(i32::MAX),
+        supported_protocols: classic.protocols.iter().map(protocol).collect(),
         ..Default::default()
     }
 }
@@ -263,6 +279,16 @@ fn subscribed(member: &mut Member, value: &ConsumerGroupMemberMetadataValue) {
     member.pattern = owned(&value.subscribed_topic_regex).filter(|it| !it.is_empty());
     member.rebalance_timeout_ms = value.rebalance_timeout_ms;
     member.assignor = owned(&value.server_assignor);
+    member.classic = value.classic_member_metadata.as_ref().map(|classic| {
+        let protocols = classic.supported_protocols.iter().map(|it| Protocol {
+            name: it.name.to_string(),
+            metadata: it.metadata.clone(),
+        });
+        Classic {
+            session: milliseconds(classic.session_timeout_ms),
+            protocols: protocols.collect(),
+        }
+    });
 }
 
 fn shares(target: &Target) -> ConsumerGroupTargetAssignmentMemberValue {

@@ -12,10 +12,13 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use ottla_protocol::Uuid;
+use ottla_protocol::{ErrorCode, Uuid};
 
 use super::assignor::Target;
+use crate::group::classic::Protocol;
+use crate::group::embedded::Subscription;
 
 /// Partitions by topic, each with the epoch in which the member got it (KIP-1251).
 pub(super) type Held = BTreeMap<Uuid, BTreeMap<i32, i32>>;
@@ -63,6 +66,29 @@ pub(super) struct Member {
     pub(super) assigned: Held,
     /// What it was told to give up, and may still have.
     pub(super) revoking: Held,
+    /// `None`: it speaks the consumer protocol.
+    pub(super) classic: Option<Classic>,
+}
+
+/// What is known only of a member of the classic protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Classic {
+    pub(super) session: Duration,
+    /// What it offers; the first is in use.
+    pub(super) protocols: Vec<Protocol>,
+}
+
+impl Classic {
+    pub(super) fn offers(&self, name: &str) -> bool {
+        self.protocols.iter().any(|it| it.name == name)
+    }
+
+    /// The version in which it reads assignments.
+    pub(super) fn version(&self) -> i16 {
+        let first = self.protocols.first();
+        let read = first.and_then(|it| Subscription::read(&it.metadata));
+        read.map_or(0, |it| it.version)
+    }
 }
 
 impl Default for Member {
@@ -81,6 +107,7 @@ impl Default for Member {
             stage: Stage::Stable,
             assigned: Held::new(),
             revoking: Held::new(),
+            classic: None,
         }
     }
 }
@@ -164,6 +191,14 @@ impl Member {
             .iter()
             .flat_map(|(topic, partitions)| partitions.iter().map(|it| (*topic, *it)));
         each.all(|(topic, partition)| has(&self.assigned, topic, partition))
+    }
+
+    /// What it is told of an epoch, or a generation, that is not its own.
+    pub(super) fn stale(&self) -> ErrorCode {
+        match self.classic {
+            Some(_) => ErrorCode::ILLEGAL_GENERATION,
+            None => ErrorCode::STALE_MEMBER_EPOCH,
+        }
     }
 
     /// A static member leaves, and may come back.

@@ -16,8 +16,11 @@
 //! ```
 //!
 //! Timers, all in [`ConsumerGroup::deadline`]: each member's session, and how long it may take to give up partitions.
+//!
+//! Members may also speak the classic protocol; what they ask is in [`classic`].
 
 pub(super) mod assignor;
+mod classic;
 pub(super) mod kept;
 mod key;
 mod member;
@@ -47,6 +50,26 @@ pub(crate) struct ConsumerRules {
     pub(crate) most_members: usize,
     /// Those that may be asked for; the first is for members that ask for none.
     pub(crate) assignors: Vec<Assignor>,
+    pub(crate) migration: Migration,
+}
+
+/// How groups with members may change their protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Migration {
+    /// From the classic one.
+    pub(crate) upgrades: bool,
+    /// Back to it.
+    pub(crate) downgrades: bool,
+}
+
+impl Migration {
+    /// What `group.consumer.migration.policy` says.
+    pub(crate) fn named(policy: &str) -> Self {
+        Self {
+            upgrades: matches!(policy, "bidirectional" | "upgrade"),
+            downgrades: matches!(policy, "bidirectional" | "downgrade"),
+        }
+    }
 }
 
 impl ConsumerRules {
@@ -128,6 +151,8 @@ pub(crate) struct ConsumerMember {
     pub(crate) pattern: Option<String>,
     pub(crate) assigned: Owned,
     pub(crate) target: Owned,
+    /// Whether it speaks the classic protocol.
+    pub(crate) is_classic: bool,
 }
 
 #[derive(Debug)]
@@ -156,6 +181,21 @@ struct Seat {
     session_ends: Option<Instant>,
     /// When it must have given up what it was told to.
     revoked_by: Option<Instant>,
+    /// When it must have joined again, as it was told to; and when it must have synced, since it joined. Of a classic member.
+    join_by: Option<Instant>,
+    sync_by: Option<Instant>,
+}
+
+impl Seat {
+    fn timers(&self) -> impl Iterator<Item = Instant> {
+        let timers = [
+            self.session_ends,
+            self.revoked_by,
+            self.join_by,
+            self.sync_by,
+        ];
+        timers.into_iter().flatten()
+    }
 }
 
 impl Default for ConsumerGroup {
@@ -175,6 +215,28 @@ impl Default for ConsumerGroup {
 }
 
 impl ConsumerGroup {
+    /// A group whose last target is of this epoch.
+    fn in_epoch(epoch: i32) -> Self {
+        Self {
+            epoch,
+            assignment_epoch: epoch,
+            changed: BTreeSet::from([Key::Group, Key::TargetGroup]),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn epoch(&self) -> i32 {
+        self.epoch
+    }
+
+    /// Whether only classic members are left, and the group goes back to their protocol.
+    pub(super) fn becomes_classic(&self, rules: &ConsumerRules) -> bool {
+        let mut members = self.members.values();
+        rules.migration.downgrades
+            && !self.members.is_empty()
+            && members.all(|seat| seat.member.classic.is_some())
+    }
+
     /// ConsumerGroupHeartbeat of a member that joins or stays.
     pub(super) fn heartbeat(
         &mut self,
@@ -193,11 +255,13 @@ impl ConsumerGroup {
         let is_full = beat.rebalance_timeout_ms.is_some()
             && (beat.names.is_some() || beat.pattern.is_some())
             && beat.owned.is_some();
-        let moved = self.reconcile(beat, change.is_any, seen.catalogue, now);
+        let owned = beat.owned.as_ref();
+        let moved = self.reconcile(&beat.member, owned, change.is_any, seen.catalogue, now);
         let tells = beat.epoch == 0 || is_full || moved;
         let seat = self.members.get_mut(&beat.member);
         let seat = seat.ok_or_else(|| unknown(&beat.member, &beat.group))?;
         seat.session_ends = Some(now + rules.session);
+        (seat.join_by, seat.sync_by) = (None, None);
         let beaten = Beaten {
             member: beat.member.clone(),
             epoch: seat.member.epoch,
@@ -210,7 +274,12 @@ impl ConsumerGroup {
     }
 
     /// ConsumerGroupHeartbeat of a member that leaves.
-    pub(super) fn leave(&mut self, beat: &Beat, catalogue: &Catalogue) -> Result<Beaten, Refused> {
+    pub(super) fn leave(
+        &mut self,
+        beat: &Beat,
+        rules: &ConsumerRules,
+        catalogue: &Catalogue,
+    ) -> Result<Beaten, Refused> {
         let left = |epoch| Beaten {
             member: beat.member.clone(),
             epoch,
@@ -219,30 +288,18 @@ impl ConsumerGroup {
         };
         let Some(instance) = &beat.instance else {
             self.known(&beat.member, &beat.group)?;
-            self.remove(&beat.member, catalogue);
+            self.remove(&beat.member, rules, catalogue);
             return Ok(left(beat.epoch));
         };
         self.current_instance(instance, &beat.member)?;
         if beat.epoch != AWAY {
-            self.remove(&beat.member, catalogue);
+            self.remove(&beat.member, rules, catalogue);
         } else if let Some(seat) = self.members.get_mut(&beat.member) {
             seat.member.go_away();
             seat.revoked_by = None;
             self.changed.insert(Key::Current(beat.member.clone()));
         }
         Ok(left(beat.epoch))
-    }
-
-    /// Removes a static member, whichever its process.
-    pub(super) fn remove_instance(
-        &mut self,
-        instance: &str,
-        catalogue: &Catalogue,
-    ) -> Result<(), ErrorCode> {
-        let id = self.instance(instance).map(|(id, _)| id.clone());
-        let id = id.ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
-        self.remove(&id, catalogue);
-        Ok(())
     }
 
     /// Whether a member in this epoch may commit offsets of these partitions (KIP-1251); `None`: of a topic that is gone.
@@ -265,12 +322,14 @@ impl ConsumerGroup {
         if epoch == member.epoch || (epoch < member.epoch && partitions.all(may)) {
             Ok(())
         } else {
-            Err(ErrorCode::STALE_MEMBER_EPOCH)
+            Err(member.stale())
         }
     }
 
-    pub(super) fn has_member(&self, id: &str) -> bool {
-        self.members.contains_key(id)
+    /// Whether this is a member that speaks the consumer protocol.
+    pub(super) fn has_own_member(&self, id: &str) -> bool {
+        let seat = self.members.get(id);
+        seat.is_some_and(|seat| seat.member.classic.is_none())
     }
 
     /// Whether a member in this epoch may fetch offsets.
@@ -278,7 +337,7 @@ impl ConsumerGroup {
         let seat = self.members.get(id).ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
         match seat.member.epoch == epoch {
             true => Ok(()),
-            false => Err(ErrorCode::STALE_MEMBER_EPOCH),
+            false => Err(seat.member.stale()),
         }
     }
 
@@ -321,6 +380,7 @@ impl ConsumerGroup {
             pattern: seat.member.pattern.clone(),
             assigned: seat.member.all_held(),
             target: listed_target(&seat.target),
+            is_classic: seat.member.classic.is_some(),
         };
         ConsumerDescription {
             state: self.state_name(),
@@ -334,8 +394,11 @@ impl ConsumerGroup {
     /// Has the sessions run of members that were read back.
     pub(super) fn begin_sessions(&mut self, rules: &ConsumerRules, now: Instant) {
         for seat in self.members.values_mut() {
-            seat.session_ends.get_or_insert(now + rules.session);
-            if seat.member.stage == Stage::Revoking {
+            let classic = seat.member.classic.as_ref();
+            let session = classic.map_or(rules.session, |it| it.session);
+            let revokes = seat.member.stage == Stage::Revoking && classic.is_none();
+            seat.session_ends.get_or_insert(now + session);
+            if revokes {
                 let timeout = milliseconds(seat.member.rebalance_timeout_ms);
                 seat.revoked_by.get_or_insert(now + timeout);
             }
@@ -344,18 +407,15 @@ impl ConsumerGroup {
 
     /// The next moment at which [`ConsumerGroup::advance`] has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let seats = self.members.values();
-        let timers = seats.flat_map(|seat| [seat.session_ends, seat.revoked_by]);
-        timers.flatten().min()
+        self.members.values().flat_map(Seat::timers).min()
     }
 
-    /// Removes who is not heard of, or holds on to what it shall give up.
-    pub(super) fn advance(&mut self, catalogue: &Catalogue, now: Instant) {
-        let is_over = |timer: Option<Instant>| timer.is_some_and(|by| by <= now);
-        let gone = |seat: &Seat| is_over(seat.session_ends) || is_over(seat.revoked_by);
+    /// Removes who is not heard of, holds on to what it shall give up, or does not join or sync as it should.
+    pub(super) fn advance(&mut self, rules: &ConsumerRules, catalogue: &Catalogue, now: Instant) {
+        let gone = |seat: &Seat| seat.timers().any(|by| by <= now);
         let ids = self.members.iter().filter(|(_, seat)| gone(seat));
         for id in ids.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
-            self.remove(&id, catalogue);
+            self.remove(&id, rules, catalogue);
         }
     }
 
@@ -372,7 +432,10 @@ impl ConsumerGroup {
             (None, 0) => {}
             (None, _) => check_epoch(self.known(&beat.member, &beat.group)?, beat)?,
             (Some(instance), 0) => {
-                let owner = present.filter(|(_, seat)| seat.member.epoch != AWAY);
+                // A classic member gives its place up to the next process without a word.
+                let is_there =
+                    |seat: &Seat| seat.member.epoch != AWAY && seat.member.classic.is_none();
+                let owner = present.filter(|(_, seat)| is_there(seat));
                 if let Some((owner, _)) = owner {
                     let message = format!(
                         "the instance \"{instance}\" is the member \"{owner}\", which has not left"
@@ -400,7 +463,8 @@ impl ConsumerGroup {
         }
     }
 
-    /// Makes a place for a member that joins; an instance that was away gets its own again, under its new id.
+    /// Makes a place for a member that joins; an instance that was away, or of the classic protocol, gets its own again, under
+    /// its new id.
     fn admit(&mut self, beat: &Beat) {
         let away = beat.instance.as_deref().filter(|_| beat.epoch == 0);
         let away = away
@@ -411,9 +475,7 @@ impl ConsumerGroup {
             seat.member.previous_epoch = 0;
             seat.session_ends = None;
             self.members.insert(beat.member.clone(), seat);
-            let id = || beat.member.clone();
-            self.changed
-                .extend([Key::Member(id()), Key::Target(id()), Key::Current(id())]);
+            self.mark(&beat.member);
         }
         self.members.entry(beat.member.clone()).or_default();
     }
@@ -426,6 +488,7 @@ impl ConsumerGroup {
         let member = &mut seat.member;
         let before = member.clone();
         let pattern = beat.pattern.clone().filter(|it| !it.is_empty());
+        member.classic = None;
         member.client_id.clone_from(&beat.client_id);
         member.client_host.clone_from(&beat.client_host);
         if beat.instance.is_some() {
@@ -541,12 +604,13 @@ impl ConsumerGroup {
     /// Moves a member on. Gives whether it has other partitions than before.
     fn reconcile(
         &mut self,
-        beat: &Beat,
+        id: &str,
+        owned: Option<&Owned>,
         resubscribed: bool,
         catalogue: &Catalogue,
         now: Instant,
     ) -> bool {
-        let Some(mut seat) = self.members.remove(&beat.member) else {
+        let Some(mut seat) = self.members.remove(id) else {
             return false;
         };
         let mut moved = false;
@@ -556,7 +620,7 @@ impl ConsumerGroup {
                 target: &seat.target,
                 topics: &self.topics_of(&seat.member, catalogue, &mut BTreeMap::new()),
                 resubscribed,
-                owned: beat.owned.as_ref(),
+                owned,
             };
             let others = &self.members;
             let is_free = |topic, partition| {
@@ -565,13 +629,14 @@ impl ConsumerGroup {
             };
             let had = seat.member.assigned.clone();
             if seat.member.reconcile(&aim, is_free) {
-                self.changed.insert(Key::Current(beat.member.clone()));
+                self.changed.insert(Key::Current(id.to_owned()));
                 let timeout = milliseconds(seat.member.rebalance_timeout_ms);
-                seat.revoked_by = (seat.member.stage == Stage::Revoking).then(|| now + timeout);
+                let revokes = seat.member.stage == Stage::Revoking && seat.member.classic.is_none();
+                seat.revoked_by = revokes.then(|| now + timeout);
             }
             moved = listed_held(&had) != listed_held(&seat.member.assigned);
         }
-        self.members.insert(beat.member.clone(), seat);
+        self.members.insert(id.to_owned(), seat);
         moved
     }
 
@@ -627,9 +692,13 @@ impl ConsumerGroup {
         }
     }
 
-    fn remove(&mut self, id: &str, catalogue: &Catalogue) {
+    fn remove(&mut self, id: &str, rules: &ConsumerRules, catalogue: &Catalogue) {
         self.take(id);
         self.drop_unused_patterns();
+        if self.becomes_classic(rules) {
+            // Those who are left know this epoch as their generation.
+            return;
+        }
         self.grow(self.hash_topics(catalogue));
         self.compared = Some(catalogue.version);
         if self.members.is_empty() {
@@ -643,10 +712,15 @@ impl ConsumerGroup {
     /// Takes a member's place away, with all that is kept of it.
     fn take(&mut self, id: &str) -> Option<Seat> {
         let seat = self.members.remove(id)?;
+        self.mark(id);
+        Some(seat)
+    }
+
+    /// All of a member is to be kept anew.
+    fn mark(&mut self, id: &str) {
         let id = || id.to_owned();
         self.changed
             .extend([Key::Member(id()), Key::Target(id()), Key::Current(id())]);
-        Some(seat)
     }
 
     /// The assignor that most members ask for.

@@ -1,5 +1,7 @@
 //! Consumer groups on a simulated clock, through the coordinator that holds them.
 
+mod classic;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +11,7 @@ use ottla_protocol::{ErrorCode, Uuid};
 use crate::group::{AsMember, Committed};
 use crate::group::{
     Assignor, Beat, Beaten, Catalogue, Committing, ConsumerRules, GroupConfig, Groups, Join, Kept,
-    Owned, Protocol, Refused, Reply, ShareRules, Stored, StoredConsumer,
+    Migration, Owned, Protocol, Refused, Reply, ShareRules, Stored, StoredConsumer, StoredMembers,
 };
 use crate::ids::Ids;
 
@@ -22,7 +24,7 @@ struct Bench {
     groups: Groups<u32>,
     now: Instant,
     version: u64,
-    records: Vec<StoredConsumer>,
+    records: Vec<Kept>,
 }
 
 impl Bench {
@@ -38,6 +40,7 @@ impl Bench {
             assignment_interval: Duration::ZERO,
             most_members: 3,
             assignors: vec![Assignor::Uniform, Assignor::Range],
+            migration: Migration::named("bidirectional"),
         };
         change(&mut consumer);
         let config = GroupConfig {
@@ -74,15 +77,15 @@ impl Bench {
     fn send(&mut self, beat: &Beat) -> Result<Beaten, Refused> {
         self.groups
             .beat(beat, &|topic| topic != "secret", 7, self.now);
-        let kept = self.groups.take_changed(0).into_iter();
-        self.records.extend(kept.filter_map(|kept| match kept {
-            Kept::Consumer(record) => Some(record),
-            Kept::Classic(_) | Kept::Share(_) => None,
-        }));
+        self.keep();
         match self.groups.take_replies().pop() {
             Some((7, Reply::Beat(beaten))) => beaten,
             other => panic!("{other:?}"),
         }
+    }
+
+    fn keep(&mut self) {
+        self.records.extend(self.groups.take_changed(0));
     }
 
     fn code(&mut self, beat: &Beat) -> ErrorCode {
@@ -114,9 +117,15 @@ impl Bench {
         other.now = self.now;
         for record in &self.records {
             let (key, value) = record.encode(5).unwrap();
-            let record = StoredConsumer::decode(&key, value.as_deref()).unwrap();
-            other.groups.restore_consumer(record);
+            let value = value.as_deref();
+            if let Some(stored) = StoredMembers::decode(&key, value) {
+                other.groups.restore(&stored.group, stored.kept.as_ref());
+            } else {
+                let record = StoredConsumer::decode(&key, value).unwrap();
+                other.groups.restore_consumer(record);
+            }
         }
+        other.groups.forget_changed();
         other.groups.begin_sessions(other.now);
         other
     }
@@ -290,7 +299,7 @@ fn administrators_remove_static_members() {
     let now = bench.now;
     let mut leave = |id, instance| bench.groups.leave("g", id, instance, now);
     assert_eq!(leave("", Some("j")), Err(ErrorCode::UNKNOWN_MEMBER_ID));
-    assert_eq!(leave("a", None), Err(ErrorCode::UNKNOWN_MEMBER_ID));
+    assert_eq!(leave("b", Some("i")), Err(ErrorCode::FENCED_INSTANCE_ID));
     assert_eq!(leave("", Some("i")), Ok(()));
     assert_eq!(bench.state(), "Empty");
 }
@@ -485,7 +494,7 @@ fn an_empty_group_changes_its_protocol_and_keeps_its_offsets() {
         client_host: "/h".to_owned(),
         session_timeout: Duration::from_secs(10),
         rebalance_timeout: REBALANCE,
-        protocol_type: "consumer".to_owned(),
+        protocol_type: "other".to_owned(),
         protocols: vec![Protocol {
             name: "range".to_owned(),
             metadata: bytes::Bytes::new(),
@@ -516,6 +525,29 @@ fn an_empty_group_changes_its_protocol_and_keeps_its_offsets() {
     assert_eq!(bench.code(&join("a")), ErrorCode::GROUP_ID_NOT_FOUND);
     let offsets = bench.groups.offsets("g").unwrap();
     assert_eq!(offsets.committed("t", 0), Some(&committed));
+}
+
+#[test]
+fn an_empty_group_is_there_when_a_transaction_takes_its_last_offsets_back() {
+    let mut bench = settled();
+    for member in ["a", "b"] {
+        bench.send(&beat(member, -1)).unwrap();
+    }
+    let committed = Committed {
+        offset: 5,
+        leader_epoch: -1,
+        metadata: String::new(),
+        at: 0,
+    };
+    for group in ["g", "of nobody"] {
+        bench
+            .groups
+            .commit_in_transaction(group, "t", 0, 3, committed.clone());
+    }
+    bench.groups.end_transaction(|_| true, 3, false);
+    let names: Vec<String> = bench.groups.list().map(|it| it.group).collect();
+    assert_eq!((names, bench.state()), (vec!["g".to_owned()], "Empty"));
+    assert_eq!(bench.told(&join("c")).0, 6, "its epochs go on");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use ottla_protocol::{ErrorCode, Uuid};
 use super::{ShareBeat, ShareRules};
 use crate::group::{
     AsMember, Assignor, Beaten, Catalogue, Committing, ConsumerRules, GroupConfig, Groups, Kept,
-    Refused, Reply, StoredShare,
+    Migration, Refused, Reply, StoredShare,
 };
 use crate::ids::Ids;
 
@@ -35,6 +35,7 @@ impl Bench {
                 assignment_interval: Duration::ZERO,
                 most_members: 3,
                 assignors: vec![Assignor::Uniform],
+                migration: Migration::named("bidirectional"),
             },
             share: ShareRules {
                 session: SESSION,

@@ -73,22 +73,25 @@ impl Received {
         (self.start, self.end) = (0, count);
     }
 
-    /// Gives about a record to rustls, which takes 4 KiB at once; false if there was nothing, or it took nothing.
+    /// Gives rustls what it has room for, a record and the beginning of the next; false if there was nothing, or it took nothing.
+    ///
+    /// It takes 4 KiB at first. While a beginning is left it keeps its buffer, and takes a record at once; emptied, it would
+    /// make a new one for each record, in steps of 4 KiB.
     pub(super) fn feed(&mut self, tls: &mut ClientConnection) -> bool {
         let mut fed = false;
-        for _ in 0..4 {
+        loop {
             let mut bytes = self.bytes();
             if bytes.is_empty() {
-                break;
+                return fed;
             }
+            // It refuses more when it is full.
             let taken = tls.read_tls(&mut bytes).unwrap_or(0);
-            self.start += taken;
             if taken == 0 {
-                break;
+                return fed;
             }
+            self.start += taken;
             fed = true;
         }
-        fed
     }
 }
 

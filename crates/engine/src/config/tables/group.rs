@@ -36,6 +36,12 @@ macro_rules! group {
         "enable.auto.commit" => enable_auto_commit: bool = "true", bool();
         /// How often polls commit.
         "auto.commit.interval.ms" => auto_commit_interval: Duration = "5000", millis(0);
+        /// Where the offsets of group.id are kept: kafka, with the group's coordinator; or zookeeper, where consumers of Kafka 0.8
+        /// kept them by default, and which brokers before 4.0 still reach if they have a ZooKeeper. Neither sees what is committed
+        /// in the other. ZooKeeper keeps no metadata and no leader epochs, and knows no members: only for partitions that are
+        /// assigned by hand.
+        "offsets.storage" => offsets_storage: OffsetsStorage = "kafka", choice("kafka" => OffsetsStorage::Kafka,
+            "zookeeper" => OffsetsStorage::ZooKeeper);
     } } };
 }
 pub(in crate::config) use group;
@@ -50,6 +56,16 @@ pub enum GroupProtocol {
     Consumer,
     /// The consumer protocol where the cluster has it, else the classic one.
     Auto,
+}
+
+/// Where a group's offsets are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OffsetsStorage {
+    /// With the group's coordinator.
+    #[default]
+    Kafka,
+    /// In ZooKeeper, which any broker asks: version 0 of OffsetCommit and OffsetFetch.
+    ZooKeeper,
 }
 
 const JAVA: &str = "org.apache.kafka.clients.consumer.";

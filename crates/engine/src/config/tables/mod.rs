@@ -31,7 +31,9 @@ pub use common::SecurityProtocol;
 pub(super) use common::{addresses, client_id, common, security_protocol};
 pub use consumer::OffsetReset;
 pub(super) use consumer::{consumer, offset_reset};
-pub use group::{CustomAssignor, GroupProtocol, OfferedAssignor, offered_assignors};
+pub use group::{
+    CustomAssignor, GroupProtocol, OfferedAssignor, OffsetsStorage, offered_assignors,
+};
 pub(super) use group::{group, strategies};
 pub(super) use network::network;
 pub use producer::Partitioner;
