@@ -13,7 +13,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::at;
 use crate::history::{Anomaly, History, Place, RecordId, Seen};
 
 /// What one consumer was given of each partition since it was told where to read, by offset.
@@ -47,7 +46,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn find(&mut self, name: &'static str, place: &Place, text: &str) {
-        let (consumer, place) = (self.consumer, at(place));
+        let (consumer, place) = (self.consumer, format!("{}-{}", place.0, place.1));
         self.found.push(Anomaly {
             invariant: "R16",
             name,
