@@ -2,10 +2,10 @@
 
 import gc
 import sys
-from functools import cache
+
+_DONE: list[bool] = []
 
 
-@cache
 def spare_collections() -> None:
     """Take what is loaded by now out of the garbage collector's sight, once in a worker of Spark's.
 
@@ -13,6 +13,9 @@ def spare_collections() -> None:
     loaded that takes longer than a small task; none of it is garbage before the process ends. That it is done is
     remembered, since Python counts what is out of sight one by one.
     """
+    if _DONE:
+        return
+    _DONE.append(True)
     program = getattr(sys.modules["__main__"], "__spec__", None)
     if program and program.name == "pyspark.daemon":
         gc.collect()
