@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # `make franz` has 500,000.
 RECORDS = 20_000
-DEADLINE = 120
+DEADLINE = 240
 
 pytestmark = [pytest.mark.needs("go"), pytest.mark.timeout(600)]
 

@@ -29,4 +29,5 @@ def test_page(capsys, name):
         line = text[: text.index(block)].count("\n")
         exec(compile("\n" * line + block, str(page), "exec"), scope)
     printed = capsys.readouterr().out
-    assert all(expected in printed for expected in PRINTED[name])
+    missing = [expected for expected in PRINTED[name] if expected not in printed]
+    assert not missing, printed
