@@ -40,7 +40,7 @@ use ottla_engine::call::EARLIEST;
 use self::gone::Gone;
 use crate::history::{
     Act, Anomaly, Before, Called, Ended, Fate, History, Origin, Place, Promise, RecordId, Seen,
-    Told, Value,
+    Told, Value, at,
 };
 
 /// How much later than its deadline a record may get its fate.
@@ -80,10 +80,6 @@ struct Checker<'a> {
     visible: BTreeSet<RecordId>,
     /// What may be missing.
     gone: Gone<'a>,
-}
-
-fn at(place: &Place) -> String {
-    format!("{}-{}", place.0, place.1)
 }
 
 impl<'a> Checker<'a> {

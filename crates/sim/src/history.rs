@@ -9,6 +9,11 @@ use ottla_protocol::ErrorCode;
 /// A partition of a topic.
 pub type Place = (Arc<str>, i32);
 
+/// Its name, as anomalies have it.
+pub fn at(place: &Place) -> String {
+    format!("{}-{}", place.0, place.1)
+}
+
 /// A record's number: no other record of the run has it.
 pub type RecordId = usize;
 

@@ -24,12 +24,10 @@ class BatchReader(Sent, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """One task per partition of the topics that has records, or other numbers by option."""
         from ottla.spark.clients import planner
-        from ottla.spark.splitting import join
-        from ottla.spark.tokens import give
+        from ottla.spark.splitting import tasks
 
         spans = planner(self._options).batch(self._narrowing())
-        tasks = join(give(self._options.properties, spans), self._options.min_task_records)
-        return [InputPartition(task) for task in tasks]
+        return [InputPartition(task) for task in tasks(self._options, spans)]
 
     def _narrowing(self) -> "Narrowing | None":
         """What filters leave of the read."""

@@ -11,8 +11,7 @@ from ottla.spark.layout import Layout
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions
 from ottla.spark.sent import Sent
-from ottla.spark.splitting import join
-from ottla.spark.tokens import give
+from ottla.spark.splitting import tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,9 +73,9 @@ def frames(spark: "SparkSession", options: ReadOptions, schema: "StructType | st
     layout = frame.layout(options, columns, registered)
 
     def of_ranges(session: "SparkSession", spans: list[Range]) -> "DataFrame":
-        tasks = join(give(options.properties, spans), options.min_task_records)
-        numbers = session.range(0, len(tasks), 1, max(len(tasks), 1))
-        return numbers.mapInArrow(_Rows(options, tasks, layout), columns)
+        read = tasks(options, spans)
+        numbers = session.range(0, len(read), 1, max(len(read), 1))
+        return numbers.mapInArrow(_Rows(options, read, layout), columns)
 
     return of_ranges
 

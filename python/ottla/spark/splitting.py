@@ -9,8 +9,23 @@ records.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ottla.spark.offsets import Partition, Range
+from ottla.spark.tokens import give
+
+if TYPE_CHECKING:
+    from ottla.spark.options import ReadOptions
+
+
+def tasks(options: "ReadOptions", ranges: Iterable[Range]) -> list[list[Range]]:
+    """What each task reads, and by which token if the driver fetches one.
+
+    Args:
+        options: Those of the read.
+        ranges: What there is to read, as divided, in order.
+    """
+    return join(give(options.properties, ranges), options.min_task_records)
 
 
 def records_of_tasks(most_bytes: int, record_bytes: Mapping[Partition, float]) -> dict[Partition, int]:

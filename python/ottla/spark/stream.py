@@ -15,8 +15,7 @@ from ottla.spark.past import Past
 from ottla.spark.planner import Planner
 from ottla.spark.remembered import Remembered
 from ottla.spark.sent import Sent
-from ottla.spark.splitting import join
-from ottla.spark.tokens import give
+from ottla.spark.splitting import tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,8 +53,7 @@ class StreamReader(Sent, DataSourceStreamReader):
         spans = plan.ranges(begin, from_json(end))
         if self._remembered is not None:
             self._remembered.keep(self._past)
-        tasks = join(give(self._options.properties, spans), self._options.min_task_records)
-        return [InputPartition(task) for task in tasks]
+        return [InputPartition(task) for task in tasks(self._options, spans)]
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
         """Where the next batch ends under the user's limits; at its start if it waits for more records."""

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Anomaly, Fate, History, Joint, Place};
+use crate::history::{Anomaly, Fate, History, Joint, Place, at};
 
 /// Nobody commits from there on.
 const BEYOND: i64 = 1 << 40;
@@ -125,10 +125,6 @@ impl Group<'_> {
         let later = later.map(|commit| Some(commit.offset));
         [first].into_iter().chain(later).collect()
     }
-}
-
-fn at(place: &Place) -> String {
-    format!("{}-{}", place.0, place.1)
 }
 
 impl<'a> Checker<'a> {

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Anomaly, History, Place, RecordId, Seen};
+use crate::history::{Anomaly, History, Place, RecordId, Seen, at};
 
 /// What one consumer was given of each partition since it was told where to read, by offset.
 type Given<'a> = BTreeMap<&'a Place, BTreeMap<i64, RecordId>>;
@@ -46,7 +46,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn find(&mut self, name: &'static str, place: &Place, text: &str) {
-        let (consumer, place) = (self.consumer, format!("{}-{}", place.0, place.1));
+        let (consumer, place) = (self.consumer, at(place));
         self.found.push(Anomaly {
             invariant: "R16",
             name,
