@@ -12,12 +12,11 @@ import pytest
 
 import ottla
 from ottla.errors import KafkaTimeoutError, NotFoundError, OffsetOutOfRangeError, TooLargeError, UnreachableError
-from ottla.spark import clients
+from ottla.spark import clients, worker
 from ottla.spark.frame import layout, schema
 from ottla.spark.offsets import Range
 from ottla.spark.options import ReadOptions
 from ottla.spark.planner import DataLossError, DataLossWarning
-from ottla.spark.worker import spare_collections
 
 READ = ReadOptions.parse({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
 LAYOUT = layout(READ, schema(READ, {}), {})
@@ -230,10 +229,12 @@ def test_a_dead_letter_is_as_large_as_its_topic_takes(broker):
 def test_what_a_worker_has_loaded_is_not_collected_after_each_task(monkeypatch, program, spared):
     """Nowhere else, for a program of the user's may hold garbage."""
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec(program, None))
-    spare_collections.cache_clear()
+    monkeypatch.setattr(worker, "_DONE", [])
     try:
-        spare_collections()
+        worker.spare_collections()
         assert (gc.get_freeze_count() > 0) == spared
+        gc.unfreeze()
+        worker.spare_collections()
+        assert gc.get_freeze_count() == 0
     finally:
         gc.unfreeze()
-        spare_collections.cache_clear()
