@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as ForeignPartition
 from kafka.errors import KafkaError as ForeignError
@@ -55,6 +57,9 @@ class Controls:
         # One that was just deleted may still be in the way.
         self.wait(lambda admin: bool(admin.create_topics({topic: wanted})), f"{topic} is made")
         self.wait_for_replicas(topic, partitions)
+        # A node that hears late and is the only one left says that there is no such topic.
+        for node in self.bootstrap.split(","):
+            wait_until(lambda node=node: knows(node, topic), f"{node} has heard of {topic}")
 
     def delete(self, topic: str) -> None:
         with self.admin() as admin:
@@ -104,6 +109,12 @@ class Controls:
     def log(self, topic: str, partitions: int) -> list[Message]:
         """Every message of the topic, in the order of each partition."""
         return Confluent().consume_all(self.bootstrap, topic, partitions)
+
+
+def knows(node: str, topic: str) -> bool:
+    with contextlib.suppress(KafkaException):
+        return AdminClient({"bootstrap.servers": node}).list_topics(topic, timeout=5).topics[topic].error is None
+    return False
 
 
 def described(admin: KafkaAdminClient, topic: str) -> list[dict]:
