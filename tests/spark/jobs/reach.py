@@ -107,7 +107,10 @@ class Reach:
         query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
         try:
             query.processAllAvailable()
-            counts = [progress["numInputRows"] for progress in query.recentProgress]
+            # Over Connect the sum of the sources is None.
+            counts = [
+                sum(source["numInputRows"] for source in progress["sources"]) for progress in query.recentProgress
+            ]
         finally:
             query.stop()
         counts = [count for count in counts if count]
