@@ -84,8 +84,20 @@ def cut(cluster: Cluster, node: int, stop: threading.Event) -> None:
     cluster.fault(node)
 
 
+def torn(cluster: Cluster, node: int, stop: threading.Event) -> None:
+    """SIGKILL, and back, while every connection to the others dies after 0.5 to 1.5 s."""
+    cluster.kill(f"node{node}")
+    others = itertools.cycle(other for other in range(1, NODES + 1) if other != node)
+    end = time.monotonic() + SESSION
+    while not stop.is_set() and time.monotonic() < end:
+        cut(cluster, next(others), stop)
+    cluster.restart(node)
+    cut(cluster, next(others), stop)
+    stop.wait(2)
+
+
 FAULTS: dict[str, Callable[[Cluster, int, threading.Event], None]] = {
-    f.__name__: f for f in (killed, paused, rolled, cut)
+    f.__name__: f for f in (killed, paused, rolled, cut, torn)
 }
 
 

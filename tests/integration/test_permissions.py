@@ -46,8 +46,9 @@ ACLS = [
     ("alice", AclOperation.READ, "read"),
     ("bob", AclOperation.DESCRIBE, "seen"),
 ]
-# Types of resources, as ACLs number them.
+# Types of resources, and operations, as ACLs number them.
 GROUP, TRANSACTIONAL_ID = 3, 5
+WRITE, DESCRIBE = 4, 8
 # Bytes a second, and those of one record: each is more than a second's share.
 RATE, RECORD = 20_000, 30_000
 
@@ -73,7 +74,7 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         ]
         # librdkafka has no ACLs of transactional ids.
         for kind in (GROUP, TRANSACTIONAL_ID):
-            allow_to_describe(cluster, "alice", kind, "seen")
+            allow(cluster, "alice", kind, "seen", DESCRIBE)
         for future in [*root.create_topics(made).values(), *root.create_acls(acls).values()]:
             future.result(DEADLINE)
         with ottla.Admin(**user_of(cluster, "alice")) as admin:
@@ -81,9 +82,9 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield cluster
 
 
-def allow_to_describe(cluster: Cluster, user: str, kind: int, name: str) -> None:
+def allow(cluster: Cluster, user: str, kind: int, name: str, operation: int) -> None:
     acl = {"resource_type": kind, "resource_name": name, "resource_pattern_type": 3, "principal": f"User:{user}"}
-    acl |= {"host": "*", "operation": 8, "permission_type": 3}
+    acl |= {"host": "*", "operation": operation, "permission_type": 3}
     with Connection(cluster.st["bootstrap"]["PLAINTEXT"]) as root:
         answer = root.ask("CreateAcls", 2, {"creations": [acl]})
     assert [each["error_code"] for each in answer["results"]] == [0]
@@ -234,6 +235,91 @@ def test_transactions_are_denied(api: Api, guarded: Cluster) -> None:
             for call in (admin.list_transactions, lambda: admin.describe_transactions("seen")):
                 with pytest.raises(errors.UnsupportedError, match=r"needs brokers of Kafka 3\.0"):
                     api(call())
+
+
+def denied_to(
+    call: Callable[[], object],
+    name: str,
+    said_by: set[str],
+    kind: str,
+    operation: str,
+    raises: type[errors.KafkaError] = errors.AuthorizationError,
+) -> None:
+    """As `denied_by_name`, of a client that works under this name."""
+    begin = time.monotonic()
+    with pytest.raises(raises) as caught:
+        call()
+    assert time.monotonic() - begin < SOON
+    error = caught.value
+    assert (error.name, error.retriable) == (f"{kind}_AUTHORIZATION_FAILED", False)
+    assert error.api in said_by
+    what = "transactional id" if kind == "TRANSACTIONAL_ID" else "group"
+    for word in (name, error.name, error.api, f"an ACL that allows {operation} on the {what}", "the principal"):
+        assert word in str(error)
+    assert "-secret" not in str(error)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_is_denied_its_group(api: Api, guarded: Cluster, protocol: str) -> None:
+    if protocol == "consumer" and guarded.st["options"]["version"] != "4.4.0":
+        protocol = "auto"
+    joins = {"JoinGroup", "ConsumerGroupHeartbeat"}
+    for group, said_by, operation in [("hidden", {"FindCoordinator"}, "DESCRIBE"), ("seen", joins, "READ")]:
+        options = {**user_of(guarded, "alice"), "group_id": group, "group_protocol": protocol}
+        with api.consumer(**options, topics="read") as consumer:
+            denied_to(lambda consumer=consumer: api(consumer.poll(VERB)), group, said_by, "GROUP", operation)
+
+
+def test_who_is_in_no_group_is_denied_its_offsets(api: Api, guarded: Cluster) -> None:
+    for group, said_by, operation in [("hidden", {"FindCoordinator"}, "DESCRIBE"), ("seen", {"OffsetCommit"}, "READ")]:
+        with api.consumer(**user_of(guarded, "alice"), group_id=group) as consumer:
+            consumer.assign([ottla.TopicPartition("read", 0, 0)])
+            denied_to(
+                lambda consumer=consumer: api(consumer.commit({("read", 0): 0})), group, said_by, "GROUP", operation
+            )
+
+
+def test_a_transactional_producer_is_denied_its_id(api: Api, guarded: Cluster) -> None:
+    for name, said_by, operation in [
+        ("hidden", {"FindCoordinator"}, "DESCRIBE"),
+        ("seen", {"InitProducerId"}, "WRITE"),
+    ]:
+        with api.producer(**user_of(guarded, "alice"), transactional_id=name) as producer:
+            denied_to(
+                lambda producer=producer: api(producer.init_transactions()),
+                name,
+                said_by,
+                "TRANSACTIONAL_ID",
+                operation,
+            )
+
+
+def test_a_transaction_is_denied_the_offsets_of_a_group(api: Api, guarded: Cluster) -> None:
+    """It can be aborted, and the next one does without them."""
+    allow(guarded, "alice", TRANSACTIONAL_ID, "mine", WRITE)
+    with api.producer(**user_of(guarded, "alice"), transactional_id="mine") as producer:
+        wait_until(lambda: is_ready(api, producer), "the ACL is in force")
+        api(producer.begin_transaction())
+        denied_to(
+            lambda: api(producer.send_offsets({("read", 0): 1}, "seen")),
+            "seen",
+            {"AddOffsetsToTxn", "TxnOffsetCommit"},
+            "GROUP",
+            "READ",
+            errors.TransactionAbortableError,
+        )
+        api(producer.abort_transaction())
+        api(producer.begin_transaction())
+        api(producer.send("written", b"v"))
+        api(producer.commit_transaction())
+
+
+def is_ready(api: Api, producer: Any) -> bool:
+    try:
+        api(producer.init_transactions())
+    except errors.AuthorizationError:
+        return False
+    return True
 
 
 class Answers(logging.Handler):

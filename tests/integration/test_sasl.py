@@ -107,12 +107,22 @@ def test_kerberos_carries_records(brokers):
     assert asyncio.run(there_and_back_on_a_loop(options, b"aio GSSAPI"))
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"])
-def test_tls_goes_beneath(brokers, mechanism):
+def over_tls(brokers, mechanism):
     options = settings(brokers, mechanism, **credentials(brokers, mechanism), ssl_ca_location=brokers.st["tls"]["ca"])
     options |= {"bootstrap_servers": brokers.st["bootstrap"]["SASL_SSL"], "security_protocol": "SASL_SSL"}
     del options["sasl_allow_plaintext"]
-    assert there_and_back(options, b"tls " + mechanism.encode())
+    return options
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_tls_goes_beneath(brokers, mechanism):
+    assert there_and_back(over_tls(brokers, mechanism), b"tls " + mechanism.encode())
+
+
+@KERBEROS
+@pytest.mark.usefixtures("kerberos")
+def test_tls_goes_beneath_kerberos(brokers):
+    assert there_and_back(over_tls(brokers, "GSSAPI"), b"tls GSSAPI")
 
 
 def test_a_login_of_java_is_taken(brokers):

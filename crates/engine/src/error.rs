@@ -367,14 +367,40 @@ fn lacking(code: ErrorCode, api: Option<&'static str>) -> Option<&'static str> {
         (ErrorCode::CLUSTER_AUTHORIZATION_FAILED, _) => "this on the cluster",
         (
             ErrorCode::GROUP_AUTHORIZATION_FAILED,
-            Some("FindCoordinator" | "DescribeGroups" | "ListGroups"),
+            Some(
+                "JoinGroup"
+                | "SyncGroup"
+                | "Heartbeat"
+                | "LeaveGroup"
+                | "OffsetCommit"
+                | "ConsumerGroupHeartbeat"
+                | "ShareGroupHeartbeat"
+                | "ShareFetch"
+                | "ShareAcknowledge"
+                | "AddOffsetsToTxn"
+                | "TxnOffsetCommit",
+            ),
+        ) => "READ on the group",
+        (ErrorCode::GROUP_AUTHORIZATION_FAILED, Some("DeleteGroups" | "OffsetDelete")) => {
+            "DELETE on the group"
+        }
+        (
+            ErrorCode::GROUP_AUTHORIZATION_FAILED,
+            Some(
+                "FindCoordinator"
+                | "DescribeGroups"
+                | "ListGroups"
+                | "OffsetFetch"
+                | "ConsumerGroupDescribe"
+                | "ShareGroupDescribe",
+            ),
         ) => "DESCRIBE on the group",
         (ErrorCode::GROUP_AUTHORIZATION_FAILED, _) => "this on the group",
         (
             ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             Some("FindCoordinator" | "DescribeTransactions"),
         ) => "DESCRIBE on the transactional id",
-        (ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _) => "this on the transactional id",
+        (ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _) => "WRITE on the transactional id",
         (ErrorCode::DELEGATION_TOKEN_AUTHORIZATION_FAILED, _) => "this on the delegation token",
         _ => return None,
     })

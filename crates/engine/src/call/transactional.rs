@@ -82,13 +82,17 @@ pub(super) fn is_early(error: &Error) -> bool {
     error.code() == Some(ErrorCode::CONCURRENT_TRANSACTIONS)
 }
 
-fn outcome(code: i16) -> Vec<Result<(), Error>> {
+/// What a code means for a transactional id, and for a group if one takes part: an error names whichever it is about.
+fn outcome(code: i16, id: &Arc<str>, group: Option<&Arc<str>>) -> Result<(), Error> {
     let code = ErrorCode(code);
-    vec![if code.is_error() {
-        Err(Error::from_code(code, None))
-    } else {
-        Ok(())
-    }]
+    if !code.is_error() {
+        return Ok(());
+    }
+    let error = Error::from_code(code, None);
+    Err(match group {
+        Some(group) if code == ErrorCode::GROUP_AUTHORIZATION_FAILED => error.group_is(group),
+        _ => error.transactional_id_is(id),
+    })
 }
 
 /// The first version of InitProducerId that knows two-phase commits (KIP-939). It is not final, so nothing else uses it.
@@ -174,8 +178,7 @@ impl Call for InitTransactions {
                 epoch: answer.ongoing_txn_producer_epoch,
             }),
         };
-        let outcome = outcome(answer.error_code).into_iter();
-        outcome.map(|result| result.map(|()| found)).collect()
+        vec![outcome(answer.error_code, &self.id, None).map(|()| found)]
     }
 
     fn is_early(&self, error: &Error) -> bool {
@@ -238,9 +241,7 @@ impl Call for AddPartitionsToTxn {
         });
         let wanted = self.partitions.iter();
         let wanted = wanted.map(|(topic, partition)| (topic, *partition));
-        let each = results(wanted, rows, |code| {
-            outcome(*code).into_iter().collect::<Result<(), Error>>()
-        });
+        let each = results(wanted, rows, |code| outcome(*code, &self.member.id, None));
         let errors: Vec<_> = each.into_iter().filter_map(Result::err).collect();
         // Where one partition cannot join, the others are not even tried: its error is the one to tell.
         let tried = |error: &&Error| error.code() != Some(ErrorCode::OPERATION_NOT_ATTEMPTED);
@@ -285,7 +286,13 @@ impl Call for AddOffsetsToTxn {
 
     fn take(&self, _: &[Asked], response: Response) -> Vec<Result<(), Error>> {
         match response {
-            Response::AddOffsetsToTxn(answer) => outcome(answer.error_code),
+            Response::AddOffsetsToTxn(answer) => {
+                vec![outcome(
+                    answer.error_code,
+                    &self.member.id,
+                    Some(&self.group),
+                )]
+            }
             _ => Vec::new(),
         }
     }
@@ -369,9 +376,8 @@ impl Call for TxnOffsetCommit {
         });
         let wanted = self.offsets.iter();
         let wanted = wanted.map(|row| (&row.topic, row.partition));
-        let each = results(wanted, rows, |code| {
-            outcome(*code).into_iter().collect::<Result<(), Error>>()
-        });
+        let group = Some(&self.group.group);
+        let each = results(wanted, rows, |code| outcome(*code, &self.member.id, group));
         vec![each.into_iter().collect()]
     }
 
@@ -447,8 +453,7 @@ impl Call for EndTxn {
             id: answer.producer_id,
             epoch: answer.producer_epoch,
         });
-        let outcome = outcome(answer.error_code).into_iter();
-        outcome.map(|result| result.map(|()| next)).collect()
+        vec![outcome(answer.error_code, &self.member.id, None).map(|()| next)]
     }
 
     fn is_early(&self, error: &Error) -> bool {
