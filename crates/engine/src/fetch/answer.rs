@@ -296,6 +296,7 @@ mod tests {
             partition,
             generation: Generation::default(),
             offset: 0,
+            end: -1,
             leader: Leader { node: 1, epoch: -1 },
             last_epoch: -1,
             tells_rack: false,
