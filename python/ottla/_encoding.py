@@ -50,13 +50,21 @@ class ResolvedSchema(NamedTuple):
         Raises:
             ArgumentError: The schema can never work.
         """
+        return self.typed().encode
+
+    def typed(self) -> TypedEncoder:
+        """The same, as what has the schema.
+
+        Raises:
+            ArgumentError: The schema can never work.
+        """
         # What JSON looks like, its columns say.
         given: dict[str, Any] = {"schema_id": self.id}
         if self.format == "avro":
             given |= {"text": self.text, "references": list(self.references)}
         elif self.format == "protobuf":
             given |= {"descriptors": list(self.descriptors), "message": self.message}
-        return TypedEncoder(self.format, **given).encode
+        return TypedEncoder(self.format, **given)
 
 
 class Encoder:
@@ -136,7 +144,7 @@ class Encoder:
 
     def _start(self) -> None:
         self._lock = threading.Lock()
-        self._by_subject: dict[str | None, Callable[[Any], Encoded]] = {}
+        self._by_subject: dict[str | None, TypedEncoder] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in {"_lock", "_by_subject"}}
@@ -163,7 +171,11 @@ class Encoder:
             NotFoundError: The registry does not have the schema.
             UnreachableError: The registry cannot be reached.
         """
-        return self._encoder(self._subject_of(topic))(data)
+        subject = self._subject_of(topic)
+        if subject is not None and subject not in self._by_subject and self._is_text():
+            # Columns that do not fit a schema are told before it is registered.
+            return self._unregistered()._replace(id=0).typed().encode(data, lambda: self._encoder(subject))
+        return self._encoder(subject).encode(data)
 
     def resolve(
         self, topic: str | None = None, check: Callable[[Callable[[Any], Encoded]], object] | None = None
@@ -172,7 +184,7 @@ class Encoder:
 
         Args:
             topic: As for `encode`.
-            check: Called with what will encode before a schema is registered; it raises where that is of no use.
+            check: Called once with what encodes, before a schema is registered; it raises where that is of no use.
         """
         return self._resolve(self._subject_of(topic), check)
 
@@ -187,30 +199,38 @@ class Encoder:
             )
         return f"{topic}-{self._column}"
 
-    def _encoder(self, subject: str | None) -> Callable[[Any], Encoded]:
+    def _is_text(self) -> bool:
+        """Whether the schema may be registered: it is neither what a registry gave nor what it has."""
+        return bool(self._files) or isinstance(self._schema, str)
+
+    def _unregistered(self) -> ResolvedSchema:
+        text = None if isinstance(self._schema, RegisteredSchema) else self._schema
+        return ResolvedSchema(self._format, text, descriptors=self._files, message=self._message)
+
+    def _encoder(self, subject: str | None) -> TypedEncoder:
         found = self._by_subject.get(subject)
         if found is None:
             with self._lock:
                 found = self._by_subject.get(subject)
                 if found is None:
-                    found = self._by_subject[subject] = self._resolve(subject).encoder()
+                    found = self._by_subject[subject] = self._resolve(subject).typed()
         return found
 
     def _resolve(
         self, subject: str | None, check: Callable[[Callable[[Any], Encoded]], object] | None = None
     ) -> ResolvedSchema:
         registry, schema = self._registry, self._schema
-        if registry is not None and schema is None and not self._files and subject is not None:
-            schema = registry.latest(subject)
-        if isinstance(schema, RegisteredSchema):
-            return self._registered(schema)
-        resolved = ResolvedSchema(self._format, schema, descriptors=self._files, message=self._message)
-        if registry is None or subject is None:
-            return resolved
+        if registry is not None and subject is not None and not self._is_text():
+            schema = schema or registry.latest(subject)
+        is_known = isinstance(schema, RegisteredSchema)
+        resolved = self._registered(schema) if isinstance(schema, RegisteredSchema) else self._unregistered()
+        registers = registry is not None and subject is not None and not is_known
         # A schema that can never work is not registered.
-        encoder = resolved._replace(id=0).encoder()
+        encoder = (resolved._replace(id=0) if registers else resolved).encoder()
         if check is not None:
             check(encoder)
+        if registry is None or subject is None or is_known:
+            return resolved
         text, kind = self._text(), _OF_FORMATS[self._format]
         if self._auto_register:
             return resolved._replace(id=registry.register(subject, text, kind))

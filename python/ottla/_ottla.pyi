@@ -460,7 +460,7 @@ class TypedEncoder:
     ) -> Self: ...
     @staticmethod
     def registered_file(descriptors: list[bytes]) -> tuple[bytes, list[str]]: ...
-    def encode(self, data: Any) -> Encoded: ...
+    def encode(self, data: Any, settle: Callable[[], TypedEncoder] | None = None) -> Encoded: ...
 
 @final
 class Watched:
@@ -714,7 +714,7 @@ class SyncProducer:
     ) -> Delivery:
         """Puts a record into its batch and returns at once.
 
-        It waits only while the buffer is full or the topic is not known yet, up to `max.block.ms`.
+        It waits only while the buffer is full, or the topic or the partition is not known yet, up to `max.block.ms`.
 
         Args:
             topic: The topic's name.

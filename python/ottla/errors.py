@@ -247,7 +247,7 @@ class CorruptRecordError(ProtocolError):
         offset: The first offset that a consumer could not read, where its partition stays; None from elsewhere.
         next_offset: The offset after the damaged batch, or after the record that cannot be shown: a seek there passes
             over it, and over nothing else. None where the bytes do not even tell where the batch ends.
-        data: The batch that holds the records, as the broker sent it; of bytes that are no batch, all that it sent.
+        data: The batch that holds the records, as the broker sent it; of bytes that are no batch, the first 64 KiB.
     """
 
     kind = "corrupt"

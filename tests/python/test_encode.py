@@ -130,6 +130,37 @@ def test_what_a_registry_does_not_take(registry):
     assert "/subjects/other-value/versions" not in registry.requests
 
 
+def test_columns_are_seen_before_a_schema_is_registered(registry):
+    asked = ottla.SchemaRegistry(registry.url)
+    encoder = ottla.Encoder(json.dumps(RECORD), "avro", registry=asked)
+    texts = TABLE.set_column(0, "a", pa.array(["x", "y"]))
+    for wrong, why in ((TABLE.drop_columns(["a"]), 'no column "a"'), (texts, "does not become Avro's long")):
+        with pytest.raises(errors.ArgumentError, match=why):
+            encoder.encode(wrong, topic="orders")
+    assert registry.requests == []
+    # What can be read once is encoded, too; and a row that does not fit comes after the columns.
+    assert list(encoder.encode(TABLE.to_reader(), topic="orders")) == list(encoder.encode(TABLE, topic="orders"))
+    with pytest.raises(errors.EncodeError, match="row 0"):
+        encoder.encode(pa.table({"a": pa.array([None], pa.int64()), "b": ["x"]}), topic="others")
+    assert registry.requests == ["/subjects/orders-value/versions", "/subjects/others-value/versions"]
+
+
+def test_what_encodes_is_checked_once_whoever_has_the_schema(registry):
+    asked = ottla.SchemaRegistry(registry.url)
+    text = json.dumps(RECORD)
+    asked.register("orders-value", text, "AVRO")
+    for encoder in (
+        ottla.Encoder(text, "avro"),
+        ottla.Encoder(text, "avro", registry=asked),
+        ottla.Encoder(text, "avro", registry=asked, auto_register=False),
+        ottla.Encoder(format="avro", registry=asked),
+        ottla.Encoder(asked.latest("orders-value"), "avro", registry=asked),
+    ):
+        checked = []
+        encoder.resolve("orders", lambda encode, checked=checked: checked.append(len(encode(TABLE))))
+        assert checked == [2]
+
+
 @pytest.mark.parametrize(
     ("schema", "options", "why"),
     [

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 
 import ottla
-from ottla.spark import clients, stream_kafka
+from ottla.spark import clients, foreach_batch, stream_kafka
 from ottla.spark.frame import layout, schema
 from ottla.spark.offsets import Range, Seen
 from ottla.spark.options import ReadOptions
@@ -100,6 +100,39 @@ def test_a_topic_made_anew_is_named_with_ids_and_offsets():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert lenient.latest({AT: 50}) == {AT: 90}, "told once"
+
+
+def test_available_now_compares_the_topics_between_its_batches(monkeypatch):
+    admission = pytest.importorskip("ottla.spark.admission", reason="availableNow came with Spark 4.2")
+    checked, log = options(maxOffsetsPerTrigger="20"), DictLog({AT: (0, 50)})
+    log.ids = {"t": "id-1"}
+    made = admission.LimitedStreamReader(checked, layout(checked, schema(checked, {}), {}))
+    monkeypatch.setattr(made, "_planner", lambda: Planner(checked, log, made._past))
+    made.prepareForTriggerAvailableNow()
+    at = made.latestOffset({"t": {"0": 0}}, made.getDefaultReadLimit())
+    assert at == {"t": {"0": 20}}
+    log.ids = {"t": "id-2"}
+    with pytest.raises(DataLossError, match=r"id id-1 \(t-0 to offset 20\), and the one with id id-2"):
+        made.latestOffset(at, made.getDefaultReadLimit())
+
+
+def test_a_stream_that_catches_up_compares_the_topics_between_its_batches(monkeypatch):
+    class Kept:
+        last, begin = (lambda _: None), (lambda _, first: first())
+        plan = remember = commit = lambda *_: None
+
+    checked, log = options(maxOffsetsPerTrigger="20", startingOffsets="earliest"), DictLog({AT: (0, 50)})
+    log.ids, written = {"t": "id-1"}, []
+    monkeypatch.setattr(clients, "planner", lambda checked, past: Planner(checked, log, past))
+
+    def write(spans, number):
+        written.append((number, spans[0].start))
+        log.ids = {"t": "id-2"}
+
+    stream = foreach_batch._Stream(checked, Kept(), lambda _, spans: spans, write)
+    with pytest.raises(DataLossError, match=r"id id-1 \(t-0 to offset 20\), and the one with id id-2"):
+        stream.catch_up(None)
+    assert written == [(0, 0)]
 
 
 def test_a_batch_goes_on_behind_the_record_that_was_seen():

@@ -37,6 +37,15 @@ SHOWN = {
 }
 
 
+@pytest.mark.parametrize("login", ["alice:hunter2", ":hunter2", "alice:hun/ter2", "alice:hun@ter2"])
+def test_a_login_is_found_whatever_is_in_it(login):
+    options = {"kafka.proxy.url": f"socks5://{login}@127.0.0.1:1080"}
+    with pytest.raises(ValueError, match="name it secret.kafka.proxy.url"):
+        plans.check(options)
+    assert plans.hide(options) == {f"secret.{name}": value for name, value in options.items()}
+    plans.check({"kafka.proxy.url": "socks5://127.0.0.1:1080", "schema.registry.url": "http://registry:8081/a?b=c"})
+
+
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_secret_that_spark_would_show_is_refused(topic, spark, name):
     options = topic().options(**{name: SHOWN[name]})

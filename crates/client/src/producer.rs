@@ -69,8 +69,8 @@ impl<'a> Row<'a, NoHeaders<'a>> {
 /// Why a record was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrySendError {
-    /// There is no room, or the topic's partitions are not known yet: wait with [`Producer::ready`] and try again.
-    #[error("the producer's buffer is full or the topic is not known yet")]
+    /// There is no room, or the topic's partitions or the one that the record names are not known yet: wait with [`Producer::ready`] and try again.
+    #[error("the producer's buffer is full, or the topic or its partition is not known yet")]
     NotReady,
     /// This record can never be sent.
     #[error(transparent)]
@@ -106,7 +106,7 @@ impl Producer {
     /// what that takes at once.
     ///
     /// # Errors
-    /// [`TrySendError::NotReady`]: await [`Producer::ready`] for the same topic and size, then try again.
+    /// [`TrySendError::NotReady`]: await [`Producer::ready`] for the same topic, partition and size, then try again.
     pub fn try_send<'a, H>(&self, topic: &str, row: &Row<'a, H>) -> Result<Delivery, TrySendError>
     where
         H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
@@ -120,24 +120,28 @@ impl Producer {
         })
     }
 
-    /// Waits until `topic` is known and the buffer has room for `bytes` more, at most `timeout` (`None`: `max.block.ms`).
+    /// Waits until `topic` and its `partition`, if one is named, are known and the buffer has room for `bytes` more, at most
+    /// `timeout` (`None`: `max.block.ms`). Brokers are asked for a partition that is not known, since it may have been added.
     ///
     /// # Errors
-    /// The cause at the deadline: no broker reachable, unknown topic, buffer full. At once: a name that no topic can
-    /// have.
+    /// The cause at the deadline: no broker reachable, unknown topic or partition, buffer full. At once: a name that no topic
+    /// can have.
     pub async fn ready(
         &self,
         topic: &str,
+        partition: Option<i32>,
         bytes: usize,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
         check_topic(topic)?;
+        let lacking = |engine: &Engine<Batches>| engine.lacks_partition(topic, partition?);
         let timeout = timeout.unwrap_or(self.config().max_block);
         let deadline = deadline(timeout);
         let mut wish = Wish {
             driver: &self.driver,
             topic,
             made: false,
+            partition: None,
             waits: None,
         };
         let look = |engine: &mut Engine<Batches>, now: Instant| {
@@ -147,7 +151,8 @@ impl Producer {
             if let Some(error) = engine.hopeless() {
                 return Some(Err(error));
             }
-            if engine.knows_topic(topic) {
+            let is_lacking = lacking(engine).is_some();
+            if engine.knows_topic(topic) && !is_lacking {
                 let has_room = engine.has_room(bytes);
                 if !has_room {
                     wish.wait_for(engine, now, Waited::Room);
@@ -158,6 +163,9 @@ impl Producer {
             if !std::mem::replace(&mut wish.made, true) {
                 engine.want_topic(now, topic);
             }
+            if let Some(partition) = partition.filter(|_| is_lacking) {
+                wish.want_partition(engine, now, partition);
+            }
             match engine.topic(topic) {
                 Err(Some(error)) if !error.is_retriable() => Some(Err(error)),
                 _ => None,
@@ -165,6 +173,10 @@ impl Producer {
         };
         let late = |engine: &mut Engine<Batches>, now: Instant| {
             let waited = timeout.as_millis();
+            if let Some(error) = lacking(engine) {
+                let absent = || error.adding(format!("it did not come within {waited} ms"));
+                return Err(engine.trouble().unwrap_or_else(absent));
+            }
             if engine.knows_topic(topic) {
                 engine.exhausted(now);
                 let text = format!(
@@ -206,7 +218,8 @@ impl Producer {
                 Err(TrySendError::Failed(error)) => return Err(error),
                 Err(TrySendError::NotReady) => {
                     let left = deadline.saturating_duration_since(now());
-                    self.ready(topic, row.size(), Some(left)).await?;
+                    self.ready(topic, row.partition, row.size(), Some(left))
+                        .await?;
                 }
             }
         }
@@ -216,7 +229,8 @@ impl Producer {
     ///
     /// # Errors
     /// Only if no row was taken. Afterwards a row that could not be sent is an error inside [`Deliveries`], and the rows
-    /// after a failed wait all have that wait's error.
+    /// after a failed wait all have that wait's error. Only the rows of partitions that are not there fail of those, and
+    /// once one was waited for in vain, no other is.
     pub async fn send_many<'a, H>(
         &self,
         topic: &str,
@@ -231,12 +245,21 @@ impl Producer {
         if self.config().transactional_id.is_some() {
             self.driver.with(|engine, _| engine.check_transaction())?;
         }
+        let mut waits = true;
         while rows.peek().is_some() {
-            if self.append_many(topic, &mut rows, &mut deliveries) {
+            if self.append_many(topic, &mut rows, &mut deliveries, waits) {
                 continue;
             }
-            let size = rows.peek().map_or(0, Row::size);
-            if let Err(error) = self.ready(topic, size, timeout).await {
+            let next = rows.peek().map(|row| (row.partition, row.size()));
+            let (partition, size) = next.unwrap_or_default();
+            let ready = self.ready(topic, partition.filter(|_| waits), size, timeout);
+            if let Err(error) = ready.await {
+                if waits && error.kind() == Kind::Argument && self.lacks(topic, partition) {
+                    waits = false;
+                    rows.next();
+                    deliveries.failed(error);
+                    continue;
+                }
                 if deliveries.is_empty() {
                     return Err(error);
                 }
@@ -254,12 +277,18 @@ impl Producer {
         deliveries.finish()
     }
 
-    /// Appends rows under one lock; false if the next one has to wait.
+    fn lacks(&self, topic: &str, partition: Option<i32>) -> bool {
+        let lacks = |engine: &mut Engine<Batches>, _| engine.lacks_partition(topic, partition?);
+        self.driver.with(lacks).is_some()
+    }
+
+    /// Appends rows under one lock; false if the next one has to wait, which those of unknown partitions may do if `waits`.
     fn append_many<'a, H>(
         &self,
         topic: &str,
         rows: &mut std::iter::Peekable<impl Iterator<Item = Row<'a, H>>>,
         deliveries: &mut DeliveriesBuilder,
+        waits: bool,
     ) -> bool
     where
         H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
@@ -272,7 +301,10 @@ impl Producer {
                 match append(engine, &self.ledger, || now, topic, row, time) {
                     Ok((batch, index)) => deliveries.sent(batch, index),
                     Err(NotAppended::UnknownTopic | NotAppended::Full) => return false,
-                    Err(NotAppended::Failed(error)) => deliveries.failed(error),
+                    Err(NotAppended::UnknownPartition(_)) if waits => return false,
+                    Err(NotAppended::UnknownPartition(error) | NotAppended::Failed(error)) => {
+                        deliveries.failed(error);
+                    }
                 }
                 rows.next();
             }
@@ -392,11 +424,21 @@ struct Wish<'a> {
     topic: &'a str,
     /// The engine was told.
     made: bool,
+    /// The partition that the engine was told of.
+    partition: Option<(Arc<str>, i32)>,
     /// What the caller waits for, and since when.
     waits: Option<(Waited, Instant)>,
 }
 
 impl Wish<'_> {
+    fn want_partition(&mut self, engine: &mut Engine<Batches>, now: Instant, partition: i32) {
+        if self.partition.is_none() {
+            let topic = self.topic.into();
+            engine.want_partition(now, &topic, partition);
+            self.partition = Some((topic, partition));
+        }
+    }
+
     fn wait_for(&mut self, engine: &mut Engine<Batches>, now: Instant, what: Waited) {
         if self.waits.is_none_or(|(before, _)| before != what) {
             self.end_wait(engine, now);
@@ -424,6 +466,9 @@ impl Drop for Wish<'_> {
             let driver = self.driver;
             driver.with(|engine, now| {
                 self.end_wait(engine, now);
+                if let Some((topic, partition)) = &self.partition {
+                    engine.give_up_partition(topic, *partition);
+                }
                 if self.made {
                     engine.give_up_topic(self.topic);
                 }
@@ -478,7 +523,9 @@ where
 impl From<NotAppended> for TrySendError {
     fn from(not_appended: NotAppended) -> TrySendError {
         match not_appended {
-            NotAppended::UnknownTopic | NotAppended::Full => TrySendError::NotReady,
+            NotAppended::UnknownTopic | NotAppended::UnknownPartition(_) | NotAppended::Full => {
+                TrySendError::NotReady
+            }
             NotAppended::Failed(error) => TrySendError::Failed(error),
         }
     }

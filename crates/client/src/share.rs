@@ -562,8 +562,8 @@ impl<D: Decode> Inner<D> {
             false => Some(self.decoder.decode(&acquired.fetched)),
         };
         let Some(whole) = whole else {
-            let elsewhere = Elsewhere::begin(self);
-            self.driver.spawn_blocking(move || elsewhere.run(&acquired));
+            let elsewhere = Elsewhere::begin(self, acquired);
+            self.driver.spawn_blocking(move || elsewhere.run());
             return Next::Elsewhere;
         };
         self.make_ready(&acquired, whole);
@@ -606,24 +606,43 @@ impl<D: Decode> Inner<D> {
 }
 
 /// A thread that decodes in place of a poll, until it is dropped.
-struct Elsewhere<D: Decode>(Arc<Inner<D>>);
+struct Elsewhere<D: Decode> {
+    inner: Arc<Inner<D>>,
+    /// What it has to decode.
+    acquired: Option<Acquired>,
+}
 
 impl<D: Decode> Elsewhere<D> {
-    fn begin(inner: &Arc<Inner<D>>) -> Self {
+    fn begin(inner: &Arc<Inner<D>>, acquired: Acquired) -> Self {
         inner.is_elsewhere.store(true, Ordering::Release);
-        Elsewhere(Arc::clone(inner))
+        Elsewhere {
+            inner: Arc::clone(inner),
+            acquired: Some(acquired),
+        }
     }
 
-    fn run(self, acquired: &Acquired) {
-        let whole = self.0.decoder.decode(&acquired.fetched);
-        self.0.make_ready(acquired, whole);
+    fn run(mut self) {
+        if let Some(acquired) = &self.acquired {
+            let whole = self.inner.decoder.decode(&acquired.fetched);
+            self.inner.make_ready(acquired, whole);
+        }
+        self.acquired = None;
     }
 }
 
 impl<D: Decode> Drop for Elsewhere<D> {
     fn drop(&mut self) {
-        self.0.is_elsewhere.store(false, Ordering::Release);
-        self.0.back.notify_waiters();
+        // Nothing came of it, since the decoder panicked: others may have the records, and need not wait for the end of their lock.
+        if let Some(Acquired { lock, ranges, .. }) = self.acquired.take() {
+            self.inner.driver.with(|engine, now| {
+                for range in ranges.iter() {
+                    let offsets = (range.first, range.last);
+                    engine.dispose(now, lock, offsets, Some(AcknowledgeType::Release));
+                }
+            });
+        }
+        self.inner.is_elsewhere.store(false, Ordering::Release);
+        self.inner.back.notify_waiters();
     }
 }
 

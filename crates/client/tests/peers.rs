@@ -1164,10 +1164,10 @@ async fn what_is_known_needs_no_time_and_the_rest_is_late_at_once() {
     const NOW: Option<Duration> = Some(Duration::ZERO);
     let peer = silent_at_produce().await;
     let producer = producer(&peer.address, &[]);
-    let error = producer.ready("t", 1, NOW).await.unwrap_err();
+    let error = producer.ready("t", None, 1, NOW).await.unwrap_err();
     assert!(error.message().contains(&peer.address), "{error}");
-    producer.ready("t", 1, SOON).await.unwrap();
-    producer.ready("t", 1, NOW).await.unwrap();
+    producer.ready("t", None, 1, SOON).await.unwrap();
+    producer.ready("t", None, 1, NOW).await.unwrap();
     producer.flush(NOW).await.unwrap();
     producer.send("t", &row(b"v"), NOW).await.unwrap();
     let begin = Instant::now();

@@ -70,7 +70,8 @@ pub struct Damage {
     pub offset: i64,
     /// The offset to seek to in order to skip them; `None` if what is there does not even tell where it ends.
     pub next_offset: Option<i64>,
-    /// The batch that holds them, as the broker sent it: a copy, which keeps nothing else in memory.
+    /// The batch that holds them, as the broker sent it, or the first 64 KiB of what is none: a copy, which keeps nothing else in
+    /// memory.
     pub data: Bytes,
 }
 

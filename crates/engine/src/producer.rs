@@ -73,6 +73,24 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         self.client.accumulator.give_up_topic(cluster, name);
     }
 
+    /// A caller waits for a partition of a topic that it waits for, until it calls [`Engine::give_up_partition`];
+    /// [`Engine::lacks_partition`] says when it is known.
+    pub fn want_partition(&mut self, now: Instant, topic: &Arc<str>, partition: i32) {
+        let cluster = &mut self.core.cluster;
+        cluster.want_partition(now, topic, partition);
+        self.settle(now);
+    }
+
+    /// A caller no longer waits for the partition.
+    pub fn give_up_partition(&mut self, topic: &Arc<str>, partition: i32) {
+        self.core.cluster.unwant_partition(topic, partition);
+    }
+
+    /// That a known topic has no such partition, as far as is known; `None` if it has, or the topic is not known.
+    pub fn lacks_partition(&self, topic: &str, partition: i32) -> Option<Error> {
+        self.client.accumulator.lacks_partition(topic, partition)
+    }
+
     /// Encodes a record into the open batch of its partition. `make` gives what a new batch is opened with; `clock` is
     /// read only then, and when another partition gets its turn.
     ///

@@ -57,8 +57,15 @@ impl TypedEncoder {
         Ok((PyBytes::new(py, file), imports))
     }
 
-    /// Encodes each row of a table, or of a column of structs, on this thread and without the interpreter.
-    fn encode(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Encoded> {
+    /// Encodes each row of a table, or of a column of structs, on this thread and without the interpreter. `settle` is called once
+    /// the columns are known to fit, and gives the encoder of the same schema that writes them.
+    #[pyo3(signature = (data, settle = None))]
+    fn encode(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        settle: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Encoded> {
         let mut data = arrow::import(data)?;
         if !matches!(data.data_type, DataType::Struct(_)) {
             return Err(errors::argument(&format!(
@@ -67,20 +74,29 @@ impl TypedEncoder {
                 data.data_type
             )));
         }
+        // What does not fit the schema is told of no rows, too.
+        let no_rows = arrow_array::new_empty_array(&data.data_type);
+        let of_none = || self.chunk(&no_rows).map_err(|error| raised(error, 0));
+        let settled: Option<Py<Self>> = match settle {
+            Some(settle) => {
+                of_none()?;
+                Some(settle.call0()?.cast_into::<Self>()?.unbind())
+            }
+            None => None,
+        };
+        let encoder = settled.as_ref().map_or(self, Py::get);
         let mut found = Vec::new();
         let mut first = 0;
         while let Some(chunk) = data.next(py)? {
             let length = chunk.len();
             found.push(
-                py.detach(|| self.chunk(&chunk))
+                py.detach(|| encoder.chunk(&chunk))
                     .map_err(|error| raised(error, first))?,
             );
             first += length;
         }
         if found.is_empty() {
-            // What does not fit the schema is told of no rows, too.
-            let none = arrow_array::new_empty_array(&data.data_type);
-            found.push(self.chunk(&none).map_err(|error| raised(error, 0))?);
+            found.push(of_none()?);
         }
         Ok(Encoded {
             values: py.detach(|| joined(found))?,

@@ -72,7 +72,7 @@ impl ProducerCore {
         let deadline = Instant::now() + client.config().max_block;
         let left = || deadline.saturating_duration_since(Instant::now());
         while !self.place(py, topic, record)? {
-            wait::result(py, client.ready(topic, 0, Some(left())))?;
+            wait::result(py, client.ready(topic, None, 0, Some(left())))?;
         }
         Ok(left())
     }
@@ -93,7 +93,7 @@ impl ProducerCore {
             let operation = Operation::new(
                 async move {
                     let left = deadline.saturating_duration_since(Instant::now());
-                    client.ready(&topic, 0, Some(left)).await?;
+                    client.ready(&topic, None, 0, Some(left)).await?;
                     Ok((topic, record))
                 },
                 move |py, (topic, record)| {
@@ -397,7 +397,7 @@ impl SyncProducer {
 
     /// Puts a record into its batch and returns at once.
     ///
-    /// It waits only while the buffer is full or the topic is not known yet, up to `max.block.ms`.
+    /// It waits only while the buffer is full, or the topic or the partition is not known yet, up to `max.block.ms`.
     ///
     /// Args:
     ///     topic: The topic's name.

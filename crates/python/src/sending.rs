@@ -205,7 +205,7 @@ impl Portion {
     async fn ready(&self, client: &Producer) -> Result<(), Error> {
         for topic in self.topics() {
             if client.partition_count(topic).is_none() {
-                client.ready(topic, 0, None).await?;
+                client.ready(topic, None, 0, None).await?;
             }
         }
         Ok(())

@@ -220,7 +220,7 @@ impl Producer {
                 }
                 true
             }
-            Err(NotAppended::Failed(error)) => {
+            Err(NotAppended::Failed(error) | NotAppended::UnknownPartition(error)) => {
                 self.tell(book, id, Fate::NotWritten(error.to_string()));
                 self.next(&wish);
                 true

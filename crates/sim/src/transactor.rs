@@ -612,7 +612,7 @@ impl Transactor {
                 self.moved_on(&wish);
                 true
             }
-            Err(NotAppended::Failed(error)) => {
+            Err(NotAppended::Failed(error) | NotAppended::UnknownPartition(error)) => {
                 self.tell(book, id, Fate::NotWritten(error.to_string()));
                 self.moved_on(&wish);
                 self.fail(book, &error)

@@ -83,7 +83,7 @@ class Producer:
     ) -> Delivery:
         """Puts a record into its batch, and returns its delivery.
 
-        It waits only while the buffer is full or the topic is not known yet, up to `max.block.ms`.
+        It waits only while the buffer is full, or the topic or the partition is not known yet, up to `max.block.ms`.
 
         Args:
             topic: The topic's name.

@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ottla.spark.java import ensure_java
+from ottla.spark.plans import LOGIN
 from ottla.spark.progress import offsets_behind_latest
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ _OF_FRAMES = {"read_kafka": "ottla.spark.mapped", "stream_kafka": "ottla.spark.f
 _HIDDEN = "spark.sql.redaction.options.regex"
 # Of the file systems of logs no option is shown: each has secrets of its own.
 _STORAGE = "(?i:^fsspec[.])"
-# And the values: a URL with a user and a password, or a signed one.
-_URL = r"://[^/\s]*:\S*@|://[^?\s]*[?]\S*="
+# And the values: a URL that is signed. Those with a login, `plans` knows.
+_SIGNED = r"://[^?\s]*[?]\S*="
 
 
 def __getattr__(name: str) -> object:
@@ -103,7 +104,7 @@ def register(spark: "SparkSession") -> None:
     _make_known(spark, OttlaDataSource)
     _make_known(spark, OttlaLogDataSource)
     hidden = spark.conf.get(_HIDDEN) or ""
-    ours = f"{_STORAGE}|{_URL}"
+    ours = f"{_STORAGE}|{LOGIN}|{_SIGNED}"
     if not hidden.endswith(ours):
         spark.conf.set(_HIDDEN, f"{hidden}|{ours}" if hidden else ours)
 

@@ -48,7 +48,12 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
             limit: What `getDefaultReadLimit` returned, or everything (the trigger `once`).
         """
         plan, begin = self._planner(), from_json(start)
-        self._latest = self._target if self._target is not None else plan.latest(begin)
+        if self._target is None:
+            self._latest = plan.latest(begin)
+        else:
+            # The end is known, but the topics may have been made anew since the last batch.
+            plan.compare(begin)
+            self._latest = self._target
         if isinstance(limit, ReadAllAvailable):
             return to_json(self._latest)
         # Up to a fixed end there is nothing to wait for.

@@ -184,10 +184,8 @@ def encoded(format_: Format, *, registers: bool, schema: StructType, topic: str 
         except ArgumentError as error:
             raise ValueError(f"option {side}.format={format_.name}: {error}") from None
 
-    resolved = _resolved(format_, registers, topic, check)
     # What does not fit the schema is told before any task runs.
-    check(resolved.encoder())
-    return Encoded(side, resolved, place, fields)
+    return Encoded(side, _resolved(format_, registers, topic, check), place, fields)
 
 
 def _resolved(

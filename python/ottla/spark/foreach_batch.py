@@ -121,7 +121,8 @@ class _Stream:
         self._repeat(spark)
         until = self._planner.latest(self._at)
         while self._process(spark, self._planner.limited(self._at, until)):
-            pass
+            # The end is known, but the topics may have been made anew since this batch.
+            self._planner.compare(self._at)
 
     def next(self, spark: "SparkSession") -> bool:
         """Process a batch, if there are records; true if there were."""

@@ -15,8 +15,8 @@ HIDING = "secret."
 _HIDDEN = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 # Options whose values are secret, and which it shows.
 _NAMES = ("ssl.keystore.key", "ssl.key.pem", "basic.auth.user.info")
-# A user and a password in an option that is a URL.
-_LOGIN = re.compile(r"://[^/\s]*:[^/\s]*@")
+# A URL with a user and a password: a password may have any character, since not everybody escapes it.
+LOGIN = r"://[^/\s]*:\S*@"
 
 
 def bare(name: str) -> str:
@@ -46,6 +46,6 @@ def hide(options: Mapping[str, str]) -> dict[str, str]:
 def _shown(options: Mapping[str, str]) -> Iterator[str]:
     for name, value in options.items():
         small = name.lower()
-        secret = small.endswith(_NAMES) or (small.endswith(".url") and _LOGIN.search(value))
+        secret = small.endswith(_NAMES) or (small.endswith(".url") and re.search(LOGIN, value))
         if secret and not _HIDDEN.search(name) and not _HIDDEN.search(value):
             yield name

@@ -4,6 +4,8 @@ use ottla_protocol::compression::Compression;
 use ottla_protocol::records::{BatchBuilder, Entry, ProducerState, assign_offsets, entries};
 
 use super::*;
+use crate::producer::{Producer, Row};
+use ottla_broker::{Broker, BrokerConfig};
 
 /// Offsets of a partition, and where they end.
 struct Offsets(Vec<i64>, i64);
@@ -208,4 +210,66 @@ fn a_batch_of_which_much_cannot_be_shown_is_released_in_the_end() {
     let (found, gone) = read(&reader, &acquired(bytes, &[(0, 99)]));
     assert_eq!((found.len(), gone.len()), (MOST_ALONE + 1, MOST_ALONE + 1));
     assert_eq!(gone[MOST_ALONE], (MOST_ALONE as i64, 99, RELEASED));
+}
+
+/// A reader that decodes beside the poll only, and panics the first time.
+#[derive(Default)]
+struct Panics {
+    reader: Reader,
+    did: AtomicBool,
+}
+
+impl Decode for Panics {
+    type Chunk = Offsets;
+
+    fn decode(&self, fetched: &Fetched) -> Result<Offsets, Error> {
+        assert!(self.did.swap(true, Ordering::Relaxed), "the test's panic");
+        self.reader.decode(fetched)
+    }
+
+    fn decode_within(&self, _: &Fetched, _: usize) -> Option<Result<Offsets, Error>> {
+        None
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_whose_decoder_panics_beside_the_poll_come_again_at_once() {
+    const SOON: Duration = Duration::from_secs(15);
+    let config = BrokerConfig {
+        topics: vec![("t".to_owned(), 1)],
+        ..Default::default()
+    };
+    let broker = Broker::start(config).await.unwrap();
+    let servers = broker.address().to_string();
+    let settings = |role, more: &[(&'static str, &'static str)]| {
+        let pairs = [("bootstrap.servers", &*servers)];
+        Config::parse(role, pairs.into_iter().chain(more.iter().copied())).unwrap()
+    };
+    let runtime = Handle::current();
+    let config = settings(Role::ShareConsumer, &[("group.id", "g")]);
+    let consumer = ShareConsumer::new(config, Panics::default(), &runtime, None).unwrap();
+    consumer.poll_briefly();
+    consumer.subscribe(["t".into()].into()).unwrap();
+    // The group begins at the end of the log once the member has joined and asked.
+    let end = now() + SOON;
+    while consumer.assignment().is_empty() {
+        assert!(now() < end, "it is not assigned");
+        let polled = consumer.poll(Duration::from_millis(200), None).await;
+        assert!(polled.unwrap().is_empty());
+    }
+    let polled = consumer.poll(Duration::from_secs(1), None).await;
+    assert!(polled.unwrap().is_empty());
+    let config = settings(Role::Producer, &[("compression.type", "lz4")]);
+    let producer = Producer::new(config, &runtime, None).unwrap();
+    let value = vec![b'v'; 1000];
+    let row = Row::new(None, Some(&value));
+    producer.send("t", &row, Some(SOON)).await.unwrap();
+    producer.flush(Some(SOON)).await.unwrap();
+    // Locks last 30 s.
+    let given = consumer.poll(SOON, None).await.unwrap();
+    assert_eq!(given[0].chunk.0, [0]);
+    assert_eq!(given[0].delivery_count, 2);
+    consumer.close(Some(SOON)).await.unwrap();
+    producer.close(Some(SOON)).await.unwrap();
+    broker.stop().await.unwrap();
 }

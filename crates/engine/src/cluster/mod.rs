@@ -160,6 +160,16 @@ impl Cluster {
         self.refresh.unwant(topic);
     }
 
+    /// Asks for the view until it has this partition of a wanted topic, or [`Cluster::unwant_partition`] was called as often.
+    pub(crate) fn want_partition(&mut self, now: Instant, topic: &Arc<str>, partition: i32) {
+        let context = &mut self.context;
+        self.refresh.want_partition(now, context, topic, partition);
+    }
+
+    pub(crate) fn unwant_partition(&mut self, topic: &Arc<str>, partition: i32) {
+        self.refresh.unwant_partition(topic, partition);
+    }
+
     /// Whether requests for metadata may create wanted topics that are not there, if the settings allow it.
     pub(crate) fn set_may_create(&mut self, may_create: bool) {
         self.refresh.set_may_create(may_create);

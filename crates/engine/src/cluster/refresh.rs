@@ -39,6 +39,8 @@ const CREATES_NONE: i16 = 4;
 #[derive(Debug, Default)]
 pub(super) struct Refresh {
     wanted: BTreeMap<Arc<str>, usize>,
+    /// Partitions of wanted topics that callers wait for, and how many callers.
+    wanted_partitions: BTreeMap<(Arc<str>, i32), usize>,
     /// Nobody needs a topic that is not there, so none may be created even if the settings allow it.
     creates_none: bool,
     at: Option<Instant>,
@@ -79,6 +81,31 @@ impl Refresh {
             if *count == 0 {
                 self.wanted.remove(topic);
                 self.absences.remove(topic);
+            }
+        }
+    }
+
+    /// Asks again, ever more rarely, until the view has this partition of a wanted topic, or
+    /// [`Refresh::unwant_partition`] was called as often.
+    pub(super) fn want_partition(
+        &mut self,
+        now: Instant,
+        context: &mut Context,
+        topic: &Arc<str>,
+        partition: i32,
+    ) {
+        let named = (Arc::clone(topic), partition);
+        *self.wanted_partitions.entry(named).or_insert(0) += 1;
+        self.incomplete = 0;
+        self.request(now, context);
+    }
+
+    pub(super) fn unwant_partition(&mut self, topic: &Arc<str>, partition: i32) {
+        let named = (Arc::clone(topic), partition);
+        if let Some(count) = self.wanted_partitions.get_mut(&named) {
+            *count -= 1;
+            if *count == 0 {
+                self.wanted_partitions.remove(&named);
             }
         }
     }
@@ -234,12 +261,15 @@ impl Refresh {
         self.error = None;
         self.fresh_as_of = self.asked;
         self.count_absences(context, answer);
-        let complete = self.wanted.keys().all(|name| {
-            view.topic(name).is_some_and(|topic| {
-                let mut partitions = topic.partitions.keys();
-                partitions.all(|partition| view.leader(name, *partition).is_some())
-            })
-        });
+        let mut partitions = self.wanted_partitions.keys();
+        let has_all = partitions.all(|(name, number)| view.partition(name, *number).is_some());
+        let complete = has_all
+            && self.wanted.keys().all(|name| {
+                view.topic(name).is_some_and(|topic| {
+                    let mut partitions = topic.partitions.keys();
+                    partitions.all(|partition| view.leader(name, *partition).is_some())
+                })
+            });
         if complete {
             self.incomplete = 0;
             self.set_next(context, now + context.config.metadata_max_age);

@@ -14,6 +14,9 @@ use crate::fetch::fetched::{Aborted, Fetched};
 use crate::fetch::request::Span;
 use crate::fetch::session::{LeftOut, Session, Shape};
 
+/// The most bytes that are kept of what is no batch.
+const KEPT: usize = 64 << 10;
+
 /// What an answer says of one partition.
 #[derive(Debug)]
 pub(super) enum Verdict {
@@ -252,12 +255,12 @@ fn read_records(span: &Span, row: PartitionData) -> Verdict {
     Verdict::Records(fetched, epochs)
 }
 
-/// What is no batch at all.
+/// What is no batch at all. It stays in memory until a seek, so that only its beginning is kept.
 fn corrupt(span: &Span, records: &Bytes, text: &str) -> Verdict {
     let damage = Damage {
         offset: span.offset,
         next_offset: None,
-        data: Bytes::copy_from_slice(records),
+        data: Bytes::copy_from_slice(records.get(..KEPT).unwrap_or(records)),
     };
     Verdict::Stuck(stuck(span, Kind::Corrupt, text).damage_is(damage))
 }
@@ -296,6 +299,7 @@ mod tests {
             partition,
             generation: Generation::default(),
             offset: 0,
+            end: -1,
             leader: Leader { node: 1, epoch: -1 },
             last_epoch: -1,
             tells_rack: false,

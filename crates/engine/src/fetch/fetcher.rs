@@ -20,7 +20,7 @@ use crate::fetch::assignment::{Assignment, Key, Place};
 use crate::fetch::buffer::{Buffer, Sharers, Taken};
 use crate::fetch::checks::{Checked, Checks};
 use crate::fetch::epochs::Epochs;
-use crate::fetch::lanes::{self, Lanes};
+use crate::fetch::lanes::{self, Lanes, Wait};
 use crate::fetch::leaders::Leaders;
 use crate::fetch::lookup::{Found, Lookups, Searched, time_of};
 use crate::fetch::position::{Generation, Leader, Need, Position, Start, absent, outdated};
@@ -855,6 +855,15 @@ impl Fetcher {
                 return None;
             }
         }
+        let longest = self.config.fetch_max_wait;
+        let wait = match self.lanes.wait(now, cluster, node, longest) {
+            Wait::AtMost(wait) => wait,
+            Wait::Until(at) if spans.iter().all(Span::is_at_end) => {
+                cluster.set_alarm(at);
+                return None;
+            }
+            Wait::Until(_) => lanes::BRIEF,
+        };
         if self.share(cluster, node, &mut spans) {
             // The others have the next free link, or one that is still to be dialled.
             cluster.set_alarm(now);
@@ -875,9 +884,10 @@ impl Fetcher {
             self.assignment.request(span.key, self.turn);
         }
         let mut session = self.sessions.remove(&to).unwrap_or_default();
-        let request = request::fetch(&self.config, &spans, &mut session, allowance, version);
+        let request = request::fetch(&self.config, &spans, &mut session, allowance, wait, version);
         let token = cluster.token();
-        self.lanes.occupy(link);
+        let waits = !spans.iter().any(Span::is_behind);
+        self.lanes.occupy(link, waits.then(|| now + wait));
         let sent = SentFetch {
             link,
             to,
@@ -889,7 +899,7 @@ impl Fetcher {
             token,
             request: Request::Fetch(request),
             version,
-            timeout: self.config.request_timeout + self.config.fetch_max_wait,
+            timeout: self.config.request_timeout + wait,
             answered: true,
             expected_bytes: allowance + ENVELOPE,
         })
@@ -930,6 +940,7 @@ impl Fetcher {
                 partition,
                 generation: entry.position.generation,
                 offset,
+                end: entry.position.bounds.1,
                 leader: Leader {
                     node: leader,
                     epoch,
@@ -944,11 +955,7 @@ impl Fetcher {
     /// Leaves half of the partitions to another connection, if the broker is known to have records of all of them: it then
     /// prepares one answer while the other one is received.
     fn share(&self, cluster: &Cluster, node: i32, spans: &mut Vec<Span>) -> bool {
-        let is_behind = |span: &Span| {
-            let entry = self.assignment.entry(span.key);
-            entry.is_some_and(|entry| span.offset < entry.position.bounds.1)
-        };
-        let is_due = spans.len() > 1 && spans.iter().all(is_behind);
+        let is_due = spans.len() > 1 && spans.iter().all(Span::is_behind);
         if is_due && !self.lanes.is_any_busy(cluster, node) {
             spans.truncate(spans.len().div_ceil(lanes::COUNT));
             return true;

@@ -2,14 +2,37 @@
 //!
 //! A broker answers a connection's requests one after the other, and a fetch for partitions that have nothing new takes
 //! `fetch.max.wait.ms`. Partitions that want something meanwhile use the next connection, which is dialled only then.
+//!
+//! If fetches waited on all connections, partitions that come to the consumer by a rebalance, a seek or the end of a pause
+//! would wait with them. So a fetch that takes the last free connection has the broker wait for [`BRIEF`] only; and when both
+//! waits end at about the same time, its partitions are held until they go together with the others in one fetch, which leaves
+//! the other connection free.
 
-use std::collections::BTreeSet;
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, Lane, LinkId};
 
 /// How many there are to each broker.
 pub(super) const COUNT: usize = 2;
+
+/// How long brokers keep a fetch at most while another one waits there.
+pub(super) const BRIEF: Duration = Duration::from_millis(50);
+
+/// A fetch whose wait ends so soon is waited for, since its partitions are to be asked for together with others.
+const SOON: Duration = Duration::from_millis(10);
+
+/// How long the answer to a fetch may be under way.
+const LATE: Duration = Duration::from_millis(50);
+
+/// What becomes of partitions that have nothing new, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// They are asked for, and the broker waits at most so long for records.
+    AtMost(Duration),
+    /// Another fetch is answered soon: they go with its partitions, or alone at this time.
+    Until(Instant),
+}
 
 /// They, in the order in which they are dialled.
 pub(super) fn each() -> impl Iterator<Item = Lane> {
@@ -28,12 +51,13 @@ pub(super) fn dial(now: Instant, cluster: &mut Cluster, leader: i32) {
 /// Which of them wait for the answer to a fetch.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    busy: BTreeSet<LinkId>,
+    /// And until when the broker waits for records; `None` where it has some.
+    busy: BTreeMap<LinkId, Option<Instant>>,
 }
 
 impl Lanes {
-    pub(super) fn occupy(&mut self, link: LinkId) {
-        self.busy.insert(link);
+    pub(super) fn occupy(&mut self, link: LinkId, until: Option<Instant>) {
+        self.busy.insert(link, until);
     }
 
     pub(super) fn release(&mut self, link: LinkId) {
@@ -41,7 +65,29 @@ impl Lanes {
     }
 
     pub(super) fn is_busy(&self, link: LinkId) -> bool {
-        self.busy.contains(&link)
+        self.busy.contains_key(&link)
+    }
+
+    /// How long a fetch over a free connection may wait at the broker; `longest` is `fetch.max.wait.ms`.
+    pub(super) fn wait(
+        &self,
+        now: Instant,
+        cluster: &Cluster,
+        node: i32,
+        longest: Duration,
+    ) -> Wait {
+        let untils = up(cluster, node).filter_map(|link| self.busy.get(&link).copied().flatten());
+        let Some(first) = untils.min().filter(|_| longest > BRIEF) else {
+            return Wait::AtMost(longest);
+        };
+        let left = first.saturating_duration_since(now);
+        if left > SOON {
+            Wait::AtMost(left.min(BRIEF))
+        } else if now < first + LATE {
+            Wait::Until(first + LATE)
+        } else {
+            Wait::AtMost(BRIEF)
+        }
     }
 
     /// A connection to this broker that is up and waits for nothing.

@@ -1,6 +1,7 @@
 //! The content of a Fetch to one broker.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ottla_protocol::Uuid;
 use ottla_protocol::messages::FetchRequest;
@@ -34,12 +35,26 @@ pub(super) struct Span {
     pub(super) partition: i32,
     pub(super) generation: Generation,
     pub(super) offset: i64,
+    /// The end of what consumers may read, as a broker told it last; -1 if none did.
+    pub(super) end: i64,
     /// Who leads it; the broker is told the epoch, unless that is -1.
     pub(super) leader: Leader,
     /// The epoch of the record before the offset, if the broker is told; else -1.
     pub(super) last_epoch: i32,
     /// Whether the broker may be told the client's rack.
     pub(super) tells_rack: bool,
+}
+
+impl Span {
+    /// Whether the broker is known to have records from there on.
+    pub(super) fn is_behind(&self) -> bool {
+        self.offset < self.end
+    }
+
+    /// Whether the broker was found to have no records from there on.
+    pub(super) fn is_at_end(&self) -> bool {
+        (0..=self.offset).contains(&self.end)
+    }
 }
 
 /// The first version of Fetch that bounds the whole answer (KIP-74). Before it, an answer has as many bytes of each partition as
@@ -53,7 +68,7 @@ pub(super) const EPOCHS: i16 = 9;
 /// broker's is another one (KIP-595).
 pub(super) const DIVERGING: i16 = 12;
 
-/// A Fetch of this version for `spans`, in this order, of at most `allowance` bytes. What is larger comes alone: as a whole
+/// A Fetch of this version for `spans`, in this order, of at most `allowance` bytes, for which the broker waits at most `wait`. What is larger comes alone: as a whole
 /// batch that the broker gives nevertheless, or before [`BOUNDED`] because it may have all that a partition may have. What the
 /// broker knows by the session is left out.
 pub(super) fn fetch(
@@ -61,6 +76,7 @@ pub(super) fn fetch(
     spans: &[Span],
     session: &mut Session,
     allowance: usize,
+    wait: Duration,
     version: i16,
 ) -> FetchRequest {
     let max_bytes = i32::try_from(allowance).unwrap_or(i32::MAX);
@@ -105,7 +121,7 @@ pub(super) fn fetch(
         session_epoch,
         forgotten_topics_data: forgotten.unwrap_or_default(),
         rack_id: rack.map(|rack| rack.as_str().into()).unwrap_or_default(),
-        max_wait_ms: i32::try_from(config.fetch_max_wait.as_millis()).unwrap_or(i32::MAX),
+        max_wait_ms: i32::try_from(wait.as_millis()).unwrap_or(i32::MAX),
         min_bytes: config.fetch_min_bytes,
         max_bytes,
         isolation_level: i8::from(config.read_committed),

@@ -21,6 +21,8 @@ const LONGEST_NAME: usize = 249;
 pub enum NotAppended {
     /// The topic's partitions are not known yet.
     UnknownTopic,
+    /// The topic has no such partition, as far as is known.
+    UnknownPartition(Error),
     /// The buffer is full until batches are delivered.
     Full,
     /// The record can never be sent.
@@ -98,7 +100,11 @@ impl<T: Clone> Accumulator<T> {
         let chosen = topic
             .partitions
             .choose(&self.queues, &self.config, record.partition, record.key)
-            .map_err(NotAppended::Failed)?;
+            .map_err(|error| match record.partition {
+                // A topic gets no partitions below 0, but may have got others.
+                Some(0..) => NotAppended::UnknownPartition(error),
+                _ => NotAppended::Failed(error),
+            })?;
         let size =
             BatchBuilder::record_size_bound(record.key, record.value, record.headers.clone());
         let alone = size + BatchHeader::SIZE;

@@ -86,11 +86,10 @@ impl Partitions {
         let mut is_free = false;
         let position = match partition {
             Some(partition) => {
-                let position = usize::try_from(partition).unwrap_or(usize::MAX);
-                if position >= count {
-                    return Err(self.no_partition(queues, partition));
+                if let Some(error) = self.lacks(queues, partition) {
+                    return Err(error);
                 }
-                position
+                usize::try_from(partition).unwrap_or(usize::MAX)
             }
             None => match hash(config, key) {
                 Some(hash) => (hash as usize).checked_rem(count).unwrap_or(0),
@@ -106,16 +105,20 @@ impl Partitions {
         Ok(Chosen { index, is_free })
     }
 
-    fn no_partition<T>(&self, queues: &[Queue<T>], partition: i32) -> Error {
+    /// That there is no such partition, as far as is known; `None` if there is.
+    pub(super) fn lacks<T>(&self, queues: &[Queue<T>], partition: i32) -> Option<Error> {
         let count = self.queues.len();
+        if usize::try_from(partition).is_ok_and(|position| position < count) {
+            return None;
+        }
         let text =
             format!("there is no partition {partition}: the topic has {count}, numbered from 0");
         let error = Error::new(Kind::Argument, text).written_is(Written::No);
         let first = self.queues.first().and_then(|index| queues.get(*index));
-        match first.map(|queue| Arc::clone(&queue.topic)) {
+        Some(match first.map(|queue| Arc::clone(&queue.topic)) {
             Some(topic) => error.partition_is(&topic, partition),
             None => error,
-        }
+        })
     }
 
     /// Makes room for a record of `size` bytes: a full batch is closed, and a record that may go anywhere goes to the next

@@ -6,6 +6,7 @@ use std::time::Instant;
 use ottla_protocol::{ApiKey, Uuid};
 
 use crate::cluster::{Cluster, Lane};
+use crate::error::Error;
 use crate::produce::accumulator::{Accumulator, BATCHES};
 use crate::produce::queue::Queue;
 
@@ -69,6 +70,12 @@ impl<T: Clone> Accumulator<T> {
     /// Whether records of this topic can be appended.
     pub(crate) fn knows_topic(&self, name: &str) -> bool {
         self.topics.is_known(name)
+    }
+
+    /// That a known topic has no such partition; `None` if it has, or the topic is not known.
+    pub(crate) fn lacks_partition(&self, name: &str, partition: i32) -> Option<Error> {
+        let topic = self.topics.get(name)?;
+        topic.partitions.lacks(&self.queues, partition)
     }
 
     /// How many partitions the topic has; none if its records cannot be appended yet.

@@ -53,6 +53,10 @@ impl Topics {
         self.known.get_mut(name)
     }
 
+    pub(super) fn get(&self, name: &str) -> Option<&KnownTopic> {
+        self.known.get(name)
+    }
+
     /// The topic's queues by partition number; none if it is not known.
     pub(super) fn queues(&self, name: &str) -> &[usize] {
         let topic = self.known.get(name);

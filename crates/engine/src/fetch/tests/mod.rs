@@ -547,6 +547,23 @@ fn what_stands_before_a_broken_batch_is_given_out_first() {
 }
 
 #[test]
+fn little_is_kept_of_what_is_no_batch() {
+    let mut script = reader(&[], Start::Offset(0));
+    let asked = script.run();
+    let first = to(&asked, &script, "b1");
+    let broken = Bytes::from(vec![0xff; 100 << 10]);
+    reply(
+        &mut script,
+        &asked[first],
+        ErrorCode::NONE,
+        std::slice::from_ref(&broken),
+    );
+    let damage = script.engine.stuck().unwrap().damage().cloned().unwrap();
+    assert_eq!((damage.offset, damage.next_offset), (0, None));
+    assert_eq!(damage.data, broken.slice(..64 << 10));
+}
+
+#[test]
 fn an_unknown_topic_or_partition_is_the_reason_for_silence() {
     let pairs = [("allow.auto.create.topics", "false")];
     let mut script = Script::new(Engine::consumer(config(Role::Consumer, &pairs), 7));

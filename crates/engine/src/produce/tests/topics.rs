@@ -185,3 +185,53 @@ fn a_refusal_by_the_id_of_a_topic_that_was_made_anew_is_no_doubt() {
     let (.., result) = fates(&mut script).remove(0);
     assert_eq!(result.unwrap_err().written(), Some(Written::No));
 }
+
+#[test]
+fn a_partition_that_is_not_known_is_asked_for_until_it_is_there() {
+    let mut script = sender(&[]);
+    let error = match try_send(&mut script, 2, "v") {
+        Err(NotAppended::UnknownPartition(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    assert!(
+        error
+            .message()
+            .contains("there is no partition 2: the topic has 2"),
+        "{error}"
+    );
+    assert_eq!((error.topic(), error.partition()), (Some("t"), Some(2)));
+    assert!(matches!(
+        try_send(&mut script, -1, "v"),
+        Err(NotAppended::Failed(_))
+    ));
+    asked_for(&mut script);
+    script.pass(MINUTE);
+    assert_eq!(asked_for(&mut script), (vec![], false));
+
+    let topic: Arc<str> = "t".into();
+    script.engine.want_partition(script.now, &topic, 2);
+    script.run();
+    assert_eq!(asked_for(&mut script).0, ["t"], "at once");
+    script.pass(Duration::from_secs(2));
+    let times = script.metadata_asked.len();
+    assert!((2..10).contains(&times), "with pauses: {times}");
+    script.topics = vec![("t", vec![1, 2, 1])];
+    script.pass(Duration::from_secs(2));
+    assert!(script.engine.lacks_partition("t", 2).is_none());
+    send(&mut script, 2, "v");
+    asked_for(&mut script);
+    script.pass(MINUTE);
+    assert_eq!(
+        asked_for(&mut script),
+        (vec![], false),
+        "nobody waits for it any more"
+    );
+    script.engine.give_up_partition(&topic, 2);
+
+    script.engine.want_partition(script.now, &topic, 9);
+    script.engine.give_up_partition(&topic, 9);
+    script.pass(Duration::from_secs(2));
+    asked_for(&mut script);
+    script.pass(MINUTE);
+    assert_eq!(asked_for(&mut script), (vec![], false));
+}
