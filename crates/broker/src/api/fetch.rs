@@ -351,7 +351,10 @@ fn read(
     at_least_one: bool,
 ) -> Found {
     let looked_up = match topic {
-        Ok(topic) => read_partition(core, topic, asked, isolation, budget, at_least_one),
+        Ok(topic) => {
+            let kind = (isolation, version);
+            read_partition(core, topic, asked, kind, budget, at_least_one)
+        }
         Err(code) => Err((*code, None)),
     };
     let mut data = refused(asked.partition, ErrorCode::NONE);
@@ -418,7 +421,7 @@ fn read_partition(
     core: &Core,
     topic: &Topic,
     asked: &FetchPartition,
-    isolation: Isolation,
+    (isolation, version): (Isolation, i16),
     budget: usize,
     at_least_one: bool,
 ) -> Result<Fetched, Failure> {
@@ -437,13 +440,23 @@ fn read_partition(
         return Err((code, is_elsewhere.then(|| replica.standing().clone())));
     }
     let last_epoch = asked.last_fetched_epoch;
-    let fetched = replica.fetch(
-        asked.fetch_offset,
-        last_epoch,
-        isolation,
-        limit,
-        at_least_one,
-    );
+    let mut offset = asked.fetch_offset;
+    let fetched = loop {
+        let fetched = replica.fetch(offset, last_epoch, isolation, limit, at_least_one);
+        let Ok(Fetched::Read(_, Some(span), _)) = &fetched else {
+            break fetched;
+        };
+        if version >= FIRST_OF_BATCHES {
+            break fetched;
+        }
+        // Who gets message sets learns from messages alone how far it has come: it would ask for the same for ever.
+        let loaded = span.load();
+        let end = loaded.map(|stored| batch::end_without_messages(stored, asked.fetch_offset));
+        match end {
+            Ok(Ok(Some(end))) if end > offset => offset = end,
+            _ => break fetched,
+        }
+    };
     fetched.map_err(|cause| {
         core.events.say(format_args!(
             "{}-{} could not be read: {cause}",
