@@ -21,9 +21,9 @@ use ottla_protocol::records::{
 };
 use ottla_protocol::{ErrorCode, Message, Reader, Writer};
 
-pub(crate) use truncated::move_ends;
-
 use crate::plan::aging::is_compacted;
+
+pub(crate) use truncated::move_ends;
 
 /// Declares the plants: variant, name, and the invariants of which one must see it.
 macro_rules! plants {

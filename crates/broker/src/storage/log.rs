@@ -400,7 +400,11 @@ impl Log {
         for segment in self.sealed.drain(..) {
             segment.delete()?;
         }
-        self.active = self.segment(first)?;
+        let new = self.segment(first)?;
+        let old = std::mem::replace(&mut self.active, new);
+        if old.base_offset() != first {
+            old.delete()?;
+        }
         self.next_offset = first;
         // Which leaders wrote what was compacted away, no batch tells any more.
         self.learnt = Learnt {
