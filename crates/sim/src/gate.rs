@@ -467,6 +467,7 @@ fn spoiled(header: &RequestHeader, id: Option<&str>, answer: Bytes, keeper: &mut
             Plant::OtherPartitionServed => plant::swap_records(answer),
             Plant::StoredDamaged if keeper.every(5) => plant::damage(answer),
             Plant::OffsetsReused => plant::shift_records(answer, -2, 10),
+            Plant::NewestCompacted => plant::without_key(answer, b"2"),
             Plant::AbortedNotTold => plant::hide_aborted(answer),
             Plant::AbortMarkersLost => {
                 for records in plant::with_records(answer) {

@@ -21,6 +21,8 @@ use ottla_protocol::records::{
 };
 use ottla_protocol::{ErrorCode, Message, Reader, Writer};
 
+use crate::plan::aging::is_compacted;
+
 pub(crate) use truncated::move_ends;
 
 /// Declares the plants: variant, name, and the invariants of which one must see it.
@@ -144,6 +146,7 @@ plants! {
     CreatedTwice "broker: CreateTopics is carried out twice, and the second answer is told" "R17";
     DeletedNot "broker: DeleteTopics is answered, and not carried out" "R17";
     LastPartitionHidden "broker: Metadata leaves out the last partition of a topic that has several" "R18";
+    NewestCompacted "broker: compaction takes the newest record of a key, too" "R1" "R4" "R8";
     TrimmedTooFar "broker: DeleteRecords deletes all there is" "R1" "R8";
     CommitNotDone "broker: a commit is answered, and not carried out" "R12";
     AbortNotDone "broker: an abort is answered, and not carried out" "R11";
@@ -555,6 +558,27 @@ pub(crate) fn with_records(answer: &mut FetchResponse) -> Vec<&mut Bytes> {
     let partitions = topics.flat_map(|topic| &mut topic.partitions);
     let records = partitions.filter_map(|partition| partition.records.as_mut());
     records.filter(|records| !records.is_empty()).collect()
+}
+
+/// Leaves out of compacted topics the batches that begin with this key.
+pub(crate) fn without_key(answer: &mut FetchResponse, key: &[u8]) {
+    let begins = |entry: &Entry| {
+        let payload = entry.payload(1 << 20).ok()?;
+        let first = entry.records(&payload).ok()?.next()?.ok()?;
+        Some(first.key == Some(key))
+    };
+    let topics = answer.responses.iter_mut();
+    let topics = topics.filter(|topic| is_compacted(&topic.topic));
+    let partitions = topics.flat_map(|topic| &mut topic.partitions);
+    for records in partitions.filter_map(|partition| partition.records.as_mut()) {
+        let mut kept = BytesMut::new();
+        for entry in entries(records.clone()).map_while(Result::ok) {
+            if begins(&entry) != Some(true) {
+                kept.extend_from_slice(entry.bytes());
+            }
+        }
+        *records = kept.freeze();
+    }
 }
 
 /// Changes every committed offset that is told.

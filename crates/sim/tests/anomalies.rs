@@ -165,7 +165,7 @@ fn what_was_deleted_on_purpose_is_gone_and_its_readers_say_so() {
 
 #[test]
 fn what_newer_records_of_its_key_replaced_is_gone() {
-    let compacted = |keys: [usize; 4], left: &[usize]| {
+    let compacted = |keys: [usize; 4], left: &[usize], read_by_one: &[usize]| {
         let mut history = clean();
         let place: Place = ("compacted0".into(), 0);
         for sent in &mut history.sends {
@@ -176,20 +176,30 @@ fn what_newer_records_of_its_key_replaced_is_gone() {
             ..read(id)
         };
         history.keys = keys.into_iter().enumerate().collect();
-        let records = left.iter().map(|id| (*id as i64, value(*id)));
-        history.log = [(place.clone(), records.clone().collect())].into();
-        let read = records.map(|(offset, value)| Seen::Record(place.clone(), offset, value));
+        let records = |ids: &[usize]| -> Vec<(i64, Value)> {
+            ids.iter().map(|id| (*id as i64, value(*id))).collect()
+        };
+        history.log = [(place.clone(), records(left))].into();
+        let read = records(read_by_one).into_iter();
+        let read = read.map(|(offset, value)| Seen::Record(place.clone(), offset, value));
         let begin = Seen::Begin(place.clone(), Origin::Beginning);
         history.seen = vec![[begin, Seen::Polled].into_iter().chain(read).collect()];
         names(&history)
     };
-    assert_eq!(compacted([1, 1, 2, 1], &[2, 3]), [""; 0]);
+    assert_eq!(compacted([1, 1, 2, 1], &[2, 3], &[2, 3]), [""; 0]);
     assert_eq!(
-        compacted([1, 1, 2, 1], &[0, 1, 3]),
+        compacted([1, 1, 2, 1], &[0, 1, 3], &[0, 1, 3]),
         ["lost-write", "send-skip", "int-poll-skip"],
         "nothing replaced the third"
     );
-    assert_eq!(compacted([1, 1, 1, 1], &[0, 1, 2]), ["unseen"]);
+    assert_eq!(compacted([1, 1, 1, 1], &[0, 1, 2], &[0, 1, 2]), ["unseen"]);
+    // The leader that was read had compacted its log, the last one not yet.
+    assert_eq!(compacted([1, 1, 2, 1], &[0, 1, 2, 3], &[2, 3]), [""; 0]);
+    assert_eq!(
+        compacted([1, 1, 2, 1], &[0, 1, 2, 3], &[0, 3]),
+        ["int-poll-skip"],
+        "nothing replaced the third"
+    );
 }
 
 #[test]

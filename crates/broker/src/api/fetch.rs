@@ -6,6 +6,7 @@
 //! only when the last stable offset has moved. Followers do not come here: they are rejected, as is everybody who says that it
 //! is one.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use crate::security::Throttle;
 use crate::security::acl::{Operation, Resource};
 use crate::security::session::Who;
 use crate::storage::batch;
-use crate::storage::replica::{Fetched, Isolation, Standing, Watcher};
+use crate::storage::replica::{Fetched, Isolation, Replica, Standing, Watcher};
 use crate::storage::segment::Span;
 use crate::topics::Topic;
 
@@ -351,7 +352,10 @@ fn read(
     at_least_one: bool,
 ) -> Found {
     let looked_up = match topic {
-        Ok(topic) => read_partition(core, topic, asked, isolation, budget, at_least_one),
+        Ok(topic) => {
+            let kind = (isolation, version);
+            read_partition(core, topic, asked, kind, budget, at_least_one)
+        }
         Err(code) => Err((*code, None)),
     };
     let mut data = refused(asked.partition, ErrorCode::NONE);
@@ -418,7 +422,7 @@ fn read_partition(
     core: &Core,
     topic: &Topic,
     asked: &FetchPartition,
-    isolation: Isolation,
+    (isolation, version): (Isolation, i16),
     budget: usize,
     at_least_one: bool,
 ) -> Result<Fetched, Failure> {
@@ -437,13 +441,11 @@ fn read_partition(
         return Err((code, is_elsewhere.then(|| replica.standing().clone())));
     }
     let last_epoch = asked.last_fetched_epoch;
-    let fetched = replica.fetch(
-        asked.fetch_offset,
-        last_epoch,
-        isolation,
-        limit,
-        at_least_one,
-    );
+    let offset = asked.fetch_offset;
+    let fetched = match version {
+        FIRST_OF_BATCHES.. => replica.fetch(offset, last_epoch, isolation, limit, at_least_one),
+        _ => fetch_messages(&mut replica, offset, limit, at_least_one),
+    };
     fetched.map_err(|cause| {
         core.events.say(format_args!(
             "{}-{} could not be read: {cause}",
@@ -451,6 +453,27 @@ fn read_partition(
         ));
         (ErrorCode::KAFKA_STORAGE_ERROR, None)
     })
+}
+
+/// What is read for who gets message sets. It learns from messages alone how far it has come, and would ask for ever for what has none.
+fn fetch_messages(
+    replica: &mut Replica,
+    offset: i64,
+    limit: usize,
+    at_least_one: bool,
+) -> io::Result<Fetched> {
+    let mut from = offset;
+    loop {
+        let fetched = replica.fetch(from, -1, Isolation::Uncommitted, limit, at_least_one)?;
+        let Fetched::Read(visible, Some(span), aborted) = fetched else {
+            return Ok(fetched);
+        };
+        let stored = span.load()?;
+        match batch::end_without_messages(stored.clone(), offset) {
+            Ok(Some(end)) if end > from => from = end,
+            _ => return Ok(Fetched::Read(visible, Some(Span::Memory(stored)), aborted)),
+        }
+    }
 }
 
 fn refused(partition_index: i32, code: ErrorCode) -> PartitionData {

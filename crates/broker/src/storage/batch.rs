@@ -285,6 +285,20 @@ pub(crate) fn to_message_sets(stored: Bytes, magic: OldMagic, from: i64) -> Resu
     Ok(sets.freeze())
 }
 
+/// Where these batches end, if message sets have nothing of them for who reads from `from` on: they are markers, or what
+/// compaction left of them lies before it.
+pub(crate) fn end_without_messages(stored: Bytes, from: i64) -> Result<Option<i64>, RecordsError> {
+    let mut end = None;
+    for batch in records::batches(stored) {
+        let batch = batch?;
+        if !batch.header.is_control() && !message_set(&batch, OldMagic::Zero, from)?.is_empty() {
+            return Ok(None);
+        }
+        end = Some(batch.header.next_offset());
+    }
+    Ok(end)
+}
+
 fn message_set(batch: &Batch, magic: OldMagic, from: i64) -> Result<Bytes, RecordsError> {
     let header = &batch.header;
     if header.count == 0 {
@@ -299,12 +313,17 @@ fn message_set(batch: &Batch, magic: OldMagic, from: i64) -> Result<Bytes, Recor
         set.set_append_time(header.max_timestamp);
     }
     let payload = batch.payload(DECOMPRESS_LIMIT)?;
+    let mut is_behind = true;
     for record in batch.records(&payload)? {
         let record = record?;
+        is_behind &= record.offset < from;
         if codec == Compression::None && record.offset < from {
             continue;
         }
         set.append_at(record.offset, record.timestamp, record.key, record.value)?;
+    }
+    if is_behind {
+        return Ok(Bytes::new());
     }
     set.finish()
 }

@@ -376,6 +376,8 @@ impl Log {
         if end >= self.next_offset {
             return Ok(());
         }
+        let end = self.boundary(end)?;
+        self.learnt.epochs.cut(end);
         self.generation += 1;
         self.clean = self.clean.min(end);
         let first = self.sealed.first().unwrap_or(&self.active).base_offset();
@@ -398,13 +400,38 @@ impl Log {
         for segment in self.sealed.drain(..) {
             segment.delete()?;
         }
-        self.active = self.segment(first)?;
+        let new = self.segment(first)?;
+        let old = std::mem::replace(&mut self.active, new);
+        if old.base_offset() != first {
+            old.delete()?;
+        }
         self.next_offset = first;
-        self.learnt = Learnt::default();
+        // Which leaders wrote what was compacted away, no batch tells any more.
+        self.learnt = Learnt {
+            epochs: std::mem::take(&mut self.learnt.epochs),
+            ..Learnt::default()
+        };
         kept.into_iter().try_for_each(|bytes| self.copy(bytes))?;
-        self.next_offset = self.next_offset.max(start.min(end));
+        if self.next_offset < end {
+            // What was last was compacted away: its offsets are not given again, even after a restart.
+            self.next_offset = end;
+            self.roll()?;
+        }
         self.start = start.min(self.next_offset);
         Ok(())
+    }
+
+    /// Where the batch begins that holds `end`; `end` itself where one begins, or none is.
+    fn boundary(&mut self, end: i64) -> io::Result<i64> {
+        let mut boundary = end;
+        let read = self.read(end, 0, true, None)?;
+        if let Some(span) = read.and_then(|read| read.span) {
+            batch::each_batch(span.load()?, |meta, _| {
+                boundary = boundary.min(meta.base_offset);
+                Ok(())
+            })?;
+        }
+        Ok(boundary)
     }
 
     /// Deletes what is before `offset`, segments that lie before it too. A log that ends before it goes on there.

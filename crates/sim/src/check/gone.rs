@@ -1,6 +1,6 @@
 //! What may be missing in a log: what was deleted on purpose, and in compacted topics what newer records of its key replaced.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::history::{Fate, History, Place, RecordId};
 use crate::plan::aging::is_compacted;
@@ -10,8 +10,6 @@ pub(super) struct Gone<'a> {
     history: &'a History,
     /// The last offset of each key.
     newest: BTreeMap<(&'a Place, usize), i64>,
-    /// The offsets that are left.
-    left: BTreeMap<&'a Place, BTreeSet<i64>>,
     /// The records that were acknowledged for good, by topic, partition and offset.
     acknowledged: BTreeMap<(&'a str, i32, i64), RecordId>,
 }
@@ -21,7 +19,6 @@ impl<'a> Gone<'a> {
         let mut gone = Gone {
             history,
             newest: BTreeMap::new(),
-            left: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
         };
         for (place, records) in history
@@ -29,9 +26,7 @@ impl<'a> Gone<'a> {
             .iter()
             .filter(|(place, _)| is_compacted(&place.0))
         {
-            let left = gone.left.entry(place).or_default();
             for (offset, value) in records {
-                left.insert(*offset);
                 if let Some(key) = history.keys.get(&value.id) {
                     let newest = gone.newest.entry((place, *key)).or_insert(*offset);
                     *newest = (*newest).max(*offset);
@@ -67,9 +62,10 @@ impl<'a> Gone<'a> {
         newest.is_some_and(|newest| *newest > offset)
     }
 
-    /// Whether a reader may find nothing at an offset, where others have read this record.
+    /// Whether a reader may find nothing at an offset, where others have read this record. Nodes compact each for itself: the
+    /// next leader may still have what this one has not, and have it in the end.
     pub(super) fn may_lack(&self, place: &Place, offset: i64, read: Option<RecordId>) -> bool {
-        if !is_compacted(&place.0) || self.left.get(place).is_some_and(|it| it.contains(&offset)) {
+        if !is_compacted(&place.0) {
             return false;
         }
         let told = || {
@@ -77,8 +73,8 @@ impl<'a> Gone<'a> {
                 .get(&(&*place.0, place.1, offset))
                 .copied()
         };
-        // Of what nobody was told to be written, nobody knows the key.
+        // Of what nobody was told to be written, nobody knows the key. What replaced a record may be lost in an unclean election.
         let known = read.or_else(told);
-        known.is_none_or(|id| self.is_replaced(place, offset, id))
+        known.is_none_or(|id| self.is_replaced(place, offset, id) || self.history.may_be_cut(id))
     }
 }

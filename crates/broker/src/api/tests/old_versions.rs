@@ -79,3 +79,65 @@ fn the_first_description_of_settings_tells_defaults_from_others() {
         [("max.message.bytes", false), ("segment.bytes", true)]
     );
 }
+
+/// Some of what compaction leaves has no messages: batches that are empty, and the end of one whose last records have gone.
+#[test]
+fn who_gets_message_sets_comes_past_what_compaction_emptied() {
+    for codec in [Compression::None, Compression::Gzip] {
+        let bench = Bench::new(&[
+            ("log.cleanup.policy", "compact"),
+            ("log.cleaner.min.cleanable.ratio", "0"),
+            ("log.segment.bytes", "100"),
+        ]);
+        let mut sequence = 0;
+        for keys in [
+            &["a", "b"][..],
+            &["c", "d", "e"],
+            &["a", "b", "d", "e"],
+            &["z"],
+        ] {
+            let mut builder = BatchBuilder::new(codec, None);
+            for key in keys {
+                let (key, none) = (Some(key.as_bytes()), std::iter::empty());
+                builder.append(NOW_MS, key, Some(b"value"), none).unwrap();
+            }
+            // The first batch is the last of its producer, and stays.
+            let state = ProducerState {
+                producer_id: if sequence == 0 { 7 } else { 8 },
+                epoch: 0,
+                base_sequence: (sequence - 2).max(0),
+            };
+            sequence += i32::try_from(keys.len()).unwrap();
+            let [(0, _)] = bench.produce(9, &[(0, builder.finish(state).unwrap())])[..] else {
+                panic!("it is not written");
+            };
+        }
+        let topic = bench.core.topic("t").unwrap();
+        let mut replica = topic.partition(0).unwrap().lock();
+        let cleaned = replica.compaction(NOW_MS).unwrap().clean().unwrap();
+        replica.install(cleaned).unwrap();
+        drop(replica);
+        bench.core.set_release(Release::parse("0.10.0").unwrap());
+        for version in [0, 2] {
+            let mut read = Vec::new();
+            let mut offset = 0;
+            while offset < 10 {
+                let records = bench.fetch(offset, 1 << 20, version).records.unwrap();
+                assert!(!records.is_empty(), "nothing at {offset}, {codec:?}");
+                for entry in records::entries(records) {
+                    let entry = entry.unwrap();
+                    let payload = entry.payload(1 << 20).unwrap();
+                    for record in entry.records(&payload).unwrap() {
+                        offset = record.unwrap().offset + 1;
+                        read.push(offset - 1);
+                    }
+                }
+            }
+            assert_eq!(read, [2, 5, 6, 7, 8, 9]);
+            assert_eq!(
+                bench.fetch(10, 1 << 20, version).records,
+                Some(Bytes::new())
+            );
+        }
+    }
+}

@@ -397,6 +397,48 @@ fn what_was_cut_meanwhile_is_not_put_back() {
     assert!(!names.into_iter().any(|name| name.contains("cleaned")));
 }
 
+/// The offsets before a cut may be those of records that newer ones replaced: readers have seen them, and followers count on them.
+#[test]
+fn a_compacted_log_that_is_cut_ends_where_it_was_cut() {
+    let dir = TempDir::new("compaction-cut");
+    for mut log in [Log::in_memory(compacted(1)), open(&dir.0, compacted(1))] {
+        for (key, epoch) in [("a", 0), ("b", 1), ("b", 2), ("c", 2), ("z", 2)] {
+            let batch = keyed(&[(key, Some("v"))], Compression::None, ProducerState::NONE);
+            log.append(&batch, epoch).unwrap();
+        }
+        assert!(clean(&mut log, 0));
+        assert_eq!(offsets_left(&mut log), [0, 2, 3, 4]);
+        log.truncate(2).unwrap();
+        assert_eq!((log.bounds().start, log.bounds().end), (0, 2));
+        assert_eq!(log.epochs().end_of(1, 2), Some((1, 2)), "its leader");
+        assert_eq!(log.epochs().last(), Some(1));
+        append(&mut log, &[("b", Some("w"))]);
+        assert_eq!(offsets_left(&mut log), [0, 2]);
+        log.truncate(2).unwrap();
+        assert!(
+            log.read(1, 100, true, None)
+                .unwrap()
+                .unwrap()
+                .span
+                .is_none()
+        );
+    }
+    let mut log = open(&dir.0, compacted(1));
+    assert_eq!((log.bounds().start, log.bounds().end), (0, 2));
+    append(&mut log, &[("b", Some("w"))]);
+    assert_eq!(offsets_left(&mut log), [0, 2]);
+}
+
+#[test]
+fn a_log_that_is_cut_within_a_batch_ends_before_it() {
+    let mut log = Log::in_memory(config(10_000));
+    for keys in [["a", "b"], ["c", "d"]] {
+        append(&mut log, &keys.map(|key| (key, Some("v"))));
+    }
+    log.truncate(3).unwrap();
+    assert_eq!(log.bounds().end, 2);
+}
+
 #[test]
 fn a_crash_leaves_the_old_segments_or_the_new_one() {
     let expected = |dir: &TempDir| {
