@@ -415,9 +415,13 @@ def in_parallel(jobs: list[Callable[[], None]]) -> None:
 
 
 def three_nodes(folder: Path, version: str) -> AbstractContextManager[Cluster]:
-    """Three nodes behind fault proxies, that lose a member after `SESSION` seconds."""
+    """Three nodes behind fault proxies, that lose a node after `SESSION` seconds."""
     sessions = {"broker.session.timeout.ms": f"{SESSION}000", "zookeeper.session.timeout.ms": f"{SESSION}000"}
-    config = {**sessions, "min.insync.replicas": "2", "group.initial.rebalance.delay.ms": "0"}
+    # A coordinator gives each member its whole session anew: where one lasts longer than coordinators do, a member that could
+    # not say goodbye is one for ever.
+    members = {"group.consumer.min.session.timeout.ms": "10000", "group.consumer.session.timeout.ms": "10000"}
+    members |= {"group.consumer.min.heartbeat.interval.ms": "500", "group.consumer.heartbeat.interval.ms": "500"}
+    config = {**sessions, **members, "min.insync.replicas": "2", "group.initial.rebalance.delay.ms": "0"}
     return kafka_for_a_while(folder, version=version, nodes=NODES, config=config, heap="320m", proxy="PLAINTEXT")
 
 

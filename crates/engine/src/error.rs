@@ -503,4 +503,24 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_denial_of_a_name_says_what_must_be_allowed_on_it() {
+        let group = ErrorCode::GROUP_AUTHORIZATION_FAILED;
+        let id = ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+        for (code, api, lacking) in [
+            (group, "JoinGroup", "READ on the group"),
+            (group, "TxnOffsetCommit", "READ on the group"),
+            (group, "OffsetFetch", "DESCRIBE on the group"),
+            (group, "DeleteGroups", "DELETE on the group"),
+            (id, "InitProducerId", "WRITE on the transactional id"),
+            (id, "FindCoordinator", "DESCRIBE on the transactional id"),
+        ] {
+            let said = Error::from_code(code, None).calling(api).to_string();
+            assert!(
+                said.contains(&format!("an ACL that allows {lacking} (api {api})")),
+                "{said}"
+            );
+        }
+    }
 }
