@@ -44,7 +44,7 @@ brokers: .venv/dev.stamp  ## use real Kafka of each generation, 0.8.2 to 4.4, an
 
 franz: .venv/dev.stamp  ## run franz-go's own client suite on the embedded broker, with 500,000 records and with connections that die
 	.venv/bin/python -m tests.integration.franz_suite
-	.venv/bin/python -m tests.integration.franz_suite --chaos TestGroupETL
+	.venv/bin/python -m tests.integration.franz_suite --chaos --nodes 3
 
 faults: .venv/dev.stamp  ## produce, copy in transactions, through chains of groups, and stream while three nodes of real Kafka are killed, paused, restarted and cut off
 	.venv/bin/python -m tests.integration.fault_runs
