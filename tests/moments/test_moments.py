@@ -1,7 +1,7 @@
 """What only Python's side has, at moments that a seed chooses: cancelled tasks, loops that end early, threads that close,
 Ctrl-C and forks, while the broker misbehaves. Every record's fate is told once, and the log agrees.
 
-A failure names its seed; `pytest tests/moments -k '17-'` runs what the seed 17 does again.
+A failure names its seed; `pytest tests/moments -k '7-'` runs what the seed 7 does again.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ fn three_hundred_seeds_of_leaders_of_the_past_hold_and_meet_everything() {
 }
 
 #[test]
-fn three_hundred_seeds_of_truncated_logs_hold_and_meet_everything() {
-    hold_and_meet_everything(Theme::Truncated, 300);
+fn a_thousand_seeds_of_truncated_logs_hold_and_meet_everything() {
+    hold_and_meet_everything(Theme::Truncated, 1000);
 }
 
 #[test]
