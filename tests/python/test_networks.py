@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -77,6 +78,36 @@ def test_all_addresses_of_a_name_are_tried(broker, monkeypatch):
     if len(addresses) < 2:
         pytest.skip("localhost has one address here")
     round_trip(f"localhost:{port}", b"localhost")
+
+
+def test_a_broker_is_reached_by_ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with Broker(topics={"t": 1}, listeners=["PLAINTEXT://[::1]:0"]) as running:
+        assert running.bootstrap_servers.startswith("[::1]:")
+        round_trip(running.bootstrap_servers, b"six")
+        # The first of two ways is closed.
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            gone = closed.getsockname()[1]
+        round_trip(f"127.0.0.1:{gone},{running.bootstrap_servers}", b"six after four")
+
+
+def test_a_name_that_nobody_knows_is_told_when_its_time_is_up():
+    """KIP-909: the time begins with the first call; with none, each call waits for its own deadline."""
+    name = "kafka.nowhere.invalid:9092"
+    with ottla.Admin(name, bootstrap_resolve_timeout_ms=500) as admin:
+        for _ in range(2):
+            begin = time.monotonic()
+            with pytest.raises(ottla.errors.KafkaError, match=r"kafka\.nowhere\.invalid"):
+                admin.list_topics(timeout=20)
+            assert time.monotonic() - begin < 10
+    with ottla.Admin(name) as admin:
+        begin = time.monotonic()
+        with pytest.raises(ottla.errors.KafkaError, match=r"kafka\.nowhere\.invalid"):
+            admin.list_topics(timeout=1.5)
+        assert time.monotonic() - begin > 1
 
 
 def test_a_way_that_is_none_is_refused_at_once():

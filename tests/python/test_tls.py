@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla import errors
+from ottla import Admin, errors
 from ottla.testing import Broker, Certificates
 from tests.certificates import Authority
 from tests.python.conftest import PATIENCE
@@ -37,6 +38,31 @@ def test_a_peer_that_says_nothing_is_given_up_in_time(api: Api, authority: Autho
             with pytest.raises(errors.UnreachableError, match=r"TLS handshake was not done within \d+ ms"):
                 api(admin.list_topics(timeout=1.5))
             assert time.monotonic() - begin < PATIENCE
+
+
+def test_no_protocol_is_offered_beside_tls(authority: Authority) -> None:
+    """Brokers speak Kafka alone, and some proxies refuse what they do not know: the ClientHello has no ALPN (RFC 7301)."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        server.settimeout(PATIENCE)
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        admin = Admin(address, security_protocol="SSL", ssl_ca_location=authority.ca)
+        call = pool.submit(lambda: admin.list_topics(timeout=1))
+        peer, _ = server.accept()
+        with peer, peer.makefile("rb") as hello, admin:
+            hello.read(5 + 4 + 2 + 32)
+            for length in (1, 2, 1):
+                # The session, the cipher suites, the compressions.
+                hello.read(int.from_bytes(hello.read(length)))
+            left, kinds = int.from_bytes(hello.read(2)), set()
+            while left > 0:
+                kinds.add(int.from_bytes(hello.read(2)))
+                length = int.from_bytes(hello.read(2))
+                hello.read(length)
+                left -= 4 + length
+        assert isinstance(call.exception(PATIENCE), errors.KafkaError)
+    server_name_or_versions = {0, 43}
+    assert kinds & server_name_or_versions, kinds
+    assert 16 not in kinds
 
 
 def test_settings_of_tls_never_show_secrets(api: Api, authority: Authority, tmp_path: Path) -> None:
