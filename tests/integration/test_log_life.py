@@ -161,6 +161,24 @@ def test_old_records_go_as_by_kafka(impatient: str, new_topic: Callable[..., str
                 assert earliest(bootstrap, topic) == start
 
 
+def test_what_is_too_much_goes_as_by_kafka(impatient: str, new_topic: Callable[..., str]) -> None:
+    """A segment goes where the rest is still as large as `retention.bytes`; the one that is written to stays."""
+    now = round(time.time() * SECOND)
+    batches = [
+        protocol.encode_records([Record(b"v" * 100, timestamp=now - age * SECOND)]) for age in range(480, 0, -60)
+    ]
+    (size,) = {len(batch) for batch in batches}
+    base = {"segment.ms": "50000", "retention.ms": "-1"}
+    with Broker(config=IMPATIENT) as broker:
+        for most, start in {4 * size: 4, 4 * size + 1: 3, size * 7 // 2: 4, 1: 7, 100 * size: 0, -1: 0}.items():
+            for bootstrap in (broker.bootstrap_servers, impatient):
+                topic = new_topic(bootstrap, 1, {**base, "retention.bytes": str(most)})
+                produce(bootstrap, topic, *batches)
+                wait_until(lambda b=bootstrap, t=topic, s=start: earliest(b, t) == s, f"{most} bytes: {start} is first")  # type: ignore[misc]
+                time.sleep(0.3)  # room for what must not go
+                assert earliest(bootstrap, topic) == start
+
+
 def test_all_that_is_old_goes_and_writing_goes_on(impatient: str, new_topic: Callable[..., str]) -> None:
     old = protocol.encode_records([Record(b"v", timestamp=1_000), Record(b"w", timestamp=2_000)])
     with Broker(config=IMPATIENT) as broker:
