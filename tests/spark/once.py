@@ -46,11 +46,12 @@ def fill(bootstrap):
 class Driver:
     """A Spark driver in a process of its own, whose workers do what `faults/sitecustomize.py` is told."""
 
-    def __init__(self, master, faults, *config, **environment):
+    def __init__(self, master, faults, *config, **given):
         faults.mkdir(exist_ok=True)
         self.faults, self.log = faults, (faults / "log").open("a")
         path = os.pathsep.join([str(HERE / "faults"), *[entry for entry in sys.path if entry]])
-        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path, **environment}
+        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path}
+        environment |= {"PYSPARK_PYTHON": sys.executable} | given
         environment["OTTLA_FAULTS"] = str(faults)
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "jobs" / "once.py"), master, *config],

@@ -124,6 +124,8 @@ def steady(
     struck = 0
     try:
         sender.start()
+        # Workers that are not there yet are no measure.
+        wait_for_batch(query)
         with tqdm(total=round(seconds), desc="stream", unit="s", disable=None) as progress:
             for fault in faults:
                 with Trouble(cluster, fault) as trouble:
@@ -150,6 +152,18 @@ def steady(
         f"{memory.growth():.2f} times in the last quarter what it was in the second"
     )
     return said, memory.growth()
+
+
+def wait_for_batch(query: StreamingQuery) -> None:
+    """Wait until a batch with records has ended; an error of the stream is raised."""
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        if error := query.exception():
+            raise error
+        if any(progress["numInputRows"] for progress in query.recentProgress):
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"the stream does not begin: {query.status}")
 
 
 def wait_until_read(query: StreamingQuery, records: int) -> None:

@@ -1,4 +1,4 @@
-"""Writes on a standalone cluster of two worker processes, where a failed task is repeated."""
+"""A standalone cluster of two worker processes, where a failed task is repeated, and whose Python may lack ottla."""
 
 import contextlib
 import os
@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import venv
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,9 @@ import pytest
 import ottla
 from ottla.spark import ensure_java
 from ottla.testing import Broker
+
+from .once import Driver
+from .test_read import sentence
 
 pytestmark = [pytest.mark.needs("java"), pytest.mark.timeout(380)]
 
@@ -27,10 +31,25 @@ def free_port():
         return one.getsockname()[1]
 
 
-@pytest.fixture
-def master(tmp_path):
-    """The address of a cluster of two workers with a core each."""
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """A Python that has all that ours has, except ottla."""
+    folder = tmp_path_factory.mktemp("python")
+    venv.create(folder, symlinks=True)
+    (ours,) = {Path(module.__file__).parents[1] for module in (pyspark, pytest)}
+    (site,) = folder.glob("lib/*/site-packages")
+    for entry in ours.iterdir():
+        # Where ottla is installed to be edited, a file of paths leads to it.
+        if "ottla" not in entry.name and entry.suffix != ".pth" and not (site / entry.name).exists():
+            (site / entry.name).symlink_to(entry)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory, python):
+    """The address of a cluster of two workers with a core each, whose executors are told of the Python that lacks ottla."""
     ensure_java()
+    folder = tmp_path_factory.mktemp("cluster")
     home = Path(pyspark.__file__).parent
     environment = {
         **os.environ,
@@ -44,9 +63,11 @@ def master(tmp_path):
     with contextlib.ExitStack() as running:
 
         def start(name, *arguments):
-            log = running.enter_context((tmp_path / f"{name}.log").open("w"))
+            log = running.enter_context((folder / f"{name}.log").open("w"))
             command = [str(home / "bin" / "spark-class"), *arguments]
-            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, env={**environment, "OTTLA_PYTHON": str(python)}
+            )
             running.callback(process.wait, 30)
             # Its executors end with it.
             running.callback(process.terminate)
@@ -54,11 +75,11 @@ def master(tmp_path):
         deploy = "org.apache.spark.deploy"
         start("master", f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
         for number in (1, 2):
-            where = ["--work-dir", str(tmp_path / f"work{number}"), "--host", "127.0.0.1", "--webui-port", "0"]
+            where = ["--work-dir", str(folder / f"work{number}"), "--host", "127.0.0.1", "--webui-port", "0"]
             start(f"worker{number}", f"{deploy}.worker.Worker", *where, "--cores", "1", "--memory", "600m", address)
         deadline = time.monotonic() + 120
-        while (tmp_path / "master.log").read_text().count("Registering worker") < 2:
-            assert time.monotonic() < deadline, (tmp_path / "master.log").read_text()
+        while (folder / "master.log").read_text().count("Registering worker") < 2:
+            assert time.monotonic() < deadline, (folder / "master.log").read_text()
             time.sleep(0.2)
         yield address, environment
 
@@ -85,3 +106,28 @@ def test_a_repeated_task_loses_nothing(master):
         # What the failed attempt sent is there twice; its task alone was repeated.
         assert set(batch.values()) == {1, 2}
         assert {value for value, times in batch.items() if times == 2} <= set(range(450))
+
+
+def test_an_executor_without_ottla_says_where_to_install_it(master, python, tmp_path):
+    address, _ = master
+    # One path that leads to another Python on the hosts of executors, where nothing of the driver's is to be found; the
+    # driver, which plans, has ottla.
+    path = tmp_path / "python"
+    path.write_text(
+        f'#!/bin/sh\n[ -z "$OTTLA_PYTHON" ] && exec {sys.executable} "$@"\nunset PYTHONPATH\nexec "$OTTLA_PYTHON" "$@"\n'
+    )
+    path.chmod(0o755)
+    with Broker(topics={"t": 1}) as broker:
+        with ottla.Producer(broker.bootstrap_servers) as producer:
+            producer.send("t", b"1").result(30)
+        driver = Driver(address, tmp_path / "faults", "spark.executor.memory=512m", PYSPARK_PYTHON=str(path))
+        try:
+            driver.ask({"bootstrap": broker.bootstrap_servers, "source": "t", "kafka": {}, "select": ["count(*)"]})
+            error = driver.answer()["error"]
+        finally:
+            driver.kill()
+    assert error is not None
+    told = sentence(error)
+    assert told.startswith(f"ImportError: the Python of this executor ({python} on {socket.gethostname()}) "), told
+    assert "cannot import ottla: No module named 'ottla'" in told
+    assert "Install ottla there as it is on the driver, or set PYSPARK_PYTHON to a Python on each host" in told

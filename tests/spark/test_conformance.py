@@ -390,41 +390,114 @@ def test_tasks_of_a_split_are_those_of_spark(both):
         assert len(counts["ottla"]) > 3
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
+# What both refuse, what Spark's own source says of it, and what ours says; regular expressions.
+REFUSED = [
+    ({}, "One of the following options must be specified", "one of the options subscribe, .* must say what to read"),
+    (
         {"subscribe": "mixed", "subscribePattern": "mixed"},
-        {"subscribe": ""},
-        {"subscribePattern": " "},
-        {"assign": "mixed"},
+        "Only one of the following options can be specified",
+        "options subscribe and subscribePattern exclude each other",
+    ),
+    ({"subscribe": ""}, "No topics to subscribe to", "option subscribe names no topic"),
+    ({"subscribePattern": " "}, "Pattern to subscribe is empty", "option subscribePattern is empty"),
+    ({"assign": "mixed"}, r"No topicpartitions to assign", "option assign must be JSON .* is not JSON"),
+    (
         {"assign": '{"mixed": 0}'},
+        r'Expected e\.g\. {"topicA":\[0,1\]',
+        "option assign must be JSON .*'mixed' it holds 0",
+    ),
+    (
         {"subscribe": "mixed", "startingOffsets": "latest"},
+        "starting offset can't be latest for batch",
+        'option startingOffsets cannot be "latest" in a batch',
+    ),
+    (
         {"subscribe": "mixed", "endingOffsets": "earliest"},
+        "ending offset can't be earliest for batch",
+        'option endingOffsets cannot be "earliest" in a batch',
+    ),
+    (
         {"subscribe": "mixed", "startingOffsets": '{"mixed": {"0": -1, "1": 0, "2": 0}}'},
+        "startingOffsets for mixed-0 can't be latest for batch",
+        "option startingOffsets cannot hold -1 .* mixed",
+    ),
+    (
         {"subscribe": "mixed", "endingOffsets": '{"mixed": {"0": -2, "1": 0, "2": 0}}'},
+        "ending offset for mixed-0 can't be earliest for batch",
+        "option endingOffsets cannot hold -2 .* mixed",
+    ),
+    (
         {"subscribe": "mixed", "startingOffsets": '{"mixed": {"0": 0}}'},
+        "Partitions specified for Kafka start offsets don't match what are assigned",
+        "option startingOffsets leaves out .*mixed",
+    ),
+    (
         {"subscribe": "mixed", "startingOffsetsByTimestamp": '{"mixed": {"0": 0}}'},
+        "Partitions specified for Kafka timestamp based start offsets don't match what are assigned",
+        "option startingOffsetsByTimestamp leaves out .*mixed",
+    ),
+    (
         {"subscribe": "mixed", "startingOffsets": "x"},
+        r'Expected e\.g\. {"topicA":{"0":23',
+        "option startingOffsets .*'x'",
+    ),
+    (
         {"subscribe": "mixed", "startingTimestamp": "x"},
+        "Expected a single long value, got x",
+        "option startingTimestamp must be a time .*'x'",
+    ),
+    (
         {"subscribe": "mixed", "startingTimestamp": at(10_000)},
+        "No offset matched from request of topic-partition mixed-0",
+        "option startingTimestamp: .*mixed.* has no record at or after",
+    ),
+    (
         {"subscribe": "mixed", "startingTimestamp": at(3), "startingOffsetsByTimestampStrategy": "maybe"},
+        "No value found for 'MAYBE'",
+        "option startingOffsetsByTimestampStrategy must be .*'maybe'",
+    ),
+    (
         {"subscribe": "mixed", "startingTimestamp": at(60), "endingTimestamp": at(5)},
-        {"subscribe": "mixed", "minPartitions": "0"},
+        # Of two reasons each says the first that it meets.
+        "No offset matched from request of topic-partition mixed-",
+        "option startingTimestamp: .*mixed.* has no record at or after",
+    ),
+    ({"subscribe": "mixed", "minPartitions": "0"}, "minPartitions must be positive", "option minPartitions must be"),
+    (
         {"subscribe": "mixed", "maxRecordsPerPartition": "0"},
-        {"subscribe": "mixed", "kafka.auto.offset.reset": "earliest"},
-        {"subscribe": "mixed", "kafka.key.deserializer": "x"},
-        {"subscribe": "mixed", "kafka.value.deserializer": "x"},
-        {"subscribe": "mixed", "kafka.enable.auto.commit": "true"},
+        "(?i)maxRecordsPerPartition must be positive",
+        "option maxRecordsPerPartition must be",
+    ),
+    *(
+        (
+            {"subscribe": "mixed", f"kafka.{name}": "true"},
+            f"Kafka option '{name}' is not",
+            f"option kafka.{name} cannot be set",
+        )
+        for name in ("auto.offset.reset", "key.deserializer", "value.deserializer", "enable.auto.commit")
+    ),
+    (
         {"subscribe": "mixed", "kafka.interceptor.classes": "x"},
+        "Kafka option 'interceptor.classes' is not",
+        "option kafka.interceptor.classes cannot be set",
+    ),
+    (
         {"subscribe": "mixed", "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"},
+        r"minOffsetPerTrigger\(9\) is higher than the maxOffsetsPerTrigger\(8\)",
+        r"option minOffsetsPerTrigger \(9\) is above maxOffsetsPerTrigger \(8\)",
+    ),
+    (
         {"subscribe": "nosuch", "fetchOffset.numRetries": "1", "fetchOffset.retryIntervalMs": "1"},
-    ],
-    ids=str,
-)
-def test_what_spark_refuses_is_refused(both, given):
-    for source in ("kafka", "ottla"):
-        with pytest.raises(Exception):  # noqa: B017 - each says it in its own words
+        "UnknownTopicOrPartitionException",
+        "option subscribe names topic nosuch, which does not exist",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "theirs", "ours"), REFUSED, ids=[str(given) for given, *_ in REFUSED])
+def test_what_spark_refuses_is_refused(both, given, theirs, ours):
+    for source, says in (("kafka", theirs), ("ottla", ours)):
+        with pytest.raises(Exception, match=says):
             both.frame(source, given).collect()
 
 
@@ -453,19 +526,32 @@ def test_streams(both, tmp_path, given):
     assert ends
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+REFUSED_OF_STREAMS = [
+    (
         {"subscribe": "mixed", "endingOffsetsByTimestamp": '{"mixed": {"0": 5, "1": 5, "2": 5}}'},
+        "ending timestamp not valid in streaming queries",
+        "option endingOffsetsByTimestamp has no meaning in a stream",
+    ),
+    (
         {"subscribe": "deleted", "startingOffsets": '{"deleted": {"0": 5, "1": 7, "2": 9}}'},
+        "Some data may have been missed|Some data may have been lost|OffsetOutOfRange",
+        "option startingOffsets asks for offset 5 of deleted",
+    ),
+    (
         {"subscribe": "mixed", "startingTimestamp": at(10_000)},
-    ],
-    ids=" ".join,
+        "No offset matched from request of topic-partition mixed-0",
+        "option startingTimestamp: .*mixed.* has no record at or after",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "theirs", "ours"), REFUSED_OF_STREAMS, ids=[" ".join(given) for given, *_ in REFUSED_OF_STREAMS]
 )
-def test_what_spark_refuses_of_a_stream_is_refused(spark, kafka, tmp_path, given):
+def test_what_spark_refuses_of_a_stream_is_refused(spark, kafka, tmp_path, given, theirs, ours):
     options = {"kafka.bootstrap.servers": kafka.bootstrap, **given}
-    for source in ("kafka", "ottla"):
-        with pytest.raises(Exception):  # noqa: B017 - each says it in its own words
+    for source, says in (("kafka", theirs), ("ottla", ours)):
+        with pytest.raises(Exception, match=says):
             run_stream(spark, source, tmp_path / source, options, f"{tmp_path.name}_{source}")
 
 

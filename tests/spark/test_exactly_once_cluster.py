@@ -16,9 +16,10 @@ import pyspark
 import pytest
 from tests.brokers.running import running
 
+import ottla
 from ottla.spark import ensure_java
 
-from .once import RECORDS, Copy, Driver, fault, fill, happened
+from .once import RECORDS, Copy, Driver, fault, fill, happened, make_topic
 from .test_read import sentence
 
 pytestmark = [pytest.mark.needs("java", "mvn"), pytest.mark.timeout(380)]
@@ -134,6 +135,19 @@ def test_brokers_with_tls_and_scram(driver, kafka, source, tmp_path):
     query = Copy(kafka["bootstrap"]["PLAINTEXT"], source, tmp_path)
     assert query.run(driver, bootstrap=ask["bootstrap"], kafka=secured) is None
     assert query.counts() == {1: RECORDS}
+
+    # A second attempt of a task may have sent its rows again.
+    query = Copy(kafka["bootstrap"]["PLAINTEXT"], source, tmp_path, options={})
+    assert query.run(driver, bootstrap=ask["bootstrap"], kafka=secured) is None
+    assert sum(query.counts().values()) == RECORDS
+
+    typed = make_topic(kafka["bootstrap"]["PLAINTEXT"], "typed")
+    with ottla.Producer(kafka["bootstrap"]["PLAINTEXT"]) as producer:
+        producer.send_many(typed, [b'{"n": %d}' % n for n in range(100)], partitions=[0, 1] * 50).result(30)
+    columns = {"value.format": "json", "value.schema": "n int"}
+    sums = ["sum(value.n)", "count(value.n)", "count(distinct partition)"]
+    driver.ask({**ask, "source": typed, "kafka": {**secured, **columns}, "select": sums})
+    assert driver.answer() == {"error": None, "row": [sum(range(100)), 100, 2]}
 
     wanted = ["count(distinct cast(value as string))", "count(distinct partition)"]
     driver.ask({**ask, "kafka": secured, "select": wanted})

@@ -2,7 +2,6 @@
 JSON, and so is each line that it answers: a stream that copies a topic, or with "select" a batch whose one row it gives."""
 
 import json
-import os
 import sys
 
 from pyspark.sql import SparkSession
@@ -36,7 +35,6 @@ def run(spark: SparkSession, asked: dict) -> None:
 
 def main(master: str, *config: str) -> None:
     ensure_java()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
     # It runs for seconds, and all that is compiled well is compiled in vain.
