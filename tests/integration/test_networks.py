@@ -1,4 +1,4 @@
-"""Real Kafka 4.4.0 behind addresses that mean nothing here, and clusters that are not those a client knew."""
+"""Real Kafka 4.4.0 behind addresses that mean nothing here: wrong ones are named, bastions and proxies lead to it."""
 
 from __future__ import annotations
 

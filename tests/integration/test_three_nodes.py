@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import ottla
 from ottla import errors
 from tests.brokers.brokers import HOST
-from tests.integration.conftest import REAL, kafka_for_a_while
-from tests.integration.controls import Controls
+from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
+from tests.integration.controls import Controls, leaders
 from tests.integration.peers.base import DEADLINE
 from tests.integration.stamps import Sent, read_stamp
 from tests.proxies import Forwarded
@@ -201,6 +201,36 @@ def move(cluster: Cluster) -> None:
         cluster.spawn(name)
     for i in cluster.nodes:
         cluster.wait_node(i)
+
+
+def test_a_connection_that_leads_to_another_node_is_noticed(three: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    """KIP-1242: a way that leads to another node than it should, and is mended later."""
+    controls, topic = Controls(three), "misled"
+    controls.create(topic, 1)
+    nodes = controls.bootstrap.split(",")
+    with controls.admin() as admin:
+        leader = nodes[leaders(admin, topic)[0] - 1]
+    right, wrong = [(HOST, int(node.rpartition(":")[2])) for node in (leader, next(n for n in nodes if n != leader))]
+    others = [node for node in nodes if node != leader]
+    again = "beginning again at the bootstrap servers"
+    caplog.set_level(logging.INFO, "ottla")
+    with Forwarded(wrong) as front:
+        options: dict[str, Any] = {"linger_ms": 0, "address_map": f"{leader}={HOST}:{front.port}"}
+        with ottla.Producer(others, client_id="checks", **options) as producer:
+            sent = producer.send(topic, b"value")
+            wait_until(lambda: again in "\n".join(said_by("checks", caplog)), again)
+            assert not sent.done()
+            front.to = right
+            assert sent.result(DEADLINE).offset == 0
+        front.to = wrong
+        options |= {"metadata_cluster_check_enable": False, "delivery_timeout_ms": 4_000, "request_timeout_ms": 2_000}
+        with (
+            ottla.Producer(others, client_id="does not", **options) as producer,
+            pytest.raises(errors.KafkaError, match="NOT_LEADER_OR_FOLLOWER"),
+        ):
+            producer.send(topic, b"value").result(DEADLINE)
+    assert any("REBOOTSTRAP_REQUIRED" in text for text in said_by("checks", caplog))
+    assert not any(again in text for text in said_by("does not", caplog))
 
 
 def test_a_client_finds_its_cluster_at_new_addresses(three: Cluster, caplog: pytest.LogCaptureFixture) -> None:
