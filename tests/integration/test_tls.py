@@ -20,7 +20,7 @@ from ottla import errors
 from tests.brokers.brokers import PASSWORD, Cluster, members
 from tests.certificates import PASSWORD as LOCK
 from tests.certificates import Authority, front
-from tests.integration.conftest import REAL, kafka_for_a_while
+from tests.integration.conftest import REAL, kafka_for_a_while, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -279,6 +279,33 @@ def test_certificates_are_read_again_when_they_change(
     kept = [record.message for record in caplog.records if "earlier ones are kept" in record.message]
     assert len(kept) == 1
     assert str(ca) in kept[0]
+
+
+def test_the_clients_own_certificate_is_read_again_when_it_changes(
+    kafka_tls: Cluster, files: dict[str, str], tmp_path: Path
+) -> None:
+    """A client whose certificate brokers do not accept has another one in the same files."""
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+
+    def show(name: str) -> None:
+        certificate.write_text(Path(files[f"{name}cert"]).read_text())
+        key.write_text(Path(files[f"{name}key"]).read_text())
+
+    show("rogue_")
+    own = {"ssl_certificate_location": str(certificate), "ssl_key_location": str(key)}
+    options: dict[str, Any] = {"security_protocol": "SSL", "ssl_ca_location": files["ca"], **own}
+    with ottla.Admin(kafka_tls.st["bootstrap"]["MTLS"], **options, default_api_timeout_ms=2000) as admin:
+        with pytest.raises(errors.KafkaError):
+            admin.list_topics()
+        show("")
+        wait_until(lambda: is_accepted(admin), "the new certificate is shown")
+
+
+def is_accepted(admin: ottla.Admin) -> bool:
+    with contextlib.suppress(errors.KafkaError):
+        admin.list_topics()
+        return True
+    return False
 
 
 class Use(NamedTuple):
