@@ -50,6 +50,8 @@ SESSION = 3
 # Records that one producer sends in a second, so that a run meets many faults.
 PACE = 3_000
 DEADLINE = 120.0
+# Seconds of `delivery.timeout.ms`, and how much later a fate may be told on a machine that is busy.
+DELIVERY, MARGIN = 60.0, 15.0
 GROUP = "workers"
 
 # --- what happens to the cluster
@@ -141,6 +143,13 @@ class Told:
     run: str
     offsets: dict[tuple[int, int], int] = field(default_factory=dict)
     failed: dict[tuple[int, int], bool | None] = field(default_factory=dict)
+    # After how many seconds a callback was told of each record, each time that one was.
+    fates: dict[tuple[int, int], list[float]] = field(default_factory=dict)
+
+    def expect(self, place: tuple[int, int], delivery: ottla.Delivery) -> None:
+        """Note when the fate of a record that was just sent is told."""
+        begin, told = time.monotonic(), self.fates.setdefault(place, [])
+        delivery.add_done_callback(lambda _: told.append(time.monotonic() - begin))
 
     def take(self, place: tuple[int, int], delivery: ottla.Delivery) -> None:
         assert delivery.done(), f"{self.run}: {place} was not resolved"
@@ -172,19 +181,32 @@ def judge(topic: str, told: list[Told], log: list[Message]) -> None:
             assert there[place] == offset, f"{each.run}: {place} is at {there[place]}, and {offset} was told (R3)"
         for place, written in each.failed.items():
             assert written is None or (place in there) == written, f"{each.run}: {place}: told written={written} (R5)"
+        for place in each.offsets.keys() | each.failed.keys():
+            times = each.fates.get(place, [])
+            assert len(times) == 1, f"{each.run}: the fate of {place} was told {len(times)} times (R6)"
+            assert times[0] < DELIVERY + MARGIN, f"{each.run}: the fate of {place} was told after {times[0]:.0f} s (R6)"
         strange = there.keys() - each.offsets.keys() - each.failed.keys()
         assert not strange, f"{each.run}: records that were not sent: {sorted(strange)[:3]}"
 
 
-def send_all(bootstrap: str, topic: str, told: Told, count: int, progress: tqdm) -> None:
+def send_all(
+    bootstrap: str,
+    topic: str,
+    told: Told,
+    count: int,
+    progress: tqdm,
+    make: Callable[..., ottla.Producer] = ottla.Producer,
+) -> None:
     """Send `count` records at an even pace; then learn the fate of each."""
     sent: list[tuple[tuple[int, int], ottla.Delivery]] = []
-    with ottla.Producer(bootstrap, delivery_timeout_ms=60_000, request_timeout_ms=5_000) as producer:
+    with make(bootstrap, delivery_timeout_ms=int(DELIVERY * 1_000), request_timeout_ms=5_000) as producer:
         begin = time.monotonic()
         for number in range(count):
             place = (number % PARTITIONS, number // PARTITIONS)
             value = stamp(told.run, topic, *place)
-            sent.append((place, producer.send(topic, value, partition=place[0])))
+            delivery = producer.send(topic, value, partition=place[0])
+            told.expect(place, delivery)
+            sent.append((place, delivery))
             if number % 100 == 99:
                 time.sleep(max(0.0, begin + number / PACE - time.monotonic()))
                 progress.update(100)
