@@ -54,6 +54,8 @@ struct Standing {
     maybe_written: bool,
     /// An earlier attempt may still be waiting at the broker.
     cut_off: bool,
+    /// An earlier attempt may have written it, others went out behind it, and this broker remembers the last batch only.
+    outlived: bool,
     /// It has a sequence number, by which the broker knows it again.
     numbered: bool,
     /// The leader answers when followers have it too.
@@ -75,6 +77,8 @@ fn meaning(code: ErrorCode, batch: Standing) -> Meaning {
         // It is not written yet. But what the broker still has of a connection that ended may bring the missing batch, and then
         // this one.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if batch.cut_off => Meaning::Forgotten,
+        // It went out with others to a leader of 1.0 or newer, and the next leader is one before that.
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER if batch.outlived => Meaning::Forgotten,
         // The broker remembers the last five batches and this is not one of them: it is surely not written.
         ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER => Meaning::Renumber,
         // Brokers forget who has been idle for producer.id.expiration.ms (KIP-854). Those since 2.5 then take any number; older
@@ -251,10 +255,12 @@ impl<T: Clone> Accumulator<T> {
         id: BatchId,
         row: &PartitionProduceResponse,
     ) {
+        let remembers_five = self.remembers_five(cluster, sent.link);
         let Some(queue) = self.queues.get_mut(index) else {
             return;
         };
         let first = queue.is_first(id);
+        let is_last = queue.is_last_numbered(id);
         let topic = Arc::clone(&queue.topic);
         let Some(batch) = queue.sent_batch(id) else {
             return;
@@ -269,6 +275,7 @@ impl<T: Clone> Accumulator<T> {
             first,
             maybe_written: batch.maybe_written,
             cut_off: batch.cut_off,
+            outlived: batch.maybe_written && !is_last && !remembers_five,
             numbered: batch.stamp.is_some(),
             awaits_followers: self.config.acks == -1,
         };

@@ -19,7 +19,8 @@
 //!   (KIP-360): should the request of the old one still arrive, the broker refuses it. Else the broker answers the next one with
 //!   OUT_OF_ORDER_SEQUENCE_NUMBER, which proves that it is not in the log; then the epoch is bumped and what waits is numbered
 //!   anew from 0. No batch is ever numbered anew without such a proof. It is none for a batch that was sent over a connection
-//!   that ended before the answer: the broker may still have both requests before it.
+//!   that ended before the answer: the broker may still have both requests before it. Nor is it from a broker before 1.0, which
+//!   remembers one batch, where others behind this one may be written, too.
 //! * A request owns its batches' bytes until its answer or its connection's end, even if the batches were given up before.
 //!
 //! Each file has one reason, and imports only files above it in this table:

@@ -171,6 +171,13 @@ impl<T> Queue<T> {
             && self.ready.front().is_none_or(|batch| batch.id > id)
     }
 
+    /// Whether no number was given after those of this batch, which is under way.
+    pub(super) fn is_last_numbered(&self, id: BatchId) -> bool {
+        let batch = self.sent.iter().find(|batch| batch.id == id);
+        let stamped = batch.and_then(|batch| Some((batch.stamp?, batch.count)));
+        stamped.is_none_or(|(stamp, records)| self.numbering.is_last(stamp, records))
+    }
+
     pub(super) fn sent_batch(&mut self, id: BatchId) -> Option<&mut Batch<T>> {
         self.sent.iter_mut().find(|batch| batch.id == id)
     }

@@ -85,6 +85,11 @@ impl Numbering {
         }
     }
 
+    /// Whether these numbers are the last that were given.
+    pub(super) fn is_last(&self, stamp: Stamp, records: u32) -> bool {
+        stamp.after(records).sequence == self.next_sequence
+    }
+
     /// Whether the broker may miss numbers, when no batch carries any: one that did was given up.
     pub(super) fn has_gap(&self) -> bool {
         self.identity.is_some() && self.seen != self.next_sequence

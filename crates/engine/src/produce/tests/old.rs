@@ -273,6 +273,50 @@ fn a_broker_that_remembers_one_batch_gets_one_at_a_time() {
     }
 }
 
+/// It went to a leader that remembers five, with another behind it. The next one may have both, and know the last one only.
+#[test]
+fn who_remembers_one_batch_does_not_prove_that_the_one_before_is_unwritten() {
+    let moved = ErrorCode::NOT_LEADER_OR_FOLLOWER;
+    for behind in [Some(moved), Some(ErrorCode::NONE), None] {
+        let mut script = at(speaking(5, true), &[("linger.ms", "0")]);
+        send(&mut script, 0, "0");
+        let first = one(script.pass(Duration::from_millis(10)));
+        reply(&mut script, &first, ErrorCode::NONE, 0);
+        send(&mut script, 0, "1");
+        let mut asked = script.run();
+        if behind.is_some() {
+            send(&mut script, 0, "2");
+            asked.extend(script.pass(Duration::from_millis(10)));
+        }
+        script.versions = speaking(4, true);
+        script.nodes = 3;
+        script.topics = vec![("t", vec![3, 3])];
+        reply(&mut script, &asked[0], moved, -1);
+        if let Some(code) = behind {
+            reply(&mut script, &asked[1], code, 2);
+        }
+        let again = one(script.pass(Duration::from_secs(3)));
+        assert_eq!(script.address(again.link), "b3");
+        assert_eq!(seen(&again), seen(&asked[0]));
+        let code = ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER;
+        reply(&mut script, &again, code, -1);
+        let rest = script.pass(Duration::from_secs(3));
+        let told = fates(&mut script).split_off(1);
+        let unknown = |result: &Result<i64, Error>| {
+            let error = result.as_ref().err();
+            error.is_some_and(|error| error.written() == Some(Written::Unknown))
+        };
+        let unknown = told.iter().filter(|told| unknown(&told.3)).count();
+        let expected = match behind {
+            Some(ErrorCode::NONE) => (2, 1, 0),
+            Some(_) => (2, 2, 0),
+            // It would be the last one, and known again: it is not written, and goes out under other numbers.
+            None => (0, 0, 1),
+        };
+        assert_eq!((told.len(), unknown, rest.len()), expected, "{behind:?}");
+    }
+}
+
 #[test]
 fn zstd_names_the_release_that_it_needs() {
     let mut script = at(speaking(6, true), &[("compression.type", "zstd")]);
