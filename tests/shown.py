@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+import pickle
 import traceback
 from base64 import b64encode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import pytest
+
 import ottla
-from ottla import errors
+from ottla import aio, errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    import pytest
+    from collections.abc import Callable, Iterable, Iterator
 
 
 def forms(secret: str | bytes) -> set[str]:
@@ -41,14 +44,52 @@ class Shown:
 
     def of_client(self, call: Callable[[ottla.Admin], Any] = ottla.Admin.list_topics, **options: Any) -> None:
         """What an admin client with these options shows while it answers `call` or fails."""
+        with self._watching(), ottla.Admin(**options) as admin:
+            self._look_at(admin)
+            self._texts.append(repr(call(admin)))
+
+    def of_every_client(self, **options: Any) -> None:
+        """What clients of each kind with these options show, of both facades, while they ask about a topic."""
+        self.of_client(**options)
+        with self._watching(), ottla.Producer(**options) as producer:
+            self._look_at(producer)
+            self._texts.append(repr(producer.partitions_for("t")))
+        with self._watching(), ottla.Consumer(**options, group_id="g") as consumer:
+            self._look_at(consumer)
+            self._texts.append(repr(consumer.end_offsets([("t", 0)])))
+        with self._watching(), ottla.ShareConsumer(**options, group_id="s") as sharer:
+            self._look_at(sharer)
+
+        async def on_a_loop() -> None:
+            with self._watching():
+                async with aio.Admin(**options) as admin:
+                    self._look_at(admin)
+                    self._texts.append(repr(await admin.list_topics()))
+            with self._watching():
+                async with aio.Producer(**options) as producer:
+                    self._look_at(producer)
+                    self._texts.append(repr(await producer.partitions_for("t")))
+            with self._watching():
+                async with aio.Consumer(**options, group_id="g") as consumer:
+                    self._look_at(consumer)
+                    self._texts.append(repr(await consumer.end_offsets([("t", 0)])))
+
+        asyncio.run(on_a_loop())
+
+    @contextlib.contextmanager
+    def _watching(self) -> Iterator[None]:
         with self._logs.at_level(logging.DEBUG, "ottla"):
             try:
-                with ottla.Admin(**options) as admin:
-                    self._texts.append(repr(admin))
-                    self._texts.append(repr(call(admin)))
+                yield
             except errors.KafkaError as error:
                 self._texts += [str(error), repr(error), repr(vars(error)), repr(error.__reduce__())]
                 self._texts += traceback.format_exception(error)
+
+    def _look_at(self, client: object) -> None:
+        self._texts += [repr(client), str(client), repr(getattr(client, "__dict__", ""))]
+        with pytest.raises(TypeError) as refused:
+            pickle.dumps(client)
+        self._texts.append(str(refused.value))
 
     def texts(self) -> list[str]:
         """All of it."""

@@ -376,7 +376,7 @@ def test_no_secret_is_said_at_any_level(brokers, caplog):
         settings(brokers, "OAUTHBEARER", sasl_token=lambda: token),
         settings(brokers, "OAUTHBEARER", sasl_token=lambda: token + "x"),
     ]:
-        shown.of_client(**options)
+        shown.of_every_client(**options)
     assert shown.has("alice")
     assert shown.found(["alice-secret", "wr0ng-s3cret", token, token.split(".")[1]]) == []
 

@@ -647,7 +647,7 @@ def test_no_secret_of_aws_is_said_at_any_level(monkeypatch, caplog):
         }
         for secret, token in ((key, None), (key, session), (other, None)):
             given = ("AKIDEXAMPLE", secret, token)
-            shown.of_client(sasl_token=lambda given=given: given, **options)
+            shown.of_every_client(sasl_token=lambda given=given: given, **options)
         environment = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": key, "AWS_SESSION_TOKEN": session}
         for name, value in environment.items():
             monkeypatch.setenv(name, value)

@@ -106,7 +106,7 @@ def test_no_key_given_as_text_is_said_at_any_level(caplog: pytest.LogCaptureFixt
             "default_api_timeout_ms": 5000,
         }
         shown = Shown(caplog)
-        shown.of_client(**right)
+        shown.of_every_client(**right)
         assert shown.has("connected"), "the key works"
         begin, *body, end = key.strip().splitlines()
         damaged = "\n".join([begin, *body[:-1], body[-1][:-8], end])

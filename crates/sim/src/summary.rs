@@ -102,21 +102,33 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The number of seeds, `most` at most, that it takes until a planted defect is seen by an invariant that it breaks, and as what;
-/// `None` if it is not.
-pub fn seen(plant: Plant, most: u64) -> Option<(u64, Anomaly)> {
+/// Seeds after the first one that sees a planted defect, in which other invariants that it breaks may see it as well.
+const BEYOND: u64 = 20;
+
+/// As what a planted defect is seen by the invariants that it breaks, each once, with the number of seeds that it took; nothing if
+/// none sees it within `most` seeds.
+pub fn seen(plant: Plant, most: u64) -> Vec<(u64, Anomaly)> {
     let options = Options {
         theme: Theme::showing(plant),
         plant: Some(plant),
         ..Options::default()
     };
-    (0..most).find_map(|seed| {
-        let anomalies = run(seed, options).anomalies;
-        let mut fitting = anomalies
-            .into_iter()
-            .filter(|anomaly| plant.breaks().contains(&anomaly.invariant));
-        fitting.next().map(|anomaly| (seed + 1, anomaly))
-    })
+    let mut found = Vec::<(u64, Anomaly)>::new();
+    let (mut seeds, mut last) = (0, most);
+    while seeds < last && found.len() < plant.breaks().len() {
+        let anomalies = run(seeds, options).anomalies;
+        seeds += 1;
+        for anomaly in anomalies {
+            let is_known = |(_, known): &(u64, Anomaly)| known.invariant == anomaly.invariant;
+            if plant.breaks().contains(&anomaly.invariant) && !found.iter().any(is_known) {
+                if found.is_empty() {
+                    last = seeds + BEYOND;
+                }
+                found.push((seeds, anomaly));
+            }
+        }
+    }
+    found
 }
 
 /// A failing seed, for a person: its anomalies, and the trace of the shortest prefix of its steps that still fails.
