@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
+# Each kind of client, what it needs beside the options, and what it is asked for.
+KINDS: list[tuple[str, dict[str, str], Callable[[Any], Any]]] = [
+    ("Admin", {}, lambda admin: admin.list_topics()),
+    ("Producer", {}, lambda producer: producer.partitions_for("t")),
+    ("Consumer", {"group_id": "g"}, lambda consumer: consumer.end_offsets([("t", 0)])),
+    ("ShareConsumer", {"group_id": "s"}, lambda sharer: sharer.commit()),
+]
+
+
 def forms(secret: str | bytes) -> set[str]:
     """How a secret may stand in a text: as it is, escaped, encoded, or as a debug form of its bytes."""
     data = secret.encode() if isinstance(secret, str) else secret
@@ -49,30 +58,18 @@ class Shown:
             self._texts.append(repr(call(admin)))
 
     def of_every_client(self, **options: Any) -> None:
-        """What clients of each kind with these options show, of both facades, while they ask about a topic."""
-        self.of_client(**options)
-        with self._watching(), ottla.Producer(**options) as producer:
-            self._look_at(producer)
-            self._texts.append(repr(producer.partitions_for("t")))
-        with self._watching(), ottla.Consumer(**options, group_id="g") as consumer:
-            self._look_at(consumer)
-            self._texts.append(repr(consumer.end_offsets([("t", 0)])))
-        with self._watching(), ottla.ShareConsumer(**options, group_id="s") as sharer:
-            self._look_at(sharer)
+        """What clients of each kind with these options show, of both facades, while they ask for something or fail."""
+        for kind, more, ask in KINDS:
+            with self._watching(), getattr(ottla, kind)(**options, **more) as client:
+                self._look_at(client)
+                self._texts.append(repr(ask(client)))
 
         async def on_a_loop() -> None:
-            with self._watching():
-                async with aio.Admin(**options) as admin:
-                    self._look_at(admin)
-                    self._texts.append(repr(await admin.list_topics()))
-            with self._watching():
-                async with aio.Producer(**options) as producer:
-                    self._look_at(producer)
-                    self._texts.append(repr(await producer.partitions_for("t")))
-            with self._watching():
-                async with aio.Consumer(**options, group_id="g") as consumer:
-                    self._look_at(consumer)
-                    self._texts.append(repr(await consumer.end_offsets([("t", 0)])))
+            for kind, more, ask in KINDS:
+                with self._watching():
+                    async with getattr(aio, kind)(**options, **more) as client:
+                        self._look_at(client)
+                        self._texts.append(repr(await ask(client)))
 
         asyncio.run(on_a_loop())
 

@@ -270,12 +270,7 @@ def test_certificates_are_read_again_when_they_change(
         with pytest.raises(errors.AuthenticationError):
             admin.list_topics()
         ca.write_text(Path(files["ca"]).read_text())
-        end = time.monotonic() + PATIENCE
-        while True:
-            with contextlib.suppress(errors.KafkaError):
-                admin.list_topics()
-                break
-            assert time.monotonic() < end
+        wait_until(lambda: is_accepted(admin), "the new authority is trusted")
     kept = [record.message for record in caplog.records if "earlier ones are kept" in record.message]
     assert len(kept) == 1
     assert str(ca) in kept[0]

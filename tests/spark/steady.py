@@ -32,8 +32,9 @@ from ottla.spark import ensure_java
 from ottla.spark.progress import offsets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
     from tests.brokers.brokers import Cluster
 
@@ -125,7 +126,7 @@ def steady(
     try:
         sender.start()
         # Workers that are not there yet are no measure.
-        wait_for_batch(query)
+        wait_for_progress(query, lambda batch: bool(batch["numInputRows"]), "the stream does not begin")
         with tqdm(total=round(seconds), desc="stream", unit="s", disable=None) as progress:
             for fault in faults:
                 with Trouble(cluster, fault) as trouble:
@@ -140,7 +141,8 @@ def steady(
         assert not sender.is_alive(), "the producer does not come to its end"
         if load.failure:
             raise load.failure
-        wait_until_read(query, sum(map(len, load.sent)))
+        sent = sum(map(len, load.sent))
+        wait_for_progress(query, lambda batch: read_so_far(batch) == sent, "the stream does not come to the end")
     finally:
         load.stop.set()
         query.stop()
@@ -154,29 +156,21 @@ def steady(
     return said, memory.growth()
 
 
-def wait_for_batch(query: StreamingQuery) -> None:
-    """Wait until a batch with records has ended; an error of the stream is raised."""
+def wait_for_progress(query: StreamingQuery, happened: Callable[[StreamingQueryProgress], bool], what: str) -> None:
+    """Wait until the progress of a batch that ended says so; an error of the stream is raised."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         if error := query.exception():
             raise error
-        if any(progress["numInputRows"] for progress in query.recentProgress):
+        if any(map(happened, query.recentProgress)):
             return
         time.sleep(0.2)
-    raise AssertionError(f"the stream does not begin: {query.status}")
+    raise AssertionError(f"{what}: {query.lastProgress or query.status}")
 
 
-def wait_until_read(query: StreamingQuery, records: int) -> None:
-    """Wait until a batch that ended had the last record; an error of the stream is raised."""
-    end, last = time.monotonic() + DEADLINE, None
-    while time.monotonic() < end:
-        if error := query.exception():
-            raise error
-        last = query.lastProgress
-        if last and sum(offsets_of(last["sources"][0], "endOffset").values()) == records:
-            return
-        time.sleep(0.5)
-    raise AssertionError(f"the stream does not come to the end: {last}")
+def read_so_far(progress: StreamingQueryProgress) -> int:
+    """How many records lie before the end of this batch."""
+    return sum(offsets_of(progress["sources"][0], "endOffset").values())
 
 
 def judge(spark: SparkSession, load: Load, folder: Path) -> None:
