@@ -189,8 +189,12 @@ class Decoder:
         """
         kept = [keep] if isinstance(keep, str) else list(keep or ())
         native = self._of_topic(batch) if self._native is None else self._native
-        missing = self._bring_writers(native, batch) if native.needs_writers() else []
-        return native.decode(batch, mode, kept, corrupt_column, missing)
+        decoded = native.decode(batch, mode, kept, corrupt_column, None)
+        if decoded is None:
+            # Only a batch with schemas that are new is gone through for their ids.
+            missing = self._bring_writers(native, batch)
+            decoded = native.decode(batch, mode, kept, corrupt_column, missing)
+        return decoded
 
     def _of_topic(self, batch: Batch) -> TypedDecoder:
         """For the registry's schema of the topic, by the subject that Confluent's serializers have by default."""

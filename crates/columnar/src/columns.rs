@@ -148,12 +148,14 @@ impl Columns {
     }
 
     /// The key of a row.
+    #[inline]
     #[must_use]
     pub fn key(&self, row: usize) -> Option<&[u8]> {
         self.place(row).and_then(|row| self.all.keys.get(row))
     }
 
     /// The value of a row; `None` is a tombstone.
+    #[inline]
     #[must_use]
     pub fn value(&self, row: usize) -> Option<&[u8]> {
         self.place(row).and_then(|row| self.all.values.get(row))
@@ -181,6 +183,12 @@ impl Columns {
     #[must_use]
     pub fn leader_epoch(&self, row: usize) -> i32 {
         self.run(row).map_or(-1, |run| run.leader_epoch)
+    }
+
+    /// Whether a row may have headers.
+    #[must_use]
+    pub fn has_headers(&self) -> bool {
+        self.all.headers.is_some()
     }
 
     /// The headers of a row, in order; keys may repeat.
@@ -307,6 +315,7 @@ impl Columns {
     }
 
     /// The index of a row of the view in the shared rows.
+    #[inline]
     fn place(&self, row: usize) -> Option<usize> {
         (row < self.length).then_some(self.start + row)
     }

@@ -26,6 +26,7 @@ pub(crate) enum Values {
 }
 
 impl Values {
+    #[inline]
     pub(crate) fn get(&self, row: usize) -> Option<&[u8]> {
         match self {
             Self::Copied(column) => column.is_valid(row).then(|| column.value(row)),

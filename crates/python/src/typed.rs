@@ -25,7 +25,6 @@ pub(crate) struct TypedDecoder {
     /// A decode takes the decoder as it is, and a schema that comes meanwhile makes another one. The lock is taken without the GIL,
     /// and let go before that is wanted again: who held both could wait for ever.
     decoder: RwLock<Arc<Decoder>>,
-    needs_writers: bool,
     side: Side,
 }
 
@@ -54,6 +53,7 @@ impl Side {
 
     fn rows(self, columns: &Columns, framed: bool) -> impl Iterator<Item = Row<'_>> {
         let header = self.header();
+        let framed = framed && columns.has_headers();
         (0..columns.len()).map(move |row| Row {
             value: self.of(columns, row),
             schema_id: if framed {
@@ -126,7 +126,6 @@ impl TypedDecoder {
         };
         let decoder = decoder.map_err(invalid)?;
         Ok(Self {
-            needs_writers: decoder.needs_writers(),
             decoder: RwLock::new(Arc::new(decoder)),
             side,
         })
@@ -150,11 +149,6 @@ impl TypedDecoder {
         let decoder = py.detach(|| self.known());
         let schema = decoder.schema(Mode::Fail, "").map_err(invalid)?;
         arrow::export_schema(py, &schema)
-    }
-
-    /// Whether `unknown_ids` may find any.
-    fn needs_writers(&self) -> bool {
-        self.needs_writers
     }
 
     /// Ids of schemas in a batch that were not brought yet, as many as one batch asks for: numbers, and GUIDs as 16 bytes.
@@ -197,7 +191,8 @@ impl TypedDecoder {
         self.learn(py, |decoder| decoder.refuse_writer(schema_id.0, reason));
     }
 
-    /// Decodes a batch, on this thread and without the interpreter. `missing` are ids that have no schema now, and why.
+    /// Decodes a batch, on this thread and without the interpreter. `missing` are ids that have no schema now, and why; without
+    /// it, nothing is decoded of a batch that has an id which is not known.
     fn decode(
         &self,
         py: Python<'_>,
@@ -205,8 +200,8 @@ impl TypedDecoder {
         mode: &str,
         keep: Vec<String>,
         corrupt: &str,
-        missing: Vec<(Id, String)>,
-    ) -> PyResult<Decoded> {
+        missing: Option<Vec<(Id, String)>>,
+    ) -> PyResult<Option<Decoded>> {
         let mode = match mode {
             "fail" => Mode::Fail,
             "permissive" => Mode::Permissive,
@@ -217,13 +212,19 @@ impl TypedDecoder {
                 )));
             }
         };
-        let missing: Missing = missing.into_iter().map(|(id, why)| (id.0, why)).collect();
+        let missing: Option<Missing> =
+            missing.map(|ids| ids.into_iter().map(|(id, why)| (id.0, why)).collect());
         let decoder = py.detach(|| self.known());
         let typed = decoder.schema(mode, corrupt).map_err(invalid)?;
         let plan = Plan::new(typed, &keep)?;
         let chunks = batch.get().chunks();
-        let decoded = py.detach(|| plan.decode(&decoder, self.side, chunks, mode, &missing));
-        decoded.map_err(|failure| failure.raise())
+        let decoded =
+            py.detach(|| plan.decode(&decoder, self.side, chunks, mode, missing.as_ref()));
+        match decoded {
+            Ok(decoded) => Ok(Some(decoded)),
+            Err(failure) if failure.error == DecodeError::UnknownSchema => Ok(None),
+            Err(failure) => Err(failure.raise()),
+        }
     }
 }
 
@@ -299,7 +300,7 @@ impl Plan {
         side: Side,
         chunks: &[Arc<Chunk>],
         mode: Mode,
-        missing: &Missing,
+        missing: Option<&Missing>,
     ) -> Result<Decoded, Failure> {
         let framed = decoder.is_framed();
         let mut batches = Vec::with_capacity(chunks.len());

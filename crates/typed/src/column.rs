@@ -100,6 +100,7 @@ pub(crate) struct List {
 }
 
 impl Slices {
+    #[inline]
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Filled {
         self.data.extend_from_slice(bytes);
         self.end()
@@ -110,6 +111,7 @@ impl Slices {
     }
 
     /// Ends a value whose bytes were put into `data`.
+    #[inline]
     pub(crate) fn end(&mut self) -> Filled {
         self.ends
             .push(i32::try_from(self.data.len()).map_err(|_| Bad::full())?);

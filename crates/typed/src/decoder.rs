@@ -342,25 +342,27 @@ impl Decoder {
     }
 
     /// Decodes rows to the columns of `schema`, which [`Self::schema`] made for this mode. `missing` are ids of
-    /// [`Self::unknown_ids`] that have no schema.
+    /// [`Self::unknown_ids`] that have no schema; without it, the first row whose schema is not known ends the decode.
     ///
     /// # Errors
-    /// [`DecodeError::Row`] with [`Mode::Fail`]; [`DecodeError::TooLarge`] in every mode.
+    /// [`DecodeError::Row`] with [`Mode::Fail`]; [`DecodeError::TooLarge`] in every mode; [`DecodeError::UnknownSchema`] without
+    /// `missing`.
     pub fn decode<'a>(
         &self,
         rows: impl Iterator<Item = Row<'a>>,
         schema: &SchemaRef,
         mode: Mode,
-        missing: &Missing,
+        missing: Option<&Missing>,
     ) -> Result<Decoded, DecodeError> {
         let invalid = |error: SchemaError| DecodeError::Arrow(error.to_string());
         let mut columns = Struct::new(&self.fields, 0).map_err(invalid)?;
+        let mut writers = Writers::new(self, missing);
         let mut corrupt = Corrupt::default();
         let mut bad = Vec::new();
         let mut length = 0;
         for (index, row) in rows.enumerate() {
             let filled = match row.value {
-                Some(value) => self.fill(&mut columns, length, value, row.schema_id, missing),
+                Some(value) => self.fill(&mut columns, length, value, row.schema_id, &mut writers),
                 None if mode == Mode::Permissive => {
                     columns.push_nulls();
                     Ok(())
@@ -369,9 +371,6 @@ impl Decoder {
             };
             let Err(reason) = filled else {
                 length += 1;
-                if mode == Mode::Permissive {
-                    corrupt.push(None)?;
-                }
                 continue;
             };
             columns.truncate(length);
@@ -381,7 +380,7 @@ impl Decoder {
                 Mode::Drop => {}
                 Mode::Permissive => {
                     columns.push_nulls();
-                    corrupt.push(row.value)?;
+                    corrupt.push(length, row.value)?;
                     length += 1;
                 }
             }
@@ -390,7 +389,7 @@ impl Decoder {
         let arrow = |error: arrow_schema::ArrowError| DecodeError::Arrow(error.to_string());
         let mut arrays = columns.finish(&self.fields).map_err(arrow)?;
         if mode == Mode::Permissive {
-            arrays.push(corrupt.finish().map_err(arrow)?);
+            arrays.push(corrupt.finish(length).map_err(arrow)?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(length));
         let batch = RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
@@ -404,7 +403,7 @@ impl Decoder {
         row: usize,
         value: &[u8],
         header: Option<&[u8]>,
-        missing: &Missing,
+        writers: &mut Writers<'_>,
     ) -> Filled {
         let framed = match self.framing {
             Framing::Plain => None,
@@ -423,24 +422,53 @@ impl Decoder {
                 None,
             ) => writer.fill(columns, row, value),
             (Format::Avro { .. }, None) => Err(Bad::new("there is no writer's schema")),
-            (Format::Avro { .. }, Some(framed)) => match self.writer(framed.id, missing)? {
+            (Format::Avro { .. }, Some(framed)) => match writers.get(framed.id)? {
                 Writer::Avro(writer) => writer.fill(columns, row, framed.payload()),
                 Writer::Protobuf(_) => Err(other_format(framed.id)),
             },
             (Format::Protobuf(protobuf), None) => protobuf.fill(columns, row, value),
-            (Format::Protobuf(protobuf), Some(framed)) => match self.writer(framed.id, missing)? {
+            (Format::Protobuf(protobuf), Some(framed)) => match writers.get(framed.id)? {
                 Writer::Protobuf(file) => protobuf.fill_framed(columns, row, file, &framed),
                 Writer::Avro(_) => Err(other_format(framed.id)),
             },
         }
     }
+}
 
-    fn writer(&self, id: SchemaId, missing: &Missing) -> Filled<&Writer> {
+/// The writers of the rows of one decode, most of which have that of the row before.
+struct Writers<'a> {
+    known: &'a FxHashMap<SchemaId, Result<Arc<Writer>, Arc<str>>>,
+    missing: Option<&'a Missing>,
+    last: Option<(SchemaId, &'a Writer)>,
+}
+
+impl<'a> Writers<'a> {
+    fn new(decoder: &'a Decoder, missing: Option<&'a Missing>) -> Self {
+        Self {
+            known: &decoder.writers,
+            missing,
+            last: None,
+        }
+    }
+
+    #[inline]
+    fn get(&mut self, id: SchemaId) -> Filled<&'a Writer> {
+        match self.last {
+            Some((last, writer)) if last == id => Ok(writer),
+            _ => self.find(id),
+        }
+    }
+
+    fn find(&mut self, id: SchemaId) -> Filled<&'a Writer> {
         let refused = |reason: &str| Bad::new(format!("its schema {id} cannot be used: {reason}"));
-        match self.writers.get(&id) {
-            Some(Ok(writer)) => Ok(writer),
-            Some(Err(reason)) => Err(refused(reason)),
-            None => Err(match missing.get(&id) {
+        match (self.known.get(&id), self.missing) {
+            (Some(Ok(writer)), _) => {
+                self.last = Some((id, writer));
+                Ok(writer)
+            }
+            (Some(Err(reason)), _) => Err(refused(reason)),
+            (None, None) => Err(Bad::unknown_schema()),
+            (None, Some(missing)) => Err(match missing.get(&id) {
                 Some(reason) => refused(reason),
                 None => Bad::new(format!(
                     "its schema {id} is not known; of one batch, at most {MOST_NEW_IDS} new ids are asked for"
@@ -476,7 +504,7 @@ fn single(columns: &mut Struct, value: &[u8]) -> Filled {
     Ok(())
 }
 
-/// The bytes of bad rows.
+/// The bytes of bad rows, and null for the others: nothing is written for a row until a bad one follows.
 struct Corrupt {
     ends: Vec<i32>,
     data: Vec<u8>,
@@ -494,7 +522,8 @@ impl Default for Corrupt {
 }
 
 impl Corrupt {
-    fn push(&mut self, value: Option<&[u8]>) -> Result<(), DecodeError> {
+    fn push(&mut self, row: usize, value: Option<&[u8]>) -> Result<(), DecodeError> {
+        self.fill_up(row);
         self.data.extend_from_slice(value.unwrap_or_default());
         let end = i32::try_from(self.data.len());
         self.ends
@@ -503,7 +532,15 @@ impl Corrupt {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<ArrayRef, arrow_schema::ArrowError> {
+    /// Null in every row up to this one that has no value.
+    fn fill_up(&mut self, row: usize) {
+        self.nulls.append_n_nulls(row - self.nulls.len());
+        let end = self.ends.last().copied().unwrap_or_default();
+        self.ends.resize(row + 1, end);
+    }
+
+    fn finish(mut self, rows: usize) -> Result<ArrayRef, arrow_schema::ArrowError> {
+        self.fill_up(rows);
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.ends));
         let array = BinaryArray::try_new(offsets, self.data.into(), self.nulls.finish())?;
         Ok(Arc::new(array))

@@ -25,6 +25,9 @@ pub enum DecodeError {
     /// A column of text, bytes or lists passed 2 GiB, which its offsets of 32 bits cannot tell.
     #[error("column {0} would take more than 2 GiB: decode a slice of the batch")]
     TooLarge(String),
+    /// A row names a schema that was not brought yet, and the decode was to end at such a one.
+    #[error("a row names a schema that is not known yet")]
+    UnknownSchema,
     /// The columns do not form a record batch. Never seen.
     #[error("the columns do not fit together: {0}")]
     Arrow(String),
@@ -62,7 +65,16 @@ struct Inner {
     /// Innermost first.
     path: Vec<Step>,
     reason: String,
-    is_full: bool,
+    end: Option<End>,
+}
+
+/// Why it is not the row that is bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The column has no room for more, whatever the row holds.
+    Full,
+    /// The row's schema has to be brought first.
+    UnknownSchema,
 }
 
 #[derive(Debug)]
@@ -77,16 +89,25 @@ impl Bad {
         Self(Box::new(Inner {
             path: Vec::new(),
             reason: reason.into(),
-            is_full: false,
+            end: None,
         }))
     }
 
     /// The column has no room for more, whatever the row holds.
     #[cold]
     pub(crate) fn full() -> Self {
-        let mut bad = Self::new("the column is full");
-        bad.0.is_full = true;
-        bad
+        Self::new("the column is full").ends(End::Full)
+    }
+
+    /// The row's schema has to be brought before anything can be said of it.
+    #[cold]
+    pub(crate) fn unknown_schema() -> Self {
+        Self::new("its schema is not known yet").ends(End::UnknownSchema)
+    }
+
+    fn ends(mut self, end: End) -> Self {
+        self.0.end = Some(end);
+        self
     }
 
     #[cold]
@@ -112,12 +133,11 @@ impl Bad {
 
     /// The row, or the end of the whole decode.
     pub(crate) fn at(self, row: usize) -> Result<BadRow, DecodeError> {
-        let is_full = self.0.is_full;
-        let bad = self.named(row);
-        if is_full {
-            return Err(DecodeError::TooLarge(bad.column));
+        match self.0.end {
+            None => Ok(self.named(row)),
+            Some(End::Full) => Err(DecodeError::TooLarge(self.named(row).column)),
+            Some(End::UnknownSchema) => Err(DecodeError::UnknownSchema),
         }
-        Ok(bad)
     }
 
     /// The row.

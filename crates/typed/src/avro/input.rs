@@ -59,6 +59,16 @@ impl<'a> Input<'a> {
     /// A number in zigzag and seven bits a byte.
     #[inline]
     pub(crate) fn long(&mut self) -> Filled<i64> {
+        match self.rest.split_first() {
+            Some((byte @ ..0x80, rest)) => {
+                self.rest = rest;
+                Ok(i64::from(byte >> 1) ^ -i64::from(byte & 1))
+            }
+            _ => self.long_of_bytes(),
+        }
+    }
+
+    fn long_of_bytes(&mut self) -> Filled<i64> {
         let mut value = 0_u64;
         for (index, byte) in self.rest.iter().take(10).enumerate() {
             if index == 9 && *byte > 1 {
@@ -77,6 +87,7 @@ impl<'a> Input<'a> {
         }))
     }
 
+    #[inline]
     pub(crate) fn int(&mut self) -> Filled<i32> {
         let value = self.long()?;
         i32::try_from(value).map_err(|_| {
@@ -87,6 +98,7 @@ impl<'a> Input<'a> {
     }
 
     /// A count that stands before so many bytes.
+    #[inline]
     pub(crate) fn bytes(&mut self) -> Filled<&'a [u8]> {
         let length = self.long()?;
         let count = usize::try_from(length)
@@ -94,6 +106,7 @@ impl<'a> Input<'a> {
         self.take(count)
     }
 
+    #[inline]
     pub(crate) fn text(&mut self) -> Filled<&'a str> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Bad::new("a string is not UTF-8"))
     }

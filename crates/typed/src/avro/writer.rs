@@ -283,6 +283,7 @@ fn branch<'p>(branches: &'p [Plan], input: &mut Input<'_>) -> Filled<&'p Plan> {
     branch.ok_or_else(|| Bad::new(format!("the union has no branch {index}")))
 }
 
+#[inline]
 fn integer(values: &mut Values, value: i64) -> Filled {
     fn narrow<T: TryFrom<i64>>(values: &mut Vec<T>, value: i64) -> Filled {
         let narrowed = T::try_from(value);

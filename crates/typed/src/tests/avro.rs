@@ -45,7 +45,7 @@ fn the_record_of_the_specification() {
             [tombstone].into_iter(),
             &schema,
             Mode::Fail,
-            &Missing::default(),
+            Some(&Missing::default()),
         )
         .unwrap();
     assert_eq!(numbers(&decoded.batch, 0), [None]);
@@ -286,10 +286,36 @@ fn each_schema_id_has_its_own_writer() {
             [header].into_iter(),
             &schema,
             Mode::Fail,
-            &Missing::default(),
+            Some(&Missing::default()),
         )
         .unwrap();
     assert_eq!(numbers(&decoded.batch, 0), [Some(3)]);
+}
+
+#[test]
+fn a_decode_ends_at_the_first_schema_that_is_not_known() {
+    let reader = record(r#"{"name":"a","type":"long"}"#);
+    let mut decoder = Decoder::avro(&reader, &[], None, Framing::Confluent).unwrap();
+    let (one, two) = (
+        b"\0\0\0\0\x01\x06".as_slice(),
+        b"\0\0\0\0\x02\x08".as_slice(),
+    );
+    let modes = [Mode::Fail, Mode::Permissive, Mode::Drop];
+    let decode = |decoder: &Decoder, mode, values: &[&[u8]]| {
+        let schema = decoder.schema(mode, "_corrupt").unwrap();
+        let rows = values.iter().map(|value| row(value));
+        decoder.decode(rows, &schema, mode, None)
+    };
+    decoder.add_writer(SchemaId::Number(1), &reader, &[]);
+    for mode in modes {
+        let ended = decode(&decoder, mode, &[one, one, two, one]).unwrap_err();
+        assert_eq!(ended, DecodeError::UnknownSchema);
+    }
+    // What is known to be unfit is known, and what has no id is bad whatever schemas there are.
+    decoder.refuse_writer(SchemaId::Number(2), "it is gone");
+    let decoded = decode(&decoder, Mode::Drop, &[one, two, b"\x02", one]).unwrap();
+    assert_eq!(numbers(&decoded.batch, 0), [Some(3), Some(3)]);
+    assert_eq!(decoded.bad.len(), 2);
 }
 
 #[test]
@@ -581,7 +607,7 @@ fn a_batch_asks_for_so_many_schemas_and_what_has_none_is_bad_in_it_alone() {
     let missing = Missing::from_iter([(ids[1], "it is not there yet".to_owned())]);
     let schema = decoder.schema(Mode::Drop, "").unwrap();
     let decoded = decoder
-        .decode(rows(), &schema, Mode::Drop, &missing)
+        .decode(rows(), &schema, Mode::Drop, Some(&missing))
         .unwrap();
     assert_eq!(numbers(&decoded.batch, 0), [Some(3)]);
     let reason = |row: usize| decoded.bad[row].reason.as_str();

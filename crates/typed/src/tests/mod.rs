@@ -31,7 +31,7 @@ fn decode(decoder: &Decoder, values: &[&[u8]], mode: Mode) -> Result<Decoded, De
         values.iter().map(|value| row(value)),
         &schema,
         mode,
-        &Missing::default(),
+        Some(&Missing::default()),
     )
 }
 

@@ -58,7 +58,7 @@ fn permissive_keeps_the_bytes_of_bad_rows() {
         .map(|value| super::row(value))
         .chain([tombstone]);
     let decoded = decoder
-        .decode(rows, &schema, Mode::Permissive, &Missing::default())
+        .decode(rows, &schema, Mode::Permissive, Some(&Missing::default()))
         .unwrap();
     assert_eq!(
         numbers(&decoded.batch, 0),
@@ -92,7 +92,7 @@ fn schema_ids_before_json_are_passed_over() {
             [header].into_iter(),
             &schema,
             Mode::Fail,
-            &Missing::default(),
+            Some(&Missing::default()),
         )
         .unwrap();
     assert_eq!(numbers(&decoded.batch, 0), [Some(4)]);
