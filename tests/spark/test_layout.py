@@ -40,17 +40,25 @@ VALUES = [value(0, LAST), value(1, FAR), value(2, None), None, value(4, 0, [1, -
 
 
 @pytest.fixture(scope="module")
-def batch(broker):
+def topic(broker):
     with ottla.Admin(broker.bootstrap_servers) as admin:
         admin.create_topics([ottla.NewTopic("far", partitions=1)])
     with ottla.Producer(broker.bootstrap_servers) as producer:
         for one in VALUES:
             # A record of its own batch each, so that there are several pieces of columns.
             producer.send("far", one).result(30)
+    return ottla.TopicPartition("far", 0, 0)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["copied", "in place"])
+def batch(request, broker, topic):
+    """The records, as a consumer has its first ones, or as it has those that follow a table of views."""
     with ottla.Consumer(broker.bootstrap_servers) as consumer:
-        consumer.assign([ottla.TopicPartition("far", 0, 0)])
-        found = consumer.poll(20, max_records=len(VALUES))
-    assert len(found) == len(VALUES)
+        for _ in range(1 + request.param):
+            consumer.assign([topic])
+            found = consumer.poll(20, max_records=len(VALUES))
+            assert len(found) == len(VALUES)
+            found.to_arrow(view=request.param)
     return found
 
 

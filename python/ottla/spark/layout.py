@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ottla import BadRecord, Batch, Decoder
-from ottla.spark.formats import FormatName, Registry, SideName
+from ottla.spark.formats import SIDES, FormatName, Registry, SideName
 
 # Decoders that a process keeps: as many as queries are likely to share a worker.
 DECODERS = 32
@@ -98,10 +98,22 @@ class Layout:
         named = zip(self.schema.names, self.sources, strict=True)
         return frozenset(name for name, source in named if source.side is None)
 
+    def _records(self, batch: Batch) -> list[pa.RecordBatch]:
+        """The columns of records that rows are made of, among them those that are decoded.
+
+        Where no row has a key or value as it came, they stay where they were received: nothing is copied that is
+        decoded anyway.
+        """
+        shown = self.of_records
+        decoded = {side.name for side in self.sides}
+        table = batch.to_arrow(sorted(shown | decoded), view=shown.isdisjoint(SIDES))
+        records: list[pa.RecordBatch] = table.to_batches()
+        return records
+
     def decode(self, batch: Batch) -> tuple[list[pa.RecordBatch], list[Bad]]:
         """The rows of a batch, and what of it does not decode, in order, if `names_bad`."""
         bad: list[Bad] = []
-        chunks = [batch.to_arrow().to_batches()]
+        chunks = [self._records(batch)]
         for number, side in enumerate(self.sides):
             decoded = side.decoder().decode(batch, mode="permissive", corrupt_column=side.corrupt)
             parts, unfit, first = [], [], 0
@@ -128,7 +140,9 @@ class Layout:
             for one in _unfit(part.column(name), name, kind):
                 found.setdefault(one.row, one)
         rows = pa.array([row in found for row in range(part.num_rows)])
-        corrupt = pc.if_else(rows, records.column(side.name), part.column(side.corrupt))
+        values = records.column(side.name)
+        unfit = pa.array([values[row].as_py() if row in found else None for row in range(part.num_rows)], pa.binary())
+        corrupt = pc.coalesce(unfit, part.column(side.corrupt))
         # What is taken from no row is null.
         part = part.take(pc.if_else(rows, pa.scalar(None, pa.int64()), pa.array(range(part.num_rows), pa.int64())))
         part = part.set_column(part.schema.get_field_index(side.corrupt), side.corrupt, corrupt)
