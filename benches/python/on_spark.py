@@ -34,6 +34,7 @@ class Session:
     """
 
     def __init__(self, broker: Broker) -> None:
+        import ready_made
         from pyspark.sql import SparkSession
         from tests.spark.conftest import peer_jars
 
@@ -41,11 +42,15 @@ class Session:
 
         ensure_java()
         os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        # Spark's processes import what it is registered with by its name.
+        paths = [str(Path(ready_made.__file__).parent), os.environ.get("PYTHONPATH")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
         builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.driver.memory", "2g")
         builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.session.timeZone", "UTC")
         self.spark = builder.config("spark.jars", ",".join(map(str, peer_jars(AVRO)))).getOrCreate()
         self.spark.sparkContext.setLogLevel("OFF")
+        self.spark.dataSource.register(ready_made.ReadyMade)
         self.broker = broker
         self.at_end = contextlib.ExitStack()
         self.at_end.callback(self.spark.stop)
@@ -64,7 +69,7 @@ class Session:
 
 def source(way: Way) -> str:
     """The name that Spark knows a way's source and sink by."""
-    return "ottla" if way.role == "ours" else "kafka"
+    return {"ours": "ottla", "peer": "kafka", "limit": "ready-made"}[way.role]
 
 
 @contextlib.contextmanager

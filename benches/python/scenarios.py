@@ -519,11 +519,12 @@ MICRO_BATCH_JOINED = Way("ottla", "micro-batch, one task", "", role="ours")
 SPARK, SPARK_TUNED = Way("Spark", "kafka", ""), Way("Spark", "kafka, tuned", "", SPARK_FETCH)
 SPARK_JSON, SPARK_AVRO = (Way("Spark", f"kafka, tuned, {call}", "", SPARK_FETCH) for call in ("from_json", "from_avro"))
 SPARK_WRITE_TUNED = Way("Spark", "kafka, tuned", "", JAVA_BATCH)
+READY_MADE = Way("PySpark", "ready-made batches", "", role="limit")
 SPARK_SCENARIOS = (
-    Scenario("spark-rows", "consume", 100, 5_000_000, (READ, SPARK, SPARK_TUNED), spark=True),
-    Scenario("spark-json", "consume", 126, 2_000_000, (READ, SPARK_JSON), spark=True),
-    Scenario("spark-avro", "consume", 50, 2_000_000, (READ, SPARK_AVRO), spark=True),
-    Scenario("spark-batches", "latency", 100, 40, (MICRO_BATCH, MICRO_BATCH_JOINED, SPARK), spark=True),
+    Scenario("spark-rows", "consume", 100, 5_000_000, (READ, SPARK, SPARK_TUNED, READY_MADE), spark=True),
+    Scenario("spark-json", "consume", 126, 2_000_000, (READ, SPARK_JSON, READY_MADE), spark=True),
+    Scenario("spark-avro", "consume", 50, 2_000_000, (READ, SPARK_AVRO, READY_MADE), spark=True),
+    Scenario("spark-batches", "latency", 100, 40, (MICRO_BATCH, MICRO_BATCH_JOINED, SPARK, READY_MADE), spark=True),
     Scenario("spark-sink", "produce", 100, 2_000_000, (WRITE, WRITE_ONCE, SPARK, SPARK_WRITE_TUNED), spark=True),
 )
 SPARK_GOALS = [

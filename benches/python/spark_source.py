@@ -73,9 +73,9 @@ def _read(session: Session, scenario: Scenario, frame: Any) -> Measured:
 
 
 def _decoded(session: Session, way: Way, topic: str, ours: dict[str, str], theirs: Any) -> Any:
-    if way.role == "ours":
-        return session.read(way, topic, **ours).select("value.*")
-    return session.read(way, topic).select(theirs.alias("decoded")).select("decoded.*")
+    if way.role == "peer":
+        return session.read(way, topic).select(theirs.alias("decoded")).select("decoded.*")
+    return session.read(way, topic, **ours).select("value.*")
 
 
 def _fill(session: Session, scenario: Scenario, topic: str, value: Any) -> None:
