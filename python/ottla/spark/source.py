@@ -88,6 +88,10 @@ class OttlaDataSource(Sent, DataSource):
             from ottla.spark.stream import UnlimitedStreamReader
 
             return UnlimitedStreamReader(self._options, layout)
+        from ottla.spark.small_batches import SmallBatchReader, reads_small
+
+        if reads_small(self._options, layout):
+            return SmallBatchReader(self._options, layout)
         from ottla.spark.admission import LimitedStreamReader
 
         return LimitedStreamReader(self._options, layout)
