@@ -35,9 +35,11 @@ class Columns:
         found = self._offsets[key]
         return Columns(found) if isinstance(key, slice) else SimpleNamespace(offset=found)
 
-    def to_arrow(self):
+    def to_arrow(self, names, *, view):
+        assert not view
         columns = {field.name: pa.nulls(len(self), field.type) for field in LAYOUT.schema}
-        return pa.table({**columns, "offset": pa.array(self._offsets, pa.int64())}, schema=LAYOUT.schema)
+        table = pa.table({**columns, "offset": pa.array(self._offsets, pa.int64())}, schema=LAYOUT.schema)
+        return table.select(names)
 
 
 class Script:
