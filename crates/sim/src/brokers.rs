@@ -18,16 +18,24 @@ use ottla_protocol::messages::create_topics_request::{CreatableTopic, CreatableT
 use ottla_protocol::messages::delete_records_request::{
     DeleteRecordsPartition, DeleteRecordsTopic,
 };
+use ottla_protocol::messages::describe_share_group_offsets_request::{
+    DescribeShareGroupOffsetsRequestGroup, DescribeShareGroupOffsetsRequestTopic,
+};
+use ottla_protocol::messages::incremental_alter_configs_request::{
+    AlterConfigsResource, AlterableConfig,
+};
 use ottla_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use ottla_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use ottla_protocol::messages::{
     CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
-    ListOffsetsRequest, ListTransactionsRequest, OffsetFetchRequest,
+    DescribeShareGroupOffsetsRequest, IncrementalAlterConfigsRequest, ListOffsetsRequest,
+    ListTransactionsRequest, OffsetFetchRequest,
 };
 
 use crate::history::Place;
 use crate::plan::Plan;
 use crate::plan::aging::is_compacted;
+use crate::shared::Rules;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Where clients connect, and where the world does.
@@ -35,6 +43,20 @@ const CLIENTS: usize = 0;
 const OWN: usize = 1;
 /// When the run begins, by everybody's wall clock.
 pub const EPOCH_MS: i64 = 1_700_000_000_000;
+
+/// Share groups are less patient than with Kafka's defaults.
+const SHARE_PROPERTIES: [(&str, &str); 7] = [
+    ("group.share.min.record.lock.duration.ms", "1000"),
+    ("group.share.max.delivery.count.limit", "50"),
+    ("group.share.max.record.lock.duration.ms", "3600000"),
+    ("group.share.min.heartbeat.interval.ms", "100"),
+    ("group.share.min.session.timeout.ms", "100"),
+    ("group.share.heartbeat.interval.ms", "600"),
+    ("group.share.session.timeout.ms", "3000"),
+];
+/// The kind of a resource that is a group, and what is done to a setting of it.
+const GROUP: i8 = 32;
+const SET: i8 = 0;
 
 /// What a broker does to a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +115,8 @@ impl Brokers {
             ),
             ("group.min.session.timeout.ms", "100".to_owned()),
         ];
+        let of_shares = SHARE_PROPERTIES.iter().filter(|_| !plan.shares.is_empty());
+        properties.extend(of_shares.map(|(name, value)| (*name, (*value).to_owned())));
         if plan.topics.iter().any(|topic| is_compacted(&topic.name)) {
             properties.push(("log.cleaner.backoff.ms", "1000".to_owned()));
         }
@@ -461,6 +485,73 @@ impl Brokers {
             let row = answer.topics.first()?.partitions.first()?;
             (answer.error_code == 0 && row.error_code == 0).then_some(row.committed_offset)
         })
+    }
+
+    /// Sets what holds for a share group on all nodes; false if they refuse it.
+    pub fn set_share_rules(&mut self, now: Instant, group: &str, rules: &Rules) -> bool {
+        let level = match rules.committed {
+            true => "read_committed",
+            false => "read_uncommitted",
+        };
+        let settings = [
+            ("share.auto.offset.reset", "earliest".to_owned()),
+            (
+                "share.record.lock.duration.ms",
+                rules.lock.as_millis().to_string(),
+            ),
+            ("share.delivery.count.limit", rules.deliveries.to_string()),
+            ("share.partition.max.record.locks", rules.locks.to_string()),
+            ("share.isolation.level", level.to_owned()),
+        ];
+        let configs = settings.into_iter().map(|(name, value)| AlterableConfig {
+            name: name.into(),
+            config_operation: SET,
+            value: Some(value.into()),
+            ..AlterableConfig::default()
+        });
+        let request = IncrementalAlterConfigsRequest {
+            resources: vec![AlterConfigsResource {
+                resource_type: GROUP,
+                resource_name: group.into(),
+                configs: configs.collect(),
+                ..AlterConfigsResource::default()
+            }],
+            ..IncrementalAlterConfigsRequest::default()
+        };
+        let answer = self.ask(now, &request, 1);
+        answer.is_some_and(|answer| answer.responses.iter().all(|row| row.error_code == 0))
+    }
+
+    /// The offset before which a share group is done with a partition, -1 if it has not begun; `None` if nobody tells.
+    pub fn shared_from(&mut self, now: Instant, group: &str, place: &Place) -> Option<i64> {
+        let request = DescribeShareGroupOffsetsRequest {
+            groups: vec![DescribeShareGroupOffsetsRequestGroup {
+                group_id: group.into(),
+                topics: Some(vec![DescribeShareGroupOffsetsRequestTopic {
+                    topic_name: (&*place.0).into(),
+                    partitions: [place.1].into_iter().collect(),
+                    ..DescribeShareGroupOffsetsRequestTopic::default()
+                }]),
+                ..DescribeShareGroupOffsetsRequestGroup::default()
+            }],
+            ..DescribeShareGroupOffsetsRequest::default()
+        };
+        let nodes: Vec<i32> = self
+            .cluster
+            .ids()
+            .filter(|node| self.cluster.is_up(*node))
+            .collect();
+        nodes.into_iter().find_map(|node| {
+            let answer = self.ask_of(now, node, &request, 1)?;
+            let row = answer.groups.first()?.topics.first()?.partitions.first()?;
+            (row.error_code == 0).then_some(row.start_offset)
+        })
+    }
+
+    /// The epoch of a partition's leader, whichever nodes have heard of it.
+    pub fn leader_epoch(&self, topic: &str, partition: i32) -> Option<i32> {
+        let row = self.cluster.partition(topic, partition)?;
+        Some(row.epoch)
     }
 
     /// How long the controller's word takes to a node.

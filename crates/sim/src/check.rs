@@ -20,6 +20,8 @@
 //! | R16 | whoever was given records that the log lost is told up to where it had read, and from where on the log is another one | `silent-truncation`, `untold-truncation`, `wrong-truncation`, `needless-truncation` |
 //! | R17 | what an admin client was told of a change is so: done, or surely not done; and it was done once | `untrue-success`, `untrue-failure`, `own-success-refused`, `lost-topic`, `wrong-topic`, `made-twice` |
 //! | R18 | what an admin client was answered was so, and whoever made a topic finds it | `wrong-answer` |
+//! | R19 | a record of a share group is one member's until its lock ends, its session does, or somebody else leads; it is delivered until it is accepted or rejected, or as often as it may be, and deliveries are counted; each is given out once by its client | `two-holders`, `foreign-ack`, `accepted-again`, `rejected-again`, `over-delivered`, `wrong-count`, `ungranted-poll`, `withheld`, `never-given`, `forgotten-record`, `aborted-read` |
+//! | R20 | brokers are told of a record of a share group what its application said, and applications what became of that, once and in time | `unsaid-ack`, `untrue-ack`, `ack-unresolved`, `ack-late`, `ack-told-twice` |
 //!
 //! R14 also wants groups to stay as they are while nobody comes or goes: `restless-group`. It holds each call to its deadline: `call-unresolved`, `call-late`.
 //!
@@ -27,6 +29,7 @@
 
 mod gone;
 mod groups;
+mod share;
 mod transactions;
 mod truncation;
 
@@ -42,6 +45,12 @@ use crate::history::{
     Act, Anomaly, Before, Called, Ended, Fate, History, Origin, Place, Promise, RecordId, Seen,
     Told, Value, at,
 };
+use crate::shared::Shared;
+
+/// The states that share groups were seen in.
+pub fn shared_states(history: &History) -> BTreeSet<&'static str> {
+    share::check(history).1
+}
 
 /// How much later than its deadline a record may get its fate.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -66,6 +75,7 @@ pub fn check(history: &History) -> Vec<Anomaly> {
     checker.found.extend(transactions::check(history));
     checker.found.extend(groups::check(history));
     checker.found.extend(truncation::check(history));
+    checker.found.extend(share::check(history).0);
     checker.found.sort();
     checker.found.dedup();
     checker.found
@@ -105,7 +115,14 @@ impl<'a> Checker<'a> {
             }
             _ => None,
         });
-        for (place, offset, value, stays) in logged.chain(polled) {
+        let shared = history
+            .shared
+            .iter()
+            .filter_map(|(.., shared)| match shared {
+                Shared::Given(place, offset, _, value) => Some((place, *offset, value, true)),
+                _ => None,
+            });
+        for (place, offset, value, stays) in logged.chain(polled).chain(shared) {
             if !self.is_at_home(place, offset, value) || !history.lives(&place.0) || !stays {
                 continue;
             }

@@ -10,6 +10,7 @@ use crate::consumer::Consumer;
 use crate::host::{Ending, Out};
 use crate::member::Member;
 use crate::producer::Producer;
+use crate::sharer::Sharer;
 use crate::transactor::Transactor;
 
 /// A client of any kind.
@@ -24,6 +25,8 @@ pub enum Client {
     Transactor(Transactor),
     /// It shares partitions with others of its group.
     Member(Member),
+    /// It shares records with others of its group.
+    Sharer(Sharer),
     /// It makes calls.
     Admin(Admin),
 }
@@ -35,6 +38,7 @@ macro_rules! each {
             Client::Consumer($one) => $do,
             Client::Transactor($one) => $do,
             Client::Member($one) => $do,
+            Client::Sharer($one) => $do,
             Client::Admin($one) => $do,
         }
     };
@@ -74,6 +78,14 @@ impl Client {
     pub fn member(&mut self) -> Option<&mut Member> {
         match self {
             Client::Member(member) => Some(member),
+            _ => None,
+        }
+    }
+
+    /// The member of a share group that it is.
+    pub fn sharer(&mut self) -> Option<&mut Sharer> {
+        match self {
+            Client::Sharer(sharer) => Some(sharer),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 
 mod frames;
 mod groups;
+mod share;
 mod transactions;
 mod truncated;
 
@@ -65,7 +66,7 @@ pub struct Gate {
 }
 
 /// Takes a whole frame, with its length, off the bytes.
-fn frame(bytes: &mut BytesMut) -> Option<Bytes> {
+pub(crate) fn frame(bytes: &mut BytesMut) -> Option<Bytes> {
     let length = bytes
         .first_chunk()
         .map(|start| i32::from_be_bytes(*start))?;
@@ -135,6 +136,7 @@ impl Gate {
         let mut whole = whole;
         let defect = transactions::defect(&header, api, &whole, &rest, keeper);
         let defect = defect.or_else(|| groups::defect(&header, api, &whole, &rest, keeper));
+        let defect = defect.or_else(|| share::defect(&header, api, &rest, keeper));
         match defect.or_else(|| truncated::defect(&header, api, &rest, keeper)) {
             Some(Defect::Changed(other)) => whole = other,
             Some(Defect::Answered(answer)) => {
@@ -190,7 +192,7 @@ impl Gate {
             .filter(is_possible);
         if let Some(trouble) = trouble {
             tally.strike(trouble.name());
-            let of_groups = groups::name_of(api, trouble);
+            let of_groups = groups::name_of(api, trouble).or_else(|| share::name_of(api, trouble));
             if let Some(name) = of_groups.or_else(|| transactions::name_of(api, trouble)) {
                 tally.strike(name);
             }
@@ -367,6 +369,7 @@ impl Gate {
             if let Some(api) = api_of(&header).filter(|_| keeper.counts) {
                 transactions::count(&header, api, &answer, keeper);
                 groups::count(&header, api, &answer, keeper);
+                share::count(&header, api, &answer, keeper);
                 truncated::count(&header, api, &answer, keeper);
             }
             let answer = truncated::tell_less(self.node, &header, answer, keeper);

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use ottla_protocol::ErrorCode;
 
+use crate::shared::{Rules, Shared};
+
 /// A partition of a topic.
 pub type Place = (Arc<str>, i32);
 
@@ -360,6 +362,14 @@ pub struct History {
     pub steady: Option<Duration>,
     /// The offsets that each group has committed after the end, -1 where none is.
     pub committed_after: BTreeMap<(usize, Place), i64>,
+    /// What holds for share groups, by their numbers.
+    pub share_rules: Vec<Rules>,
+    /// Members of share groups by their groups, and what happened to them in order: when, to whom, and what.
+    pub sharers: Vec<usize>,
+    /// See there.
+    pub shared: Vec<(Duration, usize, Shared)>,
+    /// When everything was well again, and had been for a while.
+    pub well: Option<Duration>,
     /// The keys of records of compacted topics.
     pub keys: BTreeMap<RecordId, usize>,
     /// Before which offset records were deleted on purpose, at most.

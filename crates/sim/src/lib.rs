@@ -3,10 +3,10 @@
 //!
 //! * [`plan`]: what a seed stands for; [`theme`]: what seeds are about. [`run`]: one run, and the shortest prefix of it that fails.
 //! * [`world`]: time and the network; [`gate`]: exchanges at a broker's door, [`keeper`]: what doors share; [`brokers`]: the embedded broker's cluster.
-//! * [`host`]: an engine and its connections. [`producer`], [`transactor`], [`consumer`], [`member`], [`admin`]: applications around
-//!   one; [`client`]: any; [`batches`]: what producers count; [`habits`]: how a group's consumers work.
+//! * [`host`]: an engine and its connections. [`producer`], [`transactor`], [`consumer`], [`member`], [`sharer`], [`admin`]: applications
+//!   around one; [`client`]: any; [`batches`]: what producers count; [`habits`]: how a group's consumers work.
 //! * [`lies`]: answers of brokers that mean ill. [`meter`]: what a client's own code allocates.
-//! * [`history`]: what was done and seen. [`check`]: which invariants did not hold.
+//! * [`history`]: what was done and seen, [`shared`]: in share groups. [`check`]: which invariants did not hold.
 //! * [`plant`]: defects made on purpose, which the checker must see.
 //! * [`summary`]: many seeds, and what they met.
 //! * [`tally`], [`trace`], [`book`]: what was met, what happened, and where both are written down. [`chance`]: the generator.
@@ -34,6 +34,8 @@ pub mod plant;
 pub mod producer;
 mod reading;
 pub mod run;
+pub mod shared;
+pub mod sharer;
 pub mod summary;
 pub mod tally;
 pub mod theme;

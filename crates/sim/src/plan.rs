@@ -5,6 +5,7 @@ pub mod aging;
 pub mod deposed;
 mod exchanges;
 pub mod groups;
+pub mod share;
 pub mod transactions;
 pub mod truncated;
 
@@ -19,6 +20,7 @@ use self::exchanges::exchange;
 use crate::chance::Chance;
 use crate::habits::Habits;
 use crate::keeper::Trouble;
+use crate::shared::Rules;
 
 /// A topic.
 #[derive(Clone, Debug)]
@@ -135,6 +137,12 @@ pub enum Stage {
     OffsetFetch,
     /// It leaves.
     LeaveGroup,
+    /// A member of a share group joins, says that it is there, or leaves.
+    ShareGroupHeartbeat,
+    /// It gets records; their leader moves.
+    ShareFetch,
+    /// It says what becomes of them; their leader moves.
+    ShareAcknowledge,
 }
 
 impl Stage {
@@ -159,6 +167,13 @@ impl Stage {
         Stage::LeaveGroup,
     ];
 
+    /// Those of a share group.
+    pub const OF_SHARES: [Stage; 3] = [
+        Stage::ShareGroupHeartbeat,
+        Stage::ShareFetch,
+        Stage::ShareAcknowledge,
+    ];
+
     /// The request that it begins with.
     pub fn api(self) -> ApiKey {
         match self {
@@ -174,6 +189,9 @@ impl Stage {
             Stage::OffsetCommit => ApiKey::OffsetCommit,
             Stage::OffsetFetch => ApiKey::OffsetFetch,
             Stage::LeaveGroup => ApiKey::LeaveGroup,
+            Stage::ShareGroupHeartbeat => ApiKey::ShareGroupHeartbeat,
+            Stage::ShareFetch => ApiKey::ShareFetch,
+            Stage::ShareAcknowledge => ApiKey::ShareAcknowledge,
         }
     }
 
@@ -193,6 +211,9 @@ impl Stage {
             Stage::OffsetCommit => "coordinator: moved at OffsetCommit",
             Stage::OffsetFetch => "coordinator: moved at OffsetFetch",
             Stage::LeaveGroup => "coordinator: moved at LeaveGroup",
+            Stage::ShareGroupHeartbeat => "coordinator: moved at ShareGroupHeartbeat",
+            Stage::ShareFetch => "leader: moved at ShareFetch",
+            Stage::ShareAcknowledge => "leader: moved at ShareAcknowledge",
         }
     }
 }
@@ -322,6 +343,10 @@ pub struct Plan {
     pub consumers: Vec<Member>,
     /// Consumers of groups.
     pub members: Vec<Habits>,
+    /// What holds for the records of share groups, by their numbers.
+    pub shares: Vec<Rules>,
+    /// Members of share groups.
+    pub sharers: Vec<share::Sharer>,
     /// Admin clients.
     pub admins: Vec<Member>,
     /// The network.
@@ -482,6 +507,8 @@ impl Plan {
             transactors: Vec::new(),
             consumers,
             members: Vec::new(),
+            shares: Vec::new(),
+            sharers: Vec::new(),
             admins,
             weather,
             steps: Vec::new(),

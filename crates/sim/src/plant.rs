@@ -4,6 +4,7 @@
 //! ([`ClientSpoil`]), between an engine and its caller (the roles look at [`Plant`] themselves), and between the network and a
 //! broker (`gate`).
 
+pub(crate) mod share;
 mod truncated;
 
 use std::collections::BTreeSet;
@@ -132,6 +133,17 @@ plants! {
     PartingTooHigh "client: the offset at which logs part is read one too high" "R16";
     TruncationMadeUp "client: a log is taken for truncated that is not" "R16";
     TruncationPassedOver "client: reading goes on behind what was truncated, and nobody is told" "R16";
+    // In share groups.
+    AcksDropped "client: every third acknowledgement is left out of its request" "R20";
+    AcceptSentAsRelease "client: an accept is sent as a release" "R20";
+    AcksMisplaced "client: acknowledgements name another partition" "R20";
+    AcksShifted "client: acknowledgements name the next offsets" "R20";
+    AckErrorsOverlooked "client: error codes of acknowledgements are overlooked" "R20";
+    OutcomesUntold "client: how an acknowledgement ended is not told" "R20";
+    SharedGivenTwice "client: a record that was acquired is given out twice" "R19";
+    AcquiredDropped "client: the first of what was acquired is not given out" "R19";
+    DeliveriesMisread "client: what is delivered again is given out as new" "R19";
+    ShareBeatsEnd "client: it hears no answer to ShareGroupHeartbeat" "R14";
     Panics "client: it panics when a connection breaks" "R15";
     // Between network and broker.
     AckedNotWritten "broker: a batch is acknowledged and not written" "R1" "R3";
@@ -164,6 +176,13 @@ plants! {
     AssignmentsMixedUp "broker: SyncGroup gives a member another's assignment" "R9" "R14";
     DivergenceUntold "broker: Fetch looks at the offset, and not at the epoch of what was read" "R16";
     EpochEndsLate "broker: OffsetForLeaderEpoch tells later ends" "R16";
+    AcquiredTwice "broker: two members get the same records at one time" "R19";
+    LocksLastForever "broker: locks do not end" "R14";
+    DeliveriesUncounted "broker: every delivery is told as the first" "R19";
+    DeliveriesUnlimited "broker: records are delivered more often than the limit says" "R19";
+    AcceptsTakenAsReleases "broker: what is accepted is released" "R19" "R20";
+    AcksForgotten "broker: ShareAcknowledge is answered, and not carried out" "R20";
+    AckedThoughRefused "broker: ShareAcknowledge is carried out, and refused" "R19";
     LeaderHidden "broker: Metadata never tells the leader of partition 0" "R14" "R6";
 }
 
@@ -182,6 +201,13 @@ impl Plant {
     pub fn is_about_truncation(self) -> bool {
         let of_clients = Plant::EpochUntold..=Plant::TruncationPassedOver;
         let of_brokers = Plant::DivergenceUntold..=Plant::EpochEndsLate;
+        of_clients.contains(&self) || of_brokers.contains(&self)
+    }
+
+    /// Whether only runs that are about share groups can show it.
+    pub fn is_about_shares(self) -> bool {
+        let of_clients = Plant::AcksDropped..=Plant::ShareBeatsEnd;
+        let of_brokers = Plant::AcquiredTwice..=Plant::AckedThoughRefused;
         of_clients.contains(&self) || of_brokers.contains(&self)
     }
 
@@ -268,6 +294,9 @@ impl ClientSpoil {
 
     /// Spoils a request.
     pub fn request(&mut self, outgoing: &mut Outgoing) {
+        if let Some(plant) = self.plant.filter(|plant| plant.is_about_shares()) {
+            share::spoil_request(plant, &mut outgoing.request, || self.every(3));
+        }
         match (self.plant, &mut outgoing.request) {
             (Some(Plant::FetchedAhead), Request::Fetch(request)) => {
                 let topics = request.topics.iter_mut();
@@ -399,6 +428,10 @@ impl ClientSpoil {
         let Some(plant) = self.plant else {
             return Some(response);
         };
+        if plant.is_about_shares() {
+            let is_heard = share::spoil_answer(plant, &mut response, || self.every(3));
+            return is_heard.then_some(response);
+        }
         match (plant, &mut *response) {
             (Plant::AnswersSwallowed, Response::Produce(_)) if self.every(3) => return None,
             (Plant::OffsetsTooHigh, Response::Produce(answer)) => shift_bases(answer, 1),

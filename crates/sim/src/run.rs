@@ -1,6 +1,7 @@
 //! One run of one seed, from its first event to the checker's verdict.
 
 mod groups;
+mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +17,7 @@ use crate::batches::Wish;
 use crate::book::Book;
 use crate::brokers::Brokers;
 use crate::chance::Chance;
-use crate::check::check;
+use crate::check::{check, shared_states};
 use crate::client::Client;
 use crate::consumer::Consumer;
 use crate::history::{Act, Anomaly, Fate, History, Place, RecordId, Seen, Told, Value};
@@ -24,6 +25,7 @@ use crate::plan::aging::is_compacted;
 use crate::plan::{Aim, Fault, Member, Plan, What, login};
 use crate::plant::Plant;
 use crate::producer::Producer;
+use crate::shared::Shared;
 use crate::tally::Tally;
 use crate::theme::Theme;
 use crate::transactor::{Transactor, group};
@@ -142,6 +144,8 @@ struct Run {
     consumers: Vec<usize>,
     /// The processes of each consumer of a group, in the order of their beginnings.
     members: Vec<Vec<usize>>,
+    /// The processes of each member of a share group, likewise.
+    sharers: Vec<Vec<usize>>,
     admins: Vec<usize>,
     probes: Vec<RecordId>,
     /// Topics that admin clients made after the faults: the calls' places.
@@ -203,6 +207,7 @@ impl Run {
             births: chance.fork(),
             consumers,
             members: Vec::new(),
+            sharers: Vec::new(),
             admins,
             probes: Vec::new(),
             made: Vec::new(),
@@ -213,6 +218,7 @@ impl Run {
         }
         run.members = vec![Vec::new(); run.plan.members.len()];
         run.count_strategies();
+        run.begin_shares();
         Ok(run)
     }
 
@@ -239,7 +245,9 @@ impl Run {
             self.with_transactor(client, |transactor, _| transactor.find_out(&topics));
         }
         self.hurry_members();
+        self.hurry_sharers();
         self.pass(RECOVERY);
+        self.world.book.history.well = Some(self.world.book.at());
         self.probe();
         self.probe_transactions();
         self.make();
@@ -332,8 +340,13 @@ impl Run {
                     self.transact(client, *id as u64);
                 }
             }
+            What::Join(member) if self.is_about_shares() => self.begin_sharing(*member),
             What::Join(member) => self.join(*member),
+            What::Deed(member, which) if self.is_about_shares() => {
+                self.sharer_acts(*member, *which);
+            }
             What::Deed(member, which) => self.deed(*member, *which),
+            What::Die(member) if self.is_about_shares() => self.sharer_dies(*member),
             What::Die(member) => self.die(*member),
             What::Strike(fault) => {
                 let newest = |id: usize| self.newest(id).unwrap_or(usize::MAX);
@@ -355,6 +368,7 @@ impl Run {
     fn newest(&self, id: usize) -> Option<usize> {
         let all = match self.options.theme {
             Theme::Groups => &self.members,
+            Theme::Share => &self.sharers,
             _ => &self.transactors,
         };
         all.get(id)?.last().copied()
@@ -680,6 +694,7 @@ impl Run {
         }
         let ends = ends(&self.world.book.history);
         behind.extend(self.unread(&ends));
+        behind.extend(self.unshared(&ends));
         for number in 0..self.consumers.len() {
             let positions = self.with_consumer(number, |consumer, _| consumer.positions());
             for (place, position) in positions.unwrap_or_default() {
@@ -709,6 +724,7 @@ impl Run {
             self.with_admin(admin, Admin::close);
         }
         self.close_members();
+        self.close_sharers();
         self.pass(CLOSE + MARGIN);
         for client in &self.world.clients {
             if !client.is_closed() {
@@ -855,12 +871,20 @@ impl Run {
         book.tally.add(&at_doors);
         count_unknown(&mut book);
         count_compacted(&mut book);
+        for state in shared_states(&book.history) {
+            book.tally.meet(state);
+        }
         let mut anomalies = check(&book.history);
         if self.options.hostile {
             anomalies.retain(|it| matches!(it.invariant, "R6" | "R14" | "R15"));
         }
         let read = book.history.seen.iter().flatten();
         let read = read.filter(|seen| matches!(seen, Seen::Record(..))).count();
+        let shared = book.history.shared.iter();
+        let read = read
+            + shared
+                .filter(|it| matches!(it.2, Shared::Given(..)))
+                .count();
         Report {
             seed: self.seed,
             anomalies,

@@ -1,6 +1,6 @@
 //! What runs are about: each theme has plans of its own, and faults and states that its runs must meet.
 
-use crate::plan::{self, Plan, aging, deposed, groups, transactions, truncated};
+use crate::plan::{self, Plan, aging, deposed, groups, share, transactions, truncated};
 use crate::plant::Plant;
 
 /// What a run is about.
@@ -17,6 +17,8 @@ pub enum Theme {
     Deposed,
     /// Logs that are truncated and written anew.
     Truncated,
+    /// Share groups.
+    Share,
 }
 
 impl Theme {
@@ -27,6 +29,7 @@ impl Theme {
             "groups" => Some(Theme::Groups),
             "deposed" => Some(Theme::Deposed),
             "truncated" => Some(Theme::Truncated),
+            "share" => Some(Theme::Share),
             _ => None,
         }
     }
@@ -39,6 +42,8 @@ impl Theme {
             Theme::Transactions
         } else if plant.is_about_truncation() {
             Theme::Truncated
+        } else if plant.is_about_shares() {
+            Theme::Share
         } else {
             Theme::Everything
         }
@@ -52,6 +57,7 @@ impl Theme {
             Theme::Groups => groups::plan(seed),
             Theme::Deposed => deposed::plan(seed),
             Theme::Truncated => truncated::plan(seed),
+            Theme::Share => share::plan(seed),
         }
     }
 
@@ -63,6 +69,7 @@ impl Theme {
             Theme::Groups => groups::FAULTS,
             Theme::Deposed => deposed::FAULTS,
             Theme::Truncated => truncated::FAULTS,
+            Theme::Share => share::FAULTS,
         }
     }
 
@@ -74,6 +81,7 @@ impl Theme {
             Theme::Groups => groups::STATES,
             Theme::Deposed => deposed::STATES,
             Theme::Truncated => truncated::STATES,
+            Theme::Share => share::STATES,
         }
     }
 }

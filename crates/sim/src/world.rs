@@ -14,6 +14,7 @@ mod coordinators;
 mod elections;
 mod faults;
 mod network;
+mod shares;
 mod watch;
 
 use std::cmp::Reverse;
@@ -166,6 +167,8 @@ pub struct World {
     awaits_markers: bool,
     /// Commits of groups that are under way, by their connections and correlation ids.
     commits: BTreeMap<(u64, i32), Commit>,
+    /// What passes between members of share groups and brokers.
+    shares: shares::Shares,
     /// What waits for clients that stand still.
     asleep: BTreeMap<usize, Vec<Event>>,
     /// Clients that the network lets nobody reach.
@@ -213,6 +216,7 @@ impl World {
             moves: Vec::new(),
             awaits_markers: false,
             commits: BTreeMap::new(),
+            shares: shares::Shares::default(),
             asleep: BTreeMap::new(),
             cut_off: BTreeMap::new(),
             keeper: Keeper::new(plant),
@@ -429,12 +433,13 @@ impl World {
 
     /// Passes on what brokers do, and sets their alarm.
     fn serve_brokers(&mut self) {
-        while let Some(served) = self.brokers.poll() {
+        while let Some(mut served) = self.brokers.poll() {
             let number = match &served {
                 Served::Bytes(number, _) | Served::Close(number) => *number,
             };
-            if let Served::Bytes(_, bytes) = &served {
+            if let Served::Bytes(_, bytes) = &mut served {
                 self.note_answered(number, bytes);
+                *bytes = self.share_answered(number, std::mem::take(bytes));
             }
             let Some(wire) = self.wires.get_mut(&number) else {
                 continue;

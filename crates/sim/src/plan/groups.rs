@@ -168,6 +168,8 @@ pub fn plan(seed: u64) -> Plan {
         transactors: Vec::new(),
         consumers: Vec::new(),
         members,
+        shares: Vec::new(),
+        sharers: Vec::new(),
         admins: Vec::new(),
         weather: Weather {
             delay: (Duration::from_micros(50), Duration::from_micros(500) + slow),

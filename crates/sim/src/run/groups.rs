@@ -171,7 +171,7 @@ impl Run {
 
     /// Nobody comes or goes for a time: groups stay as they are.
     pub(super) fn stay(&mut self) {
-        if self.plan.members.is_empty() {
+        if self.plan.members.is_empty() && self.plan.sharers.is_empty() {
             return;
         }
         let book = &mut self.world.book;

@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::history::{Joint, Place};
 
 /// The correlation id of a frame's body from this place on.
-fn correlation(frame: &[u8], at: usize) -> Option<i32> {
+pub(super) fn correlation(frame: &[u8], at: usize) -> Option<i32> {
     let bytes = frame.get(at..at + 4)?;
     Some(i32::from_be_bytes(bytes.try_into().ok()?))
 }

@@ -32,6 +32,9 @@ impl World {
             let planned = self.moves.remove(at);
             match planned.stage {
                 Stage::Markers => self.awaits_markers = true,
+                Stage::ShareFetch | Stage::ShareAcknowledge => {
+                    self.move_leaders(node, planned.stage)
+                }
                 stage => self.move_coordinator(node, stage),
             }
         }
@@ -46,10 +49,28 @@ impl World {
         self.move_coordinator(0, Stage::Markers);
     }
 
+    /// Whatever partitions this node leads others lead now.
+    fn move_leaders(&mut self, node: i32, stage: Stage) {
+        let mut moved = false;
+        for (topic, count) in &self.topics {
+            for partition in 0..*count {
+                let leads = self.brokers.leader(topic, partition) == Some(node);
+                moved |= leads && self.brokers.move_leader(topic, partition, false);
+            }
+        }
+        if moved {
+            self.book.history.leaders_lost = true;
+            self.book
+                .say("fault", format_args!("leaders move at {stage:?}"));
+            self.book.tally.strike(stage.name());
+        }
+    }
+
     fn move_coordinator(&mut self, node: i32, stage: Stage) {
         let topic = match stage {
             Stage::TxnOffsetCommit => OFFSETS,
             stage if Stage::OF_GROUPS.contains(&stage) => OFFSETS,
+            Stage::ShareGroupHeartbeat => OFFSETS,
             _ => TRANSACTIONS,
         };
         // Only these are asked of the coordinator itself.

@@ -20,6 +20,7 @@ impl World {
         let mut name = fault.name();
         match *fault {
             Fault::Dies(node, how, lasting) => {
+                *self.shares.deaths.entry(node).or_default() += 1;
                 self.book.history.leaders_lost = true;
                 let topics = self.topics.iter().map(|(name, _)| &**name);
                 // What groups were told of is as dear as records.

@@ -230,6 +230,7 @@ impl World {
         for frame in frames {
             self.tell(number, &frame);
             self.note_taken(number, &frame);
+            self.share_taken(number, &frame);
             self.meet_deposed(node, &frame);
             self.meet_sessions(&frame);
             let api = api_of(&frame);
@@ -265,11 +266,12 @@ impl World {
         };
         if wire.node_open {
             wire.node_open = false;
-            let node = wire.node;
+            let (node, client) = (wire.node, wire.client);
             if !wire.client_open {
                 self.wires.remove(&number);
             }
             self.brokers.disconnect(node, number);
+            self.share_parted(number, client);
             self.serve_brokers();
         }
     }
@@ -329,9 +331,10 @@ impl World {
             // What was on its way is lost.
             Ending::Reset => now + delay,
         };
-        let node = wire.node;
+        let (node, client) = (wire.node, wire.client);
         self.plan(at, Event::EndForClient(number, ending));
         self.brokers.disconnect(node, number);
+        self.share_parted(number, client);
     }
 
     pub(super) fn wires_of(&self, node: i32) -> Vec<u64> {

@@ -1,0 +1,109 @@
+//! What happened in share groups, as the checker reads it: what applications were given, said and were told, and what passed between
+//! their clients and brokers.
+
+use std::time::Duration;
+
+use ottla_engine::ErrorCode;
+use ottla_engine::share_consumer::AcknowledgeType;
+
+use crate::history::{Place, Value};
+
+/// Offsets of a partition, both ends included.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Range {
+    /// The partition.
+    pub place: Place,
+    /// The first offset.
+    pub first: i64,
+    /// The last offset.
+    pub last: i64,
+}
+
+/// A leader of a partition from the moment that it knows so: the node, the leader's epoch, and how often the node had died before.
+/// Locks are known to no other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reign {
+    /// The node.
+    pub node: i32,
+    /// The epoch.
+    pub epoch: i32,
+    /// How often it had died.
+    pub deaths: u32,
+}
+
+/// How an acknowledgement ended, as its application was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It counts.
+    Counts,
+    /// It does not, or nobody knows.
+    Fails,
+}
+
+/// What happened to a member of a share group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shared {
+    /// A poll gave out the record at this offset, which was said to be delivered for the so manieth time.
+    Given(Place, i64, i16, Value),
+    /// It said this of records.
+    Said(Range, AcknowledgeType),
+    /// It polled or committed: what it had said is for brokers to hear.
+    Spoke,
+    /// It was told how an acknowledgement of records that it had been given, or had not, ended.
+    Told(Range, Option<AcknowledgeType>, Outcome),
+    /// It begins to leave: locks that were to be renewed end.
+    Leaves,
+    /// It left its group, or its process ended; `true` if it did so in time.
+    Ended(bool),
+    /// Its engine says that the group went on without it.
+    Expelled,
+    /// A broker took a request of this number, on this connection: what it says of records, by Kafka's numbers, and whether it ends
+    /// the session.
+    Took {
+        /// The request.
+        number: usize,
+        /// The connection.
+        wire: u64,
+        /// What is said of which records.
+        said: Vec<(Range, i8)>,
+        /// The session ends.
+        ends: bool,
+    },
+    /// A broker answered it: the code for the whole, and those of partitions of which something was said.
+    Answered {
+        /// The request.
+        number: usize,
+        /// For the whole.
+        code: ErrorCode,
+        /// For partitions.
+        codes: Vec<(Place, ErrorCode)>,
+    },
+    /// A broker gave it a lock on records.
+    Acquired {
+        /// The connection.
+        wire: u64,
+        /// The leader; `None` where it does not know yet what was decided, so that nobody can say.
+        reign: Option<Reign>,
+        /// The records.
+        range: Range,
+        /// How often they were delivered.
+        deliveries: i16,
+        /// How long the lock lasts.
+        lock: Duration,
+    },
+    /// A broker saw the end of a connection.
+    Parted(u64),
+}
+
+/// What holds for the records of a share group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// `share.record.lock.duration.ms`.
+    pub lock: Duration,
+    /// `share.delivery.count.limit`.
+    pub deliveries: i16,
+    /// `share.partition.max.record.locks`.
+    pub locks: i32,
+    /// `share.isolation.level` is `read_committed`.
+    pub committed: bool,
+}
