@@ -239,8 +239,9 @@ impl Node {
         }
     }
 
-    /// The client has gone. Nothing comes out for it any more.
-    pub fn disconnect(&mut self, connection: u64) {
+    /// The client has gone. Nothing comes out for it any more, and what it leaves may be somebody else's from now on.
+    pub fn disconnect(&mut self, connection: u64, now: Now) {
+        self.now = Some(now);
         if let Some(wire) = self.wires.remove(&connection) {
             if let Some(timeout) = wire.timeout {
                 self.timeouts.remove(&(timeout, connection));

@@ -59,6 +59,11 @@ impl World {
         self.drain();
     }
 
+    fn disconnect(&mut self, connection: u64) {
+        self.node.disconnect(connection, self.now);
+        self.drain();
+    }
+
     fn send<R: Request>(&mut self, connection: u64, request: &R, version: i16) {
         let frame = header::encode_request(request, version, 1, Some("me")).unwrap();
         self.send_bytes(connection, &frame.into_bytes());
@@ -224,7 +229,7 @@ fn a_member_that_went_away_is_thrown_out_when_its_session_ends() {
     world.connect(1);
     world.connect(2);
     assert_eq!(world.ask(1, &join(6_000), 3).generation_id, 1);
-    world.node.disconnect(1);
+    world.disconnect(1);
     world.send(2, &join(60_000), 3);
     assert!(world.answer::<JoinGroupRequest>(2, 3).is_none());
     world.pass(Duration::from_secs(6));
@@ -278,7 +283,7 @@ fn a_wall_clock_that_jumps_moves_time_stamps_and_ages_and_no_session() {
     };
     assert_eq!(stamp(&mut world), 0);
     assert_eq!(world.ask(2, &join(6_000), 3).generation_id, 1);
-    world.node.disconnect(2);
+    world.disconnect(2);
     world.send(3, &join(60_000), 3);
     world.node.move_clock(-HOUR);
     assert_eq!(stamp(&mut world), -HOUR);

@@ -194,9 +194,10 @@ impl Brokers {
     }
 
     /// The client is gone.
-    pub fn disconnect(&mut self, node: i32, connection: u64) {
+    pub fn disconnect(&mut self, now: Instant, node: i32, connection: u64) {
+        let now = self.now(now);
         if let Some(node) = self.cluster.node(node) {
-            node.disconnect(connection);
+            node.disconnect(connection, now);
         }
         self.drain();
     }
@@ -599,7 +600,7 @@ impl Brokers {
         node.handle(hand, &frame.into_bytes(), now);
         self.drain();
         let node = self.cluster.node(up)?;
-        node.disconnect(hand);
+        node.disconnect(hand, now);
         node.set_release(release);
         self.hand -= 1;
         let body: Bytes = self.answer.split().freeze();

@@ -53,8 +53,10 @@ pub enum Shared {
     Told(Range, Option<AcknowledgeType>, Outcome),
     /// It begins to leave: locks that were to be renewed end.
     Leaves,
-    /// It left its group, or its process ended; `true` if it did so in time.
-    Ended(bool),
+    /// It left its group; `true` if it did so in time.
+    Left(bool),
+    /// Its process ended at once.
+    Died,
     /// Its engine says that the group went on without it.
     Expelled,
     /// A broker took a request of this number, on this connection: what it says of records, by Kafka's numbers, and whether it ends

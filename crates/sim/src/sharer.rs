@@ -201,7 +201,7 @@ impl Sharer {
         book.say(&self.name, "dies");
         book.tally.strike("member: was killed");
         self.host.die();
-        self.end(book, false);
+        self.end(book);
     }
 
     /// Says what becomes of its records, leaves its group and closes, within `timeout`.
@@ -580,7 +580,7 @@ impl Sharer {
             self.host.work(now, |engine| engine.abandon_group(now));
         }
         self.collect(book);
-        self.note(book, Shared::Ended(in_time));
+        self.note(book, Shared::Left(in_time));
         if closes {
             self.host.close(now);
             self.collect(book);
@@ -595,8 +595,8 @@ impl Sharer {
         true
     }
 
-    fn end(&mut self, book: &mut Book, in_time: bool) {
-        self.note(book, Shared::Ended(in_time));
+    fn end(&mut self, book: &mut Book) {
+        self.note(book, Shared::Died);
         self.doing = Doing::Ended;
         self.ready.clear();
         self.open.clear();

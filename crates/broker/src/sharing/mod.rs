@@ -173,6 +173,12 @@ impl Shares {
             let message = "Nothing was acquired from this leader.";
             return Err((ErrorCode::INVALID_RECORD_STATE, message));
         };
+        let kept = self.states.get(key);
+        if kept.is_some_and(|kept| kept.leader_epoch > entry.leader_epoch) {
+            // Nothing of it would be kept, as Kafka's share coordinator fences the leaders of earlier epochs.
+            let message = "Another leader has taken over.";
+            return Err((ErrorCode::NOT_LEADER_OR_FOLLOWER, message));
+        }
         let (partition, most) = (&mut entry.partition, entry.most_deliveries);
         let was_full = partition.next_offset(entry.most_locks).is_none();
         let frees = partition.acknowledge(member, said, renewed_until, most)?;

@@ -374,10 +374,10 @@ fn a_new_leader_knows_what_is_done_with_and_nothing_of_locks() {
     );
     assert_eq!(
         old.say("a", &[(4, 4, &[1])], false),
-        Ok(()),
-        "it does not know better"
+        Err(ErrorCode::NOT_LEADER_OR_FOLLOWER),
+        "nothing of it would be kept"
     );
-    assert_eq!(new.start(), 4, "but nothing of it is kept");
+    assert_eq!(new.start(), 4);
     assert_eq!(old.next_offset(), None, "it leads no more");
 }
 

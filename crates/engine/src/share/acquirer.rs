@@ -20,7 +20,7 @@ use crate::share::acknowledgement::{
 };
 use crate::share::answer::{self, Acquired, AcquiredRange};
 use crate::share::commits::{CommitId, Commits, Committed};
-use crate::share::errors::{explained, lost, not_held, unknown};
+use crate::share::errors::{came_anew, explained, lost, not_held, unknown};
 use crate::share::runs::{Run, Runs, cover};
 use crate::share::session::{Purpose, Sent, Session};
 
@@ -488,7 +488,7 @@ impl Acquirer {
                     for range in &came.ranges {
                         records = records.saturating_add(length(range.first, range.last));
                     }
-                    self.acquired(now, (node, number), (key, name), came);
+                    self.acquired(now, cluster, (node, number), (key, name), came);
                 }
             }
         }
@@ -525,6 +525,7 @@ impl Acquirer {
     fn acquired(
         &mut self,
         now: Instant,
+        cluster: &mut Cluster,
         (node, session): (i32, u64),
         (key, topic): (Key, Arc<str>),
         mut came: answer::Came,
@@ -551,6 +552,10 @@ impl Acquirer {
                 left,
             },
         );
+        let anew: Vec<_> = came.ranges.iter().chain(&came.missing).copied().collect();
+        for AcquiredRange { first, last, .. } in anew {
+            self.unlock_before(cluster, (node, key), (first, last));
+        }
         for AcquiredRange { first, last, .. } in came.missing {
             // The broker has them, and sent them not: somebody else may fare better.
             self.say(
@@ -566,6 +571,28 @@ impl Acquirer {
                 fetched: came.fetched,
                 ranges: came.ranges.into(),
             });
+        }
+    }
+
+    /// Records came anew, so that the lock under which they came before has ended: what was said under that one does not count. The
+    /// broker, which knows members and not locks, would take it for what is said of the new one.
+    fn unlock_before(
+        &mut self,
+        cluster: &mut Cluster,
+        (node, key): (i32, Key),
+        (first, last): (i64, i64),
+    ) {
+        let held = self.held.get_mut(&key).map(|held| held.take(first, last));
+        for run in held.into_iter().flatten() {
+            self.settle(run.value.lock, run.first, run.last);
+        }
+        let outbox = &mut self.session(node).outbox;
+        let late = outbox
+            .get_mut(&key)
+            .map(|waiting| waiting.take(first, last));
+        outbox.retain(|_, waiting| !waiting.is_empty());
+        for run in late.into_iter().flatten() {
+            self.resolve(cluster, run, Err(&came_anew()));
         }
     }
 

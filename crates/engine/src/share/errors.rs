@@ -11,6 +11,13 @@ pub(super) fn not_held(first: i64, last: i64) -> Error {
     Error::new(Kind::Argument, text)
 }
 
+/// It was not sent in time: the records came again before.
+pub(super) fn came_anew() -> Error {
+    let text =
+        "the lock had ended before the acknowledgement was sent: the records are delivered again";
+    Error::new(Kind::Broker, text)
+}
+
 /// What is certain not to count: the broker frees what was acquired on a connection when that ends.
 pub(super) fn lost(cause: Error) -> Error {
     cause.adding("the acknowledgement was not sent, and the lock ended with the session: the records are delivered again")

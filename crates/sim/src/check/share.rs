@@ -27,7 +27,6 @@ pub(super) fn check(history: &History) -> (Vec<Anomaly>, BTreeSet<&'static str>)
         records: BTreeMap::new(),
         own: BTreeMap::new(),
         unspoken: BTreeMap::new(),
-        leaving: BTreeSet::new(),
     };
     checker.read_answers();
     for (now, process, shared) in &history.shared {
@@ -105,7 +104,6 @@ struct Checker<'a> {
     own: BTreeMap<(usize, &'a Place, i64), Own>,
     /// What brokers are to hear with the next poll or commit.
     unspoken: BTreeMap<usize, Vec<(&'a Place, i64)>>,
-    leaving: BTreeSet<usize>,
 }
 
 fn number(kind: AcknowledgeType) -> i8 {
@@ -208,14 +206,10 @@ impl<'a> Checker<'a> {
             Shared::Told(range, kind, outcome) => self.told(now, process, range, *kind, *outcome),
             Shared::Leaves => {
                 self.spoke(now, process);
-                self.leaving.insert(process);
-                for ((_, _), own) in self.own_of(process) {
-                    own.pending
-                        .retain(|(kind, _)| *kind != AcknowledgeType::Renew);
-                    own.awaited = None;
-                }
+                self.own_of(process).for_each(|(_, own)| own.awaited = None);
             }
-            Shared::Ended(_) => self.ended(process),
+            Shared::Left(_) => self.ended(process, true),
+            Shared::Died => self.ended(process, false),
             Shared::Expelled => {
                 if self.history.steady.is_some_and(|since| now > since) {
                     let text = format!("process {process} was expelled at {now:?}");
@@ -466,11 +460,13 @@ impl<'a> Checker<'a> {
     }
 
     /// A process ended. If it did so in order, it was told of all that it had said.
-    fn ended(&mut self, process: usize) {
-        let in_order = self.leaving.remove(&process);
+    fn ended(&mut self, process: usize, in_order: bool) {
         let mut open = Vec::new();
         for ((place, offset), own) in self.own_of(process) {
             own.awaited = None;
+            own.pending
+                .retain(|(kind, _)| *kind != AcknowledgeType::Renew);
+            // A renewal ends with the session, whether it was sent or not.
             for (kind, _) in std::mem::take(&mut own.pending) {
                 open.push(format!(
                     "process {process}, {kind:?} of {} {offset}",

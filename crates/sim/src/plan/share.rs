@@ -341,7 +341,9 @@ fn fault(plan: &Plan, chance: &mut Chance) -> Option<Fault> {
         21..=26 => Fault::Deposed(topic, partition, lasting),
         27..=32 => Fault::LeaderMoves(topic, partition),
         33 => Fault::HearsLate(node, chance.millis(1, 2000), lasting),
-        34..=37 => Fault::Grows(topic),
+        // Who sends in transactions may not have heard of a new partition.
+        34..=37 if plan.transactors.is_empty() => Fault::Grows(topic),
+        34..=37 => Fault::LeaderMoves(topic, partition),
         38..=57 => Fault::CoordinatorMoves(chance.pick(&Stage::OF_SHARES)?, chance.percent(60)),
         58..=60 => Fault::CoordinatorDeposed(node, lasting),
         _ => {

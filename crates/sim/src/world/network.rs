@@ -270,7 +270,7 @@ impl World {
             if !wire.client_open {
                 self.wires.remove(&number);
             }
-            self.brokers.disconnect(node, number);
+            self.brokers.disconnect(self.book.now, node, number);
             self.share_parted(number, client);
             self.serve_brokers();
         }
@@ -333,7 +333,7 @@ impl World {
         };
         let (node, client) = (wire.node, wire.client);
         self.plan(at, Event::EndForClient(number, ending));
-        self.brokers.disconnect(node, number);
+        self.brokers.disconnect(self.book.now, node, number);
         self.share_parted(number, client);
     }
 

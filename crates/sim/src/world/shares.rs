@@ -48,6 +48,8 @@ struct Asked {
 impl World {
     fn share_note(&mut self, process: usize, shared: Shared) {
         let at = self.book.at();
+        self.book
+            .say("shares", format_args!("sharer {process}: {shared:?}"));
         self.book.history.shared.push((at, process, shared));
     }
 
@@ -251,6 +253,10 @@ impl World {
                 lock,
             };
             self.share_note(asked.process, acquired);
+        }
+        // What one connection's end made free was given to a member whose connection ended in the same moment.
+        if self.wires.get(&wire).is_none_or(|wire| !wire.node_open) {
+            self.share_note(asked.process, Shared::Parted(wire));
         }
     }
 

@@ -183,3 +183,45 @@ fn a_session_does_not_end_with_a_renewal() {
     assert_eq!(acknowledge(&end).share_session_epoch, -1);
     assert_eq!(said(&end), [(0, 0, 0, 1)]);
 }
+
+#[test]
+fn what_was_said_under_a_lock_that_ended_does_not_count_for_the_next_one() {
+    let (mut script, before) = holding(EXPLICIT);
+    let accept = AcknowledgeType::Accept;
+    let open = only(poll(&mut script));
+    assert!(said(&open).is_empty());
+    script
+        .engine
+        .acknowledge(before.lock, (0, 1), accept)
+        .unwrap();
+    let id = commit(&mut script);
+    assert!(asked(&mut script).is_empty(), "a request is under way");
+    // The lock of some has ended: the same member gets them once more.
+    answer_fetch(
+        &mut script,
+        &open,
+        ErrorCode::NONE,
+        vec![row(0, &[(0, 2, 2)])],
+    );
+    let error = error_of(script.engine.take_commit(id));
+    assert!(error.message().contains("delivered again"), "{error}");
+    assert!(asked(&mut script).is_empty(), "nothing is left to be said");
+    let refused = script.engine.acknowledge(before.lock, (2, 2), accept);
+    assert_eq!(refused.unwrap_err().kind(), Kind::Argument);
+    script
+        .engine
+        .acknowledge(before.lock, (3, 4), accept)
+        .unwrap();
+    let anew = script.engine.take().unwrap();
+    let now = script.now;
+    assert!(script.engine.give(now, anew.lock, (0, 2), (3, 30)));
+    script
+        .engine
+        .acknowledge(anew.lock, (0, 2), accept)
+        .unwrap();
+    commit(&mut script);
+    assert_eq!(
+        said(&only(asked(&mut script))),
+        [(0, 0, 2, 1), (0, 3, 4, 1)]
+    );
+}
