@@ -16,13 +16,19 @@ use ottla_protocol::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
 use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use ottla_protocol::messages::share_acknowledge_request::{
+    AcknowledgePartition, AcknowledgeTopic, AcknowledgementBatch,
+};
+use ottla_protocol::messages::share_fetch_request::{
+    FetchPartition as SharePartition, FetchTopic as ShareTopic,
+};
 use ottla_protocol::messages::{
     ApiVersionsRequest, DeleteTopicsRequest, FetchRequest, InitProducerIdRequest, JoinGroupRequest,
     MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, ProduceRequest,
-    SaslAuthenticateRequest, SaslHandshakeRequest,
+    SaslAuthenticateRequest, SaslHandshakeRequest, ShareAcknowledgeRequest, ShareFetchRequest,
 };
 use ottla_protocol::records::{BatchBuilder, ProducerState};
-use ottla_protocol::{ApiKey, ErrorCode, Request, header};
+use ottla_protocol::{ApiKey, ErrorCode, Request, Uuid, header};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -235,6 +241,67 @@ fn a_member_that_went_away_is_thrown_out_when_its_session_ends() {
     world.pass(Duration::from_secs(6));
     let joined = world.answer::<JoinGroupRequest>(2, 3).unwrap();
     assert_eq!((joined.generation_id, joined.members.len()), (2, 1));
+}
+
+/// A share session of this member begins, or goes on.
+fn share(member: &'static str, topic_id: Uuid, epoch: i32, max_wait_ms: i32) -> ShareFetchRequest {
+    ShareFetchRequest {
+        group_id: Some("s".into()),
+        member_id: Some(member.into()),
+        share_session_epoch: epoch,
+        max_wait_ms,
+        max_bytes: 1 << 20,
+        max_records: 10,
+        topics: vec![ShareTopic {
+            topic_id,
+            partitions: vec![SharePartition::default()],
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+#[test]
+fn a_lock_on_what_somebody_leaves_begins_when_that_one_goes() {
+    let mut world = World::new(BrokerConfig::default(), 1);
+    world.connect(1);
+    world.connect(2);
+    let topic_id = world.ask(1, &MetadataRequest::default(), 12).topics[0].topic_id;
+    world.ask(1, &share("one", topic_id, 0, 0), 2);
+    world.ask(1, &produce(b"value"), 9);
+    let first = world.ask(1, &share("one", topic_id, 1, 0), 2);
+    let count = |row: &ottla_protocol::messages::ShareFetchResponse| {
+        row.responses[0].partitions[0].acquired_records.len()
+    };
+    assert_eq!(count(&first), 1);
+    world.send(2, &share("two", topic_id, 0, 60_000), 2);
+    assert!(world.answer::<ShareFetchRequest>(2, 2).is_none());
+    // Nothing happens meanwhile.
+    world.at(world.now.instant + Duration::from_secs(10));
+    world.disconnect(1);
+    assert_eq!(count(&world.answer::<ShareFetchRequest>(2, 2).unwrap()), 1);
+    // Locks last for 30 s.
+    world.pass(Duration::from_secs(29));
+    let accept = ShareAcknowledgeRequest {
+        group_id: Some("s".into()),
+        member_id: Some("two".into()),
+        share_session_epoch: 1,
+        topics: vec![AcknowledgeTopic {
+            topic_id,
+            partitions: vec![AcknowledgePartition {
+                acknowledgement_batches: vec![AcknowledgementBatch {
+                    acknowledge_types: vec![1],
+                    ..Default::default()
+                }],
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let told = world.ask(2, &accept, 2);
+    let code = ErrorCode(told.responses[0].partitions[0].error_code);
+    assert_eq!(code, ErrorCode::NONE);
 }
 
 #[test]

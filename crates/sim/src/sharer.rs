@@ -29,7 +29,7 @@ use crate::reading::decode;
 use crate::shared::{Outcome, Range, Shared};
 
 /// How long one poll waits for records.
-const POLL: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_secs(1);
 /// An application that got an error does not poll again at once.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 /// How long a commit may take at most, and leaving the group.

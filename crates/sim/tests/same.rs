@@ -46,6 +46,11 @@ fn a_seed_of_groups_repeats_itself() {
 }
 
 #[test]
+fn a_seed_of_share_groups_repeats_itself() {
+    repeats_itself(Theme::Share);
+}
+
+#[test]
 fn a_seed_of_transactions_repeats_itself() {
     repeats_itself(Theme::Transactions);
 }
@@ -75,7 +80,14 @@ fn printed(theme: &str, seed: u64) -> String {
 #[test]
 fn another_process_runs_the_same() {
     // Everything has no name.
-    for name in ["", "transactions", "groups", "deposed", "truncated"] {
+    for name in [
+        "",
+        "transactions",
+        "groups",
+        "deposed",
+        "truncated",
+        "share",
+    ] {
         let theme = Theme::named(name).unwrap_or_default();
         for seed in [7, 42] {
             let mut here = trace_of(theme, seed, None).join("\n");

@@ -29,7 +29,12 @@ pub(super) fn check(history: &History) -> (Vec<Anomaly>, BTreeSet<&'static str>)
         unspoken: BTreeMap::new(),
     };
     checker.read_answers();
+    let mut is_steady = false;
     for (now, process, shared) in &history.shared {
+        if !is_steady && history.steady.is_some_and(|steady| *now > steady) {
+            is_steady = true;
+            checker.awaited();
+        }
         checker.take(*now, *process, shared);
     }
     checker.ends();
@@ -206,7 +211,6 @@ impl<'a> Checker<'a> {
             Shared::Told(range, kind, outcome) => self.told(now, process, range, *kind, *outcome),
             Shared::Leaves => {
                 self.spoke(now, process);
-                self.own_of(process).for_each(|(_, own)| own.awaited = None);
             }
             Shared::Left(_) => self.ended(process, true),
             Shared::Died => self.ended(process, false),
@@ -379,7 +383,10 @@ impl<'a> Checker<'a> {
         own.granted.push(deliveries);
         own.is_final = false;
         if self.history.well.is_some_and(|well| now > well) {
-            own.awaited = Some(holder.wire);
+            let before = own.awaited.replace(holder.wire);
+            if before == Some(holder.wire) {
+                found.push(("withheld", here));
+            }
         }
         for (name, text) in found {
             self.find("R19", name, text);
@@ -480,16 +487,22 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// R19: everything was read that there is, so that who got a record in good weather has given it out.
+    fn awaited(&mut self) {
+        let all = self.own.iter();
+        let awaited = all.filter(|(_, own)| own.awaited.is_some());
+        let here = awaited.map(|((process, place, offset), _)| {
+            format!("process {process}, {} {offset}", at(place))
+        });
+        for text in here.collect::<Vec<_>>() {
+            self.find("R19", "withheld", text);
+        }
+    }
+
     /// R19 after the end: each group was given each record, and is done with it because somebody said so, or because it was delivered
     /// as often as it may be.
     fn ends(&mut self) {
         let history = self.history;
-        for ((process, place, offset), own) in std::mem::take(&mut self.own) {
-            if own.awaited.is_some() {
-                let text = format!("process {process}, {} {offset}", at(place));
-                self.find("R19", "withheld", text);
-            }
-        }
         let has_transactions = !history.incarnations.is_empty();
         for (group, rules) in history.share_rules.iter().enumerate() {
             let is_isolated = rules.committed && has_transactions;

@@ -232,7 +232,7 @@ fn sharer(
                 .to_owned(),
         ),
         ("max.poll.records", most.to_string()),
-        ("fetch.max.wait.ms", millis(chance, &[100, 250, 500])),
+        ("fetch.max.wait.ms", millis(chance, &[250, 500, 1000])),
         (
             "fetch.max.bytes",
             millis(chance, &[1000, 20_000, 1_000_000]),
