@@ -31,6 +31,26 @@ pub struct Reign {
     pub deaths: u32,
 }
 
+/// A connection, by its number, and the node that it leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// The number.
+    pub number: u64,
+    /// The node.
+    pub node: i32,
+}
+
+/// What a request is to a share session: it ends by itself when the connection does on which it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Session {
+    /// It begins, in place of one before.
+    Begins,
+    /// It goes on.
+    GoesOn,
+    /// It ends.
+    Ends,
+}
+
 /// How an acknowledgement ended, as its application was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -59,17 +79,16 @@ pub enum Shared {
     Died,
     /// Its engine says that the group went on without it.
     Expelled,
-    /// A broker took a request of this number, on this connection: what it says of records, by Kafka's numbers, and whether it ends
-    /// the session.
+    /// A broker took a request of this number.
     Took {
         /// The request.
         number: usize,
-        /// The connection.
-        wire: u64,
-        /// What is said of which records.
+        /// The connection that it came on.
+        wire: Wire,
+        /// What is said of which records, by Kafka's numbers.
         said: Vec<(Range, i8)>,
-        /// The session ends.
-        ends: bool,
+        /// Whether a session begins or ends with it.
+        session: Session,
     },
     /// A broker answered it: the code for the whole, and those of partitions of which something was said.
     Answered {
@@ -83,7 +102,7 @@ pub enum Shared {
     /// A broker gave it a lock on records.
     Acquired {
         /// The connection.
-        wire: u64,
+        wire: Wire,
         /// The leader; `None` where it does not know yet what was decided, so that nobody can say.
         reign: Option<Reign>,
         /// The records.
@@ -94,7 +113,7 @@ pub enum Shared {
         lock: Duration,
     },
     /// A broker saw the end of a connection.
-    Parted(u64),
+    Parted(Wire),
 }
 
 /// What holds for the records of a share group.

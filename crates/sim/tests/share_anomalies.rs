@@ -6,7 +6,7 @@ use ottla_engine::ErrorCode;
 use ottla_engine::share_consumer::AcknowledgeType;
 use ottla_sim::check::check;
 use ottla_sim::history::{Fate, History, Place, Promise, Sent, Value};
-use ottla_sim::shared::{Outcome, Range, Reign, Rules, Shared};
+use ottla_sim::shared::{Outcome, Range, Reign, Rules, Session, Shared, Wire};
 
 const LOCK: Duration = Duration::from_secs(3);
 const ACCEPT: i8 = 1;
@@ -37,9 +37,14 @@ fn value(id: usize) -> Value {
     }
 }
 
-fn acquired(wire: u64, offset: i64, deliveries: i16) -> Shared {
+/// Each member has one connection.
+fn wire(number: u64) -> Wire {
+    Wire { number, node: 1 }
+}
+
+fn acquired(of: u64, offset: i64, deliveries: i16) -> Shared {
     Shared::Acquired {
-        wire,
+        wire: wire(of),
         reign: Some(REIGN),
         range: one(offset),
         deliveries,
@@ -52,12 +57,12 @@ fn given(offset: i64, deliveries: i16) -> Shared {
     Shared::Given(place(), offset, deliveries, value(id))
 }
 
-fn took(number: usize, wire: u64, offset: i64, kind: i8) -> Shared {
+fn took(number: usize, of: u64, offset: i64, kind: i8) -> Shared {
     Shared::Took {
         number,
-        wire,
+        wire: wire(of),
         said: vec![(one(offset), kind)],
-        ends: false,
+        session: Session::GoesOn,
     }
 }
 
@@ -153,7 +158,14 @@ fn a_clean_history_passes() {
     let late = vec![(1, 0, acquired(0, 1, 1)), (1, 0, given(1, 1))];
     assert_eq!(second([late, accepts(4, 1, 1, 2)].concat()), [""; 0]);
     // Its session did.
-    let gone = vec![(1, 0, acquired(0, 1, 1)), (1, 0, Shared::Parted(0))];
+    let begins = Shared::Took {
+        number: 0,
+        wire: wire(0),
+        said: Vec::new(),
+        session: Session::Begins,
+    };
+    let parted = Shared::Parted(wire(0));
+    let gone = vec![(1, 0, begins), (1, 0, acquired(0, 1, 1)), (1, 0, parted)];
     assert_eq!(second([gone, accepts(2, 1, 1, 2)].concat()), [""; 0]);
 }
 

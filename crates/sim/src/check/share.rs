@@ -10,7 +10,7 @@ use ottla_engine::ErrorCode;
 use ottla_engine::share_consumer::AcknowledgeType;
 
 use crate::history::{Anomaly, History, Place, at};
-use crate::shared::{Outcome, Range, Reign, Shared};
+use crate::shared::{Outcome, Range, Reign, Session, Shared};
 
 /// Within this it is told how an acknowledgement ended: locks and requests last less.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -27,6 +27,7 @@ pub(super) fn check(history: &History) -> (Vec<Anomaly>, BTreeSet<&'static str>)
         records: BTreeMap::new(),
         own: BTreeMap::new(),
         unspoken: BTreeMap::new(),
+        sessions: BTreeMap::new(),
     };
     checker.read_answers();
     let mut is_steady = false;
@@ -57,7 +58,7 @@ enum Done {
 #[derive(Clone, Debug)]
 struct Holder {
     process: usize,
-    wire: u64,
+    node: i32,
     until: Duration,
 }
 
@@ -88,8 +89,8 @@ struct Record {
 struct Own {
     /// Deliveries that a broker gave it, and its application did not get yet.
     granted: Vec<i16>,
-    /// In good weather, the connection on which the last of them came.
-    awaited: Option<u64>,
+    /// In good weather, the node from which the last of them came.
+    awaited: Option<i32>,
     said: Vec<AcknowledgeType>,
     /// What was said and is not settled, and since when brokers are to hear it.
     pending: Vec<(AcknowledgeType, Option<Duration>)>,
@@ -109,6 +110,8 @@ struct Checker<'a> {
     own: BTreeMap<(usize, &'a Place, i64), Own>,
     /// What brokers are to hear with the next poll or commit.
     unspoken: BTreeMap<usize, Vec<(&'a Place, i64)>>,
+    /// The connections on which the sessions of members with nodes began.
+    sessions: BTreeMap<(usize, i32), u64>,
 }
 
 fn number(kind: AcknowledgeType) -> i8 {
@@ -157,7 +160,7 @@ impl<'a> Checker<'a> {
                 number,
                 wire,
                 said,
-                ends,
+                session,
             } => {
                 for (range, kind) in said {
                     let done = self.done(*number, &range.place);
@@ -166,9 +169,17 @@ impl<'a> Checker<'a> {
                     }
                 }
                 let refused = self.answers.get(number);
-                if *ends && refused.is_none_or(|(code, _)| !code.is_error()) {
-                    let text = "shared: records that members had were free when a session ended";
-                    self.free(*wire, text);
+                let is_refused = refused.is_some_and(|(code, _)| code.is_error());
+                match session {
+                    Session::Begins => {
+                        self.sessions.insert((process, wire.node), wire.number);
+                    }
+                    Session::Ends if !is_refused => {
+                        let text =
+                            "shared: records that members had were free when a session ended";
+                        self.free(process, wire.node, text);
+                    }
+                    _ => {}
                 }
             }
             Shared::Acquired {
@@ -180,7 +191,7 @@ impl<'a> Checker<'a> {
             } => {
                 let holder = Holder {
                     process,
-                    wire: *wire,
+                    node: wire.node,
                     until: now + *lock,
                 };
                 for (place, offset) in offsets(range) {
@@ -188,11 +199,11 @@ impl<'a> Checker<'a> {
                 }
             }
             Shared::Parted(wire) => {
-                let text = "shared: records that members had were free when a connection ended";
-                self.free(*wire, text);
-                let all = self.own.values_mut();
-                let there = all.filter(|own| own.awaited == Some(*wire));
-                there.for_each(|own| own.awaited = None);
+                let key = (process, wire.node);
+                if self.sessions.get(&key) == Some(&wire.number) {
+                    let text = "shared: records that members had were free when a connection ended";
+                    self.free(process, wire.node, text);
+                }
             }
             Shared::Given(place, offset, deliveries, _) => {
                 self.given(process, (place, *offset), *deliveries);
@@ -315,12 +326,17 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The session on a connection is over.
-    fn free(&mut self, wire: u64, state: &'static str) {
+    /// The session of a member with a node is over.
+    fn free(&mut self, process: usize, node: i32, state: &'static str) {
+        self.sessions.remove(&(process, node));
         for record in self.records.values_mut() {
-            if record.holder.take_if(|it| it.wire == wire).is_some() {
+            let is_meant = |it: &mut Holder| (it.process, it.node) == (process, node);
+            if record.holder.take_if(is_meant).is_some() {
                 self.met.insert(state);
             }
+        }
+        for (_, own) in self.own_of(process) {
+            own.awaited.take_if(|at| *at == node);
         }
     }
 
@@ -383,8 +399,8 @@ impl<'a> Checker<'a> {
         own.granted.push(deliveries);
         own.is_final = false;
         if self.history.well.is_some_and(|well| now > well) {
-            let before = own.awaited.replace(holder.wire);
-            if before == Some(holder.wire) {
+            let before = own.awaited.replace(holder.node);
+            if before == Some(holder.node) {
                 found.push(("withheld", here));
             }
         }

@@ -220,19 +220,27 @@ fn sharer(
     let mut pairs = common(chance, cluster, format!("sharer-{group}-{number}"));
     let is_explicit = chance.percent(60);
     let mode = if is_explicit { "explicit" } else { "implicit" };
-    let most = chance.pick(&[1, 3, 10, 500]).unwrap_or(500);
+    let is_limited = chance.percent(50);
+    // A limit holds for all brokers together, so that one after the other is asked, for as long as it has nothing.
+    let (acquires, most, wait) = match is_limited {
+        true => (
+            "record_limit",
+            chance.pick(&[3, 10, 500]),
+            millis(chance, &[100, 250]),
+        ),
+        false => (
+            "batch_optimized",
+            chance.pick(&[1, 3, 10, 500]),
+            millis(chance, &[250, 500, 1000]),
+        ),
+    };
+    let most = most.unwrap_or(500);
     pairs.extend([
         ("group.id", name(group)),
         ("share.acknowledgement.mode", mode.to_owned()),
-        (
-            "share.acquire.mode",
-            chance
-                .pick(&["batch_optimized", "record_limit"])
-                .unwrap_or("batch_optimized")
-                .to_owned(),
-        ),
+        ("share.acquire.mode", acquires.to_owned()),
         ("max.poll.records", most.to_string()),
-        ("fetch.max.wait.ms", millis(chance, &[250, 500, 1000])),
+        ("fetch.max.wait.ms", wait),
         (
             "fetch.max.bytes",
             millis(chance, &[1000, 20_000, 1_000_000]),

@@ -271,7 +271,7 @@ impl World {
                 self.wires.remove(&number);
             }
             self.brokers.disconnect(self.book.now, node, number);
-            self.share_parted(number, client);
+            self.share_parted(number, node, client);
             self.serve_brokers();
         }
     }
@@ -334,7 +334,7 @@ impl World {
         let (node, client) = (wire.node, wire.client);
         self.plan(at, Event::EndForClient(number, ending));
         self.brokers.disconnect(self.book.now, node, number);
-        self.share_parted(number, client);
+        self.share_parted(number, node, client);
     }
 
     pub(super) fn wires_of(&self, node: i32) -> Vec<u64> {

@@ -20,10 +20,16 @@ use crate::gate::frame;
 use crate::history::Place;
 use crate::plant::Plant;
 use crate::plant::share::Memory;
-use crate::shared::{Range, Reign, Rules, Shared};
+use crate::shared::{Range, Reign, Rules, Session, Shared, Wire};
 
-/// The epoch of a request that ends a session.
-const LAST: i32 = -1;
+/// What a request with this epoch is to its session.
+fn session(epoch: i32) -> Session {
+    match epoch {
+        0 => Session::Begins,
+        ..0 => Session::Ends,
+        _ => Session::GoesOn,
+    }
+}
 
 /// Requests of members of share groups that are under way, by their connections and correlation ids.
 #[derive(Debug, Default)]
@@ -80,9 +86,10 @@ impl World {
             Some(api @ (ApiKey::ShareFetch | ApiKey::ShareAcknowledge)) => api,
             _ => return,
         };
-        let client = self.wires.get(&wire).map(|wire| wire.client);
-        let client = client.and_then(|client| self.clients.get(client));
-        let Some(Client::Sharer(sharer)) = client else {
+        let Some((client, node)) = self.wires.get(&wire).map(|it| (it.client, it.node)) else {
+            return;
+        };
+        let Some(Client::Sharer(sharer)) = self.clients.get(client) else {
             return;
         };
         let process = sharer.process();
@@ -91,7 +98,7 @@ impl World {
         };
         let version = header.api_version;
         let mut rows: Vec<(Uuid, i32, i64, i64, Vec<i8>)> = Vec::new();
-        let ends = if api == ApiKey::ShareFetch {
+        let epoch = if api == ApiKey::ShareFetch {
             let Ok(request) = ShareFetchRequest::decode(version, &mut body) else {
                 return;
             };
@@ -110,7 +117,7 @@ impl World {
                     }));
                 }
             }
-            request.share_session_epoch == LAST
+            request.share_session_epoch
         } else {
             let Ok(request) = ShareAcknowledgeRequest::decode(version, &mut body) else {
                 return;
@@ -130,7 +137,7 @@ impl World {
                     }));
                 }
             }
-            request.share_session_epoch == LAST
+            request.share_session_epoch
         };
         let number = self.book.history.shared.len();
         let asked = Asked {
@@ -150,9 +157,9 @@ impl World {
         }
         let took = Shared::Took {
             number,
-            wire,
+            wire: Wire { number: wire, node },
             said,
-            ends,
+            session: session(epoch),
         };
         self.share_note(process, took);
     }
@@ -217,7 +224,11 @@ impl World {
     }
 
     fn share_fetched(&mut self, wire: u64, asked: Asked, answer: &ShareFetchResponse) {
-        let node = self.wires.get(&wire).map(|wire| wire.node);
+        let number = wire;
+        let Some((node, is_open)) = self.wires.get(&wire).map(|it| (it.node, it.node_open)) else {
+            return;
+        };
+        let wire = Wire { number, node };
         let (mut codes, mut acquired) = (Vec::new(), Vec::new());
         for topic in &answer.responses {
             for row in &topic.partitions {
@@ -243,7 +254,7 @@ impl World {
         self.share_note(asked.process, answered);
         let millis = u64::try_from(answer.acquisition_lock_timeout_ms).unwrap_or(0);
         for (range, deliveries) in acquired {
-            let reign = node.and_then(|node| self.reign(node, &range.place));
+            let reign = self.reign(node, &range.place);
             let lock = Duration::from_millis(millis);
             let acquired = Shared::Acquired {
                 wire,
@@ -255,7 +266,7 @@ impl World {
             self.share_note(asked.process, acquired);
         }
         // What one connection's end made free was given to a member whose connection ended in the same moment.
-        if self.wires.get(&wire).is_none_or(|wire| !wire.node_open) {
+        if !is_open {
             self.share_note(asked.process, Shared::Parted(wire));
         }
     }
@@ -273,10 +284,10 @@ impl World {
     }
 
     /// A broker sees the end of a connection.
-    pub(super) fn share_parted(&mut self, number: u64, client: usize) {
+    pub(super) fn share_parted(&mut self, number: u64, node: i32, client: usize) {
         if let Some(Client::Sharer(sharer)) = self.clients.get(client) {
             let process = sharer.process();
-            self.share_note(process, Shared::Parted(number));
+            self.share_note(process, Shared::Parted(Wire { number, node }));
             self.shares.input.remove(&number);
         }
     }
