@@ -183,6 +183,7 @@ plants! {
     AcceptsTakenAsReleases "broker: what is accepted is released" "R19" "R20";
     AcksForgotten "broker: ShareAcknowledge is answered, and not carried out" "R20";
     AckedThoughRefused "broker: ShareAcknowledge is carried out, and refused" "R19";
+    AcksUnkept "broker: a leader of the past takes acknowledgements, and the next one does not know of them" "R19";
     LeaderHidden "broker: Metadata never tells the leader of partition 0" "R14" "R6";
 }
 
@@ -207,7 +208,7 @@ impl Plant {
     /// Whether only runs that are about share groups can show it.
     pub fn is_about_shares(self) -> bool {
         let of_clients = Plant::AcksDropped..=Plant::ShareBeatsEnd;
-        let of_brokers = Plant::AcquiredTwice..=Plant::AckedThoughRefused;
+        let of_brokers = Plant::AcquiredTwice..=Plant::AcksUnkept;
         of_clients.contains(&self) || of_brokers.contains(&self)
     }
 

@@ -194,7 +194,10 @@ fn sender(chance: &mut Chance, cluster: &Cluster, name: String, in_transactions:
         ("delivery.timeout.ms", millis(chance, &[9000, 15_000])),
     ]);
     if in_transactions {
+        // A commit waits long enough for a connection that is half open to be found out.
+        pairs.retain(|(name, _)| *name != "request.timeout.ms");
         pairs.extend([
+            ("request.timeout.ms", millis(chance, &[1000, 2000])),
             ("transactional.id", name),
             (
                 "transaction.timeout.ms",

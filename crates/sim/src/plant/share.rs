@@ -98,6 +98,13 @@ pub(super) fn spoil_answer(
     true
 }
 
+/// Who leads no more says that what it was told counts.
+fn believe(code: &mut i16) {
+    if *code == ErrorCode::NOT_LEADER_OR_FOLLOWER.0 {
+        *code = 0;
+    }
+}
+
 fn fetched(answer: &mut ShareFetchResponse) -> impl Iterator<Item = &mut PartitionData> {
     let topics = answer.responses.iter_mut();
     topics.flat_map(|topic| &mut topic.partitions)
@@ -132,6 +139,11 @@ impl Memory {
                             let rows = rows.flat_map(|row| &mut row.acquired_records);
                             rows.for_each(|those| those.delivery_count = 1);
                         }
+                        Plant::AcksUnkept => {
+                            for row in fetched(&mut answer) {
+                                believe(&mut row.acknowledge_error_code);
+                            }
+                        }
                         Plant::LocksLastForever => answer.acquisition_lock_timeout_ms = lock_ms,
                         _ => return None,
                     }
@@ -147,6 +159,7 @@ impl Memory {
                         Plant::AckedThoughRefused => rows.for_each(|row| {
                             row.error_code = ErrorCode::INVALID_RECORD_STATE.0;
                         }),
+                        Plant::AcksUnkept => rows.for_each(|row| believe(&mut row.error_code)),
                         _ => return None,
                     }
                     encode_response(&answer, version, id).ok()
