@@ -328,7 +328,6 @@ impl<'a> Checker<'a> {
 
     /// The session of a member with a node is over.
     fn free(&mut self, process: usize, node: i32, state: &'static str) {
-        self.sessions.remove(&(process, node));
         for record in self.records.values_mut() {
             let is_meant = |it: &mut Holder| (it.process, it.node) == (process, node);
             if record.holder.take_if(is_meant).is_some() {
