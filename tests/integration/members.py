@@ -13,6 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import ottla
+from tests.integration.conftest import wait_until
 from tests.integration.peers.base import DEADLINE, until
 from tests.python.conftest import Api
 
@@ -123,6 +124,30 @@ def read_by_one_who_is_killed(bootstrap: str, topic: str, options: dict[str, Any
             partition, offset = line.split()
             read[int(partition), int(offset)] += 1
     return read
+
+
+def leaves_and_comes_back(
+    bootstrap: str, topic: str, api: Api, join: Callable[[], Member], options: dict[str, Any]
+) -> None:
+    """A member stands still for longer than `max.poll.interval.ms`: who joins gets all partitions until it polls again.
+
+    The topic has a record in each partition.
+    """
+    lost: list[int] = []
+    with api.consumer(bootstrap, group_id=topic, max_poll_interval_ms=1000, **options) as slow:
+        slow.subscribe(topic, on_lost=lambda partitions: lost.append(len(partitions)))
+        wait_until(lambda: len(api(slow.poll(0.1))) > 0, "it reads")
+        other = join()
+        wait_until(lambda: other.has() == PARTITIONS, "the other one has all, without any poll of the first")
+        assert lost == []
+
+        def is_back() -> bool:
+            api(slow.poll(0.05))
+            return len(slow.assignment()) == PARTITIONS // 2
+
+        wait_until(is_back, "it has its half again")
+        assert lost == [PARTITIONS]
+        other.leave()
 
 
 def shares_with_franz(ours: Member, theirs: FranzMember, bootstrap: str, topic: str, **options: Any) -> None:

@@ -29,6 +29,7 @@ from tests.integration.members import (
     Read,
     all_once,
     fill,
+    leaves_and_comes_back,
     read_by_one_who_is_killed,
     shares_with_franz,
     whole,
@@ -274,21 +275,7 @@ def test_what_the_brokers_refuse_says_what_to_do(bootstrap: str, api: Api) -> No
 def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str, api: Api) -> None:
     topic = f"slow-{api.name}"
     fill(bootstrap, topic, 0, PARTITIONS)
-    lost: list[int] = []
-    with api.consumer(bootstrap, group_id=topic, max_poll_interval_ms=1000, **OPTIONS) as slow:
-        slow.subscribe(topic, on_lost=lambda partitions: lost.append(len(partitions)))
-        wait_until(lambda: len(api(slow.poll(0.1))) > 0, "it reads")
-        other = member(bootstrap, topic)
-        wait_until(lambda: other.has() == PARTITIONS, "the other one has all, without any poll of the first")
-        assert lost == []
-
-        def is_back() -> bool:
-            api(slow.poll(0.05))
-            return len(slow.assignment()) == PARTITIONS // 2
-
-        wait_until(is_back, "it has its half again")
-        assert lost == [PARTITIONS]
-        other.leave()
+    leaves_and_comes_back(bootstrap, topic, api, lambda: member(bootstrap, topic), OPTIONS)
 
 
 def test_a_loop_that_stands_still_keeps_its_memberships(bootstrap: str) -> None:

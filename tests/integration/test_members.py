@@ -20,6 +20,7 @@ from tests.integration.members import (
     Member,
     Read,
     all_once,
+    leaves_and_comes_back,
     read_by_one_who_is_killed,
     shares_with_franz,
     whole,
@@ -111,6 +112,12 @@ def test_who_takes_over_from_a_killed_member_repeats_little_and_skips_nothing(bo
     repeated = {place for place in taken if place in read}
     assert all(offset >= committed[partition] for partition, offset in repeated)
     assert len(repeated) < RECORDS // 2
+
+
+def test_a_member_that_does_not_poll_leaves_and_comes_back(bootstrap: str, api: Api) -> None:
+    topic = f"slow-{api.name}"
+    fill(bootstrap, topic, 0, PARTITIONS)
+    leaves_and_comes_back(bootstrap, topic, api, lambda: member(bootstrap, topic), OPTIONS)
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])

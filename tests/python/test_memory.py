@@ -2,7 +2,8 @@
 `prefetch.max.bytes`, and many of a process `prefetch.total.max.bytes`, however much waits for them in however many partitions, and
 whether or not anybody polls.
 
-`OTTLA_OFFERED=10e9 pytest tests/python/test_memory.py` offers ten gigabytes by each way of sending.
+`OTTLA_OFFERED=10e9 pytest tests/python/test_memory.py` offers ten gigabytes by each way of sending, and
+`OTTLA_WAITING=100e6` has a hundred megabytes wait in each of 200 partitions: on the disk, twenty gigabytes.
 """
 
 from __future__ import annotations
@@ -111,8 +112,10 @@ def test_what_is_offered_to_a_silent_broker_is_not_held(way):
 
 PREFETCH = 64_000_000
 PARTITIONS, CONSUMERS = 200, 5
-# Of one partition; all are six times as much as may be fetched ahead.
-WAITING, VALUE = 192, b"0123456789" * 1000
+VALUE = b"0123456789" * 1000
+# Records of one partition; all are six times as much as may be fetched ahead.
+WAITING = int(float(os.environ.get("OTTLA_WAITING", 192 * len(VALUE)))) // len(VALUE)
+READING = 900 if WAITING > 1000 else 100
 
 # Says how many records it was given, and by how much the process grew.
 READER = f"""
@@ -166,11 +169,15 @@ def full_of_records():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says how large a process is")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(2 * READING)
 @pytest.mark.parametrize("way", ["no polls", "many consumers", "batches", "records"])
 def test_what_waits_in_many_partitions_is_not_held(full_of_records, way):
     found = subprocess.run(
-        [sys.executable, "-c", READER, full_of_records, way], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", READER, full_of_records, way],
+        capture_output=True,
+        text=True,
+        timeout=READING,
+        check=False,
     )
     assert found.returncode == 0, found.stderr
     found = json.loads(found.stdout)
