@@ -3,7 +3,8 @@ PYTHON    ?= python3
 # How long `make fuzz` runs each target.
 SECONDS   ?= 20
 # How many seeds `make simulate` runs, the first of them, and what they are about: everything, `transactions`, `groups`,
-# `share`, share groups, `deposed`, leaders that do not know that they are replaced, or `truncated`, logs that lose what was read of them.
+# `consumer-groups`, `share`, share groups, `deposed`, leaders that do not know that they are replaced, or `truncated`, logs that lose what
+# was read of them.
 SEEDS     ?= 20000
 FIRST     ?= 0
 THEME     ?=
@@ -36,7 +37,7 @@ wheel: .venv/python.stamp  ## build the wheel that `pip install` takes, into tar
 fuzz:  ## give hostile bytes to everything that reads any, SECONDS=20 for each target; what is found becomes a test
 	scripts/fuzz.sh $(SECONDS)
 
-simulate:  ## run clients and brokers as one program under simulated time, SEEDS=20000 from FIRST=0 on (THEME=transactions, groups, share, deposed or truncated); a failure prints its trace
+simulate:  ## run clients and brokers as one program under simulated time, SEEDS=20000 from FIRST=0 on (THEME=transactions, groups, consumer-groups, share, deposed or truncated); a failure prints its trace
 	cargo run --release --locked -p ottla-sim --bin simulate -- $(THEME) $(SEEDS) $(FIRST)
 
 brokers: .venv/dev.stamp  ## use real Kafka of each generation, 0.8.2 to 4.4, and print the table of tests/brokers/RELEASES.md

@@ -117,6 +117,7 @@ impl Brokers {
         ];
         let of_shares = SHARE_PROPERTIES.iter().filter(|_| !plan.shares.is_empty());
         properties.extend(of_shares.map(|(name, value)| (*name, (*value).to_owned())));
+        properties.extend(plan.group_settings.iter().cloned());
         if plan.topics.iter().any(|topic| is_compacted(&topic.name)) {
             properties.push(("log.cleaner.backoff.ms", "1000".to_owned()));
         }

@@ -10,7 +10,7 @@
 //! | R6 | each record has one fate, in time | `unresolved`, `resolved-twice`, `resolved-late` |
 //! | R7 | what is read is what was sent, there | `misplaced`, `corrupt`, `phantom` |
 //! | R8 | a consumer gives out each offset once and in order, from where it was told; if that was deleted, it says where it goes on | `poll-skip`, `nonmonotonic-poll`, within a poll `int-poll-skip`, `int-nonmonotonic-poll`; `paused-poll`, `unassigned-poll`, `external-reset` |
-//! | R9 | a partition has one owner in a generation, who begins at the committed offset and gets nothing after it was revoked; who cooperates gives up only what others get; every acknowledged record is given to somebody; who is of a generation of the past commits nothing | `two-owners`, `wrong-start`, `external-reset`, `revoked-poll`, `needless-stop`, `never-given`, `stale-commit`, `torn-group` |
+//! | R9 | a partition has one owner in a generation, or from the epoch on in which it was given (`epochs`), who begins at the committed offset and gets nothing after it was revoked; who cooperates gives up only what others get; every acknowledged record is given to somebody; who is of a generation of the past commits nothing | `two-owners`, `wrong-start`, `external-reset`, `revoked-poll`, `needless-stop`, `never-given`, `stale-commit`, `torn-group` |
 //! | R10 | what is committed was given out before the last poll, or is what the application asked for; what it was told to be committed is; who closes has committed what it was given | `ahead-commit`, `untrue-commit`, `lost-commit`, `late-commit` |
 //! | R11 | who reads only what is committed gets no record of a transaction that was not, none before somebody wanted it committed, and all others as they are in the log | `aborted-read`, `dirty-read`, `hidden-record`, `inconsistent-offsets` |
 //! | R12 | a transaction takes effect as a whole or not at all, with its offsets, as its producer was told | `lost-commit`, `torn-commit`, `incomplete-commit`, `untrue-verdict`, `lost-offsets`, `aborted-offsets` |
@@ -27,6 +27,7 @@
 //!
 //! The names are Jepsen's where it has them (its Kafka workload and Elle).
 
+mod epochs;
 mod gone;
 mod groups;
 mod share;
@@ -74,6 +75,7 @@ pub fn check(history: &History) -> Vec<Anomaly> {
     }
     checker.found.extend(transactions::check(history));
     checker.found.extend(groups::check(history));
+    checker.found.extend(epochs::check(history));
     checker.found.extend(truncation::check(history));
     checker.found.extend(share::check(history).0);
     checker.found.sort();

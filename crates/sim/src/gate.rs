@@ -1,6 +1,7 @@
 //! What stands between the network and a broker: it knows where requests and answers begin and end, and so can strike at each
 //! stage of an exchange. It also plays the planted defects of brokers.
 
+mod epochs;
 mod frames;
 mod groups;
 mod share;
@@ -137,6 +138,7 @@ impl Gate {
         let defect = transactions::defect(&header, api, &whole, &rest, keeper);
         let defect = defect.or_else(|| groups::defect(&header, api, &whole, &rest, keeper));
         let defect = defect.or_else(|| share::defect(&header, api, &rest, keeper));
+        let defect = defect.or_else(|| epochs::defect(&header, api, &rest, keeper));
         match defect.or_else(|| truncated::defect(&header, api, &rest, keeper)) {
             Some(Defect::Changed(other)) => whole = other,
             Some(Defect::Answered(answer)) => {
@@ -157,6 +159,7 @@ impl Gate {
                 let id = request.ok().and_then(|request| request.transactional_id);
                 id.map(|id| id.to_string())
             }
+            (ApiKey::ConsumerGroupHeartbeat, Some(_)) => epochs::group_of(&header, &rest),
             (_, Some(_)) => groups::group_of(&header, api, &rest),
             _ => None,
         };
@@ -496,6 +499,9 @@ fn spoiled(header: &RequestHeader, id: Option<&str>, answer: Bytes, keeper: &mut
         }
         Some(ApiKey::OffsetForLeaderEpoch) if plant == Plant::EpochEndsLate => {
             changed(header, &answer, plant::move_ends)
+        }
+        Some(ApiKey::ConsumerGroupHeartbeat) => {
+            epochs::spoiled(header, id.unwrap_or_default(), &answer, keeper)
         }
         Some(api) => groups::spoiled(header, api, id, answer, keeper),
         None => answer,

@@ -14,6 +14,17 @@ pub enum Commits {
     Later,
 }
 
+/// How it says which topics it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// By their names.
+    Names,
+    /// By a pattern, which its client matches.
+    Pattern,
+    /// By an expression, which the group's coordinator matches (KIP-848).
+    Regex,
+}
+
 /// A consumer of a group, its settings, and what its application makes of it. All its processes have the same.
 #[derive(Clone, Debug)]
 pub struct Habits {
@@ -25,6 +36,8 @@ pub struct Habits {
     pub instance: Option<Arc<str>>,
     /// All that it offers is cooperative.
     pub cooperates: bool,
+    /// Its coordinator assigns, and members have epochs of their own (KIP-848).
+    pub by_epoch: bool,
     /// When it commits.
     pub commits: Commits,
     /// Its listener commits before partitions go.
@@ -35,8 +48,8 @@ pub struct Habits {
     pub works: Duration,
     /// The most records of a poll.
     pub most: usize,
-    /// It subscribes by a pattern.
-    pub by_pattern: bool,
+    /// How it subscribes.
+    pub subscribes: By,
     /// `max.poll.interval.ms`.
     pub poll_interval: Duration,
 }

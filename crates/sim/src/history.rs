@@ -271,6 +271,8 @@ pub struct Process {
     pub instance: Option<Arc<str>>,
     /// All that it offers is cooperative.
     pub cooperates: bool,
+    /// Its coordinator assigns, and it has an epoch of its own (KIP-848).
+    pub by_epoch: bool,
     /// Its polls commit.
     pub commits_itself: bool,
 }
@@ -288,6 +290,10 @@ pub enum Joint {
     Lost(Vec<Place>),
     /// The listener returned: what was revoked or lost is given up.
     GaveUp,
+    /// It is in this epoch now.
+    InEpoch(i32),
+    /// Nobody came or went for a time.
+    Stayed,
     /// Its engine says that the group went on without it.
     Expelled,
     /// It left the group, or its process ended; `true` if it did so in order.

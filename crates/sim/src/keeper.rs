@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
+use ottla_protocol::messages::consumer_group_heartbeat_response::Assignment;
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use crate::chance::Chance;
@@ -121,9 +122,11 @@ pub struct Keeper {
     /// The last epoch that each producer id got from InitProducerId, and the last identity of each transactional id.
     pub(crate) epochs: BTreeMap<i64, i16>,
     pub(crate) identities: BTreeMap<String, (i64, i16)>,
-    /// The newest generation of each group with the id of one of its members, and the last assignment that it gave.
+    /// The newest generation, or epoch of a member, of each group with the id of one of its members, and the last assignment that it gave.
     pub(crate) generations: BTreeMap<String, (i32, String)>,
     pub(crate) assignments: BTreeMap<String, Bytes>,
+    /// As those, of groups whose coordinators assign.
+    pub(crate) targets: BTreeMap<String, Assignment>,
 }
 
 impl Keeper {

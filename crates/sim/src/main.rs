@@ -1,8 +1,8 @@
 //! `simulate`: many seeds, with a line of progress and a summary; or one, with its trace.
 //!
 //! ```text
-//! simulate [THEME] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of a theme: transactions, groups, deposed,
-//!                                    truncated, share
+//! simulate [THEME] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of a theme: transactions, groups,
+//!                                    consumer-groups, deposed, truncated, share
 //! simulate [THEME] seed SEED         one seed: its trace and its anomalies
 //! simulate plants                    the planted defects, by name, with the seeds that it takes to see each: the README's table
 //! ```
@@ -42,7 +42,7 @@ fn main() -> io::Result<ExitCode> {
         _ => {
             writeln!(
                 io::stderr(),
-                "simulate [THEME] COUNT [FIRST] | [THEME] seed SEED | plants; THEME is transactions, groups, deposed, truncated or share"
+                "simulate [THEME] COUNT [FIRST] | [THEME] seed SEED | plants; THEME is transactions, groups, consumer-groups, deposed, truncated or share"
             )?;
             Ok(ExitCode::from(2))
         }

@@ -20,7 +20,7 @@ use ottla_engine::{Config, Engine, Error, Kind};
 
 use crate::book::Book;
 use crate::chance::Chance;
-use crate::habits::{Commits, Habits};
+use crate::habits::{By, Commits, Habits};
 use crate::history::{Joint, Origin, Place, Process, Seen};
 use crate::host::Host;
 use crate::plant::Plant;
@@ -90,6 +90,8 @@ pub struct Member {
     is_fresh: bool,
     /// It works on the next records for so long.
     blocks: Option<Duration>,
+    /// Its epoch that was noted last.
+    epoch: i32,
 }
 
 impl Member {
@@ -107,6 +109,7 @@ impl Member {
             group: habits.group,
             instance: habits.instance.clone(),
             cooperates: habits.cooperates,
+            by_epoch: habits.by_epoch,
             commits_itself: habits.commits == Commits::ByPolls,
         });
         let seen = book.history.seen.len();
@@ -129,6 +132,7 @@ impl Member {
             given: BTreeMap::new(),
             is_fresh: false,
             blocks: None,
+            epoch: -1,
         };
         member.subscribe(book, topics);
         member
@@ -159,10 +163,16 @@ impl Member {
         book.say(&self.name, format_args!("subscribe {topics:?}"));
         let names = topics.iter().cloned().collect();
         let pattern = topics.join("|");
-        let selection = match Pattern::parse(&pattern) {
-            Ok(pattern) if self.habits.by_pattern => Selection::Pattern(pattern),
+        let selection = match (self.habits.subscribes, Pattern::parse(&pattern)) {
+            (By::Pattern, Ok(pattern)) => Selection::Pattern(pattern),
+            (By::Regex, _) => Selection::Regex(pattern.into()),
             _ => Selection::Names(names),
         };
+        book.tally.meet(match selection {
+            Selection::Names(_) => "member: subscribed by names",
+            Selection::Pattern(_) => "member: subscribed by a pattern",
+            Selection::Regex(_) => "member: subscribed by an expression",
+        });
         let now = book.now;
         let _closed = self
             .host
@@ -219,8 +229,9 @@ impl Member {
                 self.pause(book, &place, !paused);
             }
             (45..=54, _) => self.leave(book, false, PATIENCE),
-            // A coordinator keeps the assignment for the next process of an instance (KIP-345), whatever that subscribes to.
-            (55..=66, _) if self.habits.instance.is_none() => {
+            // A coordinator keeps the assignment for the next process of an instance (KIP-345), whatever that subscribes to; one that
+            // assigns itself does not.
+            (55..=66, _) if self.habits.instance.is_none() || self.habits.by_epoch => {
                 let some = topics.iter().enumerate();
                 let some = some.filter(|(number, _)| which >> (8 + number) & 1 == 0);
                 let mut some: Vec<_> = some.map(|(_, (name, _))| Arc::clone(name)).collect();
@@ -362,6 +373,7 @@ impl Member {
     /// Takes in events.
     fn collect(&mut self, book: &mut Book) {
         self.host.take_changes();
+        self.note_epoch(book);
         while let Some(event) = self.host.poll_observed() {
             match &event {
                 Observed::OffsetReset {
@@ -380,9 +392,30 @@ impl Member {
                     self.note(book, Joint::Expelled);
                     book.tally.meet(self.why_lost(reason));
                 }
+                Observed::GroupProtocolChosen { .. } => {
+                    book.tally
+                        .meet("member: took the protocol that brokers have");
+                }
                 _ => {}
             }
             book.observe(&self.name, &event);
+        }
+    }
+
+    /// Notes if it came to another epoch.
+    fn note_epoch(&mut self, book: &mut Book) {
+        let epoch = self.generation();
+        if self.habits.by_epoch && self.epoch != epoch {
+            self.epoch = epoch;
+            book.tally.meet("member: came to another epoch");
+            self.note(book, Joint::InEpoch(epoch));
+        }
+    }
+
+    /// Nobody came or went for a time.
+    pub fn stayed(&mut self, book: &mut Book) {
+        if !self.is_over() {
+            self.note(book, Joint::Stayed);
         }
     }
 

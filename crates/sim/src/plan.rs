@@ -2,6 +2,7 @@
 //! befalls them. A shorter run of the same seed is a prefix of the same steps.
 
 pub mod aging;
+pub mod consumer_groups;
 pub mod deposed;
 mod exchanges;
 pub mod groups;
@@ -143,6 +144,8 @@ pub enum Stage {
     ShareFetch,
     /// It says what becomes of them; their leader moves.
     ShareAcknowledge,
+    /// It says that it is there, what it wants and what it has (KIP-848).
+    ConsumerGroupHeartbeat,
 }
 
 impl Stage {
@@ -174,6 +177,14 @@ impl Stage {
         Stage::ShareAcknowledge,
     ];
 
+    /// Those of a group whose coordinator assigns.
+    pub const OF_CONSUMER_GROUPS: [Stage; 4] = [
+        Stage::ConsumerGroupHeartbeat,
+        Stage::ConsumerGroupHeartbeat,
+        Stage::OffsetCommit,
+        Stage::OffsetFetch,
+    ];
+
     /// The request that it begins with.
     pub fn api(self) -> ApiKey {
         match self {
@@ -192,6 +203,7 @@ impl Stage {
             Stage::ShareGroupHeartbeat => ApiKey::ShareGroupHeartbeat,
             Stage::ShareFetch => ApiKey::ShareFetch,
             Stage::ShareAcknowledge => ApiKey::ShareAcknowledge,
+            Stage::ConsumerGroupHeartbeat => ApiKey::ConsumerGroupHeartbeat,
         }
     }
 
@@ -214,6 +226,7 @@ impl Stage {
             Stage::ShareGroupHeartbeat => "coordinator: moved at ShareGroupHeartbeat",
             Stage::ShareFetch => "leader: moved at ShareFetch",
             Stage::ShareAcknowledge => "leader: moved at ShareAcknowledge",
+            Stage::ConsumerGroupHeartbeat => "coordinator: moved at ConsumerGroupHeartbeat",
         }
     }
 }
@@ -361,6 +374,8 @@ pub struct Plan {
     pub replica_lag: Duration,
     /// `group.initial.rebalance.delay.ms`.
     pub first_rebalance: Duration,
+    /// What brokers are told of the groups whose coordinators assign.
+    pub group_settings: Vec<(&'static str, String)>,
     /// What each node is.
     pub releases: Vec<Release>,
     /// Whether clients authenticate.
@@ -516,6 +531,7 @@ impl Plan {
             min_in_sync,
             replica_lag,
             first_rebalance: Duration::ZERO,
+            group_settings: Vec::new(),
             releases,
             authenticated,
             chance: chance.fork(),

@@ -4,6 +4,7 @@
 //! ([`ClientSpoil`]), between an engine and its caller (the roles look at [`Plant`] themselves), and between the network and a
 //! broker (`gate`).
 
+mod epochs;
 pub(crate) mod share;
 mod truncated;
 
@@ -24,6 +25,7 @@ use ottla_protocol::{ErrorCode, Message, Reader, Writer};
 
 use crate::plan::aging::is_compacted;
 
+pub(crate) use epochs::own_nothing;
 pub(crate) use truncated::move_ends;
 
 /// Declares the plants: variant, name, and the invariants of which one must see it.
@@ -128,6 +130,13 @@ plants! {
     OwnedUntold "client: a member does not tell what it owns when it joins" "R9";
     RebalancesOverlooked "client: error codes in answers to Heartbeat are overlooked" "R9" "R14";
     HeartbeatsEnd "client: it sends no second Heartbeat" "R14";
+    // In groups whose coordinators assign.
+    OwnedGivenUpTooSoon "client: a member says that it has nothing" "R9";
+    MemberErrorsOverlooked "client: error codes in answers to ConsumerGroupHeartbeat are overlooked" "R9" "R14";
+    EpochBeatsEnd "client: it sends no second ConsumerGroupHeartbeat" "R9" "R14";
+    AssignmentOverlooked "client: every second assignment of a coordinator is overlooked" "R9" "R14";
+    CommitEpochUntold "client: OffsetCommit does not tell the member's epoch" "R10";
+    StaleEpochOverlooked "client: STALE_MEMBER_EPOCH in an answer to OffsetCommit is overlooked" "R10";
     // In logs that are truncated.
     EpochUntold "client: leaders are not told the epoch of what was read" "R16";
     PartingTooHigh "client: the offset at which logs part is read one too high" "R16";
@@ -174,6 +183,10 @@ plants! {
     CommittedUntold "broker: OffsetFetch does not tell what is committed" "R9";
     HeartbeatsUnheard "broker: Heartbeat is answered, and not heard" "R14";
     AssignmentsMixedUp "broker: SyncGroup gives a member another's assignment" "R9" "R14";
+    GivenTooSoon "broker: a partition is given to a member before its former owner has let it go" "R9";
+    StaleEpochCommits "broker: a commit of a member's epoch that is over is carried out" "R9";
+    EpochBeatsUnheard "broker: ConsumerGroupHeartbeat is answered, and not heard" "R9" "R14";
+    TargetsMixedUp "broker: ConsumerGroupHeartbeat gives a member another's assignment" "R9" "R14";
     DivergenceUntold "broker: Fetch looks at the offset, and not at the epoch of what was read" "R16";
     EpochEndsLate "broker: OffsetForLeaderEpoch tells later ends" "R16";
     AcquiredTwice "broker: two members get the same records at one time" "R19";
@@ -212,6 +225,13 @@ impl Plant {
         of_clients.contains(&self) || of_brokers.contains(&self)
     }
 
+    /// Whether only runs that are about groups whose coordinators assign can show it.
+    pub fn is_about_consumer_groups(self) -> bool {
+        let of_clients = Plant::OwnedGivenUpTooSoon..=Plant::StaleEpochOverlooked;
+        let of_brokers = Plant::GivenTooSoon..=Plant::TargetsMixedUp;
+        of_clients.contains(&self) || of_brokers.contains(&self)
+    }
+
     /// Whether only runs that are about groups can show it.
     pub fn is_about_groups(self) -> bool {
         let of_clients = Plant::CommitErrorsOverlooked..=Plant::HeartbeatsEnd;
@@ -235,6 +255,8 @@ pub struct ClientSpoil {
     kept: Vec<u8>,
     /// What fetch sessions were told of last.
     fetched: Vec<ForgottenTopic>,
+    /// The member's epoch and the pause between heartbeats, as the coordinator said them last.
+    standing: (i32, i32),
     /// Batches that went out: their partitions, producers, epochs and sequence numbers.
     sent: BTreeSet<(String, i32, (i64, i16, i32))>,
 }
@@ -247,6 +269,7 @@ impl ClientSpoil {
             count: 0,
             kept: Vec::new(),
             fetched: Vec::new(),
+            standing: (0, 0),
             sent: BTreeSet::new(),
         }
     }
@@ -365,6 +388,12 @@ impl ClientSpoil {
                     }
                 }
             }
+            (Some(Plant::OwnedGivenUpTooSoon), Request::ConsumerGroupHeartbeat(request)) => {
+                own_nothing(request);
+            }
+            (Some(Plant::CommitEpochUntold), Request::OffsetCommit(request)) => {
+                request.generation_id_or_member_epoch = -1;
+            }
             (Some(Plant::UncommittedFetched), Request::Fetch(request)) => {
                 request.isolation_level = 0;
             }
@@ -482,6 +511,25 @@ impl ClientSpoil {
             }
             (Plant::RebalancesOverlooked, Response::Heartbeat(answer)) => answer.error_code = 0,
             (Plant::HeartbeatsEnd, Response::Heartbeat(_)) => return None,
+            (Plant::MemberErrorsOverlooked, Response::ConsumerGroupHeartbeat(answer)) => {
+                epochs::overlook_error(answer, &mut self.standing);
+            }
+            (Plant::EpochBeatsEnd, Response::ConsumerGroupHeartbeat(answer))
+                if answer.assignment.is_none() =>
+            {
+                return None;
+            }
+            (Plant::AssignmentOverlooked, Response::ConsumerGroupHeartbeat(answer))
+                if answer.assignment.is_some() && self.every(2) =>
+            {
+                answer.assignment = None;
+            }
+            (Plant::StaleEpochOverlooked, Response::OffsetCommit(answer)) => {
+                let topics = answer.topics.iter_mut();
+                let rows = topics.flat_map(|topic| &mut topic.partitions);
+                let stale = rows.filter(|row| row.error_code == ErrorCode::STALE_MEMBER_EPOCH.0);
+                stale.for_each(|row| row.error_code = 0);
+            }
             (Plant::PartingTooHigh, Response::Fetch(answer)) => truncated::raise_parting(answer),
             (Plant::TruncationMadeUp, Response::Fetch(answer)) if self.every(7) => {
                 truncated::make_up(answer);

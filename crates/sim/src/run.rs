@@ -367,7 +367,7 @@ impl Run {
     /// The newest producer of a transactional id, or process of a consumer of a group.
     fn newest(&self, id: usize) -> Option<usize> {
         let all = match self.options.theme {
-            Theme::Groups => &self.members,
+            Theme::Groups | Theme::ConsumerGroups => &self.members,
             Theme::Share => &self.sharers,
             _ => &self.transactors,
         };

@@ -1,6 +1,8 @@
 //! What runs are about: each theme has plans of its own, and faults and states that its runs must meet.
 
-use crate::plan::{self, Plan, aging, deposed, groups, share, transactions, truncated};
+use crate::plan::{
+    self, Plan, aging, consumer_groups, deposed, groups, share, transactions, truncated,
+};
 use crate::plant::Plant;
 
 /// What a run is about.
@@ -13,6 +15,8 @@ pub enum Theme {
     Transactions,
     /// Groups of consumers.
     Groups,
+    /// Groups of consumers whose coordinators assign (KIP-848).
+    ConsumerGroups,
     /// Leaders of the past, which do not know that they are.
     Deposed,
     /// Logs that are truncated and written anew.
@@ -27,6 +31,7 @@ impl Theme {
         match name {
             "transactions" => Some(Theme::Transactions),
             "groups" => Some(Theme::Groups),
+            "consumer-groups" => Some(Theme::ConsumerGroups),
             "deposed" => Some(Theme::Deposed),
             "truncated" => Some(Theme::Truncated),
             "share" => Some(Theme::Share),
@@ -36,7 +41,9 @@ impl Theme {
 
     /// What runs are about that can show a defect.
     pub fn showing(plant: Plant) -> Theme {
-        if plant.is_about_groups() {
+        if plant.is_about_consumer_groups() {
+            Theme::ConsumerGroups
+        } else if plant.is_about_groups() {
             Theme::Groups
         } else if plant.is_about_transactions() {
             Theme::Transactions
@@ -55,6 +62,7 @@ impl Theme {
             Theme::Everything => aging::plan(seed),
             Theme::Transactions => transactions::plan(seed),
             Theme::Groups => groups::plan(seed),
+            Theme::ConsumerGroups => consumer_groups::plan(seed),
             Theme::Deposed => deposed::plan(seed),
             Theme::Truncated => truncated::plan(seed),
             Theme::Share => share::plan(seed),
@@ -67,6 +75,7 @@ impl Theme {
             Theme::Everything => plan::FAULTS,
             Theme::Transactions => transactions::FAULTS,
             Theme::Groups => groups::FAULTS,
+            Theme::ConsumerGroups => consumer_groups::FAULTS,
             Theme::Deposed => deposed::FAULTS,
             Theme::Truncated => truncated::FAULTS,
             Theme::Share => share::FAULTS,
@@ -79,6 +88,7 @@ impl Theme {
             Theme::Everything => plan::STATES,
             Theme::Transactions => transactions::STATES,
             Theme::Groups => groups::STATES,
+            Theme::ConsumerGroups => consumer_groups::STATES,
             Theme::Deposed => deposed::STATES,
             Theme::Truncated => truncated::STATES,
             Theme::Share => share::STATES,

@@ -778,6 +778,7 @@ fn of_groups(change: impl FnOnce(&mut Vec<(usize, Joint)>, &mut History)) -> Vec
             group: 0,
             instance: None,
             cooperates: true,
+            by_epoch: false,
             commits_itself,
         };
         history.processes = vec![process(true), process(false)];
@@ -923,6 +924,69 @@ fn a_group_stays_as_it_is_in_good_weather() {
         history.steady = Some(Duration::from_secs(1));
         steps[10].1 = Joint::Subscribed;
         steps.pop();
+    });
+    assert_eq!(torn, ["torn-group"]);
+}
+
+/// As [`of_groups`], where each member has an epoch of its own: the second is given the partition when the first has let it go, and
+/// comes to epoch 2 with that.
+fn of_epochs(change: impl FnOnce(&mut Vec<(usize, Joint)>, &mut History)) -> Vec<&'static str> {
+    of_groups(|steps, history| {
+        for process in &mut history.processes {
+            process.by_epoch = true;
+        }
+        steps.insert(0, (0, Joint::InEpoch(1)));
+        let given_up = at(steps, &Joint::GaveUp) + 1;
+        steps.insert(given_up, (0, Joint::InEpoch(2)));
+        steps.insert(given_up + 1, (1, Joint::InEpoch(2)));
+        change(steps, history);
+    })
+}
+
+#[test]
+fn who_comes_to_an_epoch_has_let_go_what_others_get_in_it() {
+    assert_eq!(of_epochs(|_, _| {}), [""; 0]);
+    // It is told of the partition before its former owner has returned from its listener, and that one comes to the epoch with it.
+    let given = Joint::Assigned(2, vec![place()]);
+    let too_soon = |epoch| {
+        let given = given.clone();
+        move |steps: &mut Vec<(usize, Joint)>, _: &mut History| {
+            let given_up = at(steps, &Joint::GaveUp);
+            steps.insert(given_up, (0, Joint::InEpoch(epoch)));
+            steps.insert(given_up, (1, given));
+        }
+    };
+    assert!(of_epochs(too_soon(2)).contains(&"two-owners"));
+    assert!(of_epochs(too_soon(3)).contains(&"two-owners"));
+    // The group has gone on without it meanwhile, and it has not heard so.
+    assert_eq!(of_epochs(too_soon(1)), [""; 0]);
+    let expelled = of_epochs(|steps, _| {
+        let given_up = at(steps, &Joint::GaveUp);
+        steps.insert(given_up, (0, Joint::Expelled));
+        steps.insert(given_up, (1, given.clone()));
+    });
+    assert_eq!(expelled, [""; 0]);
+}
+
+#[test]
+fn who_has_let_go_commits_nothing_any_more_and_all_come_to_one_epoch() {
+    let late = |done| {
+        of_epochs(|steps, _| {
+            let last = steps.len();
+            steps.extend([
+                (0, Joint::Sent(last, 1, vec![(place(), 2)])),
+                (0, Joint::Taken(last)),
+                (0, Joint::Answered(last, Some(done))),
+            ]);
+        })
+    };
+    assert!(late(true).contains(&"stale-commit"));
+    assert_eq!(late(false), [""; 0]);
+    let torn = of_epochs(|steps, _| {
+        let end = steps.len() - 1;
+        steps.insert(end, (0, Joint::InEpoch(3)));
+        steps.insert(end + 1, (0, Joint::Stayed));
+        steps.insert(end + 2, (1, Joint::Stayed));
     });
     assert_eq!(torn, ["torn-group"]);
 }

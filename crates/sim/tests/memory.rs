@@ -149,6 +149,11 @@ fn members_of_share_groups_neither_panic_nor_hang_nor_hoard() {
 }
 
 #[test]
+fn members_of_groups_whose_coordinators_assign_neither_panic_nor_hang_nor_hoard() {
+    neither_panic_nor_hang_nor_hoard(Theme::ConsumerGroups);
+}
+
+#[test]
 fn transactional_producers_neither_panic_nor_hang_nor_hoard() {
     neither_panic_nor_hang_nor_hoard(Theme::Transactions);
 }

@@ -51,6 +51,11 @@ fn a_seed_of_share_groups_repeats_itself() {
 }
 
 #[test]
+fn a_seed_of_groups_whose_coordinators_assign_repeats_itself() {
+    repeats_itself(Theme::ConsumerGroups);
+}
+
+#[test]
 fn a_seed_of_transactions_repeats_itself() {
     repeats_itself(Theme::Transactions);
 }
@@ -80,14 +85,15 @@ fn printed(theme: &str, seed: u64) -> String {
 #[test]
 fn another_process_runs_the_same() {
     // Everything has no name.
-    for name in [
-        "",
+    let of_themes = [
         "transactions",
         "groups",
+        "consumer-groups",
         "deposed",
         "truncated",
         "share",
-    ] {
+    ];
+    for name in std::iter::once("").chain(of_themes) {
         let theme = Theme::named(name).unwrap_or_default();
         for seed in [7, 42] {
             let mut here = trace_of(theme, seed, None).join("\n");

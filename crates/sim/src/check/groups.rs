@@ -173,6 +173,8 @@ impl<'a> Checker<'a> {
                 let group = self.groups.entry(number).or_default();
                 group.overlaps.retain(|(other, ..)| *other != process);
             }
+            // `check::epochs` knows what follows from them.
+            Joint::InEpoch(_) | Joint::Stayed => {}
             Joint::Ended(in_order) => self.ended(now, process, *in_order),
             Joint::Polled => {
                 let Some(own) = self.processes.get_mut(process) else {
@@ -228,11 +230,12 @@ impl<'a> Checker<'a> {
                 commit.taken = Some((now, newest));
             }),
             Joint::Answered(commit, done) => {
+                let by_epoch = self.by_epoch(process);
                 let mut stale = None;
                 self.each_sent(number, *commit, |commit, _| {
                     commit.answered = Some((now, *done));
                     let (_, newest) = commit.taken.unwrap_or_default();
-                    if *done == Some(true) && commit.generation < newest {
+                    if *done == Some(true) && commit.generation < newest && !by_epoch {
                         stale = Some((commit.generation, newest));
                     }
                 });
@@ -244,6 +247,12 @@ impl<'a> Checker<'a> {
                 }
             }
         }
+    }
+
+    /// Whether it has an epoch of its own: what holds of generations holds of nobody's then.
+    fn by_epoch(&self, process: usize) -> bool {
+        let known = self.history.processes.get(process);
+        known.is_some_and(|known| known.by_epoch)
     }
 
     fn each_sent(&mut self, group: usize, commit: usize, mut f: impl FnMut(&mut Commit, i32)) {
@@ -275,6 +284,9 @@ impl<'a> Checker<'a> {
             );
         }
         let owned: Vec<&Place> = own.owned.keys().copied().collect();
+        if self.by_epoch(process) {
+            return;
+        }
         let instance = |process: usize| {
             let known = self.history.processes.get(process);
             known.and_then(|known| known.instance.as_ref())
@@ -572,6 +584,9 @@ impl<'a> Checker<'a> {
                     restless.push(format!("process {process} at {at:?}: {joint:?}"));
                 }
                 _ => {}
+            }
+            if self.by_epoch(*process) {
+                continue;
             }
             if let (Joint::Assigned(generation, _), true) = (joint, *at < since) {
                 gone.remove(process);

@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use ottla_protocol::header::{RequestHeader, decode_response};
 use ottla_protocol::messages::{
-    FetchResponse, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupResponse,
-    OffsetCommitRequest, OffsetCommitResponse, OffsetFetchResponse, SyncGroupRequest,
-    SyncGroupResponse,
+    ConsumerGroupHeartbeatResponse, FetchResponse, HeartbeatResponse, JoinGroupRequest,
+    JoinGroupResponse, LeaveGroupResponse, OffsetCommitRequest, OffsetCommitResponse,
+    OffsetFetchResponse, SyncGroupRequest, SyncGroupResponse,
 };
 use ottla_protocol::refusal::{Refusal, error_frame};
 use ottla_protocol::{ApiKey, ErrorCode, Message, Reader, Response};
@@ -41,6 +41,12 @@ pub(super) fn name_of(api: ApiKey, trouble: Trouble) -> Option<&'static str> {
             "LeaveGroup: answer late",
             "LeaveGroup: answer lost",
             "LeaveGroup: request lost",
+        ],
+        ApiKey::ConsumerGroupHeartbeat => [
+            "ConsumerGroupHeartbeat: refused",
+            "ConsumerGroupHeartbeat: answer late",
+            "ConsumerGroupHeartbeat: answer lost",
+            "ConsumerGroupHeartbeat: request lost",
         ],
         ApiKey::OffsetCommit => [
             "OffsetCommit: refused",
@@ -83,6 +89,15 @@ pub(super) fn count(header: &RequestHeader, api: ApiKey, answer: &Bytes, keeper:
         ApiKey::LeaveGroup => read(version, body, |it: LeaveGroupResponse| {
             let of_member = it.members.first().map(|member| member.error_code);
             of_member.unwrap_or(it.error_code)
+        }),
+        ApiKey::ConsumerGroupHeartbeat => {
+            read(version, body, |it: ConsumerGroupHeartbeatResponse| {
+                it.error_code
+            })
+        }
+        ApiKey::OffsetFetch => read(version, body, |it: OffsetFetchResponse| {
+            let of_group = it.groups.first().map(|group| group.error_code);
+            of_group.unwrap_or(it.error_code)
         }),
         ApiKey::OffsetCommit => read(version, body, |it: OffsetCommitResponse| {
             let mut rows = it.topics.iter().flat_map(|topic| &topic.partitions);
@@ -138,6 +153,27 @@ fn state_of(api: ApiKey, code: ErrorCode) -> Option<&'static str> {
         }
         (ApiKey::LeaveGroup, ErrorCode::UNKNOWN_MEMBER_ID) => {
             "answer: LeaveGroup UNKNOWN_MEMBER_ID"
+        }
+        (ApiKey::ConsumerGroupHeartbeat, ErrorCode::UNKNOWN_MEMBER_ID) => {
+            "answer: ConsumerGroupHeartbeat UNKNOWN_MEMBER_ID"
+        }
+        (ApiKey::ConsumerGroupHeartbeat, ErrorCode::FENCED_MEMBER_EPOCH) => {
+            "answer: ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH"
+        }
+        (ApiKey::ConsumerGroupHeartbeat, ErrorCode::FENCED_INSTANCE_ID) => {
+            "answer: ConsumerGroupHeartbeat FENCED_INSTANCE_ID"
+        }
+        (ApiKey::ConsumerGroupHeartbeat, ErrorCode::UNRELEASED_INSTANCE_ID) => {
+            "answer: ConsumerGroupHeartbeat UNRELEASED_INSTANCE_ID"
+        }
+        (ApiKey::OffsetFetch, ErrorCode::STALE_MEMBER_EPOCH) => {
+            "answer: OffsetFetch STALE_MEMBER_EPOCH"
+        }
+        (ApiKey::OffsetFetch, ErrorCode::UNKNOWN_MEMBER_ID) => {
+            "answer: OffsetFetch UNKNOWN_MEMBER_ID"
+        }
+        (ApiKey::OffsetCommit, ErrorCode::STALE_MEMBER_EPOCH) => {
+            "answer: OffsetCommit STALE_MEMBER_EPOCH"
         }
         (ApiKey::OffsetCommit, ErrorCode::REBALANCE_IN_PROGRESS) => {
             "answer: OffsetCommit REBALANCE_IN_PROGRESS"

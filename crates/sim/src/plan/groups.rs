@@ -13,7 +13,7 @@ use super::{
     millis, since,
 };
 use crate::chance::Chance;
-use crate::habits::{Commits, Habits};
+use crate::habits::{By, Commits, Habits};
 use crate::keeper::Trouble;
 
 /// A seed of groups has nothing to do with the other seeds of its number.
@@ -154,6 +154,22 @@ pub fn plan(seed: u64) -> Plan {
     for group in 0..chance.pick(&[1, 1, 1, 2]).unwrap_or(1) {
         members.extend(group_of(&mut chance, &cluster, group, &age));
     }
+    let mut plan = world(&mut chance, releases, producers, members);
+    work(&mut plan, &mut chance);
+    come_and_go(&mut plan, &mut chance);
+    trouble(&mut plan, &mut chance, &CLASSIC);
+    plan.steps.sort_by_key(|step| step.at);
+    plan
+}
+
+/// A run in which nothing happens yet.
+pub(super) fn world(
+    chance: &mut Chance,
+    releases: Vec<Release>,
+    producers: Vec<Member>,
+    members: Vec<Habits>,
+) -> Plan {
+    let nodes = i32::try_from(releases.len()).unwrap_or(1);
     let topics = (0..1 + chance.below(2)).map(|number| Topic {
         name: format!("t{number}").into(),
         partitions: chance.pick(&[1, 2, 3, 4]).unwrap_or(1),
@@ -161,7 +177,7 @@ pub fn plan(seed: u64) -> Plan {
     });
     let topics = topics.collect();
     let slow = chance.millis(0, 4);
-    let mut plan = Plan {
+    Plan {
         nodes,
         topics,
         producers,
@@ -182,15 +198,11 @@ pub fn plan(seed: u64) -> Plan {
         first_rebalance: chance
             .pick(&[0, 0, 500, 3000])
             .map_or(Duration::ZERO, Duration::from_millis),
+        group_settings: Vec::new(),
         releases,
         authenticated: false,
         chance: chance.fork(),
-    };
-    work(&mut plan, &mut chance);
-    come_and_go(&mut plan, &mut chance);
-    trouble(&mut plan, &mut chance);
-    plan.steps.sort_by_key(|step| step.at);
-    plan
+    }
 }
 
 /// Mostly new brokers, else all of one release, or each of another.
@@ -206,7 +218,7 @@ fn releases(chance: &mut Chance, nodes: i32) -> Vec<Release> {
     }
 }
 
-fn producer(chance: &mut Chance, cluster: &Cluster, number: usize) -> Member {
+pub(super) fn producer(chance: &mut Chance, cluster: &Cluster, number: usize) -> Member {
     let mut pairs = common(chance, cluster, format!("producer-{number}"));
     pairs.extend([
         ("enable.idempotence", "true".to_owned()),
@@ -252,62 +264,108 @@ fn group_of(chance: &mut Chance, cluster: &Cluster, group: usize, age: &Age) -> 
     let interval = chance.pick(&[3000, 5000, 8000]).unwrap_or(5000);
     let reset = chance.pick(&["earliest", "earliest", "none"]);
     let count = chance.pick(&[1, 2, 2, 3, 3, 4]).unwrap_or(2);
+    let of = Group {
+        number: group,
+        is_static,
+        cooperates: strategies == "cooperative-sticky",
+        by_epoch: false,
+        poll_interval: Duration::from_millis(interval),
+        reset: reset.unwrap_or("earliest"),
+    };
     let members = (0..count).map(|number| {
-        let mut pairs = common(chance, cluster, format!("member-{group}-{number}"));
-        // Who leads looks at the topics often enough to see one grow.
-        for (name, value) in &mut pairs {
-            if *name == "metadata.max.age.ms" && value == "300000" {
-                "15000".clone_into(value);
-            }
-        }
-        let offered: Vec<&str> = strategies.split('|').collect();
-        let strategy = chance.pick(&offered).unwrap_or("range");
-        let commits = chance.pick(&[Commits::ByPolls, Commits::Waiting, Commits::Later]);
-        let commits = commits.unwrap_or(Commits::ByPolls);
-        let instance = (is_static && chance.percent(80)).then(|| format!("i-{group}-{number}"));
-        pairs.extend([
-            ("group.id", name(group)),
-            ("partition.assignment.strategy", strategy.to_owned()),
-            ("session.timeout.ms", session.to_string()),
-            ("heartbeat.interval.ms", (session / 5).to_string()),
-            ("max.poll.interval.ms", interval.to_string()),
-            ("auto.offset.reset", reset.unwrap_or("earliest").to_owned()),
-            (
-                "enable.auto.commit",
-                (commits == Commits::ByPolls).to_string(),
-            ),
-            (
-                "auto.commit.interval.ms",
-                millis(chance, &[250, 1000, 3000]),
-            ),
-            ("fetch.max.wait.ms", millis(chance, &[250, 500])),
-            (
-                "max.partition.fetch.bytes",
-                millis(chance, &[300, 4000, 1_000_000]),
-            ),
-        ]);
-        if let Some(instance) = &instance {
-            pairs.push(("group.instance.id", instance.clone()));
-        }
-        Habits {
-            group,
-            pairs,
-            instance: instance.map(Arc::from),
-            cooperates: strategies == "cooperative-sticky",
-            commits,
-            commits_in_listener: chance.percent(40),
-            listens: chance
-                .pick(&[0, 50, 1000, 6000])
-                .map_or(Duration::ZERO, Duration::from_millis),
-            works: chance
-                .pick(&[5, 50, 500])
-                .map_or(Duration::ZERO, Duration::from_millis),
-            most: chance.pick(&[1, 3, 10, 500]).unwrap_or(500),
-            by_pattern: chance.percent(20),
-            poll_interval: Duration::from_millis(interval),
-        }
+        member(chance, cluster, &of, number, |chance| {
+            let offered: Vec<&str> = strategies.split('|').collect();
+            let strategy = chance.pick(&offered).unwrap_or("range");
+            vec![
+                ("partition.assignment.strategy", strategy.to_owned()),
+                ("session.timeout.ms", session.to_string()),
+                ("heartbeat.interval.ms", (session / 5).to_string()),
+            ]
+        })
     });
     members.collect()
+}
+
+/// What the members of a group have in common.
+pub(super) struct Group {
+    pub(super) number: usize,
+    pub(super) is_static: bool,
+    pub(super) cooperates: bool,
+    pub(super) by_epoch: bool,
+    pub(super) poll_interval: Duration,
+    pub(super) reset: &'static str,
+}
+
+/// A member of a group, with the settings of its protocol.
+pub(super) fn member(
+    chance: &mut Chance,
+    cluster: &Cluster,
+    group: &Group,
+    number: usize,
+    protocol: impl FnOnce(&mut Chance) -> Vec<(&'static str, String)>,
+) -> Habits {
+    let Group {
+        number: of,
+        poll_interval,
+        ..
+    } = *group;
+    let mut pairs = common(chance, cluster, format!("member-{of}-{number}"));
+    // Who leads looks at the topics often enough to see one grow.
+    for (name, value) in &mut pairs {
+        if *name == "metadata.max.age.ms" && value == "300000" {
+            "15000".clone_into(value);
+        }
+    }
+    pairs.extend(protocol(chance));
+    let commits = chance.pick(&[Commits::ByPolls, Commits::Waiting, Commits::Later]);
+    let commits = commits.unwrap_or(Commits::ByPolls);
+    let is_static = group.is_static && chance.percent(80);
+    let instance = is_static.then(|| format!("i-{of}-{number}"));
+    pairs.extend([
+        ("group.id", name(of)),
+        (
+            "max.poll.interval.ms",
+            poll_interval.as_millis().to_string(),
+        ),
+        ("auto.offset.reset", group.reset.to_owned()),
+        (
+            "enable.auto.commit",
+            (commits == Commits::ByPolls).to_string(),
+        ),
+        (
+            "auto.commit.interval.ms",
+            millis(chance, &[250, 1000, 3000]),
+        ),
+        ("fetch.max.wait.ms", millis(chance, &[250, 500])),
+        (
+            "max.partition.fetch.bytes",
+            millis(chance, &[300, 4000, 1_000_000]),
+        ),
+    ]);
+    if let Some(instance) = &instance {
+        pairs.push(("group.instance.id", instance.clone()));
+    }
+    Habits {
+        group: of,
+        pairs,
+        instance: instance.map(Arc::from),
+        cooperates: group.cooperates,
+        by_epoch: group.by_epoch,
+        commits,
+        commits_in_listener: chance.percent(40),
+        listens: chance
+            .pick(&[0, 50, 1000, 6000])
+            .map_or(Duration::ZERO, Duration::from_millis),
+        works: chance
+            .pick(&[5, 50, 500])
+            .map_or(Duration::ZERO, Duration::from_millis),
+        most: chance.pick(&[1, 3, 10, 500]).unwrap_or(500),
+        subscribes: match chance.percent(20) {
+            true => By::Pattern,
+            false => By::Names,
+        },
+        poll_interval,
+    }
 }
 
 /// A group's id.
@@ -316,7 +374,7 @@ pub fn name(group: usize) -> String {
 }
 
 /// What applications do.
-fn work(plan: &mut Plan, chance: &mut Chance) {
+pub(super) fn work(plan: &mut Plan, chance: &mut Chance) {
     for producer in 0..plan.producers.len() {
         for _ in 0..8 + chance.below(16) {
             let at = chance.time(Duration::ZERO, plan.end);
@@ -334,7 +392,7 @@ fn work(plan: &mut Plan, chance: &mut Chance) {
 }
 
 /// Processes begin, end, and begin again; with an instance id at times before the last one knows that it is gone.
-fn come_and_go(plan: &mut Plan, chance: &mut Chance) {
+pub(super) fn come_and_go(plan: &mut Plan, chance: &mut Chance) {
     let mut step = |at, what| plan.steps.push(Step { at, what });
     for member in 0..plan.members.len() {
         // Every prefix has one.
@@ -358,14 +416,25 @@ fn come_and_go(plan: &mut Plan, chance: &mut Chance) {
     }
 }
 
-fn trouble(plan: &mut Plan, chance: &mut Chance) {
+/// Which steps of members coordinators move at, and whose exchanges get into trouble.
+pub(super) struct Aims {
+    pub(super) stages: &'static [Stage],
+    pub(super) apis: &'static [ApiKey],
+}
+
+const CLASSIC: Aims = Aims {
+    stages: &Stage::OF_GROUPS,
+    apis: &APIS,
+};
+
+pub(super) fn trouble(plan: &mut Plan, chance: &mut Chance, aims: &Aims) {
     if chance.percent(8) {
         return;
     }
     let pause = chance.time(SECOND / 2, SECOND * 5);
     let mut at = chance.time(Duration::ZERO, pause);
     while at < plan.end {
-        if let Some(fault) = fault(plan, chance) {
+        if let Some(fault) = fault(plan, chance, aims) {
             let what = What::Strike(fault);
             plan.steps.push(Step { at, what });
         }
@@ -373,7 +442,7 @@ fn trouble(plan: &mut Plan, chance: &mut Chance) {
     }
 }
 
-fn fault(plan: &Plan, chance: &mut Chance) -> Option<Fault> {
+fn fault(plan: &Plan, chance: &mut Chance, aims: &Aims) -> Option<Fault> {
     let node = chance.from_to(1, plan.nodes);
     let lasting = match chance.percent(25) {
         true => chance.time(SECOND, SECOND * 8),
@@ -403,10 +472,10 @@ fn fault(plan: &Plan, chance: &mut Chance) -> Option<Fault> {
         27 if tells_epochs => Fault::HearsLate(node, chance.millis(1, 2000), lasting),
         27..=30 if may_grow => Fault::Grows(topic),
         27..=30 => Fault::LeaderMoves(topic, partition),
-        31..=52 => Fault::CoordinatorMoves(chance.pick(&Stage::OF_GROUPS)?, chance.percent(60)),
+        31..=52 => Fault::CoordinatorMoves(chance.pick(aims.stages)?, chance.percent(60)),
         53..=56 if tells_epochs => Fault::CoordinatorDeposed(node, lasting),
         _ => {
-            let api = chance.pick(&APIS)?;
+            let api = chance.pick(aims.apis)?;
             let trouble = of_answer(chance, api)?;
             Fault::Answers(node, api, trouble, 1 + chance.below(3) as u32)
         }
@@ -467,6 +536,13 @@ fn refusal(chance: &mut Chance, api: ApiKey) -> Option<ErrorCode> {
             ErrorCode::UNKNOWN_MEMBER_ID,
             // The group has gone on with an instance that did not answer.
             ErrorCode::ILLEGAL_GENERATION,
+        ]),
+        ApiKey::ConsumerGroupHeartbeat => chance.pick(&[
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            ErrorCode::NOT_COORDINATOR,
+            ErrorCode::UNKNOWN_MEMBER_ID,
+            ErrorCode::FENCED_MEMBER_EPOCH,
         ]),
         ApiKey::Fetch => chance.pick(&[
             ErrorCode::FETCH_SESSION_ID_NOT_FOUND,

@@ -150,6 +150,7 @@ pub fn plan(seed: u64) -> Plan {
         min_in_sync: chance.from_to(1, (nodes - 1).max(1)),
         replica_lag: chance.time(SECOND, SECOND * 6),
         first_rebalance: Duration::ZERO,
+        group_settings: Vec::new(),
         releases,
         authenticated: false,
         chance: chance.fork(),

@@ -52,11 +52,19 @@ impl Run {
             .collect()
     }
 
-    /// Counts what the members of groups offer.
+    /// Counts what the members of groups offer, or ask for.
     pub(super) fn count_strategies(&mut self) {
         let tally = &mut self.world.book.tally;
         let mut of_groups: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+        let mut asked: BTreeMap<usize, BTreeSet<Option<&str>>> = BTreeMap::new();
         for habits in &self.plan.members {
+            if habits.by_epoch {
+                let mut pairs = habits.pairs.iter();
+                let found = pairs.find(|(name, _)| *name == "group.remote.assignor");
+                let own = found.map(|(_, value)| value.as_str());
+                asked.entry(habits.group).or_default().insert(own);
+                continue;
+            }
             let mut pairs = habits.pairs.iter();
             let found = pairs.find(|(name, _)| *name == "partition.assignment.strategy");
             let own = found.map(|(_, value)| value.as_str());
@@ -71,6 +79,15 @@ impl Run {
                 (Some("sticky"), _) => "group: began with sticky",
                 (Some("cooperative-sticky"), _) => "group: began with cooperative-sticky",
                 _ => "group: began with several assignors",
+            });
+        }
+        for asked in asked.into_values() {
+            let mut each = asked.into_iter();
+            tally.meet(match (each.next().flatten(), each.next()) {
+                (_, Some(_)) => "group: its members asked for different assignors",
+                (Some("uniform"), _) => "group: its members asked for uniform",
+                (Some(_), _) => "group: its members asked for range",
+                (None, _) => "group: its coordinator chose the assignor",
             });
         }
     }
@@ -177,6 +194,9 @@ impl Run {
         let book = &mut self.world.book;
         book.history.steady = Some(book.at());
         self.pass(STEADY);
+        for client in self.members.concat() {
+            self.with_member(client, Member::stayed);
+        }
     }
 
     /// All leave their groups and close.

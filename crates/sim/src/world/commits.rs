@@ -97,6 +97,9 @@ fn is_sure(code: ErrorCode) -> bool {
             | ErrorCode::UNKNOWN_MEMBER_ID
             | ErrorCode::REBALANCE_IN_PROGRESS
             | ErrorCode::FENCED_INSTANCE_ID
+            | ErrorCode::STALE_MEMBER_EPOCH
+            | ErrorCode::FENCED_MEMBER_EPOCH
+            | ErrorCode::GROUP_ID_NOT_FOUND
             | ErrorCode::COORDINATOR_LOAD_IN_PROGRESS
     )
 }

@@ -68,7 +68,7 @@ impl World {
 
     fn move_coordinator(&mut self, node: i32, stage: Stage) {
         let topic = match stage {
-            Stage::TxnOffsetCommit => OFFSETS,
+            Stage::TxnOffsetCommit | Stage::ConsumerGroupHeartbeat => OFFSETS,
             stage if Stage::OF_GROUPS.contains(&stage) => OFFSETS,
             Stage::ShareGroupHeartbeat => OFFSETS,
             _ => TRANSACTIONS,
