@@ -39,7 +39,7 @@ def typed_json(session: Session, scenario: Scenario, topic: str) -> Callable[[Wa
     from pyspark.sql import functions as f
 
     _fill(session, scenario, topic, f.col("text"))
-    ours = {"value.format": "json", "value.schema": DDL, "columns": "value"}
+    ours = {"value.format": "json", "value.schema": DDL, "columns": "value", "value.flatten": "true"}
     theirs = f.from_json(f.col("value").cast("string"), DDL)
     return lambda way: _read(session, scenario, _decoded(session, way, topic, ours, theirs))
 
@@ -54,7 +54,7 @@ def typed_avro(session: Session, scenario: Scenario, topic: str) -> Callable[[Wa
     session.at_end.callback(registry.close)
     head = b"\0" + registry.add(f"{topic}-value", schema).to_bytes(4, "big")
     _fill(session, scenario, topic, f.concat(f.lit(bytearray(head)), to_avro(f.from_json("text", DDL), schema)))
-    ours = {"value.format": "avro", "schema.registry.url": registry.url, "columns": "value"}
+    ours = {"value.format": "avro", "schema.registry.url": registry.url, "columns": "value", "value.flatten": "true"}
     theirs = from_avro(f.expr(f"substring(value, {len(head) + 1})"), schema)
     return lambda way: _read(session, scenario, _decoded(session, way, topic, ours, theirs))
 
@@ -75,7 +75,7 @@ def _read(session: Session, scenario: Scenario, frame: Any) -> Measured:
 def _decoded(session: Session, way: Way, topic: str, ours: dict[str, str], theirs: Any) -> Any:
     if way.role == "peer":
         return session.read(way, topic).select(theirs.alias("decoded")).select("decoded.*")
-    return session.read(way, topic, **ours).select("value.*")
+    return session.read(way, topic, **ours)
 
 
 def _fill(session: Session, scenario: Scenario, topic: str, value: Any) -> None:
