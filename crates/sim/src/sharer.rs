@@ -351,7 +351,7 @@ impl Sharer {
             }
         }
         for (lock, place, offset) in open {
-            let kind = match self.chance.below(100) {
+            let mut kind = match self.chance.below(100) {
                 _ if self.hurries || !self.habits.is_explicit => AcknowledgeType::Accept,
                 0..=14 => AcknowledgeType::Release,
                 15..=22 => AcknowledgeType::Reject,
@@ -365,7 +365,16 @@ impl Sharer {
             };
             if self.habits.is_explicit {
                 let offsets = (offset, offset);
-                if let Err(error) = self.host.engine.acknowledge(lock, offsets, kind) {
+                let mut said = self.host.engine.acknowledge(lock, offsets, kind);
+                if said
+                    .as_ref()
+                    .is_err_and(|it| it.kind() == Kind::Unsupported)
+                {
+                    // Its broker renews no locks.
+                    kind = AcknowledgeType::Release;
+                    said = self.host.engine.acknowledge(lock, offsets, kind);
+                }
+                if let Err(error) = said {
                     book.say(&self.name, format_args!("{kind:?} of {range:?}: {error}"));
                     book.tally.meet("sharer: what it said came too late");
                     continue;
