@@ -112,7 +112,8 @@ impl Session {
             return self.all(config, wanted);
         };
         let topics = known.topics.as_ref();
-        let is_same = topics.is_some_and(|topics| wanted.names().eq(topics));
+        // Until topics were listed, nobody knows what a pattern stands for: it is as it was.
+        let is_same = !wanted.is_known() || topics.is_some_and(|topics| wanted.names().eq(topics));
         let regex = wanted.regex().cloned();
         let had_regex = known.regex.as_ref().is_some_and(|it| !it.is_empty());
         let is_other = match &regex {
@@ -135,7 +136,7 @@ impl Session {
         let is_static = config.group_instance_id.is_some();
         Declaration {
             rebalance_timeout: Some(config.max_poll_interval),
-            topics: Some(wanted.names().cloned().collect()),
+            topics: wanted.is_known().then(|| wanted.names().cloned().collect()),
             regex: wanted
                 .regex()
                 .cloned()

@@ -39,8 +39,8 @@ pub(super) fn check(history: &History) -> Vec<Anomaly> {
 #[derive(Default)]
 struct Member<'a> {
     epoch: i32,
-    /// What its listener was told that it has.
-    owned: BTreeSet<&'a Place>,
+    /// What its listener was told that it has, and its epoch then.
+    owned: BTreeMap<&'a Place, i32>,
     /// What its listener is being told that goes.
     going: Vec<&'a Place>,
     /// It has been assigned something, if only nothing, and the group has not gone on without it since.
@@ -59,8 +59,8 @@ struct Checker<'a> {
     history: &'a History,
     members: Vec<Member<'a>>,
     overlaps: Vec<Overlap<'a>>,
-    /// Who was given each partition of a group last.
-    newest: BTreeMap<(usize, &'a Place), usize>,
+    /// Who was given each partition of a group last: the epoch, and the member.
+    newest: BTreeMap<(usize, &'a Place), (i32, usize)>,
     /// The epochs that the members of each group were in when nobody had come or gone for a time.
     stayed: BTreeMap<usize, BTreeSet<i32>>,
     /// By its number: the partitions of a commit on its way.
@@ -98,13 +98,13 @@ impl<'a> Checker<'a> {
             }
             Joint::Assigned(epoch, added) => {
                 own.is_in = true;
-                own.owned.extend(added);
+                own.owned.extend(added.iter().map(|place| (place, *epoch)));
                 self.assigned(process, group, *epoch, added);
             }
             Joint::Revoked(_, gone) | Joint::Lost(gone) => own.going = gone.iter().collect(),
             Joint::GaveUp => {
                 let gone = std::mem::take(&mut own.going);
-                own.owned.retain(|place| !gone.contains(place));
+                own.owned.retain(|place, _| !gone.contains(place));
                 self.overlaps
                     .retain(|it| it.holder != process || !gone.contains(&it.place));
             }
@@ -126,8 +126,8 @@ impl<'a> Checker<'a> {
             Joint::Taken(commit) => {
                 for (place, _) in self.sent.get(commit).copied().unwrap_or_default() {
                     let newest = self.newest.get(&(group, place)).copied();
-                    let other = newest.filter(|newest| !self.is_same(*newest, process));
-                    if let Some(other) = other {
+                    let other = newest.filter(|(_, newest)| !self.is_same(*newest, process));
+                    if let Some((_, other)) = other {
                         self.stale.insert(*commit, (place, other));
                     }
                 }
@@ -147,27 +147,39 @@ impl<'a> Checker<'a> {
 
     fn assigned(&mut self, process: usize, group: usize, epoch: i32, added: &'a [Place]) {
         for place in added {
-            self.newest.insert((group, place), process);
+            let newest = self.newest.entry((group, place)).or_default();
+            *newest = (*newest).max((epoch, process));
         }
-        let others: Vec<usize> = (0..self.members.len())
-            .filter(|other| {
-                let known = self.history.processes.get(*other);
-                known.is_some_and(|it| it.group == group) && !self.is_same(*other, process)
-            })
-            .collect();
-        for holder in others {
-            let Some(other) = self.members.get(holder).filter(|other| other.is_in) else {
+        for other in 0..self.members.len() {
+            let known = self.history.processes.get(other);
+            let is_of_group = known.is_some_and(|it| it.group == group);
+            if !is_of_group || self.is_same(other, process) {
+                continue;
+            }
+            let Some(member) = self.members.get(other).filter(|member| member.is_in) else {
                 continue;
             };
-            let both = added.iter().filter(|place| other.owned.contains(place));
-            self.overlaps.extend(both.map(|place| Overlap {
-                holder,
-                place,
-                by: process,
-                epoch,
-            }));
-            self.overlapped(holder);
+            for place in added {
+                // Whoever is behind may be out of the group, and not know it.
+                self.overlaps.extend(match member.owned.get(place) {
+                    Some(since) if *since > epoch => Some(Overlap {
+                        holder: process,
+                        place,
+                        by: other,
+                        epoch: *since,
+                    }),
+                    Some(_) => Some(Overlap {
+                        holder: other,
+                        place,
+                        by: process,
+                        epoch,
+                    }),
+                    None => None,
+                });
+            }
+            self.overlapped(other);
         }
+        self.overlapped(process);
     }
 
     /// R9: nobody has what another was given in this epoch or an earlier one.

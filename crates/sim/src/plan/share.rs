@@ -175,6 +175,7 @@ pub fn plan(seed: u64) -> Plan {
         first_rebalance: Duration::ZERO,
         // The first one with share groups that are no preview.
         releases: (0..nodes).map(|_| Release::NEWEST).collect(),
+        group_settings: Vec::new(),
         authenticated: false,
         chance: chance.fork(),
     };

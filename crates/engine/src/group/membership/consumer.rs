@@ -227,7 +227,8 @@ impl Membership {
             }
             _ => return,
         }
-        let Some(wanted) = self.wanted.as_ref().filter(|_| self.session.must_compare()) else {
+        let wanted = self.wanted.as_ref().filter(|wanted| wanted.is_known());
+        let Some(wanted) = wanted.filter(|_| self.session.must_compare()) else {
             return;
         };
         let Some(changed) = self.session.compare(wanted) else {

@@ -11,6 +11,7 @@ use ottla_protocol::messages::{
 use super::*;
 use crate::api::{HIGHEST, Versions};
 pub(super) use crate::consumer::CommitId;
+use crate::group::Pattern;
 
 pub(super) const CONSUMER: &[(&str, &str)] = &[("group.id", "g"), ("group.protocol", "consumer")];
 pub(super) const STATIC: &[(&str, &str)] = &[
@@ -647,6 +648,21 @@ fn another_subscription_is_said_at_once() {
     }
     let gone = vec![("uu".into(), 0)];
     assert_eq!(tell(&mut script)[0], Rebalance::Revoked(gone));
+}
+
+#[test]
+fn a_pattern_takes_nothing_away_before_topics_were_listed() {
+    let mut script = settled(CONSUMER, &[0]);
+    script.topics.push(("uu", vec![1]));
+    let now = script.now;
+    let pattern = Pattern::parse("t|uu").unwrap();
+    let subscribed = script.engine.subscribe(now, Selection::Pattern(pattern));
+    subscribed.unwrap();
+    let (heartbeat, _) = beats(asked(&mut script));
+    let expected = Some(vec!["t".into(), "uu".into()]);
+    assert_eq!(beat(&only(heartbeat)).subscribed_topic_names, expected);
+    assert!(poll(&mut script).is_empty());
+    assert_eq!(tell(&mut script), []);
 }
 
 #[test]
