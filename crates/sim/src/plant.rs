@@ -135,8 +135,6 @@ plants! {
     MemberErrorsOverlooked "client: error codes in answers to ConsumerGroupHeartbeat are overlooked" "R9" "R14";
     EpochBeatsEnd "client: it sends no second ConsumerGroupHeartbeat" "R9" "R14";
     AssignmentOverlooked "client: every second assignment of a coordinator is overlooked" "R9" "R14";
-    CommitEpochUntold "client: OffsetCommit does not tell the member's epoch" "R10";
-    StaleEpochOverlooked "client: STALE_MEMBER_EPOCH in an answer to OffsetCommit is overlooked" "R10";
     // In logs that are truncated.
     EpochUntold "client: leaders are not told the epoch of what was read" "R16";
     PartingTooHigh "client: the offset at which logs part is read one too high" "R16";
@@ -227,7 +225,7 @@ impl Plant {
 
     /// Whether only runs that are about groups whose coordinators assign can show it.
     pub fn is_about_consumer_groups(self) -> bool {
-        let of_clients = Plant::OwnedGivenUpTooSoon..=Plant::StaleEpochOverlooked;
+        let of_clients = Plant::OwnedGivenUpTooSoon..=Plant::AssignmentOverlooked;
         let of_brokers = Plant::GivenTooSoon..=Plant::TargetsMixedUp;
         of_clients.contains(&self) || of_brokers.contains(&self)
     }
@@ -391,9 +389,6 @@ impl ClientSpoil {
             (Some(Plant::OwnedGivenUpTooSoon), Request::ConsumerGroupHeartbeat(request)) => {
                 own_nothing(request);
             }
-            (Some(Plant::CommitEpochUntold), Request::OffsetCommit(request)) => {
-                request.generation_id_or_member_epoch = -1;
-            }
             (Some(Plant::UncommittedFetched), Request::Fetch(request)) => {
                 request.isolation_level = 0;
             }
@@ -523,12 +518,6 @@ impl ClientSpoil {
                 if answer.assignment.is_some() && self.every(2) =>
             {
                 answer.assignment = None;
-            }
-            (Plant::StaleEpochOverlooked, Response::OffsetCommit(answer)) => {
-                let topics = answer.topics.iter_mut();
-                let rows = topics.flat_map(|topic| &mut topic.partitions);
-                let stale = rows.filter(|row| row.error_code == ErrorCode::STALE_MEMBER_EPOCH.0);
-                stale.for_each(|row| row.error_code = 0);
             }
             (Plant::PartingTooHigh, Response::Fetch(answer)) => truncated::raise_parting(answer),
             (Plant::TruncationMadeUp, Response::Fetch(answer)) if self.every(7) => {
