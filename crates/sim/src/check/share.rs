@@ -87,16 +87,18 @@ struct Record {
 /// A record, as one member has it.
 #[derive(Debug, Default)]
 struct Own {
-    /// Deliveries that a broker gave it, and its application did not get yet.
-    granted: Vec<i16>,
+    /// Deliveries that nodes gave it, and its application did not get yet.
+    granted: Vec<(i32, i16)>,
     /// In good weather, the node from which the last of them came.
     awaited: Option<i32>,
     said: Vec<AcknowledgeType>,
     /// What was said and is not settled, and since when brokers are to hear it.
     pending: Vec<(AcknowledgeType, Option<Duration>)>,
     done: Vec<i8>,
-    /// It was told that this counts.
-    is_final: bool,
+    /// The node of which it was told that it is done with it.
+    done_at: Option<i32>,
+    /// The node that took last what it said.
+    told_at: i32,
 }
 
 struct Checker<'a> {
@@ -165,7 +167,7 @@ impl<'a> Checker<'a> {
                 for (range, kind) in said {
                     let done = self.done(*number, &range.place);
                     for (place, offset) in offsets(range) {
-                        self.acknowledged(now, process, (place, offset), *kind, done);
+                        self.acknowledged(now, (process, wire.node), (place, offset), *kind, done);
                     }
                 }
                 let refused = self.answers.get(number);
@@ -257,7 +259,7 @@ impl<'a> Checker<'a> {
     fn acknowledged(
         &mut self,
         now: Duration,
-        process: usize,
+        (process, node): (usize, i32),
         (place, offset): (&'a Place, i64),
         kind: i8,
         done: Done,
@@ -267,13 +269,15 @@ impl<'a> Checker<'a> {
         let own = self.own.entry((process, place, offset)).or_default();
         let is_said = own.said.iter().any(|said| number(*said) == kind);
         // Nobody is asked about what was not given to anybody.
-        let by_itself = matches!(kind, GAP | 2) && !own.granted.is_empty();
+        let is_granted = own.granted.iter().any(|(from, _)| *from == node);
+        let by_itself = !is_said && matches!(kind, GAP | 2) && is_granted;
         if done != Done::No {
             own.done.push(kind);
+            own.told_at = node;
             own.awaited = None;
         }
         if done != Done::No && by_itself {
-            own.granted.clear();
+            own.granted.retain(|(from, _)| *from != node);
         }
         if !is_said && !by_itself {
             let text = format!("{here}: a broker was told {kind}");
@@ -395,8 +399,8 @@ impl<'a> Checker<'a> {
         record.reign = reign;
         record.was_released = false;
         let own = self.own.entry((process, place, offset)).or_default();
-        own.granted.push(deliveries);
-        own.is_final = false;
+        own.granted.push((holder.node, deliveries));
+        own.done_at = None;
         if self.history.well.is_some_and(|well| now > well) {
             let before = own.awaited.replace(holder.node);
             if before == Some(holder.node) {
@@ -419,11 +423,11 @@ impl<'a> Checker<'a> {
         record.was_given = true;
         let own = self.own.entry((process, place, offset)).or_default();
         own.awaited = None;
-        let same = own.granted.iter().position(|it| *it == deliveries);
-        let (is_final, is_granted) = (own.is_final, !own.granted.is_empty());
-        if is_granted {
-            own.granted.remove(same.unwrap_or(0));
-        }
+        let same = own.granted.iter().position(|(_, it)| *it == deliveries);
+        let is_granted = !own.granted.is_empty();
+        let from = is_granted.then(|| own.granted.remove(same.unwrap_or(0)).0);
+        // The answer of a leader of the past may come late.
+        let is_final = own.done_at.is_some() && own.done_at == from;
         if !is_granted {
             self.find("R19", "ungranted-poll", here.clone());
         } else if same.is_none() {
@@ -465,7 +469,9 @@ impl<'a> Checker<'a> {
             let counts = outcome == Outcome::Counts;
             let is_true = !counts || own.done.contains(&number(kind));
             let is_final = matches!(kind, AcknowledgeType::Accept | AcknowledgeType::Reject);
-            own.is_final |= counts && is_final;
+            if counts && is_final {
+                own.done_at = Some(own.told_at);
+            }
             if !is_true {
                 self.find("R20", "untrue-ack", here.clone());
             }
