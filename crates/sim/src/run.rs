@@ -871,10 +871,6 @@ impl Run {
         book.tally.add(&at_doors);
         count_unknown(&mut book);
         count_compacted(&mut book);
-        if self.options.hostile {
-            // Lies have ranges of any length, and nothing that follows from them is held against anybody.
-            book.history.shared.clear();
-        }
         for state in shared_states(&book.history) {
             book.tally.meet(state);
         }

@@ -113,7 +113,6 @@ fn peak(theme: Theme, seed: u64, plant: Option<Plant>) -> (usize, u64) {
         + plan.transactors.len()
         + plan.consumers.len()
         + plan.members.len()
-        + plan.sharers.len()
         + plan.admins.len();
     (PEAK.get().unsigned_abs() / clients, report.lied)
 }
@@ -144,11 +143,6 @@ fn members_of_groups_neither_panic_nor_hang_nor_hoard() {
 }
 
 #[test]
-fn members_of_share_groups_neither_panic_nor_hang_nor_hoard() {
-    neither_panic_nor_hang_nor_hoard(Theme::Share);
-}
-
-#[test]
 fn members_of_groups_whose_coordinators_assign_neither_panic_nor_hang_nor_hoard() {
     neither_panic_nor_hang_nor_hoard(Theme::ConsumerGroups);
 }
@@ -160,12 +154,7 @@ fn transactional_producers_neither_panic_nor_hang_nor_hoard() {
 
 #[test]
 fn clients_that_waste_memory_are_seen() {
-    for theme in [
-        Theme::Everything,
-        Theme::Groups,
-        Theme::Transactions,
-        Theme::Share,
-    ] {
+    for theme in [Theme::Everything, Theme::Groups, Theme::Transactions] {
         for plant in [Plant::AnswersKept, Plant::ClaimsBelieved] {
             let seen = (0..SEEDS).find(|seed| peak(theme, *seed, Some(plant)).0 > MOST);
             println!("{theme:?}, {plant}: seed {seen:?}");

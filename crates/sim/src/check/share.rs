@@ -423,11 +423,14 @@ impl<'a> Checker<'a> {
         record.was_given = true;
         let own = self.own.entry((process, place, offset)).or_default();
         own.awaited = None;
-        let same = own.granted.iter().position(|(_, it)| *it == deliveries);
+        let same = own.granted.iter().rposition(|(_, it)| *it == deliveries);
         let is_granted = !own.granted.is_empty();
-        let from = is_granted.then(|| own.granted.remove(same.unwrap_or(0)).0);
         // The answer of a leader of the past may come late.
-        let is_final = own.done_at.is_some() && own.done_at == from;
+        let mut nodes = own.granted.iter().map(|(from, _)| *from);
+        let is_final = own.done_at.is_some_and(|at| nodes.all(|from| from == at));
+        if is_granted {
+            own.granted.remove(same.unwrap_or(0));
+        }
         if !is_granted {
             self.find("R19", "ungranted-poll", here.clone());
         } else if same.is_none() {
