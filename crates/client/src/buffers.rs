@@ -1,5 +1,6 @@
 //! Buffers for large answers, used again and again: fresh memory costs a page fault for every 4 KiB, as much as reading into it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -15,15 +16,18 @@ const STEP: usize = 2 << 20;
 #[derive(Debug)]
 pub(crate) struct Buffers {
     free: Mutex<Vec<MmapMut>>,
-    /// Bytes of free buffers that are kept.
+    /// Bytes of buffers in use.
+    used: AtomicUsize,
+    /// Free buffers are kept as long as there are no more bytes than this together with those in use.
     most: usize,
 }
 
 impl Buffers {
-    /// Keeps buffers of up to `most` bytes in all.
+    /// Keeps free buffers as long as all have up to `most` bytes.
     pub(crate) fn new(most: usize) -> Arc<Buffers> {
         Arc::new(Buffers {
             free: Mutex::default(),
+            used: AtomicUsize::new(0),
             most,
         })
     }
@@ -34,10 +38,13 @@ impl Buffers {
     /// `Kind::Unreachable` if the system has no more memory: the answer cannot be received.
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> Result<Filling, Error> {
         let free = self.smallest_free(length);
-        let memory = free.map_or_else(|| memory(length), Ok).map_err(|cause| {
-            let text = format!("no memory for an answer of {length} bytes: {cause}");
-            Error::new(Kind::Unreachable, text)
-        })?;
+        let memory = free
+            .map_or_else(|| self.fresh(length), Ok)
+            .map_err(|cause| {
+                let text = format!("no memory for an answer of {length} bytes: {cause}");
+                Error::new(Kind::Unreachable, text)
+            })?;
+        self.used.fetch_add(memory.len(), Ordering::Relaxed);
         Ok(Filling {
             buffer: Buffer {
                 memory: Some(memory),
@@ -59,6 +66,24 @@ impl Buffers {
         fits.map(|index| free.swap_remove(index))
     }
 
+    /// Memory that was never used, in the place of free buffers where there would be too much with them.
+    fn fresh(&self, length: usize) -> std::io::Result<MmapMut> {
+        let length = length.next_multiple_of(STEP);
+        let rest = self
+            .most
+            .saturating_sub(self.used.load(Ordering::Relaxed) + length);
+        let mut free = self.free.lock();
+        while free.iter().map(|memory| memory.len()).sum::<usize>() > rest {
+            // The smallest are the least likely to fit.
+            let smallest =
+                (0..free.len()).min_by_key(|index| free.get(*index).map(|memory| memory.len()));
+            let Some(smallest) = smallest else { break };
+            free.swap_remove(smallest);
+        }
+        drop(free);
+        memory(length)
+    }
+
     /// Gives the memory of free buffers back to the system.
     pub(crate) fn clear(&self) {
         let free = std::mem::take(&mut *self.free.lock());
@@ -66,12 +91,13 @@ impl Buffers {
     }
 
     fn give_back(&self, memory: MmapMut) {
+        let used = self.used.fetch_sub(memory.len(), Ordering::Relaxed) - memory.len();
         // Never waits: a buffer may be dropped in a forked child, where another thread of the parent holds the lock for ever.
         let Some(mut free) = self.free.try_lock() else {
             return;
         };
         let kept: usize = free.iter().map(|memory| memory.len()).sum();
-        if kept + memory.len() <= self.most {
+        if used + kept + memory.len() <= self.most {
             free.push(memory);
         }
     }
@@ -80,7 +106,7 @@ impl Buffers {
 /// Fresh memory, in huge pages if it is large and the system has them: an answer is read through a few times, and to look up
 /// where each 4 KiB of it are takes a tenth of the time.
 fn memory(length: usize) -> std::io::Result<MmapMut> {
-    let memory = MmapMut::map_anon(length.next_multiple_of(STEP))?;
+    let memory = MmapMut::map_anon(length)?;
     #[cfg(target_os = "linux")]
     if length >= STEP {
         // Advice: where it is not taken, all works as well.
@@ -176,11 +202,14 @@ mod tests {
     fn the_smallest_that_fits_is_taken_and_no_more_is_kept_than_allowed() {
         let buffers = Buffers::new(4 * STEP);
         let frames = [3, 1, 2].map(|steps| frame(&buffers, steps * STEP));
+        // The first one comes back while the others are in use.
         drop(frames);
-        assert_eq!(free(&buffers), [3 * STEP, STEP]);
+        assert_eq!(free(&buffers), [STEP, 2 * STEP]);
         let small = frame(&buffers, STEP / 2);
-        assert_eq!(free(&buffers), [3 * STEP]);
-        let other = frame(&buffers, STEP);
+        assert_eq!(free(&buffers), [2 * STEP]);
+        // One more would be too much with what is free.
+        let other = frame(&buffers, 3 * STEP);
+        assert!(free(&buffers).is_empty());
         let locked = buffers.free.lock();
         // Nobody waits to give back.
         drop(other);
