@@ -266,7 +266,11 @@ fn a_lock_on_what_somebody_leaves_begins_when_that_one_goes() {
     let mut world = World::new(BrokerConfig::default(), 1);
     world.connect(1);
     world.connect(2);
-    let topic_id = world.ask(1, &MetadataRequest::default(), 12).topics[0].topic_id;
+    let all = MetadataRequest {
+        topics: None,
+        ..Default::default()
+    };
+    let topic_id = world.ask(1, &all, 12).topics[0].topic_id;
     world.ask(1, &share("one", topic_id, 0, 0), 2);
     world.ask(1, &produce(b"value"), 9);
     let first = world.ask(1, &share("one", topic_id, 1, 0), 2);
@@ -643,7 +647,7 @@ fn a_topic_whose_files_do_not_go_is_deleted_all_the_same() {
     let id = metadata
         .lines()
         .find_map(|line| line.strip_prefix("topic_id: "));
-    let id: ottla_protocol::Uuid = id.unwrap().parse().unwrap();
+    let id: Uuid = id.unwrap().parse().unwrap();
     let id: String = id.0.iter().map(|byte| format!("{byte:02x}")).collect();
     std::fs::create_dir_all(dir.join(format!("t-0.{id}-delete/full"))).unwrap();
     let delete = DeleteTopicsRequest {
