@@ -17,7 +17,7 @@ lane() {
 }
 
 # The extension module links against the interpreter that loads it; pytest is its test.
-rust="cargo test --workspace --exclude ottla-python --exclude ottla-sim --locked"
+rust="cargo test --workspace --exclude ottla-python --exclude ottla-sim --locked --no-fail-fast"
 
 # Optimised: it runs clients and brokers for many simulated hours.
 simulation="cargo test --release --locked -p ottla-sim --quiet"
