@@ -6,18 +6,8 @@ use std::time::Duration;
 
 use ottla_protocol::ErrorCode;
 
+pub use crate::record::{Place, RecordId, Value, at};
 use crate::shared::{Rules, Shared};
-
-/// A partition of a topic.
-pub type Place = (Arc<str>, i32);
-
-/// Its name, as anomalies have it.
-pub fn at(place: &Place) -> String {
-    format!("{}-{}", place.0, place.1)
-}
-
-/// A record's number: no other record of the run has it.
-pub type RecordId = usize;
 
 /// What a producer was told of a record, as an application would understand it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,17 +95,6 @@ pub struct Transaction {
     pub verdict: Option<Verdict>,
     /// What it learned later of one that may be committed.
     pub settled: Option<bool>,
-}
-
-/// What was read of a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value {
-    /// The record's number, as its value says.
-    pub id: RecordId,
-    /// The topic that its value names.
-    pub topic: String,
-    /// Whether the checksum in it is right.
-    pub sound: bool,
 }
 
 /// Where a consumer was told to read.

@@ -33,6 +33,7 @@ pub mod plan;
 pub mod plant;
 pub mod producer;
 mod reading;
+pub mod record;
 pub mod run;
 pub mod shared;
 pub mod sharer;

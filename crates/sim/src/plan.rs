@@ -19,7 +19,7 @@ use ottla_protocol::{ApiKey, ErrorCode};
 
 use self::exchanges::exchange;
 use crate::chance::Chance;
-use crate::habits::Habits;
+use crate::habits::{Commits, Habits};
 use crate::keeper::Trouble;
 use crate::shared::Rules;
 
@@ -43,6 +43,25 @@ pub struct Member {
     pub rest: Duration,
     /// The most records of one poll.
     pub most: usize,
+}
+
+/// A member of a share group, its settings, and what its application makes of it. All its processes have the same.
+#[derive(Clone, Debug)]
+pub struct Sharer {
+    /// The group's number.
+    pub group: usize,
+    /// Kafka's names and values.
+    pub pairs: Vec<(&'static str, String)>,
+    /// It says of each record what becomes of it.
+    pub is_explicit: bool,
+    /// Whether it commits before it polls.
+    pub commits: Commits,
+    /// How long it works on what a poll gave at most.
+    pub works: Duration,
+    /// The most records of a poll.
+    pub most: usize,
+    /// How long locks last in its group.
+    pub lock: Duration,
 }
 
 /// How the network is when nothing is wrong.
@@ -359,7 +378,7 @@ pub struct Plan {
     /// What holds for the records of share groups, by their numbers.
     pub shares: Vec<Rules>,
     /// Members of share groups.
-    pub sharers: Vec<share::Sharer>,
+    pub sharers: Vec<Sharer>,
     /// Admin clients.
     pub admins: Vec<Member>,
     /// The network.

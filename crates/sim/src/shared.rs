@@ -6,7 +6,7 @@ use std::time::Duration;
 use ottla_engine::ErrorCode;
 use ottla_engine::share_consumer::AcknowledgeType;
 
-use crate::history::{Place, Value};
+use crate::record::{Place, Value};
 
 /// Offsets of a partition, both ends included.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -23,7 +23,7 @@ use crate::chance::Chance;
 use crate::habits::Commits;
 use crate::history::{Place, Value};
 use crate::host::Host;
-use crate::plan::share::Sharer as Habits;
+use crate::plan::Sharer as Habits;
 use crate::plant::Plant;
 use crate::reading::decode;
 use crate::shared::{Outcome, Range, Shared};

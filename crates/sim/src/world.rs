@@ -21,8 +21,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use ottla_engine::{Error, LinkId};
+use ottla_protocol::ApiKey;
 
 use crate::book::Book;
 use crate::brokers::{Brokers, Served};
@@ -34,6 +35,7 @@ use crate::host::Ending;
 use crate::keeper::Keeper;
 use crate::plan::{Fault, Stage, Weather};
 use crate::plant::Plant;
+use crate::plant::share::Memory;
 use crate::tally::Tally;
 
 /// So many events in one moment, and time stands still.
@@ -138,6 +140,27 @@ struct Commit {
     version: i16,
 }
 
+/// Requests of members of share groups that are under way, by their connections and correlation ids.
+#[derive(Debug, Default)]
+struct Shares {
+    asked: BTreeMap<(u64, i32), Asked>,
+    /// Answers that are not whole yet, by connection.
+    input: BTreeMap<u64, BytesMut>,
+    /// How often nodes died.
+    deaths: BTreeMap<i32, u32>,
+    /// What a planted defect of a broker remembers.
+    memory: Memory,
+}
+
+/// One of them: its number, whose it is, what it asks and in which version.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    number: usize,
+    process: usize,
+    api: ApiKey,
+    version: i16,
+}
+
 /// Everything in a run.
 pub struct World {
     /// What is written down.
@@ -168,7 +191,7 @@ pub struct World {
     /// Commits of groups that are under way, by their connections and correlation ids.
     commits: BTreeMap<(u64, i32), Commit>,
     /// What passes between members of share groups and brokers.
-    shares: shares::Shares,
+    shares: Shares,
     /// What waits for clients that stand still.
     asleep: BTreeMap<usize, Vec<Event>>,
     /// Clients that the network lets nobody reach.
@@ -216,7 +239,7 @@ impl World {
             moves: Vec::new(),
             awaits_markers: false,
             commits: BTreeMap::new(),
-            shares: shares::Shares::default(),
+            shares: Shares::default(),
             asleep: BTreeMap::new(),
             cut_off: BTreeMap::new(),
             keeper: Keeper::new(plant),

@@ -21,6 +21,7 @@ use crate::share::acknowledgement::{
 use crate::share::answer::{self, Acquired, AcquiredRange};
 use crate::share::commits::{CommitId, Commits, Committed};
 use crate::share::errors::{came_anew, explained, lost, not_held, unknown};
+use crate::share::lock::{Held, Lock, State};
 use crate::share::runs::{Run, Runs, cover};
 use crate::share::session::{Purpose, Sent, Session};
 
@@ -31,38 +32,6 @@ const RECORD_LIMIT: i16 = 2;
 const RENEWALS: i16 = 2;
 /// What an answer has beside records.
 const ENVELOPE: usize = 64 << 10;
-
-/// What is known of an acquired record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
-    lock: LockId,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// The caller has it, and has said nothing.
-    Given,
-    /// The caller said this, and the broker has not heard of it.
-    Said(AcknowledgeType),
-    /// Its lock is being renewed, or was.
-    Renewed,
-}
-
-/// What one answer brought of one partition.
-#[derive(Debug)]
-struct Lock {
-    key: Key,
-    topic: Arc<str>,
-    node: i32,
-    session: u64,
-    /// When the broker gives the records to others; `None` if it did not say.
-    until: Option<Instant>,
-    /// The same of those that were renewed last. The others' time goes on.
-    renewed_until: Option<Instant>,
-    /// How many offsets are not settled.
-    left: i64,
-}
 
 #[derive(Debug)]
 pub(crate) struct Acquirer {

@@ -21,6 +21,7 @@
 //! | `runs` | ranges of offsets, each with a value |
 //! | `acknowledgement` | what is said of records, and how that ended |
 //! | `answer` | what the answer to a ShareFetch brings of one partition |
+//! | `lock` | what is held of what was acquired |
 //! | `session` | what one broker and this member know of each other's requests |
 //! | `commits` | callers who wait until what was said is settled |
 //! | `errors` | what callers are told of acknowledgements that do not count |
@@ -33,6 +34,7 @@ mod acquirer;
 mod answer;
 mod commits;
 mod errors;
+mod lock;
 mod member;
 mod part;
 mod runs;

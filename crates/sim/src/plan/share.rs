@@ -8,7 +8,7 @@ use ottla_broker::node::Stop;
 use ottla_protocol::{ApiKey, ErrorCode};
 
 use super::{
-    Cluster, Fault, Member, Plan, SECOND, Stage, Step, Topic, Weather, What, common, millis,
+    Cluster, Fault, Member, Plan, SECOND, Sharer, Stage, Step, Topic, Weather, What, common, millis,
 };
 use crate::chance::Chance;
 use crate::habits::Commits;
@@ -93,25 +93,6 @@ pub const STATES: &[&str] = &[
     "sharer: was expelled",
     "sharer: worked for longer than its lock",
 ];
-
-/// A member of a share group, its settings, and what its application makes of it. All its processes have the same.
-#[derive(Clone, Debug)]
-pub struct Sharer {
-    /// The group's number.
-    pub group: usize,
-    /// Kafka's names and values.
-    pub pairs: Vec<(&'static str, String)>,
-    /// It says of each record what becomes of it.
-    pub is_explicit: bool,
-    /// Whether it commits before it polls.
-    pub commits: Commits,
-    /// How long it works on what a poll gave at most.
-    pub works: Duration,
-    /// The most records of a poll.
-    pub most: usize,
-    /// How long locks last in its group.
-    pub lock: Duration,
-}
 
 /// A group's id.
 pub fn name(group: usize) -> String {

@@ -1,7 +1,6 @@
 //! What passes between members of share groups and brokers: who said what of which records and when a broker took it, which records
 //! it gave to whom, and when it saw a connection end.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +11,13 @@ use ottla_protocol::messages::{
 };
 use ottla_protocol::{ApiKey, ErrorCode, Message, Uuid};
 
-use super::World;
 use super::commits::correlation;
 use super::coordinators::api_of;
+use super::{Asked, World};
 use crate::client::Client;
 use crate::gate::frame;
 use crate::history::Place;
 use crate::plant::Plant;
-use crate::plant::share::Memory;
 use crate::shared::{Range, Reign, Rules, Session, Shared, Wire};
 
 /// What a request with this epoch is to its session.
@@ -29,26 +27,6 @@ fn session(epoch: i32) -> Session {
         ..0 => Session::Ends,
         _ => Session::GoesOn,
     }
-}
-
-/// Requests of members of share groups that are under way, by their connections and correlation ids.
-#[derive(Debug, Default)]
-pub(super) struct Shares {
-    asked: BTreeMap<(u64, i32), Asked>,
-    /// Answers that are not whole yet, by connection.
-    input: BTreeMap<u64, BytesMut>,
-    /// How often nodes died.
-    pub(super) deaths: BTreeMap<i32, u32>,
-    /// What a planted defect of a broker remembers.
-    memory: Memory,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    number: usize,
-    process: usize,
-    api: ApiKey,
-    version: i16,
 }
 
 impl World {

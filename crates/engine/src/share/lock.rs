@@ -1,0 +1,38 @@
+//! What is held of what was acquired: the lock of each answer and partition, and what is known of each record under it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::share::acknowledgement::{AcknowledgeType, Key, LockId};
+
+/// What is known of an acquired record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) lock: LockId,
+    pub(super) state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The caller has it, and has said nothing.
+    Given,
+    /// The caller said this, and the broker has not heard of it.
+    Said(AcknowledgeType),
+    /// Its lock is being renewed, or was.
+    Renewed,
+}
+
+/// What one answer brought of one partition.
+#[derive(Debug)]
+pub(super) struct Lock {
+    pub(super) key: Key,
+    pub(super) topic: Arc<str>,
+    pub(super) node: i32,
+    pub(super) session: u64,
+    /// When the broker gives the records to others; `None` if it did not say.
+    pub(super) until: Option<Instant>,
+    /// The same of those that were renewed last. The others' time goes on.
+    pub(super) renewed_until: Option<Instant>,
+    /// How many offsets are not settled.
+    pub(super) left: i64,
+}
