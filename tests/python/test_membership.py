@@ -416,6 +416,28 @@ def test_a_close_does_not_wait_for_a_broker_that_is_gone(api: Api, topic: str) -
     assert time.monotonic() - begun < PATIENCE / 4
 
 
+@pytest.mark.parametrize("kind", ["classic", "consumer", "share"])
+def test_a_close_after_a_wrong_password_waits_for_nobody(api: Api, topic: str, kind: str) -> None:
+    """No broker has ever heard of the member."""
+    secret: dict[str, Any] = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": "alice",
+    }
+    secret |= {"sasl_password": "wrong", "sasl_allow_plaintext": True}
+    with Broker(topics={topic: 1}, users={"alice": "right"}) as broker:
+        options = {"group_id": topic, "topics": topic, **secret}
+        if kind == "share":
+            member = api.module.ShareConsumer(broker.bootstrap_servers, **options)
+        else:
+            member = api.module.Consumer(broker.bootstrap_servers, group_protocol=kind, **options)
+        with pytest.raises(errors.AuthenticationError):
+            api(member.poll(PATIENCE))
+        begun = time.monotonic()
+        api(member.close(PATIENCE))
+        assert time.monotonic() - begun < PATIENCE / 4
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_close_that_is_cancelled_ends_at_once(topic: str, protocol: str) -> None:
     """Not when the brokers have answered, which these never do."""

@@ -602,6 +602,11 @@ impl Cluster {
         self.links.is_starting(now)
     }
 
+    /// Whether a broker has ever taken the client in: if not, none has heard anything of it.
+    pub(crate) fn was_ever_up(&self) -> bool {
+        self.links.was_ever_up()
+    }
+
     /// Whether any broker of the cluster and the client do not accept each other.
     pub(crate) fn is_refused_by_a_node(&self) -> bool {
         self.links.is_refused_by_a_node()

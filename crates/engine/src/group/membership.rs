@@ -792,7 +792,8 @@ impl Membership {
         reason: &'static str,
         deadline: Instant,
     ) -> Option<CallId> {
-        if !self.identity.is_named() {
+        // Who chose its id by itself is a stranger to coordinators that it never reached.
+        if !self.identity.is_named() || !core.cluster.was_ever_up() {
             return None;
         }
         let member = self.present();

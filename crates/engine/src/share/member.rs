@@ -137,10 +137,13 @@ impl Member {
         let Some(deadline) = self.leaving.filter(|_| !self.is_saying_goodbye()) else {
             return;
         };
-        if let Some((call, _)) = self.running.take() {
-            // It may have become a member by it.
-            core.calls.cancel(&mut core.cluster, call);
-        } else if self.epoch == JOINS {
+        let running = self.running.take();
+        if let Some((call, _)) = &running {
+            core.calls.cancel(&mut core.cluster, *call);
+        }
+        // It may have become a member by what is under way, if a broker could hear that.
+        let may_be_known = running.is_some() && core.cluster.was_ever_up();
+        if self.epoch == JOINS && !may_be_known {
             return self.forget(&mut core.cluster);
         }
         let call = self.says(LEAVES, None);

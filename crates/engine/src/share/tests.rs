@@ -23,7 +23,7 @@ use ottla_protocol::{ApiKey, ErrorCode, Uuid};
 use crate::api::{Request, Response};
 use crate::config::Role;
 use crate::engine::Engine;
-use crate::error::Kind;
+use crate::error::{Error, Kind};
 use crate::script::{Asked, Script, config};
 use crate::share_consumer::{AcknowledgeType, Acquired, CommitId, Committed, ShareConsumer};
 
@@ -786,6 +786,26 @@ fn leaving_tells_what_was_said_ends_the_session_and_then_the_membership() {
     assert!(!script.engine.is_leaving_group());
     assert!(!script.engine.is_subscribed());
     assert!(passed(&mut script, 60_000).is_empty());
+}
+
+#[test]
+fn who_leaves_while_it_joins_says_so_unless_nobody_ever_let_it_in() {
+    let mut script = subscribed(EXPLICIT);
+    let join = only(asked(&mut script));
+    let now = script.now;
+    script.engine.leave_group(now, now + Duration::from_secs(5));
+    let bye = only(asked(&mut script));
+    assert_eq!((beat(&join).member_epoch, beat(&bye).member_epoch), (0, -1));
+    assert!(script.engine.is_leaving_group());
+    assign(&mut script, &bye, -1, None);
+    assert!(!script.engine.is_leaving_group());
+    let mut script = subscribed(EXPLICIT);
+    script.refusal = Some(Error::new(Kind::Authentication, "the password is wrong"));
+    assert!(passed(&mut script, 1_000).is_empty());
+    let now = script.now;
+    script.engine.leave_group(now, now + Duration::from_secs(5));
+    assert!(!script.engine.is_leaving_group() && !script.engine.is_subscribed());
+    assert!(asked(&mut script).is_empty());
 }
 
 #[test]

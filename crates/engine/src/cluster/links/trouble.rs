@@ -113,6 +113,11 @@ impl Links {
         !self.ever_up && self.failures.is_empty() && just_begun
     }
 
+    /// Whether a broker has ever taken the client in.
+    pub(in crate::cluster) fn was_ever_up(&self) -> bool {
+        self.ever_up
+    }
+
     /// Whether any broker of the cluster and the client do not accept each other.
     pub(in crate::cluster) fn is_refused_by_a_node(&self) -> bool {
         self.failures.iter().any(|(destination, failure)| {

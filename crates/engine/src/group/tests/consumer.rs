@@ -11,6 +11,7 @@ use ottla_protocol::messages::{
 use super::*;
 use crate::api::{HIGHEST, Versions};
 pub(super) use crate::consumer::CommitId;
+use crate::error::Error;
 use crate::group::Pattern;
 
 pub(super) const CONSUMER: &[(&str, &str)] = &[("group.id", "g"), ("group.protocol", "consumer")];
@@ -440,6 +441,22 @@ fn who_leaves_while_it_joins_says_so() {
     let mut script = member(CONSUMER);
     script.engine.leave_group(script.now, deadline);
     assert!(poll(&mut script).is_empty() && !script.engine.is_leaving_group());
+}
+
+#[test]
+fn who_was_never_let_in_leaves_at_once() {
+    let mut script = member(CONSUMER);
+    script.refusal = Some(Error::new(Kind::Authentication, "the password is wrong"));
+    assert!(passed(&mut script, 1_000).is_empty());
+    assert!(poll(&mut script).is_empty());
+    assert_eq!(
+        script.engine.hopeless().unwrap().kind(),
+        Kind::Authentication
+    );
+    let deadline = script.now + Duration::from_secs(5);
+    script.engine.leave_group(script.now, deadline);
+    assert!(poll(&mut script).is_empty());
+    assert!(!script.engine.is_leaving_group() && !script.engine.is_subscribed());
 }
 
 #[test]
