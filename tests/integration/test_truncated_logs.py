@@ -13,11 +13,11 @@ from ottla import errors
 from ottla.spark.clients import close_idle
 from ottla.spark.frame import layout, schema
 from ottla.spark.options import ReadOptions
-from ottla.spark.planner import DataLossError
+from ottla.spark.planner import DataLossError, DataLossWarning
 from ottla.spark.stream import UnlimitedStreamReader
-from tests.integration.conftest import REAL, kafka_for_a_while
-from tests.integration.controls import Controls, described, leaders
+from tests.integration.conftest import REAL
 from tests.integration.peers.base import DEADLINE
+from tests.integration.unclean import KEPT, LOST, READ, Log, three_nodes
 from tests.python.conftest import Api, AsyncApi
 
 if TYPE_CHECKING:
@@ -27,62 +27,13 @@ if TYPE_CHECKING:
     from tests.brokers.brokers import Cluster
 
 pytestmark = [REAL, pytest.mark.timeout(240)]
-KEPT, LOST, LATER = 50, 30, 60
-READ = KEPT + LOST
+LATER = 60
 
 
 @pytest.fixture(params=["4.4.0", "2.8.2"])
 def three(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
-    config = {"broker.session.timeout.ms": "3000", "zookeeper.session.timeout.ms": "3000"}
-    config |= {"replica.lag.time.max.ms": "2000", "auto.leader.rebalance.enable": "false"}
-    options = {"version": request.param, "nodes": 3, "config": config, "heap": "320m"}
-    with kafka_for_a_while(tmp_path / "three", **options) as cluster:
+    with three_nodes(tmp_path / "three", request.param) as cluster:
         yield cluster
-
-
-class Log:
-    """Partition 0 of a topic on two nodes, of which one is elected though it lacks records."""
-
-    def __init__(self, cluster: Cluster, topic: str) -> None:
-        self.cluster, self.controls, self.topic = cluster, Controls(cluster), topic
-        self.partition = ottla.TopicPartition(topic, 0)
-        config = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
-        wanted = {"num_partitions": 1, "replication_factor": 2, "configs": config}
-        self.controls.wait(lambda admin: bool(admin.create_topics({topic: wanted})), f"{topic} is made")
-        self.wait_in_sync(2)
-        # Brokers of 2.8 make the topic of committed offsets only while all three nodes are up.
-        with ottla.Consumer(self.controls.bootstrap, group_id="first") as consumer:
-            consumer.committed([self.partition])
-
-    def wait_in_sync(self, count: int) -> None:
-        def in_sync(admin: Any) -> bool:
-            # A node that has not heard of the topic yet tells no partition.
-            return [len(row["isr_nodes"]) for row in described(admin, self.topic)] == [count]
-
-        self.controls.wait(in_sync, f"{count} replicas of {self.topic} are in sync")
-
-    def write(self, prefix: str, count: int) -> None:
-        with ottla.Producer(self.controls.bootstrap) as producer:
-            deliveries = [producer.send(self.topic, f"{prefix} {n}".encode(), partition=0) for n in range(count)]
-            for delivery in deliveries:
-                delivery.result(DEADLINE)
-
-    def fill(self) -> None:
-        """Records that both nodes have, and some that only the leader has."""
-        self.write("kept", KEPT)
-        with self.controls.admin() as admin:
-            (row,) = described(admin, self.topic)
-        self.leader = row["leader_id"]
-        (self.follower,) = set(row["replica_nodes"]) - {self.leader}
-        self.cluster.kill(f"node{self.follower}")
-        self.wait_in_sync(1)
-        self.write("lost", LOST)
-
-    def lose(self) -> None:
-        """The leader is gone, and the other one leads."""
-        self.cluster.end([f"node{self.leader}"], 0)
-        self.cluster.restart(self.follower, grace=0)
-        self.controls.wait(lambda admin: leaders(admin, self.topic) == {0: self.follower}, "the other node leads")
 
 
 def poll_until(api: Api, consumer: Any, count: int) -> list[ottla.Record]:
@@ -93,6 +44,11 @@ def poll_until(api: Api, consumer: Any, count: int) -> list[ottla.Record]:
         assert time.monotonic() < end, f"{len(found)} of {count} records came"
         found += api(consumer.poll(1.0))
     return found
+
+
+def streamed(options: ReadOptions) -> UnlimitedStreamReader:
+    """What a query of Spark's has in its process, and its tasks."""
+    return UnlimitedStreamReader(options, layout(options, schema(options, {}), {}))
 
 
 def values(records: list[ottla.Record]) -> list[str]:
@@ -109,11 +65,12 @@ def test_whoever_read_what_is_lost_is_told(three: Cluster, caplog: pytest.LogCap
     bootstrap = log.controls.bootstrap
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": log.topic, "startingOffsets": "earliest"}
     checked = ReadOptions.parse(options)
-    stream = UnlimitedStreamReader(checked, layout(checked, schema(checked, {}), {}))
-    begun = stream.initialOffset()
-    read = stream.latestOffset()
-    stream.partitions(begun, read)
-    assert read == {log.topic: {"0": READ}}
+    stream, lenient_stream = streamed(checked), streamed(ReadOptions.parse({**options, "failOnDataLoss": "false"}))
+    for each_stream in (stream, lenient_stream):
+        begun = each_stream.initialOffset()
+        read = each_stream.latestOffset()
+        each_stream.partitions(begun, read)
+        assert read == {log.topic: {"0": READ}}
     for api in (Api(), AsyncApi()):
         with (
             api.consumer(bootstrap, group_id=f"g-{api.name}", auto_offset_reset="earliest") as consumer,
@@ -148,6 +105,11 @@ def test_whoever_read_what_is_lost_is_told(three: Cluster, caplog: pytest.LogCap
             DataLossError, match=rf"offset {READ} was read \(leader epoch \d+\).* from offset {KEPT} on"
         ):
             list(stream.read(part))
+        # The other one goes on with what stands after the offset that it has read, and tells what it did not see.
+        (part,) = lenient_stream.partitions(read, lenient_stream.latestOffset())
+        with pytest.warns(DataLossWarning, match=rf"offset {READ} was read .* from offset {KEPT} on"):
+            rows = [value for batch in lenient_stream.read(part) for value in batch.column("value").to_pylist()]
+        assert [value.decode() for value in rows] == later[READ - KEPT :]
         close_idle(checked)
         for api, consumer in each[:2]:
             with pytest.raises(errors.LogTruncatedError, match=f"offset {READ} was read") as caught:
