@@ -74,15 +74,16 @@ def reaction(call: Callable[[], object], reached: threading.Event | None = None)
 
 
 def measure(name: str, prepare: Callable[[], Any]) -> dict[str, Any]:
-    """The best of some tries, beside a wait of Python's own at the same time."""
-    took, control, tries = LONG, LONG, 0
+    """The best and the worst of some tries, beside a wait of Python's own at the same time."""
+    took, worst, control, tries = LONG, 0.0, LONG, 0
     while tries < TRIES and took > LIMIT:
         tries += 1
         call = prepare()
         reached = getattr(call, "reached", None)
-        took = min(took, reaction(call, reached))
+        this = reaction(call, reached)
+        took, worst = min(took, this), max(worst, this)
         control = min(control, reaction(lambda: threading.Event().wait(LONG)))
-    return {"call": name, "took": took, "control": control, "tries": tries}
+    return {"call": name, "took": took, "worst": worst, "control": control, "tries": tries}
 
 
 class Listening:
@@ -226,6 +227,41 @@ def transactions(scene: Scene) -> Iterator[Wait]:
     yield "Producer.complete_transaction", complete
 
 
+def blocks(scene: Scene) -> Iterator[Wait]:
+    """`with` statements, whose ends wait."""
+
+    def transaction(fails: bool) -> Callable[[], Callable[[], object]]:
+        def prepare() -> Callable[[], object]:
+            scene.broker.clear_faults()
+            producer = scene.keep(ottla.Producer(scene.address, transactional_id=scene.name()))
+            producer.init_transactions()
+
+            def call() -> None:
+                with producer.transaction():
+                    producer.send("t", b"x").result(10)
+                    scene.ignore("EndTxn")
+                    if fails:
+                        raise ValueError
+
+            return call
+
+        return prepare
+
+    def producer() -> Callable[[], object]:
+        scene.broker.clear_faults()
+        made = scene.keep(ottla.Producer(scene.address))
+        made.send("t", b"x").result(10)
+        scene.ignore("Produce")
+        made.send("t", b"x")
+        return lambda: made.__exit__(None, None, None)
+
+    yield "Producer.transaction that commits", transaction(fails=False)
+    yield "Producer.transaction that aborts", transaction(fails=True)
+    yield "Producer.__exit__", producer
+    for protocol in ("classic", "consumer"):
+        yield f"Consumer.__exit__ ({protocol})", Members(scene, protocol).leaving
+
+
 def consumer(scene: Scene) -> Iterator[Wait]:
     """One without a group."""
     consumer = scene.keep(ottla.Consumer(scene.address))
@@ -300,6 +336,10 @@ class Members:
         call = Listening(lambda: consumer.poll(LONG))
         consumer.subscribe("empty", on_assign=call.listener)
         return call
+
+    def leaving(self) -> Callable[[], object]:
+        consumer = self.joined(self.leave)
+        return lambda: consumer.__exit__(None, None, None)
 
     def revoked(self, verb: str) -> Callable[[], Callable[[], object]]:
         def prepare() -> Callable[[], object]:
@@ -486,6 +526,7 @@ def asyncio_(scene: Scene) -> Iterator[Wait]:
 SCENES = {
     "producer": producer,
     "transactions": transactions,
+    "blocks": blocks,
     "consumer": consumer,
     "classic": classic,
     "kip848": kip848,
