@@ -300,7 +300,7 @@ CLOSE, TRANSFORM = 2.0, 5.0
 def test_members_of_groups_close_in_their_time_while_the_broker_is_frozen(
     shaken: Cluster, proxied: str, new_topic: Callable[..., str], api: Api
 ) -> None:
-    """Of both protocols, of share groups, and a transform with and without an open transaction."""
+    """Of both protocols, of share groups, and a transform with and without an open transaction; producers, too."""
     topic = new_topic(proxied, 1)
     with ottla.Admin(proxied) as admin:
         admin.create_topics([ottla.NewTopic(f"{topic}-out", 1, 1)])
@@ -319,6 +319,11 @@ def test_members_of_groups_close_in_their_time_while_the_broker_is_frozen(
             producer.send(topic, b"second").result(10)
         if len(api(members["share"].poll(0.5))):
             break
+    named = {"transactional_id": f"{topic}-writer"}
+    writers = {"producer": module.Producer(proxied), "transaction": module.Producer(proxied, **named)}
+    api(writers["transaction"].begin_transaction())
+    for writer in writers.values():
+        api.result(api(writer.send(topic, b"third")))
     # The one rests between its transactions when the broker freezes, the other has one open.
     transforms = [Transformer(api, proxied, topic), Transformer(api, proxied, topic, commit_interval=600.0)]
     for transform in transforms:
@@ -327,10 +332,14 @@ def test_members_of_groups_close_in_their_time_while_the_broker_is_frozen(
     late = Late()
     shaken.kill("node1", signal.SIGSTOP)
     try:
-        for name, member in members.items():
+        lost = [api(writer.send(topic, b"fourth")) for writer in writers.values()]
+        for name, member in (members | writers).items():
             took = late.took(lambda member=member: ended(api, lambda: member.close(CLOSE)))
             print(f"{name} {api.name}: {took:.2f} s of {CLOSE:g}")
             assert took < 2 * CLOSE, f"{name}: its timeout, and not the default of {TRANSFORM:g} s"
+        for delivery in lost:
+            with pytest.raises(ottla.errors.KafkaError):
+                api.result(delivery)
         for transform in transforms:
             took = late.took(transform.end)
             print(f"transform {api.name}: {took:.2f} s")
