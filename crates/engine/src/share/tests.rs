@@ -269,7 +269,7 @@ fn commit(script: &mut Member) -> CommitId {
 }
 
 #[track_caller]
-fn error_of(found: Option<Vec<Committed>>) -> crate::error::Error {
+fn error_of(found: Option<Vec<Committed>>) -> Error {
     let found = found.expect("the commit has ended");
     assert_eq!(found.len(), 1, "{found:?}");
     found[0].error.clone().expect("an error")
