@@ -31,8 +31,9 @@ class Past:
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
-        # With the offset at which the stream stands behind the record.
-        self._seen: dict[Partition, tuple[int, Seen]] = {}
+        # By the offset behind the record at which the stream stood: where the last batch ends, and where it begins, since it
+        # may be given again after a restart.
+        self._seen: dict[Partition, dict[int, Seen]] = {}
 
     def __reduce__(self) -> "tuple[type[Past], tuple[()]]":
         return Past, ()
@@ -52,14 +53,20 @@ class Past:
         """Ranges with the record before each, as far as it is known."""
         return [span._replace(seen=self._before((span.topic, span.partition), span.start)) for span in spans]
 
-    def stands(self, end: Offsets, last: Mapping[Partition, Seen]) -> None:
-        """Remember the last records before the offsets where the stream stands from now on."""
-        self._seen = {at: known for at, known in self._seen.items() if end.get(at) == known[0]}
-        self._seen.update({at: (end[at], seen) for at, seen in last.items()})
+    def stands(self, start: Offsets, end: Offsets, last: Mapping[Partition, Seen]) -> None:
+        """Remember the last records before a batch's end, where the stream stands from now on; those before its start stay."""
+        kept = {at: {start.get(at), end.get(at)} for at in self._seen}
+        self._seen = {at: {o: one for o, one in known.items() if o in kept[at]} for at, known in self._seen.items()}
+        for at, seen in last.items():
+            self._seen.setdefault(at, {})[end[at]] = seen
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` takes."""
-        seen = [[topic, partition, at, *known] for (topic, partition), (at, known) in sorted(self._seen.items())]
+        seen = [
+            [topic, partition, at, *one]
+            for (topic, partition), known in sorted(self._seen.items())
+            for at, one in sorted(known.items())
+        ]
         return {"ids": self._ids, "seen": seen}
 
     @classmethod
@@ -71,12 +78,10 @@ class Past:
         """
         past = cls()
         past._ids = {str(topic): str(known) for topic, known in told["ids"].items()}
-        past._seen = {
-            (str(topic), int(partition)): (int(at), Seen(int(next_offset), int(epoch)))
-            for topic, partition, at, next_offset, epoch in told["seen"]
-        }
+        for topic, partition, at, next_offset, epoch in told["seen"]:
+            known = past._seen.setdefault((str(topic), int(partition)), {})
+            known[int(at)] = Seen(int(next_offset), int(epoch))
         return past
 
     def _before(self, partition: Partition, offset: int) -> Seen | None:
-        at, seen = self._seen.get(partition, (None, None))
-        return seen if at == offset else None
+        return self._seen.get(partition, {}).get(offset)

@@ -164,7 +164,7 @@ class Planner:
         if self._past is not None:
             spans = self._past.marked(spans)
             # Before tasks begin: a record that is lost after this was there.
-            self._past.stands(end, self._log.last_seen(spans))
+            self._past.stands(start, end, self._log.last_seen(spans))
         return self._split(spans)
 
     def compare(self, known: Offsets) -> None:
