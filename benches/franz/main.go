@@ -1,8 +1,8 @@
 // Members of one group by franz-go, for the bench of rebalances: BOOTSTRAP TOPIC GROUP [NAME=VALUE].
 //
-// A line of the input is "join NUMBER" or "leave NUMBER"; at its end all leave. A line of the output is what a member's
-// application saw, by the clock of the machine: "NANOSECONDS NUMBER WHAT PARTITIONS", WHAT one of joins, assigned, revoked, read,
-// leaves, and failed, which has a text in place of partitions.
+// A line of the input is "join NUMBER" or "leave NUMBER REST", where REST are the milliseconds between the member's last poll and its
+// leaving; at its end all leave. A line of the output is what a member's application saw, by the clock of the machine: "NANOSECONDS
+// NUMBER WHAT PARTITIONS", WHAT one of joins, assigned, revoked, read, leaves, and failed, which has a text in place of partitions.
 package main
 
 import (
@@ -32,6 +32,7 @@ func fail(err error) {
 type member struct {
 	number, topic string
 	stop          context.CancelFunc
+	rest          time.Duration
 	left          chan struct{}
 }
 
@@ -87,11 +88,14 @@ func (m *member) run(ctx context.Context, options []kgo.Opt) {
 		})
 		m.saw("read", read)
 	}
+	time.Sleep(m.rest)
 	m.tell("leaves", "")
 	client.Close()
 }
 
-func (m *member) leave() {
+func (m *member) leave(rest time.Duration) {
+	// Before the stop, which the member's goroutine sees first.
+	m.rest = rest
 	m.stop()
 	<-m.left
 }
@@ -132,14 +136,19 @@ func main() {
 	members := map[string]*member{}
 	orders := bufio.NewScanner(os.Stdin)
 	for orders.Scan() {
-		order, number, _ := strings.Cut(orders.Text(), " ")
+		order, rest, _ := strings.Cut(orders.Text(), " ")
+		number, rest, _ := strings.Cut(rest, " ")
 		switch order {
 		case "join":
 			ctx, stop := context.WithCancel(context.Background())
-			members[number] = &member{number, topic, stop, make(chan struct{})}
+			members[number] = &member{number: number, topic: topic, stop: stop, left: make(chan struct{})}
 			go members[number].run(ctx, common)
 		case "leave":
-			members[number].leave()
+			ms, err := strconv.Atoi(rest)
+			if err != nil {
+				fail(err)
+			}
+			members[number].leave(time.Duration(ms) * time.Millisecond)
 			delete(members, number)
 		default:
 			fail(fmt.Errorf("unknown order %q", order))

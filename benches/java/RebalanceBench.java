@@ -16,7 +16,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 /**
  * Members of one group by Kafka's Java consumer: TOPIC [NAME=VALUE].
  *
- * <p>A line of the input is "join NUMBER" or "leave NUMBER"; at its end all leave. A line of the output is what a member's
+ * <p>A line of the input is "join NUMBER" or "leave NUMBER REST", where REST are the milliseconds between the member's last poll and its
+ * leaving; at its end all leave. A line of the output is what a member's
  * application saw, by the clock of the machine: "NANOSECONDS NUMBER WHAT PARTITIONS", WHAT one of joins, assigned, revoked,
  * read, leaves, and failed, which has a text in place of partitions.
  */
@@ -41,6 +42,7 @@ public class RebalanceBench {
                 }
                 case "leave" -> {
                     Member member = members.remove(order[1]);
+                    member.rest = Long.parseLong(order[2]);
                     member.leaves = true;
                     member.join();
                 }
@@ -60,6 +62,7 @@ public class RebalanceBench {
         private final String topic;
         private final Properties settings;
         private volatile boolean leaves;
+        private volatile long rest;
 
         Member(String number, String topic, Properties settings) {
             this.number = number;
@@ -76,8 +79,9 @@ public class RebalanceBench {
                 while (!leaves) {
                     saw("read", consumer.poll(POLL).partitions());
                 }
+                Thread.sleep(rest);
                 tell("leaves", "");
-            } catch (RuntimeException error) {
+            } catch (RuntimeException | InterruptedException error) {
                 tell("failed", error.toString().replace('\n', ' '));
             }
         }

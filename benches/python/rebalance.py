@@ -10,6 +10,10 @@ ended with the report after which
 
 unless reports of the next half second show that this was not the end. Each partition holds one record, and the group's
 committed offset is before it, so that whoever is assigned a partition gets that record.
+
+Members hear of a rebalance by a heartbeat, and heartbeats follow the end of the last rebalance, as polls do. Whoever
+joins or leaves therefore rests first, each time for another part of the time between two heartbeats: without that, each
+client would be measured always at the same moment of it.
 """
 
 from __future__ import annotations
@@ -37,6 +41,8 @@ DEADLINE = 40.0
 """Seconds in which a group must settle, and a member leave."""
 PAUSE = 0.05
 """Seconds between two looks at the reports; their times do not depend on it, but what looks takes processor time."""
+BEAT = 0.1
+"""Seconds between two heartbeats of a member, as long as a poll takes that finds nothing."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,24 @@ class Members(Protocol):
     def join(self, number: int) -> None:
         """Let one more join; what it sees is reported."""
 
-    def leave(self, number: int) -> None:
-        """Let this one leave."""
+    def leave(self, number: int, rest: float) -> None:
+        """Let this one leave, so many seconds after its last poll."""
 
     def reports(self) -> list[Report]:
         """What was reported since the last call, each member's in order."""
 
     def close(self) -> None:
         """Let all leave."""
+
+
+class Leaves(threading.Event):
+    """Set when a member is to leave.
+
+    Attributes:
+        rest: Seconds between its last poll and that.
+    """
+
+    rest = 0.0
 
 
 class Threads:
@@ -82,19 +98,20 @@ class Threads:
             as `tell(what, partitions)`; a list without any is no news.
     """
 
-    def __init__(self, run: Callable[[Callable[..., None], threading.Event], None]) -> None:
+    def __init__(self, run: Callable[[Callable[..., None], Leaves], None]) -> None:
         self._run = run
         self._reports = queue.SimpleQueue[Report]()
-        self._members = dict[int, tuple[threading.Thread, threading.Event]]()
+        self._members = dict[int, tuple[threading.Thread, Leaves]]()
 
     def join(self, number: int) -> None:
-        leaves = threading.Event()
+        leaves = Leaves()
         thread = threading.Thread(target=self._live, args=(number, leaves), daemon=True)
         self._members[number] = thread, leaves
         thread.start()
 
-    def leave(self, number: int) -> None:
+    def leave(self, number: int, rest: float) -> None:
         thread, leaves = self._members.pop(number)
+        leaves.rest = rest
         leaves.set()
         thread.join(DEADLINE)
 
@@ -107,7 +124,7 @@ class Threads:
         for thread, _ in self._members.values():
             thread.join(DEADLINE)
 
-    def _live(self, number: int, leaves: threading.Event) -> None:
+    def _live(self, number: int, leaves: Leaves) -> None:
         def tell(what: str, partitions: Collection[int] | None = None) -> None:
             if partitions is None or partitions:
                 self._reports.put(Report(time.time_ns(), number, what, frozenset(partitions or ())))
@@ -134,8 +151,8 @@ class Program:
     def join(self, number: int) -> None:
         self._order(f"join {number}")
 
-    def leave(self, number: int) -> None:
-        self._order(f"leave {number}")
+    def leave(self, number: int, rest: float) -> None:
+        self._order(f"leave {number} {rest * 1000:.0f}")
 
     def reports(self) -> list[Report]:
         found = [self._reports.get() for _ in range(self._reports.qsize())]
@@ -255,9 +272,11 @@ def measure(members: Members, job: Job, watch: Stopwatch) -> tuple[int, int]:
             members.join(number)
         group.settled(range(MEMBERS), "joins")
         for attempt in range(-1, job.records):
+            rest = BEAT * (attempt % job.records + 0.5) / job.records
+            time.sleep(rest)
             members.join(MEMBERS)
             joined = group.settled(range(MEMBERS + 1), "joins")
-            members.leave(MEMBERS)
+            members.leave(MEMBERS, rest)
             left = group.settled(range(MEMBERS), "leaves")
             if attempt >= 0:
                 watch.rebalances["join"].append(joined)

@@ -6,13 +6,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from measurement import CHUNK
-from rebalance import Threads, measure
+from rebalance import BEAT, Threads, measure
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
 
     from measurement import Job, Stopwatch
+    from rebalance import Leaves
 
 QUEUE = "queue.buffering.max.messages"
 
@@ -245,7 +245,7 @@ def rebalance(job: Job, watch: Stopwatch) -> tuple[int, int]:
         **job.properties,
     }
 
-    def run(tell: Callable[..., None], leaves: threading.Event) -> None:
+    def run(tell: Callable[..., None], leaves: Leaves) -> None:
         def moved(what: str) -> Callable[[Any, list[Any]], None]:
             return lambda _, partitions: tell(what, [p.partition for p in partitions])
 
@@ -253,10 +253,11 @@ def rebalance(job: Job, watch: Stopwatch) -> tuple[int, int]:
         revoked = moved("revoked")
         consumer.subscribe([job.topic], on_assign=moved("assigned"), on_revoke=revoked, on_lost=revoked)
         while not leaves.is_set():
-            if message := consumer.poll(0.1):
+            if message := consumer.poll(BEAT):
                 if message.error():
                     raise RuntimeError(message.error())
                 tell("read", [message.partition()])
+        time.sleep(leaves.rest)
         tell("leaves")
         consumer.close()
 

@@ -9,14 +9,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from measurement import CHUNK, look_at_each
-from rebalance import Threads, measure
+from rebalance import BEAT, Threads, measure
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import AsyncIterator, Callable, Iterator
     from contextlib import AbstractContextManager
 
     from measurement import Job, Stopwatch
+    from rebalance import Leaves
 
 
 def _start(job: Job) -> list[tuple[str, int, int]]:
@@ -361,7 +361,7 @@ def rebalance(job: Job, watch: Stopwatch) -> tuple[int, int]:
 
     settings = {"group_id": job.group, "enable_auto_commit": False, **job.properties}
 
-    def run(tell: Callable[..., None], leaves: threading.Event) -> None:
+    def run(tell: Callable[..., None], leaves: Leaves) -> None:
         def moved(what: str) -> Callable[[list[Any]], None]:
             return lambda partitions: tell(what, [p.partition for p in partitions])
 
@@ -369,7 +369,8 @@ def rebalance(job: Job, watch: Stopwatch) -> tuple[int, int]:
             revoked = moved("revoked")
             consumer.subscribe(job.topic, on_assign=moved("assigned"), on_revoke=revoked, on_lost=revoked)
             while not leaves.is_set():
-                tell("read", [p.partition for p in consumer.poll(0.1).partitions])
+                tell("read", [p.partition for p in consumer.poll(BEAT).partitions])
+            time.sleep(leaves.rest)
             tell("leaves")
 
     return measure(Threads(run), job, watch)
