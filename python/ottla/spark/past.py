@@ -31,8 +31,8 @@ class Past:
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
-        # By the offset behind the record at which the stream stood: where the last batch ends, and where it begins, since it
-        # may be given again after a restart.
+        # By the offset at which the stream stood behind the record: where the last batch ends, and where it begins, as
+        # it may be given again after a restart.
         self._seen: dict[Partition, dict[int, Seen]] = {}
 
     def __reduce__(self) -> "tuple[type[Past], tuple[()]]":
@@ -54,7 +54,7 @@ class Past:
         return [span._replace(seen=self._before((span.topic, span.partition), span.start)) for span in spans]
 
     def stands(self, start: Offsets, end: Offsets, last: Mapping[Partition, Seen]) -> None:
-        """Remember the last records before a batch's end, where the stream stands from now on; those before its start stay."""
+        """Remember the last records before a batch's end, where the stream goes on; those before its start are kept."""
         kept = {at: {start.get(at), end.get(at)} for at in self._seen}
         self._seen = {at: {o: one for o, one in known.items() if o in kept[at]} for at, known in self._seen.items()}
         for at, seen in last.items():
