@@ -31,6 +31,7 @@ mod epochs;
 mod gone;
 mod groups;
 mod share;
+mod told;
 mod transactions;
 mod truncation;
 
@@ -58,6 +59,12 @@ const MARGIN: Duration = Duration::from_secs(2);
 
 /// All invariants of a history that do not hold, sorted.
 pub fn check(history: &History) -> Vec<Anomaly> {
+    let mut found = of_all_but_shares(history);
+    found.extend(share::check(history).0);
+    in_order(found)
+}
+
+fn of_all_but_shares(history: &History) -> Vec<Anomaly> {
     let mut checker = Checker {
         history,
         found: history.complaints.clone(),
@@ -77,10 +84,22 @@ pub fn check(history: &History) -> Vec<Anomaly> {
     checker.found.extend(groups::check(history));
     checker.found.extend(epochs::check(history));
     checker.found.extend(truncation::check(history));
-    checker.found.extend(share::check(history).0);
-    checker.found.sort();
-    checker.found.dedup();
     checker.found
+}
+
+fn in_order(mut found: Vec<Anomaly>) -> Vec<Anomaly> {
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// What does not hold, whatever brokers say. What they claim of the records of share groups is not looked at: it has neither truth nor
+/// bounds.
+pub fn check_hostile(history: &History) -> Vec<Anomaly> {
+    let mut found = of_all_but_shares(history);
+    found.retain(|it| matches!(it.invariant, "R6" | "R14" | "R15"));
+    found.extend(told::check(history));
+    in_order(found)
 }
 
 struct Checker<'a> {

@@ -580,6 +580,9 @@ impl Plan {
         for pairs in consumers.chain(self.members.iter_mut().map(|it| &mut it.pairs)) {
             keep(pairs, &[frame, fetched, prefetched]);
         }
+        for sharer in &mut self.sharers {
+            keep(&mut sharer.pairs, &[frame, fetched]);
+        }
         for admin in &mut self.admins {
             keep(&mut admin.pairs, &[frame]);
         }

@@ -17,7 +17,7 @@ use crate::batches::Wish;
 use crate::book::Book;
 use crate::brokers::Brokers;
 use crate::chance::Chance;
-use crate::check::{check, shared_states};
+use crate::check::{check, check_hostile, shared_states};
 use crate::client::Client;
 use crate::consumer::Consumer;
 use crate::history::{Act, Anomaly, Fate, History, Place, RecordId, Seen, Told, Value};
@@ -57,7 +57,8 @@ pub struct Options {
     pub steps: Option<usize>,
     /// Whether the trace is kept.
     pub trace: bool,
-    /// Whether brokers are hostile: then only what holds whatever they say is checked (R6, R14, R15).
+    /// Whether brokers are hostile: then only what holds whatever they say is checked (R6, R14, R15, and of R20 that members of
+    /// share groups are told how what they said ended).
     pub hostile: bool,
 }
 
@@ -871,13 +872,15 @@ impl Run {
         book.tally.add(&at_doors);
         count_unknown(&mut book);
         count_compacted(&mut book);
-        for state in shared_states(&book.history) {
-            book.tally.meet(state);
-        }
-        let mut anomalies = check(&book.history);
-        if self.options.hostile {
-            anomalies.retain(|it| matches!(it.invariant, "R6" | "R14" | "R15"));
-        }
+        let anomalies = match self.options.hostile {
+            true => check_hostile(&book.history),
+            false => {
+                for state in shared_states(&book.history) {
+                    book.tally.meet(state);
+                }
+                check(&book.history)
+            }
+        };
         let read = book.history.seen.iter().flatten();
         let read = read.filter(|seen| matches!(seen, Seen::Record(..))).count();
         let shared = book.history.shared.iter();

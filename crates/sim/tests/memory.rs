@@ -113,6 +113,7 @@ fn peak(theme: Theme, seed: u64, plant: Option<Plant>) -> (usize, u64) {
         + plan.transactors.len()
         + plan.consumers.len()
         + plan.members.len()
+        + plan.sharers.len()
         + plan.admins.len();
     (PEAK.get().unsigned_abs() / clients, report.lied)
 }
@@ -148,13 +149,23 @@ fn members_of_groups_whose_coordinators_assign_neither_panic_nor_hang_nor_hoard(
 }
 
 #[test]
+fn members_of_share_groups_neither_panic_nor_hang_nor_hoard() {
+    neither_panic_nor_hang_nor_hoard(Theme::Share);
+}
+
+#[test]
 fn transactional_producers_neither_panic_nor_hang_nor_hoard() {
     neither_panic_nor_hang_nor_hoard(Theme::Transactions);
 }
 
 #[test]
 fn clients_that_waste_memory_are_seen() {
-    for theme in [Theme::Everything, Theme::Groups, Theme::Transactions] {
+    for theme in [
+        Theme::Everything,
+        Theme::Groups,
+        Theme::Share,
+        Theme::Transactions,
+    ] {
         for plant in [Plant::AnswersKept, Plant::ClaimsBelieved] {
             let seen = (0..SEEDS).find(|seed| peak(theme, *seed, Some(plant)).0 > MOST);
             println!("{theme:?}, {plant}: seed {seen:?}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ottla_engine::ErrorCode;
 use ottla_engine::share_consumer::AcknowledgeType;
-use ottla_sim::check::check;
+use ottla_sim::check::{check, check_hostile};
 use ottla_sim::history::{Fate, History, Place, Promise, Sent, Value};
 use ottla_sim::shared::{Outcome, Range, Reign, Rules, Session, Shared, Wire};
 
@@ -284,4 +284,35 @@ fn what_is_told_of_an_acknowledgement_is_so_and_is_told_once_and_in_time() {
     // Who dies is told nothing.
     let dies = vec![(2, 1, Shared::Died)];
     assert_eq!(second([begun(ErrorCode::NONE), dies].concat()), [""; 0]);
+}
+
+#[test]
+fn whatever_brokers_claim_members_are_told_how_what_they_said_ended() {
+    let anomalies = |steps: Steps| -> Vec<String> {
+        let found = check_hostile(&history(steps));
+        let found = found.iter().filter(|it| it.invariant == "R20");
+        found.map(|it| it.name.to_owned()).collect()
+    };
+    let accept = AcknowledgeType::Accept;
+    // A broker claims more than anybody has room for.
+    let claim = Shared::Acquired {
+        wire: wire(0),
+        reign: None,
+        range: Range {
+            place: place(),
+            first: 0,
+            last: i64::MAX,
+        },
+        deliveries: 1,
+        lock: LOCK,
+    };
+    let begun = vec![(1, 0, claim), (1, 0, given(0, 1)), (1, 0, said(0, accept))];
+    let with = |rest: Shared| anomalies([begun.clone(), vec![(2, 0, rest)]].concat());
+    assert_eq!(with(Shared::Spoke), ["ack-unresolved"]);
+    assert_eq!(with(Shared::Left(false)), ["ack-unresolved"]);
+    assert_eq!(with(told(1, accept, Outcome::Fails)), ["ack-unresolved"]);
+    let release = AcknowledgeType::Release;
+    assert_eq!(with(told(0, release, Outcome::Counts)), ["ack-unresolved"]);
+    assert_eq!(with(told(0, accept, Outcome::Fails)), [""; 0]);
+    assert_eq!(with(Shared::Died), [""; 0]);
 }

@@ -387,7 +387,7 @@ impl Meters {
     }
 
     /// An answer brought records that were acquired, in so many bytes.
-    pub(crate) fn acquired(&mut self, now: Instant, records: i64, bytes: usize) {
+    pub(crate) fn acquired(&mut self, now: Instant, records: u64, bytes: usize) {
         if records > 0 {
             let at = self.at(now);
             self.fetching.size.record(&at, bytes as f64);
@@ -397,7 +397,7 @@ impl Meters {
     }
 
     /// Brokers have judged what was said of so many records, or will not.
-    pub(crate) fn acknowledged(&mut self, records: i64, counts: bool) {
+    pub(crate) fn acknowledged(&mut self, records: u64, counts: bool) {
         let Some(at) = self.moment() else { return };
         self.sharing.acknowledged.record(&at, records as f64);
         if !counts {

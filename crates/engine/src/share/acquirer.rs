@@ -1,6 +1,7 @@
 //! When records are acquired, what of them is held, and what brokers are told of it.
 
 mod asking;
+mod saying;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -139,21 +140,22 @@ impl Acquirer {
         })
     }
 
-    /// The caller gets these records. False if their lock has ended: then it must not.
+    /// The caller gets these records. False if their lock has ended, or they are not acquired under it, or were given before: then it
+    /// must not.
     pub(crate) fn give(&mut self, now: Instant, lock: LockId, first: i64, last: i64) -> bool {
-        let is_live = self.is_live(now, lock);
-        match self.locks.get(&lock) {
-            Some(known) if is_live => {
+        let waiting = self.take_acquired(lock, first, last);
+        if self.is_live(now, lock) && cover(&waiting, first, last) {
+            if let Some(known) = self.locks.get(&lock) {
                 let state = State::Given;
                 let held = self.held.entry(known.key).or_default();
-                let before = held.set(first, last, Held { lock, state });
-                for run in before {
-                    self.settle(run.value.lock, run.first, run.last);
-                }
+                held.set(first, last, Held { lock, state });
+                return true;
             }
-            _ => self.settle(lock, first, last),
         }
-        is_live
+        for run in waiting {
+            self.settle(lock, run.first, run.last);
+        }
+        false
     }
 
     /// Says of records that the caller cannot get what becomes of them; `None` of offsets without a record.
@@ -165,7 +167,25 @@ impl Acquirer {
         kind: Option<AcknowledgeType>,
     ) {
         let verdict = kind.map_or(Verdict::Gap, Verdict::Of);
-        self.say(now, lock, (first, last), verdict);
+        for run in self.take_acquired(lock, first, last) {
+            self.say(now, lock, (run.first, run.last), verdict);
+        }
+    }
+
+    /// Takes out what of these offsets is acquired under this lock, and waits for a caller: its fate is decided now. Records may claim
+    /// offsets of others, or one offset several times.
+    fn take_acquired(&mut self, lock: LockId, first: i64, last: i64) -> Vec<Run<Held>> {
+        let key = self.locks.get(&lock).map(|known| known.key);
+        let Some(held) = key.and_then(|key| self.held.get_mut(&key)) else {
+            return Vec::new();
+        };
+        let state = State::Acquired;
+        let mut waiting = held.within(first, last);
+        waiting.retain(|run| run.value == Held { lock, state });
+        for run in &waiting {
+            held.take(run.first, run.last);
+        }
+        waiting
     }
 
     /// What the caller says of records that it has.
@@ -190,7 +210,7 @@ impl Acquirer {
         }
         let held = self.held.entry(key).or_default();
         let mut within = held.within(first, last);
-        within.retain(|run| run.value.lock == lock);
+        within.retain(|run| run.value.lock == lock && run.value.state != State::Acquired);
         if !cover(&within, first, last) {
             return Err(named(not_held(first, last)));
         }
@@ -422,7 +442,7 @@ impl Acquirer {
         session.answered(sent.purpose);
         self.trouble = None;
         let mut pauses = false;
-        let (mut records, mut bytes) = (0_i64, 0);
+        let (mut records, mut bytes) = (0_u64, 0);
         for topic in answer.responses {
             for row in topic.partitions {
                 let key = (topic.topic_id, row.partition_index);
@@ -430,6 +450,10 @@ impl Acquirer {
                     let code = ErrorCode(row.acknowledge_error_code);
                     let detail = row.acknowledge_error_message.as_deref();
                     self.judged(now, cluster, (node, api), (key, pending), code, detail);
+                }
+                if !self.session(node).known.contains(&key) {
+                    // Nobody asked this broker for it: another one leads it, and knows of its locks.
+                    continue;
                 }
                 let name = self.assigned.get(&key).or_else(|| self.former.get(&key));
                 let Some(name) = name.cloned() else {
@@ -506,9 +530,8 @@ impl Acquirer {
         self.last_lock += 1;
         let lock = LockId(self.last_lock);
         let all = came.ranges.iter().chain(&came.missing);
-        let left = all.fold(0_i64, |sum, it| {
-            sum.saturating_add(length(it.first, it.last))
-        });
+        // Exact: they ascend from 0 on, so that they are 2^63 at most.
+        let left = all.map(|it| length(it.first, it.last)).sum();
         self.locks.insert(
             lock,
             Lock {
@@ -523,7 +546,7 @@ impl Acquirer {
         );
         let anew: Vec<_> = came.ranges.iter().chain(&came.missing).copied().collect();
         for AcquiredRange { first, last, .. } in anew {
-            self.unlock_before(cluster, (node, key), (first, last));
+            self.unlock_before(now, cluster, (node, key), (first, last));
         }
         for AcquiredRange { first, last, .. } in came.missing {
             // The broker has them, and sent them not: somebody else may fare better.
@@ -535,6 +558,11 @@ impl Acquirer {
             );
         }
         if !came.ranges.is_empty() && !self.session(node).must_end {
+            let held = self.held.entry(key).or_default();
+            for AcquiredRange { first, last, .. } in &came.ranges {
+                let state = State::Acquired;
+                held.set(*first, *last, Held { lock, state });
+            }
             self.buffer.push_back(Acquired {
                 lock,
                 fetched: came.fetched,
@@ -547,13 +575,20 @@ impl Acquirer {
     /// broker, which knows members and not locks, would take it for what is said of the new one.
     fn unlock_before(
         &mut self,
+        now: Instant,
         cluster: &mut Cluster,
         (node, key): (i32, Key),
         (first, last): (i64, i64),
     ) {
         let held = self.held.get_mut(&key).map(|held| held.take(first, last));
         for run in held.into_iter().flatten() {
-            self.settle(run.value.lock, run.first, run.last);
+            let Held { lock, state } = run.value;
+            match state {
+                State::Said(kind) if kind != AcknowledgeType::Renew => {
+                    self.not_said(now, lock, (run.first, run.last), kind);
+                }
+                _ => self.settle(lock, run.first, run.last),
+            }
         }
         let outbox = &mut self.session(node).outbox;
         let late = outbox
@@ -561,7 +596,8 @@ impl Acquirer {
             .map(|waiting| waiting.take(first, last));
         outbox.retain(|_, waiting| !waiting.is_empty());
         for run in late.into_iter().flatten() {
-            self.resolve(cluster, run, Err(&came_anew()));
+            let error = self.in_partition(came_anew(), run.value.lock);
+            self.resolve(cluster, run, Err(&error));
         }
     }
 
@@ -588,12 +624,12 @@ impl Acquirer {
             for topic in answer.responses {
                 for row in topic.partitions {
                     let key = (topic.topic_id, row.partition_index);
-                    let leader = &row.current_leader;
-                    let name = self.assigned.get(&key).filter(|_| leader.leader_id >= 0);
-                    if let Some(name) = name {
-                        cluster.hint(name, key.1, leader.leader_id, leader.leader_epoch);
-                    }
                     if let Some(pending) = sent.acknowledged.remove(&key) {
+                        let leader = &row.current_leader;
+                        let name = self.assigned.get(&key).filter(|_| leader.leader_id >= 0);
+                        if let Some(name) = name {
+                            cluster.hint(name, key.1, leader.leader_id, leader.leader_epoch);
+                        }
                         let code = ErrorCode(row.error_code);
                         let detail = row.error_message.as_deref();
                         self.judged(now, cluster, (node, api), (key, pending), code, detail);
@@ -643,6 +679,7 @@ impl Acquirer {
             return;
         }
         let error = self.named(cluster, about, explained(Error::from_code(code, detail)));
+        let error = self.placed(&error, &pending);
         // The coordinator of the group's state is on its way, and the lock holds meanwhile.
         let passes = matches!(
             code,
@@ -746,20 +783,25 @@ impl Acquirer {
             self.fail(cluster, sent.acknowledged, &unknown(cause.clone()));
         }
         let (locks, sessions) = (&self.locks, &self.sessions);
-        self.buffer.retain(|it| {
-            let lock = locks.get(&it.lock);
-            lock.is_some_and(|lock| {
+        let goes_on = |lock: LockId| {
+            locks.get(&lock).is_some_and(|lock| {
                 let session = sessions.get(&lock.node);
                 session.is_some_and(|session| session.number == lock.session)
             })
-        });
+        };
+        self.buffer.retain(|it| goes_on(it.lock));
+        for held in self.held.values_mut() {
+            held.extract(|it| it.state == State::Acquired && !goes_on(it.lock));
+        }
         self.sweep();
     }
 
-    /// Forgets locks of ended sessions that nobody has a record of.
+    /// Forgets locks of ended sessions that nobody has a record of, nor is to be told something.
     fn sweep(&mut self) {
         let held = self.held.values().flat_map(Runs::iter);
-        let used: BTreeSet<LockId> = held.map(|run| run.value.lock).collect();
+        let held = held.map(|run| run.value.lock);
+        let unsaid = self.unsaid.iter().map(|(run, _)| run.value.lock);
+        let used: BTreeSet<LockId> = held.chain(unsaid).collect();
         let sessions = &self.sessions;
         self.locks.retain(|id, lock| {
             let session = sessions.get(&lock.node);
@@ -801,184 +843,6 @@ impl Acquirer {
         session.filter(|session| session.number == lock.session)
     }
 
-    // --- what was said
-
-    /// Has a broker told this, if it still knows of the lock.
-    fn say(&mut self, now: Instant, id: LockId, (first, last): (i64, i64), verdict: Verdict) {
-        let Some(lock) = self.locks.get(&id) else {
-            return;
-        };
-        let default = now + self.config.default_api_timeout;
-        let pending = Pending {
-            verdict,
-            lock: id,
-            turn: self.turn,
-            until: lock.renewed_until.max(lock.until).unwrap_or(default),
-        };
-        let (node, key, number) = (lock.node, lock.key, lock.session);
-        let session = self.sessions.get_mut(&node);
-        match session.filter(|session| session.number == number && session.is_open()) {
-            Some(session) => {
-                let outbox = session.outbox.entry(key).or_default();
-                outbox.set(first, last, pending);
-            }
-            None => {
-                let cause = Error::new(Kind::Broker, "the connection on which they came is gone");
-                let run = Run {
-                    first,
-                    last,
-                    value: pending,
-                };
-                self.unsaid.push((run, lost(cause)));
-            }
-        }
-    }
-
-    fn fail(&mut self, cluster: &mut Cluster, pending: ByPartition, error: &Error) {
-        for run in pending.values().flat_map(Runs::iter) {
-            self.resolve(cluster, run, Err(error));
-        }
-    }
-
-    /// An acknowledgement counts, since then, or does not.
-    fn resolve(
-        &mut self,
-        cluster: &mut Cluster,
-        run: Run<Pending>,
-        result: Result<Instant, &Error>,
-    ) {
-        let Run { first, last, value } = run;
-        let Some(lock) = self.locks.get_mut(&value.lock) else {
-            return;
-        };
-        let (topic, key) = (Arc::clone(&lock.topic), lock.key);
-        if value.verdict == Verdict::RENEW {
-            match result {
-                Ok(at) => {
-                    lock.renewed_until = self.lock_timeout.and_then(|time| at.checked_add(time));
-                }
-                Err(_) => self.unlock(key, value.lock, first, last),
-            }
-        } else {
-            self.settle(value.lock, first, last);
-        }
-        let Verdict::Of(kind) = value.verdict else {
-            // Nobody asked for it.
-            return;
-        };
-        let meters = &mut cluster.context.meters;
-        meters.acknowledged(length(first, last), result.is_ok());
-        let error = result
-            .err()
-            .map(|error| error.clone().partition_is(&topic, key.1));
-        let is_awaited = self
-            .commits
-            .note(value.turn, (&topic, key.1), error.as_ref());
-        if let (Some(cause), false) = (&error, is_awaited) {
-            cluster.context.observer.tell(Observed::AcknowledgeFailed {
-                first,
-                last,
-                cause: cause.clone(),
-            });
-        }
-        if let Some(outcomes) = &mut self.outcomes {
-            outcomes.push(Acknowledged {
-                topic,
-                partition: key.1,
-                first,
-                last,
-                kind: Some(kind),
-                error,
-            });
-        }
-    }
-
-    /// The lock of these records was not renewed: what the caller has not said of them meanwhile cannot be said.
-    fn unlock(&mut self, key: Key, lock: LockId, first: i64, last: i64) {
-        let Some(held) = self.held.get_mut(&key) else {
-            return;
-        };
-        let renewed = Held {
-            lock,
-            state: State::Renewed,
-        };
-        let within = held.within(first, last).into_iter();
-        let gone: Vec<_> = within.filter(|run| run.value == renewed).collect();
-        for run in &gone {
-            held.take(run.first, run.last);
-        }
-        for run in gone {
-            self.settle(lock, run.first, run.last);
-        }
-    }
-
-    /// Nothing more is to be said of these offsets.
-    fn settle(&mut self, id: LockId, first: i64, last: i64) {
-        if let Some(lock) = self.locks.get_mut(&id) {
-            lock.left = lock.left.saturating_sub(length(first, last));
-            if lock.left <= 0 {
-                self.locks.remove(&id);
-            }
-        }
-    }
-
-    fn check_commits(&mut self, now: Instant, cluster: &mut Cluster) {
-        for (run, error) in std::mem::take(&mut self.unsaid) {
-            self.resolve(cluster, run, Err(&error));
-        }
-        let mut changed = self.commits.end_settled(self.earliest());
-        for id in self.commits.late(now) {
-            let open = self.open();
-            self.commits.end_late(id, open);
-            changed = true;
-        }
-        if let Some(at) = self.commits.next_deadline() {
-            cluster.set_alarm(at);
-        }
-        if changed {
-            cluster.context.changes.tell(Change::Group);
-        }
-    }
-
-    fn pending(&self) -> impl Iterator<Item = (bool, Pending)> {
-        self.sessions.values().flat_map(|session| {
-            let waiting = session.outbox.values().flat_map(Runs::iter);
-            let sent = session
-                .sent
-                .iter()
-                .flat_map(|sent| sent.acknowledged.values());
-            let sent = sent.flat_map(Runs::iter).map(|run| (true, run.value));
-            waiting.map(|run| (false, run.value)).chain(sent)
-        })
-    }
-
-    /// The first turn of which something is not settled.
-    fn earliest(&self) -> Option<u64> {
-        self.pending().map(|(_, pending)| pending.turn).min()
-    }
-
-    /// What is not settled, by turn, and what that means for who waits no longer.
-    fn open(&self) -> Vec<(u64, Arc<str>, i32, Error)> {
-        let mut open = BTreeMap::new();
-        for (was_sent, pending) in self.pending() {
-            if let Some(lock) = self.locks.get(&pending.lock) {
-                let place = (pending.turn, Arc::clone(&lock.topic), lock.key.1);
-                *open.entry(place).or_insert(false) |= was_sent;
-            }
-        }
-        let open = open.into_iter().map(|((turn, topic, number), was_sent)| {
-            let text = "the broker has not answered in time";
-            let error = Error::new(Kind::Timeout, text).calling(ApiKey::ShareAcknowledge.name());
-            let error = match was_sent {
-                true => unknown(error),
-                false => error.adding("it goes on, and may still count"),
-            };
-            let error = error.partition_is(&topic, number);
-            (turn, topic, number, error)
-        });
-        open.collect()
-    }
-
     /// The client closes.
     pub(super) fn abort(&mut self, cluster: &mut Cluster) {
         self.abandon(cluster);
@@ -987,6 +851,7 @@ impl Acquirer {
     }
 }
 
-fn length(first: i64, last: i64) -> i64 {
-    last.saturating_sub(first).saturating_add(1)
+/// How many offsets these are: the first is not negative, nor behind the last.
+fn length(first: i64, last: i64) -> u64 {
+    last.abs_diff(first).saturating_add(1)
 }

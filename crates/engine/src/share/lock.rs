@@ -1,4 +1,5 @@
-//! What is held of what was acquired: the lock of each answer and partition, and what is known of each record under it.
+//! What is held of what was acquired: the lock of each answer and partition, and what is known of each record under it. An offset has
+//! one lock and one state at a time, whatever brokers claim.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,6 +15,8 @@ pub(super) struct Held {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
+    /// No caller has it yet.
+    Acquired,
     /// The caller has it, and has said nothing.
     Given,
     /// The caller said this, and the broker has not heard of it.
@@ -34,5 +37,5 @@ pub(super) struct Lock {
     /// The same of those that were renewed last. The others' time goes on.
     pub(super) renewed_until: Option<Instant>,
     /// How many offsets are not settled.
-    pub(super) left: i64,
+    pub(super) left: u64,
 }

@@ -26,7 +26,7 @@
 //! | `commits` | callers who wait until what was said is settled |
 //! | `errors` | what callers are told of acknowledgements that do not count |
 //! | `member` | the membership: heartbeats, and what is assigned |
-//! | `acquirer` | when each of them acts; its folder has what brokers are asked for |
+//! | `acquirer` | when each of them acts; its folder has what brokers are asked for, and what becomes of what was said |
 //! | `part` | both as parts of a client |
 
 mod acknowledgement;

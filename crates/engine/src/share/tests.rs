@@ -1,5 +1,6 @@
 //! A member of a share group stepped through scripts.
 
+mod hostile;
 mod races;
 
 use std::collections::BTreeSet;
