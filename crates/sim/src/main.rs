@@ -4,6 +4,7 @@
 //! simulate [THEME] COUNT [FIRST]     so many seeds from FIRST on (0), of everything or of a theme: transactions, groups,
 //!                                    consumer-groups, deposed, truncated, share
 //! simulate [THEME] seed SEED         one seed: its trace and its anomalies
+//! simulate hostile ...               either at hostile brokers: of nothing but what holds whatever they say
 //! simulate plants                    the planted defects, by name, with the seeds that it takes to see each: the README's table
 //! ```
 
@@ -26,12 +27,17 @@ const MOST_FOR_A_PLANT: u64 = 200;
 
 fn main() -> io::Result<ExitCode> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let hostile = words.first().is_some_and(|word| word == "hostile");
+    if hostile {
+        words.remove(0);
+    }
     let theme = words.first().and_then(|word| Theme::named(word));
     if theme.is_some() {
         words.remove(0);
     }
     let options = Options {
         theme: theme.unwrap_or_default(),
+        hostile,
         ..Options::default()
     };
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
@@ -42,7 +48,7 @@ fn main() -> io::Result<ExitCode> {
         _ => {
             writeln!(
                 io::stderr(),
-                "simulate [THEME] COUNT [FIRST] | [THEME] seed SEED | plants; THEME is transactions, groups, consumer-groups, deposed, truncated or share"
+                "simulate [hostile] [THEME] COUNT [FIRST] | [hostile] [THEME] seed SEED | plants; THEME is transactions, groups, consumer-groups, deposed, truncated or share"
             )?;
             Ok(ExitCode::from(2))
         }
@@ -98,7 +104,7 @@ fn one(seed: u64, options: Options) -> io::Result<ExitCode> {
 fn many(count: u64, first: u64, options: Options) -> io::Result<ExitCode> {
     let mut failed = Ok(());
     let summary = Summary::of(
-        options.theme,
+        options,
         first..first.saturating_add(count),
         |summary, report| {
             let mut err = io::stderr().lock();
@@ -126,7 +132,7 @@ fn many(count: u64, first: u64, options: Options) -> io::Result<ExitCode> {
     failed?;
     writeln!(io::stdout(), "{summary}")?;
     Ok(status(
-        summary.failed.is_empty() && summary.missing().is_empty(),
+        summary.failed.is_empty() && (options.hostile || summary.missing().is_empty()),
     ))
 }
 

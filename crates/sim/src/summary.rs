@@ -33,19 +33,15 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Runs these seeds of a theme; `watch` is told of each.
+    /// Runs these seeds; `watch` is told of each.
     pub fn of(
-        theme: Theme,
+        options: Options,
         seeds: Range<u64>,
         mut watch: impl FnMut(&Summary, &Report),
     ) -> Summary {
         let mut summary = Summary {
-            theme,
+            theme: options.theme,
             ..Summary::default()
-        };
-        let options = Options {
-            theme,
-            ..Options::default()
         };
         for seed in seeds {
             let report = run(seed, options);

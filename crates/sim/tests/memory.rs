@@ -160,12 +160,7 @@ fn transactional_producers_neither_panic_nor_hang_nor_hoard() {
 
 #[test]
 fn clients_that_waste_memory_are_seen() {
-    for theme in [
-        Theme::Everything,
-        Theme::Groups,
-        Theme::Share,
-        Theme::Transactions,
-    ] {
+    for theme in [Theme::Everything, Theme::Groups, Theme::Transactions] {
         for plant in [Plant::AnswersKept, Plant::ClaimsBelieved] {
             let seen = (0..SEEDS).find(|seed| peak(theme, *seed, Some(plant)).0 > MOST);
             println!("{theme:?}, {plant}: seed {seen:?}");

@@ -7,12 +7,12 @@ use ottla_sim::summary::{Summary, explain};
 use ottla_sim::theme::Theme;
 
 fn hold_and_meet_everything(theme: Theme, seeds: u64) {
-    let summary = Summary::of(theme, 0..seeds, |_, _| {});
+    let options = Options {
+        theme,
+        ..Options::default()
+    };
+    let summary = Summary::of(options, 0..seeds, |_, _| {});
     if let Some(seed) = summary.failed.first() {
-        let options = Options {
-            theme,
-            ..Options::default()
-        };
         let text = explain(*seed, options);
         panic!("{text}\nseeds that failed: {:?}", summary.failed);
     }
