@@ -211,6 +211,8 @@ impl<T: Clone> Accumulator<T> {
             .and_then(|leader| cluster.up_link(leader, Lane::Control));
         match link {
             Some(link) if self.is_identified() && self.admits(queue) => {
+                // A broker that is to be left alone for longer gets nothing, and nothing else may happen until then.
+                cluster.set_alarm(now + self.config.delivery_timeout);
                 self.nudge(now, cluster, link, index);
                 false
             }

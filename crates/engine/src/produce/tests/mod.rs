@@ -110,6 +110,11 @@ fn values(asked: &[Asked]) -> Vec<Vec<String>> {
 }
 
 fn reply(script: &mut Sender, asked: &Asked, code: ErrorCode, base_offset: i64) {
+    let answer = answer_to(asked, code, base_offset);
+    script.answer(asked, Response::Produce(answer));
+}
+
+fn answer_to(asked: &Asked, code: ErrorCode, base_offset: i64) -> ProduceResponse {
     let Request::Produce(request) = &asked.request else {
         panic!("not a Produce")
     };
@@ -141,13 +146,10 @@ fn reply(script: &mut Sender, asked: &Asked, code: ErrorCode, base_offset: i64) 
             ..Default::default()
         })
         .collect();
-    script.answer(
-        asked,
-        Response::Produce(ProduceResponse {
-            responses,
-            ..Default::default()
-        }),
-    );
+    ProduceResponse {
+        responses,
+        ..Default::default()
+    }
 }
 
 fn fates(script: &mut Sender) -> Vec<(i32, u32, u32, Result<i64, Error>)> {
@@ -559,6 +561,28 @@ fn a_batch_is_given_up_in_time_and_says_what_is_known() {
         script.engine.buffered_bytes() > 0,
         "the request still owns its bytes"
     );
+}
+
+#[test]
+fn a_batch_for_a_broker_that_wants_a_longer_pause_is_given_up_in_time() {
+    let mut script = sender(&[("delivery.timeout.ms", "30000"), ("linger.ms", "0")]);
+    send(&mut script, 0, "a");
+    let first = one(script.run());
+    let answer = ProduceResponse {
+        throttle_time_ms: i32::MAX,
+        ..answer_to(&first, ErrorCode::NONE, 0)
+    };
+    script.answer(&first, Response::Produce(answer));
+    assert_eq!(fates(&mut script).len(), 1);
+    script.pass(Duration::from_secs(10));
+    send(&mut script, 0, "b");
+    assert!(script.pass(Duration::from_secs(29)).is_empty());
+    assert!(fates(&mut script).is_empty());
+    script.pass(Duration::from_secs(1));
+    let fates = fates(&mut script);
+    assert_eq!(fates.len(), 1);
+    let error = fates[0].3.clone().unwrap_err();
+    assert_eq!(error.written(), Some(Written::No), "{error}");
 }
 
 /// Rule: CVE-2026-35554.
