@@ -197,7 +197,7 @@ impl Membership {
             State::Joining(call) | State::Syncing(call) => {
                 core.calls.cancel(&mut core.cluster, call);
                 self.state = State::Unjoined;
-                self.session = Session::new();
+                self.session.begin_anew();
             }
             State::Leading | State::Asking | State::Dropping { .. } => {
                 self.state = State::Unjoined;
@@ -442,9 +442,9 @@ impl Membership {
             if let Some(result) = ended.answer::<DescribeGroups>() {
                 self.described(core, result);
             }
-        } else if let Some((epoch, declared)) = self.session.ended(id) {
+        } else if let Some(beat) = self.session.ended(id) {
             if let Some(result) = ended.answer::<ConsumerGroupHeartbeat>() {
-                self.heard_as_consumer(now, core, (epoch, declared), result);
+                self.heard_as_consumer(now, core, beat, result);
             }
         } else if self.session.is_naming(id) {
             let found = ended.answer::<TopicNames>().and_then(Result::ok);
@@ -758,7 +758,7 @@ impl Membership {
         }
         // Who chose its id by itself keeps it.
         self.identity.lose(!id || self.is_consumer());
-        self.session = Session::new();
+        self.session.begin_anew();
         if let State::Joining(call) | State::Syncing(call) = self.state {
             core.calls.cancel(&mut core.cluster, call);
         }

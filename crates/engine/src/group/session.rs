@@ -6,7 +6,9 @@
 //!  target ── names of its topics known ──▶ next: listeners told, while a caller polls ──▶ owned ──▶ acknowledged
 //! ```
 //!
-//! A heartbeat declares what changed since the last one that was answered, and all of it after one that was not.
+//! A heartbeat declares what changed since the last one that was answered, and all of it after one that was not. Who declares
+//! everything is told all that it is assigned; who does not is told once, when that changes. So for a time after a heartbeat without
+//! an answer each one declares everything: the coordinator may still get that one, and answer it to nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,12 +26,17 @@ use crate::part::Core;
 /// A coordinator that asks for heartbeats more often is not obeyed.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
+/// For how many times as long as its answer is waited for a heartbeat may be on its way.
+const WAYS: u32 = 2;
+
 #[derive(Debug, Default)]
 pub(super) struct Session {
     /// What the coordinator knows of the member; `None` if that is uncertain.
     declared: Option<Declaration>,
-    /// The heartbeat under way, its epoch, and what is declared once it is answered.
-    running: Option<(CallId, i32, Declaration)>,
+    /// The heartbeat under way.
+    running: Option<(CallId, Beat)>,
+    /// Until then a heartbeat that nobody waits for any more may come to the coordinator.
+    strays_until: Option<Instant>,
     interval: Duration,
     next_beat: Option<Instant>,
     /// The next heartbeat is not sent before its time: the last one failed.
@@ -59,6 +66,16 @@ pub(super) struct Session {
     nameless: u32,
 }
 
+/// A heartbeat that was sent.
+#[derive(Debug)]
+pub(super) struct Beat {
+    pub(super) epoch: i32,
+    /// What is declared once it is answered.
+    pub(super) declared: Declaration,
+    /// From when on it does not come to the coordinator any more, if it has not yet.
+    pub(super) lost_at: Option<Instant>,
+}
+
 /// What has to change for callers to own what is assigned.
 pub(super) enum Changed {
     Dropped(Vec<TopicPartition>),
@@ -72,6 +89,17 @@ impl Session {
             owes_news: true,
             ..Session::default()
         }
+    }
+
+    /// The member is to join anew, with nothing. What it said before may still be on its way.
+    pub(super) fn begin_anew(&mut self) {
+        if let Some((_, beat)) = self.running.take() {
+            self.went_astray(beat.lost_at);
+        }
+        *self = Session {
+            strays_until: self.strays_until,
+            ..Session::new()
+        };
     }
 
     // --- heartbeats
@@ -98,7 +126,14 @@ impl Session {
             cluster.set_alarm(next);
             return None;
         }
-        Some(changes)
+        // The first one after that time says what came until then.
+        match self.strays_until {
+            Some(until) => {
+                self.strays_until = Some(until).filter(|until| *until > now);
+                Some(self.all(cluster.config(), wanted))
+            }
+            None => Some(changes),
+        }
     }
 
     /// Whether the coordinator is to hear what callers own: until listeners were told, they own what they owned.
@@ -152,20 +187,36 @@ impl Session {
         }
     }
 
-    /// A heartbeat of this epoch was sent.
-    pub(super) fn sent(&mut self, now: Instant, id: CallId, epoch: i32, declared: Declaration) {
+    /// A heartbeat of this epoch was sent, and is worth waiting for so long.
+    pub(super) fn sent(
+        &mut self,
+        now: Instant,
+        (id, patience): (CallId, Duration),
+        epoch: i32,
+        declared: Declaration,
+    ) {
         if declared.owned.is_some() {
             self.must_acknowledge = false;
         }
         self.is_paused = false;
         self.next_beat = now.checked_add(self.interval());
-        self.running = Some((id, epoch, declared));
+        let beat = Beat {
+            epoch,
+            declared,
+            lost_at: now.checked_add(patience * WAYS),
+        };
+        self.running = Some((id, beat));
     }
 
-    /// The epoch of the heartbeat that has ended, if it was one.
-    pub(super) fn ended(&mut self, id: CallId) -> Option<(i32, Declaration)> {
-        let (_, epoch, declared) = self.running.take_if(|(running, ..)| *running == id)?;
-        Some((epoch, declared))
+    /// The heartbeat that has ended, if it was one.
+    pub(super) fn ended(&mut self, id: CallId) -> Option<Beat> {
+        let (_, beat) = self.running.take_if(|(running, _)| *running == id)?;
+        Some(beat)
+    }
+
+    /// Nobody waits any more for the answer to a heartbeat that may be on its way until then.
+    pub(super) fn went_astray(&mut self, lost_at: Option<Instant>) {
+        self.strays_until = self.strays_until.max(lost_at);
     }
 
     /// A heartbeat was answered.

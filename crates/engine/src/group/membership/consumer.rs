@@ -6,7 +6,7 @@ use std::time::Instant;
 use ottla_protocol::Uuid;
 
 use super::{Membership, Protocol, State};
-use crate::call::{ConsumerGroupHeartbeat, Declaration, GroupMetadata, Standing};
+use crate::call::{ConsumerGroupHeartbeat, GroupMetadata, Standing};
 use crate::change::Change;
 use crate::config::GroupProtocol;
 use crate::error::{Error, Kind};
@@ -14,7 +14,7 @@ use crate::group::errors::{
     Consequence, consequence, consequence_inside, given_up, is_without_consumer_protocol,
 };
 use crate::group::holding::Rebalance;
-use crate::group::session::{Changed, Session};
+use crate::group::session::{Beat, Changed};
 use crate::observe::Observed;
 use crate::part::Core;
 use crate::random::Random;
@@ -70,7 +70,7 @@ impl Membership {
     }
 
     pub(super) fn join_as_consumer(&mut self, now: Instant, core: &mut Core) {
-        self.session = Session::new();
+        self.session.begin_anew();
         let deadline = now + self.config.request_timeout;
         // The coordinator may count on a static one still, and would refuse it as another one of its instance.
         let is_static = self.identity.is_static();
@@ -116,8 +116,9 @@ impl Membership {
             },
             declared: declared.clone(),
         };
-        let id = core.start_once(now, call, now + self.config.request_timeout);
-        self.session.sent(now, id, JOINS, declared);
+        let patience = self.config.request_timeout;
+        let id = core.start_once(now, call, now + patience);
+        self.session.sent(now, (id, patience), JOINS, declared);
         self.state = State::Joining(id);
     }
 
@@ -139,17 +140,26 @@ impl Membership {
             member,
             declared: declared.clone(),
         };
-        let id = core.start_once(now, call, now + self.config.request_timeout);
-        self.session.sent(now, id, epoch, declared);
+        let patience = self.config.request_timeout;
+        let id = core.start_once(now, call, now + patience);
+        self.session.sent(now, (id, patience), epoch, declared);
     }
 
     pub(super) fn heard_as_consumer(
         &mut self,
         now: Instant,
         core: &mut Core,
-        (epoch, declared): (i32, Declaration),
+        beat: Beat,
         result: Result<Standing, Error>,
     ) {
+        let Beat {
+            epoch,
+            declared,
+            lost_at,
+        } = beat;
+        if matches!(&result, Err(error) if error.code().is_none()) {
+            self.session.went_astray(lost_at);
+        }
         // It goes, whatever it hears.
         if matches!(self.state, State::Leaving(_)) {
             return;

@@ -326,3 +326,70 @@ fn later_commits_do_not_defer_the_end_of_one_whose_epoch_never_comes() {
         assert_eq!(error.code(), Some(ErrorCode::STALE_MEMBER_EPOCH));
     }
 }
+
+/// Whether a heartbeat declares everything, so that its answer tells all that is assigned.
+fn is_full(asked: &Asked) -> bool {
+    let request = beat(asked);
+    let has_topics = request.subscribed_topic_names.is_some();
+    request.rebalance_timeout_ms >= 0 && has_topics && request.topic_partitions.is_some()
+}
+
+#[test]
+fn what_is_told_to_nobody_in_answer_to_a_stray_heartbeat_is_asked_for() {
+    let mut script = settled(CONSUMER, &[0]);
+    let stray = next_beat(&mut script);
+    script.cut(stray.link);
+    let mut heartbeats = passed(&mut script, 500);
+    heartbeats.extend(passed(&mut script, 2_000));
+    let heartbeat = only(heartbeats);
+    assert!(is_full(&heartbeat));
+    assign(&mut script, &heartbeat, 3, Some(&[(T, &[0])]));
+    // The coordinator gets the first one only now, and assigns another partition in the answer to it.
+    let heartbeat = next_beat(&mut script);
+    assert!(is_full(&heartbeat));
+    assign(&mut script, &heartbeat, 3, Some(&[(T, &[0, 1])]));
+    assert_eq!(tell(&mut script), [Rebalance::Assigned(partitions(&[1]))]);
+    let (acknowledgement, rest) = beats(asked(&mut script));
+    for fetch in rest {
+        answer_offsets(&mut script, &fetch);
+    }
+    assign(
+        &mut script,
+        &only(acknowledgement),
+        3,
+        Some(&[(T, &[0, 1])]),
+    );
+    let mut full = 0;
+    loop {
+        let heartbeat = next_beat(&mut script);
+        if !is_full(&heartbeat) {
+            break;
+        }
+        full += 1;
+        assert!(full < 20, "the rest is known again after a time");
+        assign(&mut script, &heartbeat, 3, Some(&[(T, &[0, 1])]));
+    }
+}
+
+#[test]
+fn who_joins_anew_asks_for_what_a_stray_heartbeat_was_told() {
+    let mut script = settled(CONSUMER, &[0]);
+    next_beat(&mut script);
+    let commit = commit_at(&mut script, 1, 5);
+    let commit_asked = only(asked(&mut script));
+    answer_commit(&mut script, &commit_asked, ErrorCode::UNKNOWN_MEMBER_ID);
+    assert!(script.engine.take_commit(commit).is_some());
+    poll(&mut script);
+    assert_eq!(tell(&mut script), [Rebalance::Lost(partitions(&[0]))]);
+    let mut joins = beats_of(asked(&mut script));
+    joins.extend(beats_of(poll(&mut script)));
+    let join = only(joins);
+    assert_eq!(beat(&join).member_epoch, 0);
+    assign(&mut script, &join, 4, Some(&[]));
+    assert_eq!(tell(&mut script), [Rebalance::Assigned(Vec::new())]);
+    for asked in beats_of(asked(&mut script)) {
+        assign(&mut script, &asked, 4, None);
+    }
+    let heartbeat = next_beat(&mut script);
+    assert!(is_full(&heartbeat));
+}
