@@ -159,13 +159,12 @@ impl Session {
             topics: (!is_same).then(|| wanted.names().cloned().collect()),
             // An empty one takes it back.
             regex: is_other.then(|| regex.unwrap_or_default()),
-            owned: self.acknowledges().then(|| self.owned.clone()),
+            owned: self.acknowledges().then(|| self.held()),
             ..Declaration::default()
         }
     }
 
-    /// All that a member declares, as when it joins. What callers may hear of at any moment counts as theirs: the coordinator
-    /// does not give it to another member before this one says otherwise.
+    /// All that a member declares, as when it joins.
     pub(super) fn all(&self, config: &Config, wanted: &Wanted) -> Declaration {
         // A static member may have had one before it came back.
         let is_static = config.group_instance_id.is_some();
@@ -178,13 +177,16 @@ impl Session {
                 .or_else(|| is_static.then(Arc::default)),
             assignor: config.group_remote_assignor.as_deref().map(Arc::from),
             rack: config.client_rack.as_deref().map(Arc::from),
-            owned: Some(
-                self.owned
-                    .union(self.next.as_ref().unwrap_or(&self.owned))
-                    .copied()
-                    .collect(),
-            ),
+            owned: Some(self.held()),
         }
+    }
+
+    /// What the member says that it has: also what is assigned to it, and may be told to callers at any moment, as when the name
+    /// of its topic is found. The coordinator does not give it to another member before this one says otherwise.
+    fn held(&self) -> BTreeSet<IdPartition> {
+        let next = self.next.iter().flatten();
+        let all = self.owned.iter().chain(next).chain(&self.target);
+        all.copied().collect()
     }
 
     /// A heartbeat of this epoch was sent, and is worth waiting for so long.
@@ -221,7 +223,7 @@ impl Session {
 
     /// A heartbeat was answered.
     pub(super) fn heard(&mut self, now: Instant, declared: Declaration, standing: &mut Standing) {
-        let has_told = declared.owned.as_ref() == Some(&self.owned);
+        let told = declared.owned.clone();
         let known = self.declared.get_or_insert_default();
         known.topics = declared.topics.or(known.topics.take());
         known.regex = declared.regex.or(known.regex.take());
@@ -232,7 +234,7 @@ impl Session {
             self.target = assigned;
             self.is_new = true;
             // A coordinator that assigns in every answer would be asked without a pause.
-            self.must_acknowledge |= !has_told;
+            self.must_acknowledge |= told != Some(self.held());
             self.lacks_names = true;
             self.forget_names();
         }
