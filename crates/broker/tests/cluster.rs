@@ -25,11 +25,12 @@ use ottla_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use ottla_protocol::messages::produce_response::PartitionProduceResponse;
 use ottla_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use ottla_protocol::messages::{
-    CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, EndTxnRequest, FetchRequest,
-    FindCoordinatorRequest, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest,
-    ListOffsetsRequest, MetadataRequest, OffsetCommitRequest, OffsetCommitResponse,
-    OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, ProduceResponse,
-    SyncGroupRequest, list_offsets_request, offset_commit_request, offset_fetch_request,
+    ConsumerGroupHeartbeatRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    EndTxnRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest, InitProducerIdRequest,
+    JoinGroupRequest, ListOffsetsRequest, MetadataRequest, OffsetCommitRequest,
+    OffsetCommitResponse, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
+    ProduceResponse, SyncGroupRequest, list_offsets_request, offset_commit_request,
+    offset_fetch_request,
 };
 use ottla_protocol::records::{BatchBuilder, ProducerState};
 use ottla_protocol::{ErrorCode, Request, header};
@@ -887,6 +888,73 @@ fn an_assignment_is_told_when_the_replicas_in_sync_have_it() {
             (0, &b"all"[..])
         );
     }
+}
+
+/// A ConsumerGroupHeartbeat of a member of the group "g", which says everything when it joins.
+fn epoch_beat(member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
+    let joins = member_epoch == 0;
+    ConsumerGroupHeartbeatRequest {
+        group_id: "g".into(),
+        member_id: "m".into(),
+        member_epoch,
+        rebalance_timeout_ms: if joins { 6_000 } else { -1 },
+        subscribed_topic_names: joins.then(|| vec!["t".into()]),
+        topic_partitions: joins.then(Vec::new),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn nobody_is_told_of_an_epoch_that_too_few_replicas_know() {
+    let mut world = World::new(&[("min.insync.replicas", "2")]);
+    let coordinator = world.coordinator();
+    let place = world.kept_in();
+    let others: Vec<i32> = (1..=3).filter(|node| *node != coordinator).collect();
+    for node in &others {
+        world.stop(*node, Stop::Kill);
+    }
+    for _ in 0..2 {
+        let refused = world.ask(coordinator, &epoch_beat(0), 1);
+        assert_eq!(
+            refused.error_code,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE.0,
+            "{refused:?}"
+        );
+    }
+    for node in &others {
+        world.start(*node);
+    }
+    let joining = world.send(coordinator, &epoch_beat(0), 1);
+    world.pass(DELAY * 2);
+    let joined = world.answer::<ConsumerGroupHeartbeatRequest>(joining, 1);
+    let joined = joined.unwrap();
+    assert_eq!(joined.error_code, 0, "{joined:?}");
+    let next = others[0];
+    world.cluster.move_leader(OFFSETS, place, next).unwrap();
+    let stays = world.ask(next, &epoch_beat(joined.member_epoch), 1);
+    assert_eq!(
+        (stays.error_code, stays.member_epoch),
+        (0, joined.member_epoch)
+    );
+}
+
+#[test]
+fn an_assignment_that_too_few_replicas_took_is_made_anew() {
+    let mut world = World::new(&[
+        ("group.initial.rebalance.delay.ms", "0"),
+        ("min.insync.replicas", "2"),
+    ]);
+    let coordinator = world.coordinator();
+    let joined = world.ask(coordinator, &join(), 3);
+    for node in (1..=3).filter(|node| *node != coordinator) {
+        world.stop(node, Stop::Kill);
+    }
+    let mut synced = || {
+        let synced = world.ask(coordinator, &sync(&joined.member_id), 3);
+        synced.error_code
+    };
+    assert_eq!(synced(), ErrorCode::COORDINATOR_NOT_AVAILABLE.0);
+    assert_eq!(synced(), ErrorCode::REBALANCE_IN_PROGRESS.0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The group coordinator with its log: what it keeps in the offsets topic, and what it reads back from there when it takes
 //! groups over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::time::Instant;
 
@@ -15,6 +15,7 @@ use crate::now::Now;
 use crate::replicas::{Unreplicated, for_clients};
 use crate::storage::batch::{self, Piece};
 use crate::storage::log::Log;
+use crate::topics::{OFFSETS_TOPIC, Topic};
 
 /// A record's key and value.
 type Keyed = (Bytes, Option<Bytes>);
@@ -51,6 +52,9 @@ impl Core {
         let result = act(&mut groups);
         let changed = groups.take_changed(self.wall.at(now));
         let kept = self.keep(&changed, now);
+        if kept.is_err() {
+            self.revert(&mut groups, &changed, now);
+        }
         let kept = kept.map(|kept| match group {
             Some(group) if kept.is_empty() => self.unreplicated(group).into_iter().collect(),
             _ => kept,
@@ -101,6 +105,53 @@ impl Core {
         let wall_ms = self.wall.at(now);
         let encode = |kept: &Kept| Ok((kept.group().to_owned(), kept.encode(wall_ms)?));
         self.write(changed.iter().map(encode), None, now)
+    }
+
+    /// What could not be kept has not happened, as in Kafka: members would be told of it later, and a coordinator that takes over
+    /// would not know. Groups whose members have epochs are again what was kept of them; a classic one gathers its members anew.
+    fn revert(&self, groups: &mut Groups<Ticket>, unkept: &[Kept], now: Now) {
+        let is_classic = |kept: &&Kept| matches!(kept, Kept::Classic(_));
+        let (classic, others): (Vec<_>, Vec<_>) = unkept.iter().partition(is_classic);
+        let others: BTreeSet<&str> = others.into_iter().map(Kept::group).collect();
+        let is_other = |group: &str| others.contains(group);
+        groups.unload(is_other);
+        if let Ok(topic) = self.topic(OFFSETS_TOPIC) {
+            let count = topic.partitions.len();
+            let places: BTreeSet<i32> = others.iter().map(|it| partition_of(it, count)).collect();
+            for index in places {
+                self.read_back_from(&topic, index, groups, is_other);
+            }
+        }
+        groups.forget_changed();
+        for group in classic.into_iter().map(Kept::group) {
+            if !is_other(group) {
+                groups.gather(group, now.instant);
+            }
+        }
+        // The sessions of members that were read back begin when the timer is looked at.
+        self.timer.wake_by_ref();
+    }
+
+    /// Reads back groups that this node coordinates, as far as it leads their partition of the offsets topic.
+    pub(super) fn read_back_from(
+        &self,
+        topic: &Topic,
+        index: i32,
+        groups: &mut Groups<Ticket>,
+        is_here: impl Fn(&str) -> bool,
+    ) {
+        let Ok(replica) = topic.partition(index) else {
+            return;
+        };
+        let mut replica = replica.lock();
+        if !replica.leads() {
+            return;
+        }
+        if let Err(what) = Self::read_back(replica.log(), groups, is_here) {
+            self.events.say(format_args!(
+                "groups and committed offsets cannot be read back: {what}"
+            ));
+        }
     }
 
     /// What is kept of a group, or of others beside it, and is not on all replicas yet.
@@ -202,7 +253,7 @@ impl Core {
         Ok(unreplicated)
     }
 
-    /// Reads groups and their offsets from a partition of the offsets topic, which keeps those that `is_here` says.
+    /// Reads from a partition of the offsets topic the groups, with their offsets, that `is_here` says.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -222,13 +273,21 @@ impl Core {
             };
             let Some(key) = record.key else { return };
             if let Some(stored) = Stored::decode(key, record.value) {
-                take(groups, stored, producer);
+                if is_here(&stored.group) {
+                    take(groups, stored, producer);
+                }
             } else if let Some(stored) = StoredMembers::decode(key, record.value) {
-                groups.restore(&stored.group, stored.kept.as_ref());
+                if is_here(&stored.group) {
+                    groups.restore(&stored.group, stored.kept.as_ref());
+                }
             } else if let Some(record) = StoredConsumer::decode(key, record.value) {
-                groups.restore_consumer(record);
+                if is_here(&record.group) {
+                    groups.restore_consumer(record);
+                }
             } else if let Some(record) = StoredShare::decode(key, record.value) {
-                groups.restore_share(record);
+                if is_here(&record.group) {
+                    groups.restore_share(record);
+                }
             }
         })
     }

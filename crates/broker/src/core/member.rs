@@ -104,13 +104,8 @@ impl Core {
             self.reload_groups(|groups| {
                 let is_here = |group: &str| partition_of(group, count) == *partition;
                 groups.unload(is_here);
-                let replica = topic.partition(*partition);
-                if let Some(replica) = replica.ok().filter(|_| *leads) {
-                    if let Err(what) = Self::read_back(replica.lock().log(), groups, is_here) {
-                        self.events.say(format_args!(
-                            "groups and committed offsets cannot be read back: {what}"
-                        ));
-                    }
+                if *leads {
+                    self.read_back_from(topic, *partition, groups, is_here);
                 }
             });
         }

@@ -425,6 +425,14 @@ impl<T> Groups<T> {
         self.records.extend(gone.map(Kept::Consumer));
     }
 
+    /// Has the members of a group of the classic protocol join again.
+    pub(crate) fn gather(&mut self, name: &str, now: Instant) {
+        self.with(name, |entry, replies| match &mut entry.kind {
+            Kind::Classic(group) if !group.is_empty() => group.gather(now, replies),
+            Kind::Classic(_) | Kind::Consumer(_) | Kind::Share(_) => {}
+        });
+    }
+
     /// The reverse of [`Groups::become_consumer`].
     fn become_classic(&mut self, name: &str) {
         let Some(entry) = self.groups.get_mut(name) else {

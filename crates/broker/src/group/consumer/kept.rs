@@ -201,6 +201,8 @@ impl ConsumerGroup {
 
     /// Takes a record over. The sessions of members begin with [`ConsumerGroup::begin_sessions`].
     pub(in crate::group) fn restore(&mut self, record: StoredConsumer) {
+        // What was read is kept, and a new group says that nothing is.
+        self.changed.clear();
         match (record.key, record.value) {
             (_, Some(Value::Group(value))) => {
                 self.epoch = value.epoch;

@@ -158,6 +158,8 @@ impl ShareGroup {
 
     /// Takes a record over. The sessions of members begin with [`ShareGroup::begin_sessions`].
     pub(in crate::group) fn restore(&mut self, record: StoredShare) {
+        // What was read is kept, and a new group says that nothing is.
+        self.changed.clear();
         match (record.key, record.value) {
             (_, Some(Value::Group(value))) => {
                 self.epoch = value.epoch;
