@@ -275,8 +275,8 @@ pub enum Joint {
     Stayed,
     /// Its engine says that the group went on without it.
     Expelled,
-    /// It left the group, or its process ended; `true` if it did so in order.
-    Ended(bool),
+    /// It left the group, or its process ended.
+    Ended,
     /// A poll began: what it was given before is done with.
     Polled,
     /// A poll gave out the record at this offset.

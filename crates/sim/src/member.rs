@@ -265,7 +265,7 @@ impl Member {
         book.say(&self.name, "dies");
         book.tally.strike("member: was killed");
         self.host.die();
-        self.end(book, false);
+        self.end(book);
     }
 
     /// Commits where it does that, leaves its group and closes, within `timeout`.
@@ -579,7 +579,7 @@ impl Member {
         };
         self.host.work(now, |engine| engine.poll_ended(now));
         self.decoded.clear();
-        self.note(book, Joint::Ended(in_time));
+        self.note(book, Joint::Ended);
         self.owned.clear();
         self.given.clear();
         if leaving.closes {
@@ -596,8 +596,8 @@ impl Member {
         true
     }
 
-    fn end(&mut self, book: &mut Book, in_time: bool) {
-        self.note(book, Joint::Ended(in_time));
+    fn end(&mut self, book: &mut Book) {
+        self.note(book, Joint::Ended);
         self.doing = Doing::Ended;
         self.leaving = None;
         self.decoded.clear();
@@ -728,7 +728,7 @@ impl Member {
             self.host.work(now, |engine| engine.poll_ended(now));
             self.host.close(now);
             self.collect(book);
-            return self.end(book, false);
+            return self.end(book);
         }
         book.tally.meet("member: a poll raised an error");
         if let Some((topic, partition)) = error.topic().zip(error.partition()) {

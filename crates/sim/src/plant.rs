@@ -135,6 +135,8 @@ plants! {
     MemberErrorsOverlooked "client: error codes in answers to ConsumerGroupHeartbeat are overlooked" "R9" "R14";
     EpochBeatsEnd "client: it sends no second ConsumerGroupHeartbeat" "R9" "R14";
     AssignmentOverlooked "client: every second assignment of a coordinator is overlooked" "R9" "R14";
+    CommitEpochUntold "client: OffsetCommit does not tell the member's epoch" "R10" "R14";
+    CommitEpochOld "client: OffsetCommit tells the epoch before the member's" "R10" "R14";
     // In logs that are truncated.
     EpochUntold "client: leaders are not told the epoch of what was read" "R16";
     PartingTooHigh "client: the offset at which logs part is read one too high" "R16";
@@ -225,7 +227,7 @@ impl Plant {
 
     /// Whether only runs that are about groups whose coordinators assign can show it.
     pub fn is_about_consumer_groups(self) -> bool {
-        let of_clients = Plant::OwnedGivenUpTooSoon..=Plant::AssignmentOverlooked;
+        let of_clients = Plant::OwnedGivenUpTooSoon..=Plant::CommitEpochOld;
         let of_brokers = Plant::GivenTooSoon..=Plant::TargetsMixedUp;
         of_clients.contains(&self) || of_brokers.contains(&self)
     }
@@ -388,6 +390,12 @@ impl ClientSpoil {
             }
             (Some(Plant::OwnedGivenUpTooSoon), Request::ConsumerGroupHeartbeat(request)) => {
                 own_nothing(request);
+            }
+            (Some(Plant::CommitEpochUntold), Request::OffsetCommit(request)) => {
+                request.generation_id_or_member_epoch = -1;
+            }
+            (Some(Plant::CommitEpochOld), Request::OffsetCommit(request)) => {
+                request.generation_id_or_member_epoch -= 1;
             }
             (Some(Plant::UncommittedFetched), Request::Fetch(request)) => {
                 request.isolation_level = 0;

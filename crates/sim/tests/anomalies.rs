@@ -765,7 +765,7 @@ fn shared() -> Vec<(usize, Joint)> {
         (1, Joint::Taken(asked + 1)),
         (1, Joint::Answered(asked + 1, Some(true))),
         (1, Joint::Committed(asked)),
-        (1, Joint::Ended(true)),
+        (1, Joint::Ended),
     ]);
     steps
 }
@@ -897,7 +897,11 @@ fn a_group_commits_what_was_given_and_asked_for() {
         let first = at(steps, &Joint::Given(place(), 3)) + 1;
         steps.truncate(first);
         history.steady = Some(Duration::from_millis(steps.len() as u64 - 1));
-        steps.push((1, Joint::Ended(true)));
+        steps.extend([
+            (1, Joint::Revoked(1, vec![place()])),
+            (1, Joint::GaveUp),
+            (1, Joint::Ended),
+        ]);
         history.processes[1].commits_itself = true;
         history.committed_after.insert((0, place()), 2);
     });

@@ -112,7 +112,7 @@ impl<'a> Checker<'a> {
                 own.is_in = false;
                 self.overlaps.retain(|it| it.holder != process);
             }
-            Joint::Ended(_) => {
+            Joint::Ended => {
                 *own = Member::default();
                 self.overlaps.retain(|it| it.holder != process);
             }

@@ -47,6 +47,8 @@ struct Process<'a> {
     owned: BTreeMap<&'a Place, Reading>,
     /// What its listener is being told that goes.
     going: Vec<&'a Place>,
+    /// What it gave up in good weather: on its way out, as nothing else takes anything from it then.
+    left: BTreeMap<&'a Place, Reading>,
     /// How far it was given out what it has worked on, at most.
     settled: BTreeMap<&'a Place, i64>,
     /// All that its application asked to be committed, and when.
@@ -83,7 +85,7 @@ struct Group<'a> {
     given: BTreeMap<&'a Place, BTreeSet<i64>>,
     /// What somebody had when another was assigned it: the one who had it, the generation, when, and who got it.
     overlaps: Vec<(usize, i32, &'a Place, usize)>,
-    /// How far the last owner of each, which commits in polls, was given it when it left in order.
+    /// How far the last owner of each, which commits in polls, was given it when it left in good weather.
     last: BTreeMap<&'a Place, i64>,
 }
 
@@ -153,9 +155,11 @@ impl<'a> Checker<'a> {
                 }
             }
             Joint::GaveUp => {
+                let is_steady = self.is_steady(now);
                 if let Some(own) = self.processes.get_mut(process) {
                     for place in std::mem::take(&mut own.going) {
-                        own.owned.remove(place);
+                        let reading = own.owned.remove(place).filter(|_| is_steady);
+                        own.left.extend(reading.map(|reading| (place, reading)));
                     }
                 }
             }
@@ -175,7 +179,7 @@ impl<'a> Checker<'a> {
             }
             // `check::epochs` knows what follows from them.
             Joint::InEpoch(_) | Joint::Stayed => {}
-            Joint::Ended(in_order) => self.ended(now, process, *in_order),
+            Joint::Ended => self.ended(now, process),
             Joint::Polled => {
                 let Some(own) = self.processes.get_mut(process) else {
                     return;
@@ -247,6 +251,12 @@ impl<'a> Checker<'a> {
                 }
             }
         }
+    }
+
+    /// Whether the weather was good by then.
+    fn is_steady(&self, now: usize) -> bool {
+        let at = self.history.joint.get(now).map(|(at, ..)| *at);
+        self.history.steady.is_some() && at > self.history.steady
     }
 
     /// Whether it has an epoch of its own: what holds of generations holds of nobody's then.
@@ -370,14 +380,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn ended(&mut self, now: usize, process: usize, in_order: bool) {
+    fn ended(&mut self, now: usize, process: usize) {
         let number = self.group_of(process);
         let known = self.history.processes.get(process);
-        let commits_itself = known.is_some_and(|known| known.commits_itself);
         // In bad weather the last commit may fail.
-        let at = self.history.joint.get(now).map(|(at, ..)| *at);
-        let commits_itself =
-            commits_itself && self.history.steady.is_some() && at > self.history.steady;
+        let commits_itself = known.is_some_and(|known| known.commits_itself) && self.is_steady(now);
         let Some(own) = self.processes.get_mut(process) else {
             return;
         };
@@ -387,8 +394,9 @@ impl<'a> Checker<'a> {
         let group = self.groups.entry(number).or_default();
         // What others got meanwhile it has not any more when it comes back.
         group.overlaps.retain(|(other, ..)| *other != process);
-        for (place, reading) in std::mem::take(&mut own.owned) {
-            match reading.given.filter(|_| in_order && commits_itself) {
+        let left = std::mem::take(&mut own.left).into_iter();
+        for (place, reading) in left.chain(std::mem::take(&mut own.owned)) {
+            match reading.given.filter(|_| commits_itself) {
                 Some(given) => group.last.insert(place, given),
                 None => group.last.remove(place),
             };
@@ -575,9 +583,9 @@ impl<'a> Checker<'a> {
         let all = history.joint.iter();
         let mut closing = false;
         for (at, process, joint) in all {
-            closing |= *at > since && matches!(joint, Joint::Ended(_));
+            closing |= *at > since && matches!(joint, Joint::Ended);
             match joint {
-                Joint::Ended(_) if *at < since => {
+                Joint::Ended if *at < since => {
                     gone.insert(*process);
                 }
                 Joint::Assigned(..) | Joint::Expelled if *at > since && !closing => {
