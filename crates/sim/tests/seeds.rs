@@ -46,8 +46,8 @@ fn a_thousand_seeds_of_share_groups_hold_and_meet_everything() {
 }
 
 #[test]
-fn five_hundred_seeds_of_groups_whose_coordinators_assign_hold_and_meet_everything() {
-    hold_and_meet_everything(Theme::ConsumerGroups, 500);
+fn a_thousand_seeds_of_groups_whose_coordinators_assign_hold_and_meet_everything() {
+    hold_and_meet_everything(Theme::ConsumerGroups, 1000);
 }
 
 #[test]
