@@ -68,8 +68,9 @@ impl DeliveriesBuilder {
         DeliveriesBuilder { rows, known }
     }
 
-    pub(crate) fn sent(&mut self, batch: &Arc<Completion>, index: u32) {
-        self.rows.len += 1;
+    /// `more` rows are in a batch, the first of them at `index`.
+    pub(crate) fn sent(&mut self, batch: &Arc<Completion>, index: u32, more: u32) {
+        self.rows.len += more as usize;
         let rows = &mut self.rows;
         if let Some(Run::Sent {
             batch: last,
@@ -82,7 +83,7 @@ impl DeliveriesBuilder {
                 .get(*last)
                 .is_some_and(|last| Arc::ptr_eq(last, batch));
             if same && *first + *count == index {
-                *count += 1;
+                *count += more;
                 return;
             }
         }
@@ -96,7 +97,7 @@ impl DeliveriesBuilder {
         rows.runs.push(Run::Sent {
             batch: number,
             first: index,
-            count: 1,
+            count: more,
         });
     }
 
@@ -281,9 +282,9 @@ mod tests {
         );
         let rows = |first| {
             let mut rows = DeliveriesBuilder::new(&ledger);
-            rows.sent(&batch, first);
+            rows.sent(&batch, first, 1);
             rows.failed(refused.clone());
-            rows.sent(&batch, first + 1);
+            rows.sent(&batch, first + 1, 1);
             rows
         };
         let unasked = |failed, first| Some(Unasked { failed, first });

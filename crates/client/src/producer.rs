@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use ottla_engine::engine::closed_error;
 use ottla_engine::metrics::Metric;
 use ottla_engine::producer::{Done, NotAppended, Producer as Work, Waited, check_topic};
+pub use ottla_engine::producer::{NoHeaders, Row};
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
@@ -21,7 +22,7 @@ use crate::transport::{deadline, now, now_ms};
 pub(crate) type Batches = Work<Arc<Completion>>;
 
 /// Rows that are appended while the lock is held.
-const ROWS_AT_ONCE: usize = 256;
+const ROWS_AT_ONCE: u32 = 256;
 
 impl Publish for Batches {
     type News = Done<Arc<Completion>>;
@@ -32,37 +33,6 @@ impl Publish for Batches {
 
     fn publish(done: Self::News) {
         Completion::resolve(done);
-    }
-}
-
-/// One record to be sent. Everything is borrowed: it is encoded into the open batch at once.
-#[derive(Clone, Debug)]
-pub struct Row<'a, H> {
-    /// The partition; `None` lets the key decide, or the partitioner if there is no key.
-    pub partition: Option<i32>,
-    /// Milliseconds since 1970 UTC; `None` is now.
-    pub timestamp_ms: Option<i64>,
-    /// The key.
-    pub key: Option<&'a [u8]>,
-    /// The value; `None` is a tombstone.
-    pub value: Option<&'a [u8]>,
-    /// Names and values of headers.
-    pub headers: H,
-}
-
-/// The headers of a row that has none.
-pub type NoHeaders<'a> = std::iter::Empty<(&'a str, Option<&'a [u8]>)>;
-
-impl<'a> Row<'a, NoHeaders<'a>> {
-    /// A row without headers.
-    pub fn new(key: Option<&'a [u8]>, value: Option<&'a [u8]>) -> Self {
-        Row {
-            partition: None,
-            timestamp_ms: None,
-            key,
-            value,
-            headers: std::iter::empty(),
-        }
     }
 }
 
@@ -113,10 +83,9 @@ impl Producer {
     {
         let timestamp_ms = row.timestamp_ms.unwrap_or_else(now_ms);
         self.driver.with_clock(|engine| {
-            let appended = append(engine, &self.ledger, now, topic, row, timestamp_ms);
-            appended
-                .map(|(batch, index)| Delivery::new(Arc::clone(batch), index, timestamp_ms))
-                .map_err(TrySendError::from)
+            let appended = engine.append(now, topic, row, timestamp_ms, open(&self.ledger))?;
+            let batch = Arc::clone(appended.batch);
+            Ok(Delivery::new(batch, appended.index, timestamp_ms))
         })
     }
 
@@ -295,18 +264,22 @@ impl Producer {
     {
         let time = now_ms();
         self.driver.with(|engine, now| {
-            for _ in 0..ROWS_AT_ONCE {
-                let Some(row) = rows.peek() else { return true };
-                let time = row.timestamp_ms.unwrap_or(time);
-                match append(engine, &self.ledger, || now, topic, row, time) {
-                    Ok((batch, index)) => deliveries.sent(batch, index),
+            let mut left = ROWS_AT_ONCE;
+            while left > 0 {
+                match engine.append_run(now, topic, rows, time, left, open(&self.ledger)) {
+                    Ok(None) => break,
+                    Ok(Some(run)) => {
+                        deliveries.sent(run.batch, run.index, run.count);
+                        left -= run.count;
+                    }
                     Err(NotAppended::UnknownTopic | NotAppended::Full) => return false,
                     Err(NotAppended::UnknownPartition(_)) if waits => return false,
                     Err(NotAppended::UnknownPartition(error) | NotAppended::Failed(error)) => {
                         deliveries.failed(error);
+                        rows.next();
+                        left -= 1;
                     }
                 }
-                rows.next();
             }
             true
         })
@@ -477,47 +450,9 @@ impl Drop for Wish<'_> {
     }
 }
 
-impl<'a, H> Row<'a, H>
-where
-    H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
-{
-    /// About the bytes that the record takes in a batch.
-    fn size(&self) -> usize {
-        let headers = self
-            .headers
-            .clone()
-            .map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len) + 10);
-        64 + self.key.map_or(0, <[u8]>::len)
-            + self.value.map_or(0, <[u8]>::len)
-            + headers.sum::<usize>()
-    }
-}
-
-fn append<'e, 'a, H>(
-    engine: &'e mut Engine<Batches>,
-    ledger: &Arc<Ledger>,
-    clock: impl Fn() -> Instant,
-    topic: &str,
-    row: &Row<'a, H>,
-    timestamp_ms: i64,
-) -> Result<(&'e Arc<Completion>, u32), NotAppended>
-where
-    H: Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
-{
-    let open = |topic: &Arc<str>, partition| Arc::new(Completion::new(topic, partition, ledger));
-    let headers = row.headers.clone();
-    engine
-        .append(
-            clock,
-            topic,
-            row.partition,
-            timestamp_ms,
-            row.key,
-            row.value,
-            headers,
-            open,
-        )
-        .map(|appended| (appended.batch, appended.index))
+/// What a batch is opened with.
+fn open(ledger: &Arc<Ledger>) -> impl FnOnce(&Arc<str>, i32) -> Arc<Completion> {
+    |topic, partition| Arc::new(Completion::new(topic, partition, ledger))
 }
 
 impl From<NotAppended> for TrySendError {

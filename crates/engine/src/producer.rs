@@ -1,5 +1,6 @@
 //! A producer: [`Accumulator`] and [`Identification`] on one view of the cluster.
 
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,12 +10,12 @@ use crate::error::Error;
 use crate::part::sealed::Composition;
 use crate::part::{Client, Core, Part};
 use crate::produce::Accumulator;
-use crate::produce::append::NewRecord;
+use crate::produce::append::Placed;
 use crate::produce::identity::Identification;
 use crate::produce::transaction::{Transaction, no_id};
 
 pub use crate::produce::transaction::{Finished, PreparedTransaction, Verb, VerbId};
-pub use crate::produce::{Appended, Done, NotAppended, Stored, check_topic};
+pub use crate::produce::{Appended, Done, NoHeaders, NotAppended, Row, Stored, check_topic};
 
 /// What a caller waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,52 +92,88 @@ impl<T: Clone + std::fmt::Debug + Send + 'static> Engine<Producer<T>> {
         self.client.accumulator.lacks_partition(topic, partition)
     }
 
-    /// Encodes a record into the open batch of its partition. `make` gives what a new batch is opened with; `clock` is
-    /// read only then, and when another partition gets its turn.
+    /// Encodes a record into the open batch of its partition. `time_ms` is its time if it has none; `make` gives what a new batch is
+    /// opened with; `clock` is read only then, and when another partition gets its turn.
     ///
     /// # Errors
     /// See [`NotAppended`]; nothing was changed.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "a record's parts, and two ways to make what is rarely needed"
-    )]
-    pub fn append<'a>(
+    pub fn append<'h, H>(
         &mut self,
         clock: impl Fn() -> Instant,
         topic: &str,
-        partition: Option<i32>,
-        timestamp_ms: i64,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: impl Iterator<Item = (&'a str, Option<&'a [u8]>)> + Clone,
+        row: &Row<'_, H>,
+        time_ms: i64,
         make: impl FnOnce(&Arc<str>, i32) -> T,
-    ) -> Result<Appended<'_, T>, NotAppended> {
+    ) -> Result<Appended<'_, T>, NotAppended>
+    where
+        H: Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
+    {
+        let placed = self.place(clock, topic, row, time_ms, make)?;
+        let appended = self.client.accumulator.appended(&placed, 1);
+        appended.ok_or(NotAppended::Full)
+    }
+
+    /// [`Engine::append`] of the next row, and with it of the rows that follow it into the same batch: at least one and at most
+    /// `most`. What is looked up for the first is not looked up again. `None` if there is no row.
+    ///
+    /// # Errors
+    /// Those of the next row, which stays the next; nothing was changed.
+    pub fn append_run<'a, 'h, H>(
+        &mut self,
+        now: Instant,
+        topic: &str,
+        rows: &mut Peekable<impl Iterator<Item = Row<'a, H>>>,
+        time_ms: i64,
+        most: u32,
+        make: impl FnOnce(&Arc<str>, i32) -> T,
+    ) -> Result<Option<Appended<'_, T>>, NotAppended>
+    where
+        H: Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
+    {
+        let Some(row) = rows.peek() else {
+            return Ok(None);
+        };
+        let placed = self.place(|| now, topic, row, time_ms, make)?;
+        rows.next();
+        let accumulator = &mut self.client.accumulator;
+        let following =
+            accumulator.append_following(topic, &placed, rows, time_ms, most.saturating_sub(1));
+        let appended = accumulator.appended(&placed, 1 + following);
+        appended.map(Some).ok_or(NotAppended::Full)
+    }
+
+    fn place<'h, H>(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        topic: &str,
+        row: &Row<'_, H>,
+        time_ms: i64,
+        make: impl FnOnce(&Arc<str>, i32) -> T,
+    ) -> Result<Placed, NotAppended>
+    where
+        H: Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
+    {
         if self.closed().is_some() {
             return Err(NotAppended::Failed(closed_error()));
         }
         if let Some(transaction) = &self.client.transaction {
             transaction.accepts().map_err(NotAppended::Failed)?;
         }
-        let record = NewRecord {
-            partition,
-            timestamp_ms,
-            key,
-            value,
-            headers,
-        };
         let cluster = &mut self.core.cluster;
         let placed = self
             .client
             .accumulator
-            .append(cluster, clock, topic, record, make)?;
+            .append(cluster, clock, topic, row, time_ms, make)?;
         if let Some(now) = placed.settle_at {
             self.settle(now);
             if let Some(error) = self.client.accumulator.retract(&placed) {
                 return Err(NotAppended::Failed(error));
             }
+            if self.client.accumulator.appended(&placed, 1).is_none() {
+                return Err(NotAppended::Full);
+            }
         }
-        let appended = self.client.accumulator.appended(&placed);
-        appended.ok_or(NotAppended::Full)
+        Ok(placed)
     }
 
     /// Whether records can be sent now, as far as transactions are concerned.

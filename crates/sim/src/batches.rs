@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ottla_engine::producer::{NotAppended, Producer as Work};
+use ottla_engine::producer::{NotAppended, Producer as Work, Row};
 
 use crate::book::Book;
 use crate::brokers::EPOCH_MS;
@@ -75,18 +75,9 @@ impl Batches {
                 known.insert(*next, batch);
                 *next
             };
-            let headers = std::iter::empty();
-            let (key, value) = (wish.key.as_deref(), Some(&bytes[..]));
-            let appended = engine.append(
-                || now,
-                &wish.topic,
-                wish.partition,
-                time,
-                key,
-                value,
-                headers,
-                open,
-            );
+            let mut row = Row::new(wish.key.as_deref(), Some(&bytes));
+            row.partition = wish.partition;
+            let appended = engine.append(|| now, &wish.topic, &row, time, open);
             appended.map(|appended| (*appended.batch, appended.index))
         });
         if appended.is_err() {

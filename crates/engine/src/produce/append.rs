@@ -1,5 +1,6 @@
 //! From a caller's record to the open batch of its partition.
 
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,8 +11,9 @@ use crate::config::Config;
 use crate::error::{Error, Kind, Written};
 use crate::produce::accumulator::{Accumulator, no_headers};
 use crate::produce::batch::Open;
-use crate::produce::partitioner::{Place, Scene};
+use crate::produce::partitioner::{Place, Scene, hash};
 use crate::produce::queue::Queue;
+use crate::produce::row::Row;
 
 /// The longest name that a topic can have.
 const LONGEST_NAME: usize = 249;
@@ -36,23 +38,16 @@ pub struct Appended<'a, T> {
     pub batch: &'a T,
     /// The record's index in the batch.
     pub index: u32,
-}
-
-/// A record to be appended.
-#[derive(Debug)]
-pub(crate) struct NewRecord<'a, H> {
-    /// The partition; `None` lets the key decide, or the partitioner if there is no key.
-    pub(crate) partition: Option<i32>,
-    pub(crate) timestamp_ms: i64,
-    pub(crate) key: Option<&'a [u8]>,
-    pub(crate) value: Option<&'a [u8]>,
-    pub(crate) headers: H,
+    /// How many records follow it there that were appended with it, itself included.
+    pub count: u32,
 }
 
 /// Where a record went.
 #[derive(Debug)]
 pub(crate) struct Placed {
     queue: usize,
+    /// Neither the record nor its key names the partition.
+    is_free: bool,
     /// The number of the batch, if it was opened for this record.
     opened: Option<u64>,
     /// A batch was opened or closed, and only a pass over everything gets it sent.
@@ -78,8 +73,8 @@ pub fn check_topic(name: &str) -> Result<(), Error> {
 }
 
 impl<T: Clone> Accumulator<T> {
-    /// Encodes a record into the open batch of its partition. `make` gives what a new batch is opened with; `clock` is
-    /// read only if a batch is opened or closed, or another partition gets its turn.
+    /// Encodes a record into the open batch of its partition. `time_ms` is its time if it has none; `make` gives what a new batch is
+    /// opened with; `clock` is read only if a batch is opened or closed, or another partition gets its turn.
     ///
     /// # Errors
     /// See [`NotAppended`]; no record was added.
@@ -88,7 +83,8 @@ impl<T: Clone> Accumulator<T> {
         cluster: &mut Cluster,
         clock: impl Fn() -> Instant,
         topic: &str,
-        record: NewRecord<'_, H>,
+        record: &Row<'_, H>,
+        time_ms: i64,
         make: impl FnOnce(&Arc<str>, i32) -> T,
     ) -> Result<Placed, NotAppended>
     where
@@ -157,10 +153,10 @@ impl<T: Clone> Accumulator<T> {
         };
         open.builder
             .append(
-                record.timestamp_ms,
+                record.timestamp_ms.unwrap_or(time_ms),
                 record.key,
                 record.value,
-                record.headers,
+                record.headers.clone(),
             )
             .map_err(|cause| NotAppended::Failed(Error::new(Kind::Argument, cause.to_string())))?;
         open.bytes += size;
@@ -173,17 +169,80 @@ impl<T: Clone> Accumulator<T> {
         });
         Ok(Placed {
             queue: index,
+            is_free: chosen.is_free,
             opened,
             settle_at,
         })
     }
 
-    /// The last record of the batch that [`Accumulator::append`] put a record into.
-    pub(crate) fn appended(&self, placed: &Placed) -> Option<Appended<'_, T>> {
+    /// Appends the rows that follow a record into its batch, at most `most` of them, and returns how many. The first row is left that
+    /// takes a decision, which is [`Accumulator::append`]'s: it goes elsewhere, is refused, or has no room here.
+    pub(crate) fn append_following<'a, 'h, H>(
+        &mut self,
+        topic: &str,
+        placed: &Placed,
+        rows: &mut Peekable<impl Iterator<Item = Row<'a, H>>>,
+        time_ms: i64,
+        most: u32,
+    ) -> u32
+    where
+        H: Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
+    {
+        let queue = self.queues.get_mut(placed.queue);
+        let (Some(topic), Some(queue)) = (self.topics.get_mut(topic), queue) else {
+            return 0;
+        };
+        let mut room = self
+            .config
+            .buffer_memory
+            .saturating_sub(self.fates.used() + BatchHeader::SIZE);
+        if placed.is_free {
+            room = room.min(topic.partitions.left_of_turn(queue, &self.config));
+        }
+        let largest = size_limit(&self.config).saturating_sub(BatchHeader::SIZE);
+        let Some(open) = &mut queue.open else {
+            return 0;
+        };
+        let (mut count, mut bytes) = (0, 0);
+        while let Some(row) = rows.peek().filter(|_| count < most) {
+            let follows = match row.partition {
+                Some(partition) => !placed.is_free && partition == queue.partition,
+                None => placed.is_free && hash(&self.config, row.key).is_none(),
+            };
+            let size = BatchBuilder::record_size_bound(row.key, row.value, row.headers.clone());
+            let fits = size <= largest
+                && bytes + size <= room
+                && open.builder.size() + size <= queue.batch_limit;
+            if !follows || !fits || self.checks_headers && row.headers.clone().next().is_some() {
+                break;
+            }
+            let time_ms = row.timestamp_ms.unwrap_or(time_ms);
+            let headers = row.headers.clone();
+            let appended = open.builder.append(time_ms, row.key, row.value, headers);
+            if appended.is_err() {
+                break;
+            }
+            rows.next();
+            count += 1;
+            bytes += size;
+            open.largest = open.largest.max(size);
+        }
+        open.count += count;
+        open.bytes += bytes;
+        self.fates.take(bytes);
+        if placed.is_free {
+            topic.partitions.took(bytes);
+        }
+        count
+    }
+
+    /// The last `count` records of the batch that [`Accumulator::append`] put a record into.
+    pub(crate) fn appended(&self, placed: &Placed, count: u32) -> Option<Appended<'_, T>> {
         let open = self.queues.get(placed.queue)?.open.as_ref()?;
         Some(Appended {
             batch: &open.user,
-            index: open.count - 1,
+            index: open.count - count,
+            count,
         })
     }
 

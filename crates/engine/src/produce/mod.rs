@@ -40,6 +40,7 @@
 //! | `transaction` | the state of a transactional producer's id and of its transactions; knows nothing of batches |
 //! | `scope` | the transaction that batches belong to |
 //! | `accumulator` | the state of all batches, and the methods that several steps share |
+//! | `row` | a record as its caller has it |
 //! | `append` | from a record to the open batch of its partition |
 //! | `gather` | which batches the next request to a broker takes |
 //! | `trace` | whether a batch can be in the log after an error code |
@@ -64,6 +65,7 @@ mod partitioner;
 mod pump;
 mod queue;
 pub(crate) mod request;
+mod row;
 mod scope;
 mod stalls;
 mod stamp;
@@ -77,3 +79,4 @@ mod tests;
 pub use accumulator::Accumulator;
 pub use append::{Appended, NotAppended, check_topic};
 pub use batch::{Done, Stored};
+pub use row::{NoHeaders, Row};

@@ -36,7 +36,7 @@ pub(super) struct Partitions {
 pub(super) struct Chosen {
     pub(super) index: usize,
     /// Neither the record nor its key names the partition: another one would do.
-    is_free: bool,
+    pub(super) is_free: bool,
 }
 
 /// Where a record is put.
@@ -147,7 +147,7 @@ impl Partitions {
             close(index, queues);
         }
         self.begun = true;
-        self.taken += size;
+        self.took(size);
         Place { index, closed }
     }
 
@@ -170,6 +170,20 @@ impl Partitions {
         self.taken > 0
             && (bytes > config.batch_size && queue.open.is_none()
                 || bytes > config.batch_size.saturating_mul(2))
+    }
+
+    /// How many bytes more may go to `queue`, that of the current partition, before its turn is over if its batch stays open.
+    pub(super) fn left_of_turn<T>(&self, queue: &Queue<T>, config: &Config) -> usize {
+        if config.partitioner == Partitioner::RoundRobin || queue.leader.is_none() {
+            return 0;
+        }
+        let most = config.batch_size.saturating_mul(2);
+        most.saturating_sub(self.taken + BatchHeader::SIZE)
+    }
+
+    /// Records of so many bytes went to the current partition in its turn.
+    pub(super) fn took(&mut self, bytes: usize) {
+        self.taken += bytes;
     }
 
     /// Begins the turn of the next partition, and gives its queue.
@@ -248,7 +262,7 @@ impl Scene<'_> {
 }
 
 /// The hash whose remainder is the partition of a record with this key; `None` where the key does not choose.
-fn hash(config: &Config, key: Option<&[u8]>) -> Option<u32> {
+pub(super) fn hash(config: &Config, key: Option<&[u8]>) -> Option<u32> {
     match config.partitioner {
         Partitioner::Sticky | Partitioner::RoundRobin => {
             key.filter(|_| !config.ignores_keys).map(murmur2)

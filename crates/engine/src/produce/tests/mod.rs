@@ -13,7 +13,7 @@ use crate::api::{Request, Response};
 use crate::config::Role;
 use crate::engine::{Engine, closed_error};
 use crate::error::{Error, Kind, Written};
-use crate::producer::{NotAppended, Producer};
+use crate::producer::{NotAppended, Producer, Row};
 use crate::script::{Asked, Script, config};
 
 mod events;
@@ -21,6 +21,7 @@ mod metrics;
 mod old;
 mod partitions;
 mod refused;
+mod runs;
 mod topics;
 
 type Sender = Script<Producer<i32>>;
@@ -56,12 +57,10 @@ fn established(pairs: &[(&'static str, &'static str)]) -> Sender {
 
 fn try_send(script: &mut Sender, partition: i32, value: &str) -> Result<u32, NotAppended> {
     let now = script.now;
-    let headers = std::iter::empty();
-    let (value, make) = (Some(value.as_bytes()), |_: &Arc<str>, partition| partition);
-    let appended =
-        script
-            .engine
-            .append(|| now, "t", Some(partition), 1, None, value, headers, make);
+    let mut row = Row::new(None, Some(value.as_bytes()));
+    row.partition = Some(partition);
+    let make = |_: &Arc<str>, partition| partition;
+    let appended = script.engine.append(|| now, "t", &row, 1, make);
     appended.map(|appended| appended.index)
 }
 

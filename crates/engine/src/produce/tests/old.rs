@@ -67,11 +67,15 @@ fn written(asked: &Asked) -> Vec<(i8, Vec<Vec<u8>>)> {
 fn try_with_header(script: &mut Sender, partition: i32) -> Result<(), NotAppended> {
     let now = script.now;
     let headers = [("trace", Some(&b"1"[..]))].into_iter();
-    let (value, make) = (Some(&b"h"[..]), |_: &Arc<str>, partition| partition);
-    script
-        .engine
-        .append(|| now, "t", Some(partition), 1, None, value, headers, make)
-        .map(|_| ())
+    let row = Row {
+        partition: Some(partition),
+        timestamp_ms: None,
+        key: None,
+        value: Some(b"h"),
+        headers,
+    };
+    let make = |_: &Arc<str>, partition| partition;
+    script.engine.append(|| now, "t", &row, 1, make).map(|_| ())
 }
 
 #[test]

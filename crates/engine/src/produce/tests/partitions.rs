@@ -3,7 +3,7 @@
 use super::*;
 
 /// A producer for a topic whose partitions have these leaders.
-fn spread(leaders: &[i32], pairs: &[(&'static str, &'static str)]) -> Sender {
+pub(super) fn spread(leaders: &[i32], pairs: &[(&'static str, &'static str)]) -> Sender {
     let mut script = Script::new(Engine::producer(config(Role::Producer, pairs), 7));
     script.topics = vec![("t", leaders.to_vec())];
     script.engine.want_topic(script.now, "t");
@@ -15,11 +15,9 @@ fn spread(leaders: &[i32], pairs: &[(&'static str, &'static str)]) -> Sender {
 fn put(script: &mut Sender, key: Option<&[u8]>) -> Option<i32> {
     let now = script.now;
     let value = [b'v'; 100];
-    let headers = std::iter::empty();
+    let row = Row::new(key, Some(&value));
     let make = |_: &Arc<str>, partition| partition;
-    let appended = script
-        .engine
-        .append(|| now, "t", None, 1, key, Some(&value), headers, make);
+    let appended = script.engine.append(|| now, "t", &row, 1, make);
     match appended {
         Ok(appended) => Some(*appended.batch),
         Err(NotAppended::Full) => None,

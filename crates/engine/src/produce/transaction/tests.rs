@@ -30,7 +30,7 @@ use crate::call::{GroupMetadata, GroupOffset};
 use crate::config::Role;
 use crate::engine::Engine;
 use crate::error::{Error, Kind, Written};
-use crate::producer::{NotAppended, Producer};
+use crate::producer::{NotAppended, Producer, Row};
 use crate::script::{Asked, Script, config};
 
 type Sender = Script<Producer<i32>>;
@@ -329,16 +329,10 @@ fn begin(script: &mut Sender) {
 
 fn try_send(script: &mut Sender, partition: i32) -> Result<(), Error> {
     let now = script.now;
-    let appended = script.engine.append(
-        || now,
-        "t",
-        Some(partition),
-        1,
-        None,
-        Some(b"v"),
-        std::iter::empty(),
-        |_: &Arc<str>, partition| partition,
-    );
+    let mut row = Row::new(None, Some(b"v"));
+    row.partition = Some(partition);
+    let make = |_: &Arc<str>, partition| partition;
+    let appended = script.engine.append(|| now, "t", &row, 1, make);
     match appended {
         Ok(_) => Ok(()),
         Err(NotAppended::Failed(error)) => Err(error),
