@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import confluent_kafka
 import pyarrow.dataset as ds
@@ -76,8 +77,10 @@ class Job:
 
     def files(self, name="table"):
         """The data files that a reader sees."""
-        found = (self.folder / name).rglob("*.parquet")
-        return sorted(path for path in found if not any(part.startswith(("_", ".")) for part in path.parts))
+        # Folders of tasks may go meanwhile.
+        found = (Path(at) / file for at, _, files in os.walk(self.folder / name) for file in files)
+        data = (path for path in found if path.suffix == ".parquet")
+        return sorted(path for path in data if not any(part.startswith(("_", ".")) for part in path.parts))
 
     def numbers(self):
         return sorted(ds.dataset(self.files(), format="parquet").to_table().column("n").to_pylist())

@@ -13,10 +13,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from ottla.errors import NotFoundError
 from ottla.spark import register
+from ottla.spark.clients import KafkaLog
 from ottla.spark.columns import COLUMNS, HEADERS
 from ottla.spark.mapped import read_kafka
+from ottla.spark.options import ReadOptions
 from ottla.spark.types import to_arrow
+from ottla.testing import Broker
 
 # Spark 4.0 and 4.1 leave sockets of theirs to the garbage collector.
 SPARKS_SOCKETS = "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
@@ -431,3 +435,22 @@ def test_sql_view(topic, spark):
         f"options (`kafka.bootstrap.servers` '{t.bootstrap}', subscribe '{t.name}')"
     )
     assert spark.sql("select sum(cast(cast(value as string) as int)) as s from v").collect()[0].s == 3
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"subscribe": "gone"}, "option subscribe names topic gone, which does not exist: UNKNOWN_TOPIC"),
+        ({"assign": '{"gone":[0]}'}, "option assign names topic gone, which does not exist: UNKNOWN_TOPIC"),
+        (
+            {"subscribePattern": "go.*"},
+            "topic gone, which subscribePattern matches, was deleted meanwhile: UNKNOWN_TOPIC",
+        ),
+    ],
+)
+def test_a_topic_that_is_deleted_after_it_was_found_is_named(chosen, said):
+    with Broker() as broker:
+        log = KafkaLog(ReadOptions.parse({"kafka.bootstrap.servers": broker.bootstrap_servers, **chosen}))
+        for ask in (log.earliest, log.latest):
+            with pytest.raises(NotFoundError, match=said):
+                ask([("gone", 0)])

@@ -159,6 +159,12 @@ def _shared(options: ReadOptions) -> dict[str, str]:
     return {name: value for name, value in options.properties if name.replace(".", "_") in ADMIN_PROPERTIES}
 
 
+def _absent(topics: Topics, error: NotFoundError) -> NotFoundError:
+    if topics.pattern is not None:
+        return NotFoundError(f"topic {error.topic}, which {topics.option} matches, was deleted meanwhile: {error}")
+    return NotFoundError(f"option {topics.option} names topic {error.topic}, which does not exist: {error}")
+
+
 class KafkaLog:
     """The planner's view of the cluster that the options name.
 
@@ -187,9 +193,7 @@ class KafkaLog:
             try:
                 there = self._of(client.describe_topics(named))
             except NotFoundError as error:
-                raise NotFoundError(
-                    f"option {topics.option} names topic {error.topic}, which does not exist: {error}"
-                ) from None
+                raise _absent(topics, error) from None
         if not topics.assigned:
             return there
         missing = set(topics.assigned) - set(there)
@@ -197,18 +201,26 @@ class KafkaLog:
             _warn_of_missing(names(sorted(missing)))
         return [partition for partition in topics.assigned if partition not in missing]
 
+    @contextmanager
+    def _deleted_is_named(self) -> Iterator[None]:
+        """A topic may be deleted after `partitions` found it."""
+        try:
+            yield
+        except NotFoundError as error:
+            raise _absent(self._options.topics, error) from None
+
     def _of(self, known: dict[str, TopicDescription]) -> list[Partition]:
         self.ids = {topic: str(described.id) for topic, described in known.items() if described.id is not None}
         return sorted((topic, at.partition) for topic, described in known.items() for at in described.partitions)
 
     def earliest(self, partitions: list[Partition]) -> Offsets:
         """The first offset that each partition still holds."""
-        with consumer(self._options) as client:
+        with self._deleted_is_named(), consumer(self._options) as client:
             return _offsets(client.beginning_offsets(_topic_partitions(partitions)))
 
     def latest(self, partitions: list[Partition]) -> Offsets:
         """The offset after the last record of each partition that may be read."""
-        with consumer(self._options) as client:
+        with self._deleted_is_named(), consumer(self._options) as client:
             return _offsets(client.end_offsets(_topic_partitions(partitions)))
 
     def at_times(self, times: Offsets) -> dict[Partition, int | None]:
