@@ -85,6 +85,11 @@ class Script:
 
 @pytest.fixture(autouse=True)
 def script(monkeypatch):
+    # What other tests in this process left open.
+    for kept in clients._idle.values():
+        for client in kept:
+            client.close(timeout=1)
+    clients._idle.clear()
     monkeypatch.setattr(clients, "Consumer", Script)
     for name, value in {"made": [], "errors": [], "first": 0, "offsets": range(100), "end": 100}.items():
         monkeypatch.setattr(Script, name, value, raising=False)
