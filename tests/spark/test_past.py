@@ -348,8 +348,7 @@ def test_leaders_that_take_over_with_all_records_are_no_loss():
                 await_replicas(cluster)
                 cluster.move_leader("t", to=3 - cluster.leader("t"))
         write(bootstrap, b"%d" % sent)
-        (known,) = made._past._seen.values()
-        epochs = [known[at].epoch for at in sorted(known)]
+        epochs = [seen.epoch for _, seen in sorted(made._past._seen.items())]
         read += values(made, start, made.latestOffset())
     assert read == [b"%d" % n for n in range(sent + 1)]
     assert epochs[-1] >= 6, "the leaders were others"

@@ -31,9 +31,9 @@ class Past:
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
-        # By the offset at which the stream stood behind the record: where the last batch ends, and where it begins, as
-        # it may be given again after a restart.
-        self._seen: dict[Partition, dict[int, Seen]] = {}
+        # By the partition, and the offset at which the stream stood behind the record: where the last batch ends, and
+        # where it begins, as it may be given again after a restart.
+        self._seen: dict[tuple[Partition, int], Seen] = {}
 
     def __reduce__(self) -> "tuple[type[Past], tuple[()]]":
         return Past, ()
@@ -46,27 +46,22 @@ class Past:
     def topics_are(self, ids: Mapping[str, str]) -> None:
         """Remember the ids of topics; what was known of logs of another id is forgotten."""
         gone = {found.topic for found in self.replaced(ids)}
-        self._seen = {at: seen for at, seen in self._seen.items() if at[0] not in gone}
+        self._seen = {at: seen for at, seen in self._seen.items() if at[0][0] not in gone}
         self._ids.update(ids)
 
     def marked(self, spans: Iterable[Range]) -> list[Range]:
         """Ranges with the record before each, as far as it is known."""
-        return [span._replace(seen=self._before((span.topic, span.partition), span.start)) for span in spans]
+        return [span._replace(seen=self._seen.get(((span.topic, span.partition), span.start))) for span in spans]
 
     def stands(self, start: Offsets, end: Offsets, last: Mapping[Partition, Seen]) -> None:
         """Remember the last records before a batch's end, where the stream goes on; those before its start are kept."""
-        kept = {at: {start.get(at), end.get(at)} for at in self._seen}
-        self._seen = {at: {o: one for o, one in known.items() if o in kept[at]} for at, known in self._seen.items()}
-        for at, seen in last.items():
-            self._seen.setdefault(at, {})[end[at]] = seen
+        known = self._seen.items()
+        self._seen = {(of, at): seen for (of, at), seen in known if at in (start.get(of), end.get(of))}
+        self._seen.update({(of, end[of]): seen for of, seen in last.items()})
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` takes."""
-        seen = [
-            [topic, partition, at, *one]
-            for (topic, partition), known in sorted(self._seen.items())
-            for at, one in sorted(known.items())
-        ]
+        seen = [[topic, partition, at, *known] for ((topic, partition), at), known in sorted(self._seen.items())]
         return {"ids": self._ids, "seen": seen}
 
     @classmethod
@@ -78,10 +73,8 @@ class Past:
         """
         past = cls()
         past._ids = {str(topic): str(known) for topic, known in told["ids"].items()}
-        for topic, partition, at, next_offset, epoch in told["seen"]:
-            known = past._seen.setdefault((str(topic), int(partition)), {})
-            known[int(at)] = Seen(int(next_offset), int(epoch))
+        past._seen = {
+            ((str(topic), int(partition)), int(at)): Seen(int(next_offset), int(epoch))
+            for topic, partition, at, next_offset, epoch in told["seen"]
+        }
         return past
-
-    def _before(self, partition: Partition, offset: int) -> Seen | None:
-        return self._seen.get(partition, {}).get(offset)
