@@ -103,12 +103,33 @@ class Member:
         self.process.stdout.close()
 
 
-class Flow(threading.Thread):
-    """Writes records to all partitions at a steady pace while a block runs."""
+class Meanwhile(threading.Thread):
+    """Runs while a block runs, until it sees that it is over."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.is_over = threading.Event()
+
+    def close(self) -> None:
+        """Ends what it has open."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over.set()
+        self.join(DEADLINE)
+        self.close()
+
+
+class Flow(Meanwhile):
+    """Writes records to all partitions at a steady pace."""
 
     def __init__(self, bootstrap: str) -> None:
-        super().__init__(daemon=True)
-        self.producer, self.is_over = ottla.Producer(bootstrap, linger_ms=0), threading.Event()
+        super().__init__()
+        self.producer = ottla.Producer(bootstrap, linger_ms=0)
 
     def run(self) -> None:
         begin, sent = time.monotonic(), 0
@@ -119,24 +140,17 @@ class Flow(threading.Thread):
                     self.producer.send(TOPIC, b"%f" % time.monotonic(), partition=partition)
             sent = max(sent, due)
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.is_over.set()
-        self.join(DEADLINE)
+    def close(self) -> None:
         self.producer.close(DEADLINE)
 
 
-class Control(threading.Thread):
+class Control(Meanwhile):
     """Times how long the broker needs for a commit, again and again, by another client and in a group of its own."""
 
     def __init__(self, bootstrap: str) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self.consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "control", "enable.auto.commit": False})
         self.commits: list[tuple[float, float]] = []
-        self.is_over = threading.Event()
 
     def run(self) -> None:
         while not self.is_over.wait(0.05):
@@ -148,13 +162,7 @@ class Control(threading.Thread):
         """Seconds of the longest commit that was under way between these instants."""
         return max((end - begin for begin, end in self.commits if begin < until and end > since), default=0.0)
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.is_over.set()
-        self.join(DEADLINE)
+    def close(self) -> None:
         self.consumer.close()
 
 

@@ -152,19 +152,25 @@ def producer(scene: Scene) -> Iterator[Wait]:
     yield "Deliveries.result", lambda: lambda: many.result(LONG)
     yield "Deliveries.exception", lambda: lambda: many.exception(LONG)
 
-    def filled() -> Callable[[], object]:
-        scene.broker.clear_faults()
-        other = scene.keep(ottla.Producer(scene.address))
-        other.send("t", b"x").result(10)
-        scene.ignore("Produce")
-        other.send("t", b"x")
+    def close() -> Callable[[], object]:
+        other = filled(scene)
         return lambda: other.close(LONG)
 
-    yield "Producer.close", filled
+    yield "Producer.close", close
     scene.broker.clear_faults()
     assert producer.send("t", b"after").result(30).topic == "t"
     mute = scene.keep(ottla.Producer(scene.mute))
     yield "Producer.client_instance_id", lambda: lambda: mute.client_instance_id(LONG)
+
+
+def filled(scene: Scene) -> ottla.Producer:
+    """A producer with a record that no broker answers."""
+    scene.broker.clear_faults()
+    producer = scene.keep(ottla.Producer(scene.address))
+    producer.send("t", b"x").result(10)
+    scene.ignore("Produce")
+    producer.send("t", b"x")
+    return producer
 
 
 def ottla_table() -> Any:
@@ -248,11 +254,7 @@ def blocks(scene: Scene) -> Iterator[Wait]:
         return prepare
 
     def producer() -> Callable[[], object]:
-        scene.broker.clear_faults()
-        made = scene.keep(ottla.Producer(scene.address))
-        made.send("t", b"x").result(10)
-        scene.ignore("Produce")
-        made.send("t", b"x")
+        made = filled(scene)
         return lambda: made.__exit__(None, None, None)
 
     yield "Producer.transaction that commits", transaction(fails=False)
