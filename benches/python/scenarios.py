@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rebalance import BEAT
+
 Properties = tuple[tuple[str, int | str], ...]
 Role = Literal["ours", "peer", "limit"]
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_SSL"]
@@ -46,7 +48,7 @@ KRAFKA_FETCH: Properties = (
 KRAFKA_BATCH: Properties = (("linger_ms", 20), ("batch_size", 1_000_000))
 # How often members in the bench of rebalances hear from the group's coordinator. The default of all clients is 3 s, and
 # brokers say 5 s to those of the consumer protocol: a rebalance would be little else than the wait for that.
-HEARTBEAT_MS = 100
+HEARTBEAT_MS = round(BEAT * 1000)
 
 
 @dataclass(frozen=True)
