@@ -35,6 +35,9 @@ def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     trial = f"{job.topic}-trial"
     with ottla.Admin(job.bootstrap) as admin:
         admin.create_topics([ottla.NewTopic(trial, partitions=job.partitions)])
+    with ottla.Producer(job.bootstrap) as producer:  # the program does not ask again where a partition has no leader yet
+        for partition in range(job.partitions):
+            producer.send(trial, b"first", partition=partition).result()
     with tempfile.TemporaryDirectory() as folder:
 
         def run(topic: str, way: tuple[int, int], requests: int) -> dict[str, Any]:
