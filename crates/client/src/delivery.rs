@@ -11,6 +11,7 @@ use ottla_engine::{Error, Kind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::attention::Sockets;
 use crate::transport::{deadline, timeout_at};
 
 /// Where a record was written.
@@ -35,14 +36,24 @@ pub struct Unasked {
     pub first: Error,
 }
 
-/// What a producer has to tell about records that nobody asks about.
+/// What the batches of one producer share: where fates come from, and what there is to tell about records that nobody asks about.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<Option<Unasked>>);
+pub(crate) struct Ledger {
+    sockets: Sockets,
+    unasked: Mutex<Option<Unasked>>,
+}
 
 impl Ledger {
+    pub(crate) fn new(sockets: Sockets) -> Ledger {
+        Ledger {
+            sockets,
+            unasked: Mutex::default(),
+        }
+    }
+
     pub(crate) fn add(&self, failed: u32, error: &Error) {
         if failed > 0 {
-            let mut ledger = self.0.lock();
+            let mut ledger = self.unasked.lock();
             let unasked = ledger.get_or_insert_with(|| Unasked {
                 failed: 0,
                 first: error.clone(),
@@ -53,7 +64,7 @@ impl Ledger {
 
     /// The failures since the last time.
     pub(crate) fn take(&self) -> Option<Unasked> {
-        self.0.lock().take()
+        self.unasked.lock().take()
     }
 }
 
@@ -229,6 +240,7 @@ impl Completion {
             if self.covers(first, count) {
                 return true;
             }
+            let changed = self.ledger.sockets.offering(changed);
             let Some(deadline) = deadline else {
                 changed.await;
                 continue;
@@ -295,8 +307,8 @@ impl Delivery {
         })
     }
 
-    /// Calls `notify` once when the fate is known: at once on this thread if it is, else on a thread of the runtime, where
-    /// it must neither block nor attach to an interpreter.
+    /// Calls `notify` once when the fate is known: at once on this thread if it is, else on a thread of the runtime or of another
+    /// caller, where it must neither block nor attach to an interpreter.
     pub fn on_done(&self, notify: impl FnOnce() + Send + 'static) {
         self.batch.hook(self.index, 1, notify);
     }

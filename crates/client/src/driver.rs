@@ -8,6 +8,7 @@ use ottla_engine::engine::closed_error;
 use ottla_engine::{Change, Config, Engine, Error, Kind, Role};
 use tokio::runtime::Handle;
 
+use crate::attention::Sockets;
 use crate::events::Events;
 use crate::shell::{Publish, Shell};
 use crate::transport::{deadline, now, timeout_at};
@@ -59,6 +60,11 @@ impl<W: Publish> Driver<W> {
 
     pub(crate) fn config(&self) -> &Config {
         &self.shell.config
+    }
+
+    /// What is offered to threads that wait for an answer which comes soon.
+    pub(crate) fn sockets(&self) -> &Sockets {
+        &self.shell.sockets
     }
 
     /// Runs `f` on the engine and does what follows from it.

@@ -9,11 +9,13 @@
 //!                   ├── timer        a task that looks at the engine when it asks for that
 //!                   └── link         a task per connection: reads, writes
 //!                         ├── proving    what authentication needs from outside
-//!                         └── sending    requests on their way to the socket, also by a caller's thread
+//!                         ├── sending    requests on their way to the socket, also by a caller's thread
+//!                         └── receiving  answers on their way from it, also by a thread that waits (attention)
 //!   transport                        sockets, names, the clock, chance: nobody else knows them
 //! ```
 
 pub mod admin;
+pub mod attention;
 mod buffers;
 mod calls;
 pub mod consumer;
@@ -28,6 +30,7 @@ mod membership;
 pub mod producer;
 mod proving;
 mod rebalancing;
+mod receiving;
 mod sending;
 pub mod share;
 mod shell;

@@ -1,52 +1,96 @@
-//! One connection: a task that dials, reads and writes, and what others need to send on it.
+//! One connection: a task that dials, reads and writes, and what others need to send on it and to read it.
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
-use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bytes::BytesMut;
-use ottla_engine::connection::{Connection, Heard};
-use ottla_engine::engine::Event;
+use ottla_engine::connection::Connection;
 use ottla_engine::observe::Observed;
 use ottla_engine::sasl::Given;
 use ottla_engine::{Config, Dial, Error, Kind};
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Notify;
 
-use crate::buffers::{Buffers, Filling};
+use crate::buffers::Buffers;
 use crate::proving::{Giving, Proving, authentication};
+use crate::receiving::{Found, Receiving, hear};
 use crate::sending::{LinkEngine, Sending};
-use crate::transport::{self, Late, Tls, WriteHalf, deadline, hold, now, sleep_until, timeout_at};
+use crate::transport::{self, Late, Tls, WriteHalf, deadline, now, sleep_until, timeout_at};
 
-/// A read of a large answer that gives less than this has caught up with the network.
-const LITTLE: usize = 64 << 10;
-
-/// How long bytes may then pile up in the socket before the next read, as network cards do with their interrupts: to be woken
-/// for each segment costs more than what is done with it. Every other connection waits as long at most.
-const PILING: Duration = Duration::from_micros(100);
-
-/// What a connection's task shares with the threads that send on it.
+/// What a connection's task shares with the threads that send on it and read it.
 #[derive(Default)]
 pub(crate) struct Link {
     wake: Notify,
     /// There from the moment the socket is connected.
     sending: OnceLock<Mutex<Sending<WriteHalf>>>,
+    /// The same. Whoever needs both locks this one first.
+    receiving: OnceLock<Mutex<Receiving>>,
+    /// Whether small answers do not wake the task.
+    quiet: AtomicBool,
 }
 
 impl Link {
     /// Sends what is due: on this thread if that is allowed and the connection is idle, else by its task.
     pub(crate) fn wake(&self, engine: &impl LinkEngine, at_once: bool) {
         let sending = self.sending.get().filter(|_| at_once);
-        // The thread that has it locked is notified as well, and looks again.
+        // Whoever has it locked now, the task is notified, and looks again.
         let sent = sending
             .and_then(|sending| sending.try_lock())
             .is_some_and(|mut sending| sending.send_now(engine));
         if !sent {
             self.wake.notify_one();
         }
+    }
+
+    /// Has small answers wake the connection's task, or not: as long as a caller's thread looks for them, it need not wake.
+    pub(crate) fn wakes_its_task(&self, wakes: bool) {
+        let Some((_, receiving)) = self.halves() else {
+            return;
+        };
+        if wakes {
+            if self.quiet.swap(false, Ordering::AcqRel) {
+                receiving.lock().wakes_its_task(true);
+            }
+        } else if self.is_awaited() {
+            // A task that reads is awake.
+            if let Some(receiving) = receiving.try_lock() {
+                self.quiet.store(true, Ordering::Release);
+                receiving.wakes_its_task(false);
+            }
+        }
+    }
+
+    /// Reads what the socket has on a caller's thread, unless that is the task's to do.
+    pub(crate) fn read_now(&self, engine: &impl LinkEngine, sends_at_once: bool) {
+        let Some((sending, receiving)) = self.halves().filter(|_| self.is_awaited()) else {
+            return;
+        };
+        let Some(mut receiving) = receiving.try_lock() else {
+            return;
+        };
+        let found = receiving.read_now(engine, sending);
+        if found == Found::Unfinished && self.quiet.swap(false, Ordering::AcqRel) {
+            receiving.wakes_its_task(true);
+        }
+        drop(receiving);
+        match found {
+            Found::Nothing => {}
+            Found::Bytes => self.wake(engine, sends_at_once),
+            Found::Unfinished => self.wake.notify_one(),
+        }
+    }
+
+    /// Both directions, once the socket is connected.
+    fn halves(&self) -> Option<(&Mutex<Sending<WriteHalf>>, &Mutex<Receiving>)> {
+        Some((self.sending.get()?, self.receiving.get()?))
+    }
+
+    /// Whether an answer is to come, unless somebody is just about to send.
+    fn is_awaited(&self) -> bool {
+        let sending = self.sending.get().and_then(|sending| sending.try_lock());
+        sending.is_some_and(|sending| !sending.connection.is_idle())
     }
 
     /// The connection's task, from dialling to the end, which is always an error.
@@ -68,13 +112,11 @@ impl Link {
         let connected = self.connect(dial, config, tls).await;
         let ended = match connected {
             Ok((reader, sending)) => {
+                let receiving = Receiving::new(reader, Arc::clone(buffers));
                 let traffic = Traffic {
                     wake: &self.wake,
                     sending,
-                    reader,
-                    input: BytesMut::new(),
-                    large: None,
-                    buffers,
+                    receiving: self.receiving.get_or_init(|| Mutex::new(receiving)),
                     proving: &proving,
                     giving: None,
                 };
@@ -136,21 +178,17 @@ impl Link {
     }
 }
 
-/// A connected connection: what its task reads, and what it shares with the threads that send.
-struct Traffic<'a, R, W> {
+/// A connected connection: what its task shares with callers' threads, and what is its own.
+struct Traffic<'a> {
     wake: &'a Notify,
-    sending: &'a Mutex<Sending<W>>,
-    reader: R,
-    input: BytesMut,
-    /// A large answer, which goes into a buffer of its own.
-    large: Option<Filling>,
-    buffers: &'a Arc<Buffers>,
+    sending: &'a Mutex<Sending<WriteHalf>>,
+    receiving: &'a Mutex<Receiving>,
     proving: &'a Proving,
     /// What the authentication needs, while it is looked after.
     giving: Option<Giving>,
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
+impl Traffic<'_> {
     async fn run(
         mut self,
         engine: &impl LinkEngine,
@@ -167,12 +205,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
                 if let Some(need) = sending.connection.poll_need() {
                     self.giving = Some(self.proving.give(need));
                 }
-                if self.large.is_none() {
-                    self.input.reserve(sending.connection.room(&self.input));
-                }
                 (sending.has_output(), sending.next_look(request_timeout))
             };
-            let sending = self.sending;
+            let (sending, receiving) = (self.sending, self.receiving);
             tokio::select! {
                 biased;
                 emptied = poll_fn(|context| sending.lock().poll_write(context)), if writes => {
@@ -181,13 +216,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
                         sending.lock().report_written(engine);
                     }
                 }
-                read = read(&mut self.reader, &mut self.input, &mut self.large) => {
-                    asks |= self.take(engine, read)?;
+                heard = poll_fn(|context| receiving.lock().poll_read(context, engine, sending)) => {
+                    asks |= heard?;
                 }
                 given = given(&mut self.giving), if self.giving.is_some() => {
                     let now = now();
+                    let _nobody_reads = receiving.lock();
                     sending.lock().connection.handle_given(now, given)?;
-                    self.hear(engine, now);
+                    hear(engine, sending, now);
                     asks = true;
                 }
                 () = self.wake.notified() => asks = true,
@@ -197,96 +233,6 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Traffic<'_, R, W> {
                 }
             }
         }
-    }
-
-    /// Takes in how a read went; true if there may be something new to send.
-    fn take(&mut self, engine: &impl LinkEngine, read: io::Result<usize>) -> Result<bool, Error> {
-        match read {
-            Ok(0) => Err(self.closed()),
-            Ok(_) => self.receive(engine),
-            // A peer that refuses what it received may reset instead of closing, as servers that want TLS do.
-            Err(cause) if cause.kind() == ErrorKind::ConnectionReset => Err(self.closed()),
-            Err(cause) => Err(transport::broken(&cause)),
-        }
-    }
-
-    /// Takes in what was read; false in the middle of a large answer, where nothing has changed.
-    fn receive(&mut self, engine: &impl LinkEngine) -> Result<bool, Error> {
-        let now = now();
-        let was_large = self.large.is_some();
-        let whole = self.large.take_if(|filling| filling.is_whole());
-        if whole.is_none() && was_large {
-            return Ok(false);
-        }
-        let outcome = {
-            let mut sending = self.sending.lock();
-            let outcome = match whole {
-                Some(whole) => sending.connection.handle_frame(now, whole.freeze()),
-                None => sending.connection.handle_bytes(now, &mut self.input),
-            };
-            if outcome.is_err() {
-                sending.stop();
-            }
-            outcome
-        };
-        let answered = self.hear(engine, now);
-        self.make_room(answered && !was_large)?;
-        outcome.map(|()| true)
-    }
-
-    /// Tells the engine what the connection heard; false if that was nothing.
-    fn hear(&self, engine: &impl LinkEngine, now: Instant) -> bool {
-        let mut answered = false;
-        while let Some(heard) = self.heard() {
-            answered = true;
-            let event = match heard {
-                Heard::Ready(versions) => {
-                    self.sending.lock().set_ready();
-                    Event::Up(versions)
-                }
-                Heard::Answer {
-                    token,
-                    response,
-                    sizes,
-                    ..
-                } => Event::Answer {
-                    token,
-                    response,
-                    sizes,
-                },
-                Heard::Renewed(took) => Event::Renewed(took),
-            };
-            engine.handle(now, event);
-        }
-        answered
-    }
-
-    /// Gives a large answer that has begun a buffer of its own.
-    fn make_room(&mut self, were_small: bool) -> Result<(), Error> {
-        let large = self.sending.lock().connection.large(&self.input);
-        if let Some(length) = large {
-            let begun = self.input.split().split_off(4);
-            let mut filling = self.buffers.take(length)?;
-            if let Some(place) = filling.rest().get_mut(..begun.len()) {
-                place.copy_from_slice(&begun);
-                filling.advance(begun.len());
-            }
-            self.large = Some(filling);
-        } else if were_small {
-            // A connection with small answers has read all there was: others have a better use for the memory.
-            self.buffers.clear();
-        }
-        Ok(())
-    }
-
-    fn heard(&self) -> Option<Heard> {
-        self.sending.lock().connection.poll_heard()
-    }
-
-    /// The error if the peer closed the connection now.
-    fn closed(&self) -> Error {
-        let in_answer = !self.input.is_empty() || self.large.is_some();
-        self.sending.lock().connection.closed(in_answer)
     }
 }
 
@@ -299,24 +245,5 @@ async fn given(giving: &mut Option<Giving>) -> Result<Given, Error> {
             given
         }
         None => pending().await,
-    }
-}
-
-/// Reads into the answer's own buffer if it has one, and never past its end.
-async fn read<R: AsyncRead + Unpin>(
-    reader: &mut R,
-    input: &mut BytesMut,
-    large: &mut Option<Filling>,
-) -> io::Result<usize> {
-    match large {
-        Some(filling) => {
-            let read = reader.read(filling.rest()).await?;
-            filling.advance(read);
-            if (1..LITTLE).contains(&read) && filling.rest().len() > LITTLE {
-                hold(PILING);
-            }
-            Ok(read)
-        }
-        None => reader.read_buf(input).await,
     }
 }

@@ -67,8 +67,8 @@ impl Producer {
     ) -> Result<Producer, Error> {
         let driver = Driver::start(config, Role::Producer, runtime, events, Engine::producer)?;
         Ok(Producer {
+            ledger: Arc::new(Ledger::new(driver.sockets().clone())),
             driver: Arc::new(driver),
-            ledger: Arc::default(),
         })
     }
 

@@ -9,6 +9,7 @@
 mod clock;
 mod dial;
 mod proxy;
+mod quiet;
 mod resolve;
 mod secure;
 mod stream;

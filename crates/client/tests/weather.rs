@@ -14,13 +14,17 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use ottla_broker::{Broker, BrokerConfig};
 use ottla_client::{
     Admin, Chunk, Config, Consumer, Decode, Error, Fetched, NoHeaders, Producer, Role, Row, Start,
+    attention,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Handle, Runtime};
@@ -236,6 +240,72 @@ impl Forwarder {
     }
 }
 
+/// Waits as a thread of Python does, which looks for its answer itself; this one does so whenever it is woken in vain.
+fn wait<F: Future>(future: F) -> F::Output {
+    struct Awaiting(Thread, AtomicBool);
+    impl Wake for Awaiting {
+        fn wake(self: Arc<Self>) {
+            self.1.store(true, Ordering::Release);
+            self.0.unpark();
+        }
+    }
+    let awaiting = Arc::new(Awaiting(thread::current(), AtomicBool::new(false)));
+    let came = || awaiting.1.load(Ordering::Acquire);
+    let waker = Waker::from(Arc::clone(&awaiting));
+    let mut future = pin!(future);
+    loop {
+        match attention::poll(future.as_mut(), &mut Context::from_waker(&waker)) {
+            Ok(value) => return value,
+            Err(offer) => offer.look(came),
+        }
+        while !awaiting.1.swap(false, Ordering::AcqRel) {
+            thread::park_timeout(Duration::from_secs(1));
+        }
+    }
+}
+
+/// Sends one record at a time, each with its fate before the next, as long as `goes_on` says; their partitions and offsets.
+fn send_one_by_one(producer: &Producer, goes_on: impl Fn(usize) -> bool) -> Vec<(i32, i64)> {
+    let mut sent = Vec::new();
+    while goes_on(sent.len()) {
+        let delivery = wait(producer.send("t", &row(b"one"), SOON)).unwrap();
+        let done = wait(delivery.wait(SOON)).unwrap();
+        sent.push((done.partition, done.offset));
+    }
+    sent
+}
+
+#[test]
+fn threads_that_read_their_answers_themselves_get_each_its_own() {
+    const EACH: usize = 3000;
+    run(async {
+        let broker = broker().await;
+        let config = settings(Role::Producer, &broker.address().to_string(), &[]);
+        let producer = Arc::new(Producer::new(config, &Handle::current(), None).unwrap());
+        let mut threads = JoinSet::new();
+        for _ in 0..3 {
+            let producer = Arc::clone(&producer);
+            threads.spawn_blocking(move || send_one_by_one(&producer, |sent| sent < EACH));
+        }
+        let mut all = BTreeSet::new();
+        for sent in threads.join_all().await {
+            for partition in [0, 1] {
+                let of_it = sent.iter().filter(|(of, _)| *of == partition);
+                assert!(of_it.is_sorted(), "a thread's records are in its order");
+            }
+            all.extend(sent);
+        }
+        assert_eq!(all.len(), 3 * EACH);
+        for partition in [0, 1] {
+            let offsets: Vec<_> = all.iter().filter(|(of, _)| *of == partition).collect();
+            let counted = (0..).zip(&offsets);
+            assert!(counted.into_iter().all(|(at, (_, offset))| at == *offset));
+        }
+        producer.close(SOON).await.unwrap();
+        broker.stop().await.unwrap();
+    });
+}
+
 /// Sends until there were enough connections; the partitions and offsets of what was sent.
 async fn send_meanwhile(producer: &Producer, forwarder: &Forwarder) -> Vec<(i32, i64)> {
     let (mut sent, mut pending) = (Vec::new(), Vec::new());
@@ -294,8 +364,12 @@ fn a_thousand_reconnects_under_load_lose_nothing_and_leave_nothing_behind() {
             }
         });
         let config = settings(Role::Producer, &bootstrap, &quick);
-        let producer = Producer::new(config, &runtime, None).unwrap();
-        let sent = send_meanwhile(&producer, &forwarder).await;
+        let producer = Arc::new(Producer::new(config, &runtime, None).unwrap());
+        let (waiting, accepted) = (Arc::clone(&producer), Arc::clone(&forwarder.accepted));
+        let goes_on = move |_| accepted.load(Ordering::Relaxed) < TIMES;
+        let waiting = tokio::task::spawn_blocking(move || send_one_by_one(&waiting, goes_on));
+        let mut sent = send_meanwhile(&producer, &forwarder).await;
+        sent.extend(waiting.await.unwrap());
         producer.close(SOON).await.unwrap();
         // The producer is idempotent: no record twice, no offset for two, none between them that nobody sent.
         let distinct: BTreeSet<_> = sent.iter().copied().collect();

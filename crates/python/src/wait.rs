@@ -1,16 +1,18 @@
 //! Waiting from a Python thread, so that Ctrl-C ends it.
 
+use std::mem::replace;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use ottla_client::Error;
+use ottla_client::{Error, attention};
 use pyo3::prelude::*;
 
-use crate::{errors, runtime};
+use crate::errors;
+use crate::runtime::{self, Native};
 
 /// How long a wait goes on without a look at signals. Short enough for a person, long enough to cost nothing.
 const SLICE: Duration = Duration::from_millis(50);
@@ -23,6 +25,7 @@ pub(crate) fn block_on<T: Send>(
     future: impl Future<Output = T> + Send,
 ) -> PyResult<T> {
     let handle = runtime::handle()?;
+    let here = Native::new("call", ());
     let mut future = pin!(future);
     let waiting = Arc::new(Waiting {
         thread: thread::current(),
@@ -37,6 +40,8 @@ pub(crate) fn block_on<T: Send>(
             Some(value) => return Ok(value),
             None => py.check_signals()?,
         }
+        // A signal handler may fork, and the child return from it.
+        here.get()?;
     }
 }
 
@@ -62,10 +67,15 @@ impl Waiting {
         end: Instant,
     ) -> Option<F::Output> {
         let waker = Waker::from(Arc::clone(self));
+        let mut looked = false;
         loop {
             if self.woken.swap(false, Ordering::AcqRel) {
-                if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-                    return Some(value);
+                match attention::poll(future.as_mut(), &mut Context::from_waker(&waker)) {
+                    Ok(value) => return Some(value),
+                    Err(offer) if !replace(&mut looked, true) => {
+                        offer.look(|| self.woken.load(Ordering::Acquire));
+                    }
+                    Err(_) => {}
                 }
                 continue;
             }
