@@ -35,7 +35,7 @@ def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     trial = f"{job.topic}-trial"
     with ottla.Admin(job.bootstrap) as admin:
         admin.create_topics([ottla.NewTopic(trial, partitions=job.partitions)])
-    with ottla.Producer(job.bootstrap) as producer:  # the program does not ask again where a partition has no leader yet
+    with ottla.Producer(job.bootstrap) as producer:  # the program never asks again where a partition is not led yet
         for partition in range(job.partitions):
             producer.send(trial, b"first", partition=partition).result()
     with tempfile.TemporaryDirectory() as folder:
