@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from itertools import count
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from ottla._ottla import CompletionQueue
@@ -29,7 +30,7 @@ class _Caller:
         self._queue = CompletionQueue()
         self._tokens = count()
         self._waiting: dict[int, tuple[Any, Callable[[Any], object]]] = {}
-        self._called = threading.Condition()
+        self._settling: set[SimpleQueue[None]] = set()
         self._thread = threading.Thread(target=self._run, name="ottla-callbacks", daemon=True)
         self._thread.start()
 
@@ -47,17 +48,23 @@ class _Caller:
                 # Whatever it raises, the callbacks of others must still be called.
                 call(*self._waiting[token], but=())
                 del self._waiting[token]
-            with self._called:
-                self._called.notify_all()
+            for waiting in list(self._settling):
+                waiting.put(None)
 
     def settle(self, timeout: float) -> None:
         if threading.current_thread() is self._thread:
             return  # a callback that flushes cannot wait for itself
         due = {token for token, (delivery, _) in list(self._waiting.items()) if delivery.done()}
         deadline = time.monotonic() + timeout
-        with self._called:
+        # Not a condition: Ctrl-C at the wrong moment leaves its lock released, and raises another error about that.
+        called = SimpleQueue[None]()
+        try:
+            self._settling.add(called)
             while not due.isdisjoint(self._waiting) and (left := deadline - time.monotonic()) > 0:
-                self._called.wait(left)
+                with contextlib.suppress(Empty):
+                    called.get(timeout=left)
+        finally:
+            self._settling.discard(called)
 
 
 def call(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 import pytest
 
@@ -52,3 +53,39 @@ def test_at_once_means_on_the_thread_that_asked(address, topic):
         delivery.result(20)
         with pytest.raises(SystemExit):
             delivery.add_done_callback(lambda _: sys.exit())
+
+
+def test_ctrl_c_ends_the_wait_for_callbacks_at_every_moment(broker, address, topic):
+    """It is a `KeyboardInterrupt` wherever in that wait it comes, before each step of the interpreter, and nothing about a lock."""
+    left = 0
+
+    def interrupt(frame, event, _):
+        nonlocal left
+        frame.f_trace_opcodes = True
+        left -= event == "opcode"
+        if left < 0:
+            raise KeyboardInterrupt
+        return interrupt
+
+    go_on = threading.Event()
+    try:
+        with ottla.Producer(address) as producer:
+            broker.delay("Produce", 0.1)  # else it is called back on this thread
+            delivery = producer.send(topic, b"v")
+            delivery.add_done_callback(lambda _: go_on.wait(60))
+            assert delivery.result(20)
+            for steps in range(10_000):
+                left = steps
+                sys.settrace(interrupt)
+                try:
+                    producer.flush(0.2)
+                    break
+                except KeyboardInterrupt:
+                    continue
+                finally:
+                    sys.settrace(None)
+            assert 100 < steps < 9_999
+            go_on.set()
+            producer.flush(20)
+    finally:
+        go_on.set()
