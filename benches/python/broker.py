@@ -56,16 +56,6 @@ class Broker:
         self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
         return topic
 
-    def warm(self, topic: str, partitions: int) -> None:
-        """Write one record to each partition of a new topic, so that no client waits for its leader and files."""
-        from confluent_kafka import Producer
-
-        producer = Producer({"bootstrap.servers": self.bootstrap})
-        for partition in range(partitions):
-            producer.produce(topic, b"first", partition=partition)
-        if producer.flush(60):
-            raise SystemExit(f"{topic} does not take records")
-
     def commit_beginnings(self, group: str, topic: str, partitions: int) -> None:
         """Commit the first offset of each partition for a group that has no members yet."""
         from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -136,6 +126,17 @@ class Broker:
                 progress.update(len(numbers))
         if producer.flush(60) or failed:
             raise SystemExit(f"could not fill {topic}: {failed[:1] or 'no time left'}")
+
+
+def warm(bootstrap: str, topic: str, partitions: int) -> None:
+    """Write one record to each partition of a new topic, so that no client waits for its leader and files."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for partition in range(partitions):
+        producer.produce(topic, b"first", partition=partition)
+    if producer.flush(60):
+        raise SystemExit(f"{topic} does not take records")
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ import codec  # noqa: E402
 import decode  # noqa: E402
 import plots  # noqa: E402
 import report  # noqa: E402
-from broker import KAFKA, PASSWORD, USER, Broker, embedded_broker, real_broker  # noqa: E402
+from broker import KAFKA, PASSWORD, USER, Broker, embedded_broker, real_broker, warm  # noqa: E402
 from clients import compiled, franz, krafka  # noqa: E402
 from measurement import Job  # noqa: E402
 from scenarios import (  # noqa: E402
@@ -143,7 +143,7 @@ class Bench:
             return self._work(scenario, way, topic, group)
         topic = self._broker.create(f"{scenario.kind}-{self._made}", scenario.partitions)
         try:
-            self._broker.warm(topic, scenario.partitions)
+            warm(self._broker.bootstrap, topic, scenario.partitions)
             return self._work(scenario, way, topic)
         finally:
             self._broker.delete(topic)
@@ -163,7 +163,7 @@ class Bench:
         topic = f"members-{scenario.partitions}"
         if topic not in self._filled:
             self._broker.create(topic, scenario.partitions)
-            self._broker.warm(topic, scenario.partitions)
+            warm(self._broker.bootstrap, topic, scenario.partitions)
             self._filled.append(topic)
         return topic
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from broker import warm
 from on_spark import Session, source, watch
 from scenarios import WRITE_ONCE
 
@@ -35,7 +36,7 @@ def writes(session: Session, scenario: Scenario, topic: str) -> Callable[[Way], 
             options |= {"exactlyOnce": "true", "appId": to, "shards": str(TASKS), "version": "0"}
         session.broker.create(to, scenario.partitions)
         try:
-            session.broker.warm(to, scenario.partitions)
+            warm(session.broker.bootstrap, to, scenario.partitions)
             with watch(session.broker, scenario.records) as measured:
                 frame.write.format(source(way)).options(**options).mode("append").save()
         finally:

@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from broker import warm
+
 import ottla
 from clients.sockets import batch_of, default_batch_size, produce_request
 
@@ -35,9 +37,7 @@ def produce(job: Job, watch: Stopwatch) -> tuple[int, int]:
     trial = f"{job.topic}-trial"
     with ottla.Admin(job.bootstrap) as admin:
         admin.create_topics([ottla.NewTopic(trial, partitions=job.partitions)])
-    with ottla.Producer(job.bootstrap) as producer:  # the program never asks again where a partition is not led yet
-        for partition in range(job.partitions):
-            producer.send(trial, b"first", partition=partition).result()
+    warm(job.bootstrap, trial, job.partitions)  # the program never asks again where a partition is not led yet
     with tempfile.TemporaryDirectory() as folder:
 
         def run(topic: str, way: tuple[int, int], requests: int) -> dict[str, Any]:
