@@ -12,6 +12,7 @@ import selectors
 import sys
 import threading
 import time
+from collections import deque
 from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ class _Caller:
         self._tokens = count()
         self._waiting: dict[int, tuple[Any, Callable[[Any], object]]] = {}
         self._settling: set[SimpleQueue[None]] = set()
+        self._calling = False
         self._thread = threading.Thread(target=self._run, name="ottla-callbacks", daemon=True)
         self._thread.start()
 
@@ -39,15 +41,26 @@ class _Caller:
         self._waiting[token] = (delivery, callback)
         delivery._notify(self._queue, token)  # noqa: SLF001 it is there for this
 
+    def behind(self) -> bool:
+        """Whether a callback is due, or under way."""
+        # In this order: what is no longer pending is being called, or has been.
+        return self._queue.pending() or self._calling
+
     def _run(self) -> None:
         selector = selectors.DefaultSelector()
         selector.register(self._queue, selectors.EVENT_READ)
         while True:
             selector.select()
-            for token in self._queue.drain():
+            self._calling = True
+            due = deque(self._queue.drain())
+            while due:
+                token = due.popleft()
                 # Whatever it raises, the callbacks of others must still be called.
                 call(*self._waiting[token], but=())
+                # Whoever waits for this one must not see a call under way after the last.
+                self._calling = bool(due)
                 del self._waiting[token]
+            self._calling = False
             for waiting in list(self._settling):
                 waiting.put(None)
 
@@ -106,9 +119,9 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def call_when_done(delivery: Delivery | Deliveries | Watched, callback: Callable[[Any], object]) -> None:
-    """Call `callback(delivery)` when it is done: at once if it is, else on a thread of ottla's."""
+    """Call `callback(delivery)` when it is done: at once if it is and no other is due, else on a thread of ottla's."""
     global _caller  # noqa: PLW0603 one thread for all
-    if delivery.done():
+    if delivery.done() and (_caller is None or not _caller.behind()):
         call(delivery, callback)
         return
     with _lock:

@@ -172,6 +172,7 @@ class Operation:
 class CompletionQueue:
     def __new__(cls) -> Self: ...
     def fileno(self) -> int: ...
+    def pending(self) -> bool: ...
     def drain(self) -> list[int]: ...
 
 @final
@@ -503,8 +504,9 @@ class Delivery:
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
         """Calls `callback(delivery)` once when the fate is known.
 
-        The callback runs at once if the fate is known already, else later on ottla's thread, one callback after the
-        other.
+        Callbacks run on ottla's thread, one after the other, in the order in which fates become known, which within a
+        partition is that of the records. If the fate is known already and no such callback is due, this one runs at
+        once, on the thread that asks.
         """
     def _notify(self, queue: CompletionQueue, token: int) -> None: ...
     def _watch(self) -> Watched: ...
@@ -550,7 +552,7 @@ class Deliveries:
     def add_done_callback(self, callback: Callable[[Deliveries], object]) -> None:
         """Calls `callback(deliveries)` once when every fate is known.
 
-        The callback runs at once if all are known already, else later on ottla's thread, one callback after the other.
+        Where, when and in which order callbacks run: see `Delivery.add_done_callback`.
         """
     def _notify(self, queue: CompletionQueue, token: int) -> None: ...
     def _watch(self) -> Watched: ...
@@ -580,7 +582,10 @@ class AsyncDelivery:
     def done(self) -> bool:
         """Whether the fate is known."""
     def add_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> None:
-        """Calls `callback(delivery)` once on the running loop, when the fate is known."""
+        """Calls `callback(delivery)` once on the running loop, soon after the fate is known.
+
+        Callbacks run in the order in which fates become known, which within a partition is that of the records.
+        """
     def remove_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> int:
         """Forgets this callback on the running loop, however often it was added. Returns how often that was."""
     def cancelled(self) -> bool:
@@ -628,7 +633,7 @@ class AsyncDeliveries:
     def done(self) -> bool:
         """Whether every fate is known."""
     def add_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> None:
-        """Calls `callback(deliveries)` once on the running loop, when every fate is known."""
+        """Calls `callback(deliveries)` once on the running loop, soon after every fate is known."""
     def remove_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> int:
         """Forgets this callback on the running loop, however often it was added. Returns how often that was."""
     def cancelled(self) -> bool:

@@ -394,9 +394,9 @@ def test_a_wait_for_deliveries_has_an_end(run):
             await (await producer.send("t", b"known"))
             broker.delay("Produce", 0.5)
             sent = [await producer.send("t", b"x"), await producer.send_many("t", [b"x"])]
-            before = len(_completions._calling)
             assert await asyncio.wait(sent, timeout=0.05) == (set(), set(sent))
-            assert len(_completions._calling) == before, "nothing is left of it"
+            completions = _completions._completions()
+            assert not completions._callbacks and not completions._deliveries, "nothing is left of it"
             await asyncio.wait(sent, timeout=20)
 
     with Broker(topics=["t"]) as broker:
@@ -417,6 +417,47 @@ def test_a_callback_that_is_removed_is_not_called(run, address, topic):
                 await asyncio.sleep(0.1)
                 assert called == [delivery]
                 assert delivery.remove_done_callback(stays) == 0
+                delivery.add_done_callback(stays)
+                assert delivery.remove_done_callback(stays) == 1, "not called yet, though it is done"
+                await asyncio.sleep(0.1)
+                assert called == [delivery]
                 called.clear()
+
+    run(main())
+
+
+def test_callbacks_come_in_the_order_of_fates(run, broker, address, topic):
+    """Also one that is asked for when its fate is known, and when those before it were not called yet."""
+
+    async def main():
+        called = []
+        async with aio.Producer(address) as producer:
+            broker.delay("Produce", 0.1)
+            first = await producer.send(topic, b"v", partition=0)
+            second = await producer.send_many(topic, [b"v"], partitions=0)
+            first.add_done_callback(called.append)
+            await asyncio.sleep(0)
+            while not second.done():
+                time.sleep(0.01)  # the loop stands still
+            second.add_done_callback(called.append)
+            await asyncio.sleep(0.1)
+            assert called == [first, second]
+
+    run(main())
+
+
+def test_a_callback_that_raises_is_told_to_the_loop_and_ends_nothing(run, broker, address, topic):
+    async def main():
+        told, called = [], []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+        async with aio.Producer(address) as producer:
+            broker.delay("Produce", 0.1)
+            delivery = await producer.send(topic, b"v")
+            delivery.add_done_callback(lambda _: 1 / 0)
+            delivery.add_done_callback(called.append)
+            await delivery
+            await asyncio.sleep(0.1)
+        assert called == [delivery]
+        assert [type(error) for error in told] == [ZeroDivisionError]
 
     run(main())

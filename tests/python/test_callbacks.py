@@ -55,6 +55,27 @@ def test_at_once_means_on_the_thread_that_asked(address, topic):
             delivery.add_done_callback(lambda _: sys.exit())
 
 
+def test_callbacks_come_in_the_order_of_fates(broker, address, topic):
+    """Also one that is asked for when its fate is known: it waits for those that are due, or under way."""
+    called, go_on = [], threading.Event()
+
+    def slow(delivery):
+        go_on.wait(60)
+        called.append(delivery)
+
+    with ottla.Producer(address) as producer:
+        broker.delay("Produce", 0.1)  # else the first is called back on this thread
+        first = producer.send(topic, b"v", partition=0)
+        second = producer.send_many(topic, [b"v"], partitions=0)
+        first.add_done_callback(slow)
+        second.result(20)
+        second.add_done_callback(called.append)
+        assert called == []
+        go_on.set()
+        producer.flush(20)
+        assert called == [first, second]
+
+
 def test_ctrl_c_ends_the_wait_for_callbacks_at_every_moment(broker, address, topic):
     """It is a `KeyboardInterrupt` wherever in that wait it comes, before each step of the interpreter, and nothing about a lock."""
     left = 0

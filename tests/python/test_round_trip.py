@@ -306,9 +306,9 @@ def test_callbacks_come_once(api, address, topic):
             sent = api(send_and_watch())
             api(producer.flush())
         else:
-            sent = producer.send(topic, b"x")
+            sent = producer.send(topic, b"x", partition=0)
             sent.add_done_callback(called.append)
-            producer.send_many(topic, [b"y"]).add_done_callback(called.append)
+            producer.send_many(topic, [b"y"], partitions=0).add_done_callback(called.append)
             producer.flush()
             assert len(called) == 2, "a flush returns after the callbacks"
             assert isinstance(called.pop(), ottla.Deliveries)

@@ -139,7 +139,8 @@ impl Completion {
         }
     }
 
-    /// Takes in a fate and tells everybody whose records all have theirs.
+    /// Takes in a fate and tells everybody whose records all have theirs: before anybody else can see it, so that what is told
+    /// about later records comes later.
     pub(crate) fn resolve(done: Done<Arc<Completion>>) {
         let Done {
             batch,
@@ -147,30 +148,28 @@ impl Completion {
             count,
             result,
         } = done;
-        let due: Vec<_> = {
-            let mut state = batch.state.lock();
-            let fate = Fate {
-                first,
-                count,
-                result,
-            };
-            if let Err(error) = &fate.result {
-                let left = state.left.iter();
-                let left = left.map(|(first, count)| fate.overlap(*first, *count));
-                batch.ledger.add(left.sum(), error);
-            }
-            state.runs.push(fate);
-            let hooks = std::mem::take(&mut state.hooks);
-            let (due, waiting) = hooks
-                .into_iter()
-                .partition(|hook| state.covers(hook.first, hook.count));
-            state.hooks = waiting;
-            due
+        let mut state = batch.state.lock();
+        let fate = Fate {
+            first,
+            count,
+            result,
         };
-        batch.changed.notify_waiters();
+        if let Err(error) = &fate.result {
+            let left = state.left.iter();
+            let left = left.map(|(first, count)| fate.overlap(*first, *count));
+            batch.ledger.add(left.sum(), error);
+        }
+        state.runs.push(fate);
+        let hooks = std::mem::take(&mut state.hooks);
+        let (due, waiting): (Vec<_>, _) = hooks
+            .into_iter()
+            .partition(|hook| state.covers(hook.first, hook.count));
+        state.hooks = waiting;
         for hook in due {
             (hook.notify)();
         }
+        drop(state);
+        batch.changed.notify_waiters();
     }
 
     pub(crate) fn covers(&self, first: u32, count: u32) -> bool {
@@ -308,7 +307,7 @@ impl Delivery {
     }
 
     /// Calls `notify` once when the fate is known: at once on this thread if it is, else on a thread of the runtime or of another
-    /// caller, where it must neither block nor attach to an interpreter.
+    /// caller, where it must neither block, nor attach to an interpreter, nor ask a delivery for its fate.
     pub fn on_done(&self, notify: impl FnOnce() + Send + 'static) {
         self.batch.hook(self.index, 1, notify);
     }
@@ -347,7 +346,41 @@ pub(crate) fn undecided(timeout: Option<Duration>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
     use super::*;
+
+    #[test]
+    fn whoever_asked_to_be_told_is_told_before_others_can_see_the_fate() {
+        let batch = Arc::new(Completion::new(&"t".into(), 0, &Arc::default()));
+        let delivery = |index| Delivery::new(Arc::clone(&batch), index, 0);
+        let (entered, enters) = mpsc::channel();
+        let (saw, seen) = mpsc::channel();
+        let (told, tells) = mpsc::channel();
+        delivery(0).on_done(move || {
+            entered.send(()).unwrap();
+            told.send(seen.recv_timeout(Duration::from_millis(200)))
+                .unwrap();
+        });
+        let resolving = {
+            let batch = Arc::clone(&batch);
+            thread::spawn(|| {
+                Completion::resolve(Done {
+                    batch,
+                    first: 0,
+                    count: 2,
+                    result: Err(Error::new(Kind::Closed, "lost")),
+                });
+            })
+        };
+        enters.recv().unwrap();
+        assert!(delivery(1).is_done());
+        // The other end may have waited long enough, and be gone.
+        let _ = saw.send(());
+        resolving.join().unwrap();
+        assert_eq!(tells.recv(), Ok(Err(mpsc::RecvTimeoutError::Timeout)));
+    }
 
     #[test]
     fn who_is_left_is_counted_once_before_and_after_the_fate_is_known() {

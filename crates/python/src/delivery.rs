@@ -223,8 +223,9 @@ impl Delivery {
 
     /// Calls `callback(delivery)` once when the fate is known.
     ///
-    /// The callback runs at once if the fate is known already, else later on ottla's thread, one callback after the
-    /// other.
+    /// Callbacks run on ottla's thread, one after the other, in the order in which fates become known, which within a
+    /// partition is that of the records. If the fate is known already and no such callback is due, this one runs at
+    /// once, on the thread that asks.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
@@ -323,7 +324,9 @@ impl AsyncDelivery {
         Ok(self.fate.get()?.peek().is_done())
     }
 
-    /// Calls `callback(delivery)` once on the running loop, when the fate is known.
+    /// Calls `callback(delivery)` once on the running loop, soon after the fate is known.
+    ///
+    /// Callbacks run in the order in which fates become known, which within a partition is that of the records.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
@@ -508,7 +511,7 @@ impl Deliveries {
 
     /// Calls `callback(deliveries)` once when every fate is known.
     ///
-    /// The callback runs at once if all are known already, else later on ottla's thread, one callback after the other.
+    /// Where, when and in which order callbacks run: see `Delivery.add_done_callback`.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().runs.get()?.ask();
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
@@ -621,7 +624,7 @@ impl AsyncDeliveries {
             .map_or_else(|| Err(not_done(py)), |report| failures(py, &report))
     }
 
-    /// Calls `callback(deliveries)` once on the running loop, when every fate is known.
+    /// Calls `callback(deliveries)` once on the running loop, soon after every fate is known.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().runs.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)

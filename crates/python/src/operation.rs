@@ -234,7 +234,12 @@ impl CompletionQueue {
         self.watched.as_raw_fd()
     }
 
-    /// All tokens that came since the last drain.
+    /// Whether there is something to drain.
+    fn pending(&self) -> PyResult<bool> {
+        Ok(!self.shared.get()?.tokens.lock().is_empty())
+    }
+
+    /// All tokens that came since the last drain, in the order in which they came.
     fn drain(&self) -> PyResult<Vec<u64>> {
         let shared = self.shared.get()?;
         let mut byte = [0; 16];
