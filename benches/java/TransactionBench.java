@@ -2,6 +2,7 @@ import java.util.Arrays;
 import java.util.Properties;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
@@ -29,6 +30,9 @@ public class TransactionBench {
             double[] commits = run(producer, topic, transactions, records, value);
             System.out.println((System.nanoTime() - begin) / 1e9);
             Arrays.stream(commits).forEach(System.out::println);
+        } catch (ApiException error) {
+            // It has no stack trace, at which the launcher of source files fails itself and hides this error.
+            throw new IllegalStateException(error);
         }
     }
 
