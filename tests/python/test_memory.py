@@ -143,8 +143,8 @@ with open("/proc/self/clear_refs", "w") as marks:
 before = kilobytes("VmRSS")
 given = 0
 if way in ("no polls", "many consumers"):
-    # The first one begins the fetching.
-    given = sum(len(each.poll(20)) for each in consumers)
+    # The first one begins the fetching. It takes little: what is given is not held ahead, but is measured all the same.
+    given = sum(len(each.poll(20, max_records=1)) for each in consumers)
     last = 0
     while kilobytes("VmRSS") > last:
         last = kilobytes("VmRSS")
@@ -190,9 +190,12 @@ def kept_in(folder):
         yield bootstrap
 
 
-def read_all(address, way):
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how large a process is")
+@pytest.mark.timeout(2 * READING)
+@pytest.mark.parametrize("way", ["no polls", "many consumers", "batches", "columns", "views", "records"])
+def test_what_waits_in_many_partitions_is_not_held(full_of_records, way):
     found = subprocess.run(
-        [sys.executable, "-c", READER, address, way],
+        [sys.executable, "-c", READER, full_of_records, way],
         capture_output=True,
         text=True,
         timeout=READING,
@@ -201,17 +204,10 @@ def read_all(address, way):
     assert found.returncode == 0, found.stderr
     found = json.loads(found.stdout)
     print(found)
+    assert found["grown"] < 1.2 * PREFETCH
     if way not in ("no polls", "many consumers"):
         assert found["given"] == PARTITIONS * WAITING
     else:
         assert found["given"] > 0
-        assert found["grown"] > 0.5 * PREFETCH, "what was fetched is measured"
-    return found["grown"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how large a process is")
-@pytest.mark.timeout(4 * READING)
-@pytest.mark.parametrize("way", ["no polls", "many consumers", "batches", "columns", "views", "records"])
-def test_what_waits_in_many_partitions_is_not_held(full_of_records, way):
-    """The least of three processes: what is held is held by each, but how much memory is on its way at once depends on the machine."""
-    assert any(read_all(full_of_records, way) < 1.2 * PREFETCH for _ in range(3))
+        # A half of the bytes is for what waits, which is all there is between polls.
+        assert found["grown"] > 0.3 * PREFETCH, "what was fetched is measured"
