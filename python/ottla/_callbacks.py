@@ -39,7 +39,11 @@ class _Caller:
     def add(self, delivery: Delivery | Deliveries | Watched, callback: Callable[[Any], object]) -> None:
         token = next(self._tokens)
         self._waiting[token] = (delivery, callback)
-        delivery._notify(self._queue, token)  # noqa: SLF001 it is there for this
+        try:
+            delivery._notify(self._queue, token)  # noqa: SLF001 it is there for this
+        except BaseException:  # Ctrl-C, perhaps with the token in the queue already
+            self._waiting.pop(token, None)
+            raise
 
     def behind(self) -> bool:
         """Whether a callback is due, or under way."""
@@ -55,14 +59,19 @@ class _Caller:
             due = deque(self._queue.drain())
             while due:
                 token = due.popleft()
-                # Whatever it raises, the callbacks of others must still be called.
-                call(*self._waiting[token], but=())
+                self._call(token)
                 # Whoever waits for this one must not see a call under way after the last.
                 self._calling = bool(due)
-                del self._waiting[token]
+                self._waiting.pop(token, None)
             self._calling = False
             for waiting in list(self._settling):
                 waiting.put(None)
+
+    def _call(self, token: int) -> None:
+        asked = self._waiting.get(token)
+        if asked is not None:
+            # Whatever it raises, the callbacks of others must still be called.
+            call(*asked, but=())
 
     def settle(self, timeout: float) -> None:
         if threading.current_thread() is self._thread:
@@ -119,7 +128,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def call_when_done(delivery: Delivery | Deliveries | Watched, callback: Callable[[Any], object]) -> None:
-    """Call `callback(delivery)` when it is done: at once if it is and no other is due, else on a thread of ottla's."""
+    """Call `callback(delivery)` when it is done: at once if it is and no other is to come first, else on ottla's thread."""
     global _caller  # noqa: PLW0603 one thread for all
     if delivery.done() and (_caller is None or not _caller.behind()):
         call(delivery, callback)

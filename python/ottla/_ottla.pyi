@@ -504,9 +504,9 @@ class Delivery:
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
         """Calls `callback(delivery)` once when the fate is known.
 
-        Callbacks run on ottla's thread, one after the other, in the order in which fates become known, which within a
-        partition is that of the records. If the fate is known already and no such callback is due, this one runs at
-        once, on the thread that asks.
+        Callbacks run on ottla's thread, one after the other, in the order in which fates become known. Within a
+        partition that is the order of the records, unless some fail or are sent again. If the fate is known already,
+        the callback runs at once on the thread that asks, or after those that are due or running.
         """
     def _notify(self, queue: CompletionQueue, token: int) -> None: ...
     def _watch(self) -> Watched: ...
@@ -584,7 +584,8 @@ class AsyncDelivery:
     def add_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> None:
         """Calls `callback(delivery)` once on the running loop, soon after the fate is known.
 
-        Callbacks run in the order in which fates become known, which within a partition is that of the records.
+        Callbacks run in the order in which fates become known. Within a partition that is the order of the records,
+        unless some fail or are sent again.
         """
     def remove_done_callback(self, callback: Callable[[AsyncDelivery], object]) -> int:
         """Forgets this callback on the running loop, however often it was added. Returns how often that was."""
@@ -633,7 +634,10 @@ class AsyncDeliveries:
     def done(self) -> bool:
         """Whether every fate is known."""
     def add_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> None:
-        """Calls `callback(deliveries)` once on the running loop, soon after every fate is known."""
+        """Calls `callback(deliveries)` once on the running loop, soon after every fate is known.
+
+        In which order callbacks run: see `AsyncDelivery.add_done_callback`.
+        """
     def remove_done_callback(self, callback: Callable[[AsyncDeliveries], object]) -> int:
         """Forgets this callback on the running loop, however often it was added. Returns how often that was."""
     def cancelled(self) -> bool:

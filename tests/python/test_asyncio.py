@@ -7,6 +7,7 @@ import contextlib
 import gc
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -392,11 +393,13 @@ def test_a_wait_for_deliveries_has_an_end(run):
     async def main(broker):
         async with aio.Producer(broker.bootstrap_servers) as producer:
             await (await producer.send("t", b"known"))
-            broker.delay("Produce", 0.5)
+            broker.delay("Produce", 2)
             sent = [await producer.send("t", b"x"), await producer.send_many("t", [b"x"])]
-            assert await asyncio.wait(sent, timeout=0.05) == (set(), set(sent))
+            for _ in range(3):
+                assert await asyncio.wait(sent, timeout=0.05) == (set(), set(sent))
             completions = _completions._completions()
-            assert not completions._callbacks and not completions._deliveries, "nothing is left of it"
+            assert not any(completions._callbacks.values()), "nothing is left of it"
+            assert len(completions._deliveries) == 2, "waiting again costs nothing"
             await asyncio.wait(sent, timeout=20)
 
     with Broker(topics=["t"]) as broker:
@@ -444,6 +447,28 @@ def test_callbacks_come_in_the_order_of_fates(run, broker, address, topic):
             assert called == [first, second]
 
     run(main())
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_a_loop_that_ends_before_a_callback_is_let_go(broker, address, topic, kind):
+    async def main():
+        loop = asyncio.get_running_loop()
+        broker.delay("Produce", 2)
+        producer = aio.Producer(address)
+        (await producer.send(topic, b"v")).add_done_callback(lambda _: loop.stop())
+        return producer, weakref.ref(loop)
+
+    def run(coroutine):
+        loop = new_loop(kind)
+        try:
+            return loop.run_until_complete(coroutine)
+        finally:
+            loop.close()
+
+    producer, ended = run(main())
+    gc.collect()
+    assert ended() is None
+    run(producer.close())
 
 
 def test_a_callback_that_raises_is_told_to_the_loop_and_ends_nothing(run, broker, address, topic):

@@ -63,17 +63,20 @@ def test_callbacks_come_in_the_order_of_fates(broker, address, topic):
         go_on.wait(60)
         called.append(delivery)
 
-    with ottla.Producer(address) as producer:
-        broker.delay("Produce", 0.1)  # else the first is called back on this thread
-        first = producer.send(topic, b"v", partition=0)
-        second = producer.send_many(topic, [b"v"], partitions=0)
-        first.add_done_callback(slow)
-        second.result(20)
-        second.add_done_callback(called.append)
-        assert called == []
+    try:
+        with ottla.Producer(address) as producer:
+            broker.delay("Produce", 2)  # else the first is called back on this thread
+            first = producer.send(topic, b"v", partition=0)
+            first.add_done_callback(slow)
+            second = producer.send_many(topic, [b"v"], partitions=0)
+            second.result(20)
+            second.add_done_callback(called.append)
+            assert called == []
+            go_on.set()
+            producer.flush(20)
+            assert called == [first, second]
+    finally:
         go_on.set()
-        producer.flush(20)
-        assert called == [first, second]
 
 
 def test_ctrl_c_ends_the_wait_for_callbacks_at_every_moment(broker, address, topic):

@@ -161,10 +161,12 @@ impl Completion {
         }
         state.runs.push(fate);
         let hooks = std::mem::take(&mut state.hooks);
-        let (due, waiting): (Vec<_>, _) = hooks
+        let (mut due, waiting): (Vec<_>, _) = hooks
             .into_iter()
             .partition(|hook| state.covers(hook.first, hook.count));
         state.hooks = waiting;
+        // In the order of the records, in whichever they were asked about.
+        due.sort_by_key(|hook| hook.first + hook.count);
         for hook in due {
             (hook.notify)();
         }
@@ -380,6 +382,25 @@ mod tests {
         let _ = saw.send(());
         resolving.join().unwrap();
         assert_eq!(tells.recv(), Ok(Err(mpsc::RecvTimeoutError::Timeout)));
+    }
+
+    #[test]
+    fn records_of_a_batch_are_told_about_in_their_order() {
+        let batch = Arc::new(Completion::new(&"t".into(), 0, &Arc::default()));
+        let (told, tells) = mpsc::channel();
+        for index in [2, 0, 1] {
+            let told = told.clone();
+            let delivery = Delivery::new(Arc::clone(&batch), index, 0);
+            delivery.on_done(move || told.send(index).unwrap());
+        }
+        Completion::resolve(Done {
+            batch,
+            first: 0,
+            count: 3,
+            result: Err(Error::new(Kind::Closed, "lost")),
+        });
+        drop(told);
+        assert_eq!(tells.iter().collect::<Vec<_>>(), [0, 1, 2]);
     }
 
     #[test]

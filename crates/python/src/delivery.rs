@@ -223,9 +223,9 @@ impl Delivery {
 
     /// Calls `callback(delivery)` once when the fate is known.
     ///
-    /// Callbacks run on ottla's thread, one after the other, in the order in which fates become known, which within a
-    /// partition is that of the records. If the fate is known already and no such callback is due, this one runs at
-    /// once, on the thread that asks.
+    /// Callbacks run on ottla's thread, one after the other, in the order in which fates become known. Within a
+    /// partition that is the order of the records, unless some fail or are sent again. If the fate is known already,
+    /// the callback runs at once on the thread that asks, or after those that are due or running.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla._callbacks", callback)
@@ -326,7 +326,8 @@ impl AsyncDelivery {
 
     /// Calls `callback(delivery)` once on the running loop, soon after the fate is known.
     ///
-    /// Callbacks run in the order in which fates become known, which within a partition is that of the records.
+    /// Callbacks run in the order in which fates become known. Within a partition that is the order of the records,
+    /// unless some fail or are sent again.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().fate.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)
@@ -625,6 +626,8 @@ impl AsyncDeliveries {
     }
 
     /// Calls `callback(deliveries)` once on the running loop, soon after every fate is known.
+    ///
+    /// In which order callbacks run: see `AsyncDelivery.add_done_callback`.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().runs.get()?.ask();
         call_when_done(slf.as_any(), "ottla.aio._completions", callback)

@@ -31,13 +31,13 @@ class Completions:
     __slots__ = ("__weakref__", "_callbacks", "_deliveries", "_queue", "_tokens", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        # No reference to the loop is kept: the loop owns this object, and the descriptors close with it.
+        # Only the loop owns this object, by its reader: with the loop it goes, and its descriptors close.
         self._queue = CompletionQueue()
         self._tokens = count()
         self._waiting: dict[int, asyncio.Future[None]] = {}
-        self._deliveries: dict[int, tuple[_Delivery, Context]] = {}
-        # By the id of a delivery, which its token keeps, and by the token.
-        self._callbacks: dict[int, dict[int, _Callback]] = {}
+        self._deliveries: dict[int, _Delivery] = {}
+        # By the id of a delivery that is kept by its token.
+        self._callbacks: dict[int, list[tuple[_Callback, Context]]] = {}
         loop.add_reader(self._queue.fileno(), self._drain)
 
     def _drain(self) -> None:
@@ -45,9 +45,10 @@ class Completions:
             bell = self._waiting.pop(token, None)
             if bell is not None and not bell.done():
                 bell.set_result(None)
-            if token in self._deliveries:
-                delivery, context = self._deliveries.pop(token)
-                asyncio.get_running_loop().call_soon(self._call, delivery, token, context=context)
+            delivery = self._deliveries.pop(token, None)
+            if delivery is not None:
+                for callback, context in self._callbacks.pop(id(delivery)):
+                    asyncio.get_running_loop().call_soon(callback, delivery, context=context)
 
     def wait(self, operation: Operation) -> Generator[Any, None, Any]:
         """Suspend the task until the operation is done; the value is its result."""
@@ -64,40 +65,35 @@ class Completions:
 
     def call_when_done(self, delivery: _Delivery, callback: _Callback) -> None:
         """Call `callback(delivery)` soon after it is done, and after what was done before it."""
-        token = next(self._tokens)
-        self._deliveries[token] = delivery, copy_context()
-        self._callbacks.setdefault(id(delivery), {})[token] = callback
-        delivery._watch()._notify(self._queue, token)  # noqa: SLF001 it is there for this
+        callbacks = self._callbacks.get(id(delivery))
+        if callbacks is None:
+            # One token for all of them, also for those to come: a token cannot be taken back.
+            token = next(self._tokens)
+            delivery._watch()._notify(self._queue, token)  # noqa: SLF001 it is there for this
+            self._deliveries[token] = delivery
+            callbacks = self._callbacks[id(delivery)] = []
+        callbacks.append((callback, copy_context()))
 
     def call_no_more(self, delivery: _Delivery, callback: _Callback) -> int:
         """Forget `callback(delivery)`, as often as it is to come; tells how often that was."""
-        waiting = self._callbacks.get(id(delivery), {})
-        return sum(self._forget(delivery, token) is not None for token in list(waiting) if waiting[token] == callback)
-
-    def _call(self, delivery: _Delivery, token: int) -> None:
-        callback = self._forget(delivery, token)
-        if callback is not None:
-            callback(delivery)
-
-    def _forget(self, delivery: _Delivery, token: int) -> _Callback | None:
-        self._deliveries.pop(token, None)
-        callbacks = self._callbacks.get(id(delivery), {})
-        callback = callbacks.pop(token, None)
-        if not callbacks:
-            self._callbacks.pop(id(delivery), None)
-        return callback
+        callbacks = self._callbacks.get(id(delivery), [])
+        before = len(callbacks)
+        callbacks[:] = [each for each in callbacks if each[0] != callback]
+        return before - len(callbacks)
 
 
-_of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Completions] = weakref.WeakKeyDictionary()
+_of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[Completions]] = weakref.WeakKeyDictionary()
 _of_loop_lock = threading.Lock()
 
 
 def _completions() -> Completions:
     loop = asyncio.get_running_loop()
     with _of_loop_lock:
-        completions = _of_loop.get(loop)
+        known = _of_loop.get(loop)
+        completions = known and known()
         if completions is None:
-            completions = _of_loop[loop] = Completions(loop)
+            completions = Completions(loop)
+            _of_loop[loop] = weakref.ref(completions)
     return completions
 
 
