@@ -128,7 +128,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def call_when_done(delivery: Delivery | Deliveries | Watched, callback: Callable[[Any], object]) -> None:
-    """Call `callback(delivery)` when it is done: at once if it is and no other is to come first, else on ottla's thread."""
+    """Call `callback(delivery)` when it is done: at once if it is and none is to come first, else on ottla's thread."""
     global _caller  # noqa: PLW0603 one thread for all
     if delivery.done() and (_caller is None or not _caller.behind()):
         call(delivery, callback)

@@ -134,7 +134,7 @@ def leaves_and_comes_back(
     The topic has a record in each partition.
     """
     lost: list[int] = []
-    with api.consumer(bootstrap, group_id=topic, max_poll_interval_ms=1000, **options) as slow:
+    with api.consumer(bootstrap, group_id=topic, max_poll_interval_ms=3000, **options) as slow:
         slow.subscribe(topic, on_lost=lambda partitions: lost.append(len(partitions)))
         wait_until(lambda: len(api(slow.poll(0.1))) > 0, "it reads")
         other = join()

@@ -136,12 +136,12 @@ def fails(api: Api, bootstrap: str, wanted: type[Exception], says: str, **option
         for secret in (PASSWORD, "PRIVATE KEY"):
             assert secret not in str(caught.value)
 
-    options = {"default_api_timeout_ms": 1000, **options}
+    options = {"default_api_timeout_ms": 3000, **options}
     with api.admin(bootstrap, **options) as admin:
         checked(lambda: api(admin.list_topics()))
     with api.consumer(bootstrap, topics=["t"], **options) as consumer:
-        checked(lambda: api(consumer.poll(1)))
-    produces = {"max_block_ms": 1000, "request_timeout_ms": 500, "delivery_timeout_ms": 1000, **options}
+        checked(lambda: api(consumer.poll(3)))
+    produces = {"max_block_ms": 3000, "request_timeout_ms": 1000, "delivery_timeout_ms": 3000, **options}
     client = api.module.Producer(bootstrap, **produces)
     checked(lambda: api.result(api(client.send("t", b"v"))))
     with contextlib.suppress(errors.KafkaError):

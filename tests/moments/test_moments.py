@@ -228,8 +228,8 @@ def tell(value, delivery):
         told[value] = told.get(value, 0) + 1
 producer = ottla.Producer(address, request_timeout_ms=1000, delivery_timeout_ms=3000, max_block_ms=2000, linger_ms=0)
 unheard, interrupted = [], False
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     for number in range(1_000_000):
         value = f"child-{number}"
         unheard = [value]

@@ -441,7 +441,7 @@ def test_callbacks_come_in_the_order_of_fates(run, broker, address, topic):
             first.add_done_callback(called.append)
             await asyncio.sleep(0)
             while not second.done():
-                time.sleep(0.01)  # the loop stands still
+                time.sleep(0.01)  # noqa: ASYNC251 the loop stands still
             second.add_done_callback(called.append)
             await asyncio.sleep(0.1)
             assert called == [first, second]

@@ -56,7 +56,7 @@ def test_a_proxy_that_refuses_is_named_without_the_password(broker, scheme, capl
         url = f"{scheme}://me:hunter2@127.0.0.1:{proxy.port}"
         with ottla.Admin(f"{host}:{port}", proxy_url=url) as admin:
             with pytest.raises(ottla.errors.UnreachableError) as caught:
-                admin.list_topics(timeout=1)
+                admin.list_topics(timeout=4)
             said = f"{caught.value} {caught.value!r} {admin!r} {caplog.text}"
     assert f"through the proxy {scheme}://127.0.0.1:{proxy.port}" in str(caught.value)
     assert "does not accept the user and the password of proxy.url" in str(caught.value)

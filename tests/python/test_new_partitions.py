@@ -66,6 +66,7 @@ def test_a_record_for_a_new_partition_is_sent_by_asyncio(kafka, way):
 
 def test_a_partition_that_does_not_come_is_named_with_how_many_there_are(kafka):
     with ottla.Producer(kafka.bootstrap_servers, max_block_ms=300) as producer:
+        producer.partitions_for("flights", PATIENCE)
         why = r"there is no partition 7: the topic has 1, numbered from 0; it did not come within \d+ ms"
         with pytest.raises(errors.ArgumentError, match=why) as raised:
             producer.send("flights", b"lost", partition=7).result(PATIENCE)

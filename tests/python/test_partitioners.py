@@ -12,6 +12,7 @@ import pytest
 
 import ottla
 from ottla import aio, errors
+from tests.python.conftest import PATIENCE
 
 KEYS = [b"a", b"bb", None, b"", b"cccc"]
 TABLE = pa.table({"key": pa.array(KEYS, pa.binary()), "value": ["v"] * len(KEYS)})
@@ -189,10 +190,11 @@ def test_a_topic_column_is_placed_topic_by_topic(api, address, topic):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_unknown_topic_is_said_and_the_function_not_asked(api, address, way):
-    options = {"partitioner": lambda *_: 1 / 0, "max_block_ms": 300}
-    with api.producer(address, **options) as producer, pytest.raises(errors.KafkaError, match="absent"):
-        way(api, producer, "absent")
+def test_an_unknown_topic_is_said_and_the_function_not_asked(api, address, topic, way):
+    with api.producer(address, partitioner=lambda *_: 1 / 0, max_block_ms=300) as producer:
+        api(producer.partitions_for(topic, PATIENCE))
+        with pytest.raises(errors.KafkaError, match="absent"):
+            way(api, producer, "absent")
 
 
 def test_a_name_a_function_or_a_mistake(api, address):
@@ -242,6 +244,7 @@ def test_a_chunk_whose_topic_is_absent_takes_back_no_earlier_one(api, address, t
     chunks = [pa.record_batch({"value": ["a", "b"], "topic": [name] * 2}) for name in (topic, "absent", topic)]
     stream = pa.RecordBatchReader.from_batches(chunks[0].schema, chunks)
     with api.producer(address, partitioner=by_length, max_block_ms=500) as producer:
+        api(producer.partitions_for(topic, PATIENCE))
         deliveries = api(producer.send_arrow(None, stream))
         assert len(deliveries) == 6
         with pytest.raises(errors.KafkaError):

@@ -109,7 +109,7 @@ def test_a_broker_that_sends_nothing_ends_it(api):
         with pytest.raises(
             ottla.errors.KafkaTimeoutError, match=r"t\[0\] from offset 0 .* though it ends at 1"
         ) as caught:
-            api(api.module.read(broker.bootstrap_servers, "t", default_api_timeout_ms=1000))
+            api(api.module.read(broker.bootstrap_servers, "t", default_api_timeout_ms=4000))
     assert (caught.value.topic, caught.value.partition) == ("t", 0)
 
 

@@ -348,7 +348,9 @@ def test_a_callback_that_flushes_does_not_wait_for_itself(address, topic):
 
 def test_a_flush_waits_for_slow_callbacks_until_its_timeout(address, topic):
     release, called = threading.Event(), []
-    with ottla.Producer(address) as producer:
+    with ottla.Producer(address, linger_ms=60_000) as producer:  # only a flush sends
+        producer.send(topic, b"x")
+        producer.flush(20)
         producer.send(topic, b"x").add_done_callback(lambda _: called.append(release.wait(60)))
         start = time.monotonic()
         producer.flush(0.5)

@@ -148,7 +148,7 @@ def test_tasks_that_are_cancelled_neither_lose_nor_double(address, topic):
 
 
 def test_a_wait_that_ended_early_has_not_heard_of_the_failure(broker, address, topic):
-    with ottla.Producer(address, linger_ms=300) as producer:
+    with ottla.Producer(address, linger_ms=60_000) as producer:  # only a flush sends
         producer.partitions_for(topic)
         broker.fail("Produce", "INVALID_RECORD")
         delivery = producer.send(topic, "x")
@@ -161,7 +161,7 @@ def test_a_wait_that_ended_early_has_not_heard_of_the_failure(broker, address, t
 
 def test_a_cancelled_await_has_not_heard_of_the_failure(broker, address, topic):
     async def main():
-        async with aio.Producer(address, linger_ms=300) as producer:
+        async with aio.Producer(address, linger_ms=60_000) as producer:  # only a flush sends
             await producer.partitions_for(topic)
             broker.fail("Produce", "INVALID_RECORD")
             delivery = await producer.send(topic, "x")

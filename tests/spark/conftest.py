@@ -90,8 +90,11 @@ class Topic:
             admin.create_topics([ottla.NewTopic(self.name, partitions=partitions)])
 
     def produce(self, values, *, partition=None, headers=None, timestamp=None):
-        """Send values, keyed by themselves, each a second later than the last; returns when all are in the log."""
-        with ottla.Producer(self.bootstrap) as producer:
+        """Send values, keyed by themselves, each a second later than the last; returns when all are in the log.
+
+        A reader finds all of a partition there, or none.
+        """
+        with ottla.Producer(self.bootstrap, linger_ms=60_000) as producer:
             sent = [
                 producer.send(
                     self.name,
@@ -103,8 +106,9 @@ class Topic:
                 )
                 for i, v in enumerate(map(encode, values))
             ]
+            producer.flush(30)
             for delivery in sent:
-                delivery.result(timeout=30)
+                delivery.result(0)
 
     def add_partitions(self, count):
         """Have `count` partitions from now on."""

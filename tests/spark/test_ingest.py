@@ -214,7 +214,7 @@ def interrupt():
 def test_a_signal_ends_the_job_after_the_running_batch(job, monkeypatch):
     job = job()
     job.produce(1000)
-    take, running, allowed = Batches.__call__, threading.Event(), threading.Event()
+    take, running, allowed, stop = Batches.__call__, threading.Event(), threading.Event(), Stop()
 
     def slow(self, frame, batch):
         if batch == 1:
@@ -223,15 +223,18 @@ def test_a_signal_ends_the_job_after_the_running_batch(job, monkeypatch):
         take(self, frame, batch)
 
     def signalled():
-        interrupt()
-        allowed.set()
+        try:
+            interrupt()
+            assert stop.softly.wait(30)
+        finally:
+            allowed.set()
 
     with monkeypatch.context() as patched:
         patched.setattr(Batches, "__call__", slow)
         before = signal.getsignal(signal.SIGINT)
         with when(running, signalled):
             # Without a pause between batches: the next one begins before anybody has seen that the last one ended.
-            outcome = job.run(source="maxOffsetsPerTrigger = 100", run='trigger = "0s"')
+            outcome = job.run(stop, source="maxOffsetsPerTrigger = 100", run='trigger = "0s"')
     assert signal.getsignal(signal.SIGINT) is before
     assert outcome.stopped
     assert outcome.records in (100, 200), (

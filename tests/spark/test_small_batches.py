@@ -28,6 +28,12 @@ START = {"small": {"0": 0, "1": 0}}
 END = {"small": {"0": 4, "1": 2}}
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """The driver reads as long as it takes, on a busy machine too."""
+    monkeypatch.setattr(small_batches, "PATIENCE", 20.0)
+
+
 @pytest.fixture(scope="module")
 def records(broker):
     """A topic of 4 records in one partition, 3 in the other."""
@@ -99,7 +105,8 @@ def test_what_is_not_small_is_left_to_tasks(records, monkeypatch):
     assert planned(reader) == (1, None), "records that were too large are not tried again"
 
 
-def test_what_fails_is_left_to_the_task(records):
+def test_what_fails_is_left_to_the_task(records, monkeypatch):
+    monkeypatch.setattr(small_batches, "PATIENCE", 0.5)
     reader = reader_of(records)
     beyond = {"small": {"0": 9, "1": 3}}
     assert planned(reader, END, beyond) == (1, None), "nothing comes at the end of the log"

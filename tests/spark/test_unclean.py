@@ -10,7 +10,8 @@ import pytest
 from tests.integration.conftest import REAL
 from tests.integration.unclean import KEPT, LOST, READ, Log, three_nodes
 
-JOB = Path(__file__).parent / "jobs" / "unclean.py"
+HERE = Path(__file__).parent
+JOB = HERE / "jobs" / "unclean.py"
 LATER = 60
 
 
@@ -19,7 +20,13 @@ class Driver:
 
     def __init__(self, bootstrap, topic, folder):
         self.errors = folder / "stderr"
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        path = os.pathsep.join([str(HERE / "patient"), *[entry for entry in sys.path if entry]])
+        environment = {
+            **os.environ,
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONPATH": path,
+        }
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, JOB, bootstrap, topic, folder],
