@@ -266,8 +266,8 @@ def test_of_a_stream_no_more_is_taken_than_the_buffer_has_room_for(api, broker, 
             taken.append(time.monotonic())
             yield chunk
 
-    options = {"buffer_memory": 100_000, "batch_size": 10_000, "max_block_ms": 500}
-    times = {"request_timeout_ms": 1000, "delivery_timeout_ms": 1500}
+    options = {"buffer_memory": 100_000, "batch_size": 10_000, "max_block_ms": 1000}
+    times = {"request_timeout_ms": 2000, "delivery_timeout_ms": 3000}
     with api.producer(address, **options, **times) as producer:
         api.result(api(producer.send(topic, b"warm")))
         broker.ignore("Produce", count=10_000)
@@ -277,7 +277,7 @@ def test_of_a_stream_no_more_is_taken_than_the_buffer_has_room_for(api, broker, 
         pauses = [after - before for before, after in itertools.pairwise(taken)]
         longest = max(range(len(pauses)), key=pauses.__getitem__)
         assert 7 <= longest <= 11
-        assert pauses[longest] > 5 * sum(pauses[:longest] + pauses[longest + 1 :])
+        assert sum(pause >= 1 for pause in pauses) == 1
         assert len(deliveries) == 300
         with pytest.raises(ottla.errors.KafkaError):
             api.result(deliveries)

@@ -187,11 +187,11 @@ def test_unknown_topic(api, address):
         api.consumer(address, topics=["no-such-topic"]) as consumer,
         pytest.raises(errors.NotFoundError, match="no-such-topic"),
     ):
-        api(consumer.poll(1))
+        api(consumer.poll(PROMPT))
     with promptly(), api.consumer(address) as consumer:
         consumer.assign([TopicPartition("no-such-topic", 0, 0)])
         with pytest.raises(errors.NotFoundError, match="no-such-topic"):
-            api(consumer.poll(1))
+            api(consumer.poll(PROMPT))
 
 
 def test_unknown_partition(api, address, topic):
@@ -455,7 +455,7 @@ def test_closed_clients_say_so(api, address, topic):
 
 def test_a_full_buffer_waits_and_then_says_what_keeps_it_full(api):
     broker = Broker(topics=["t"]).start()
-    options = {"buffer_memory": 20_000, "batch_size": 10_000, "max_block_ms": 500, "request_timeout_ms": 30_000}
+    options = {"buffer_memory": 20_000, "batch_size": 10_000, "max_block_ms": 2000, "request_timeout_ms": 30_000}
     with api.producer(broker.bootstrap_servers, **options) as producer:
         api.result(api(producer.send("t", b"warm")))
         broker.ignore("Produce", count=1000)

@@ -55,7 +55,7 @@ def test_produce_and_consume(address, topic):
     assert found == {("a", "1"), ("b", "2"), ("None", "no key"), base64}
     assert set(records[0]) == {"topic", "partition", "offset", "timestamp", "key", "value", "headers"}
     done = subprocess.run(
-        [sys.executable, "-m", "ottla", *read, "--idle", "1"], capture_output=True, timeout=30, check=True
+        [sys.executable, "-m", "ottla", *read, "--idle", "4"], capture_output=True, timeout=30, check=True
     )
     assert sorted(done.stdout.splitlines()) == [b"1", b"2", b"no key", b"\xfe"]
 
@@ -78,7 +78,7 @@ def test_broker_prints_its_address_and_ends_by_a_signal(number):
 
 def values(*arguments):
     """The values that `consume` prints, in order of the topics' names and offsets."""
-    code, out, err = ottla_command("consume", "--beginning", "--idle", "1", "--format", "json", *arguments)
+    code, out, err = ottla_command("consume", "--beginning", "--idle", "4", "--format", "json", *arguments)
     assert (code, err) == (0, "")
     records = sorted((json.loads(line) for line in out.splitlines()), key=lambda r: (r["topic"], r["offset"]))
     return [(r["topic"], r["value"]) for r in records]
@@ -212,7 +212,7 @@ def test_unknown_topics_are_named(address):
     assert "no-such" in err
 
 
-@pytest.mark.parametrize("given", [["-t", "typo"], ["-t", "there,typo", "--idle", "1"], ["-t", "typo", "--beginning"]])
+@pytest.mark.parametrize("given", [["-t", "typo"], ["-t", "there,typo", "--idle", "4"], ["-t", "typo", "--beginning"]])
 def test_consume_refuses_a_topic_that_does_not_exist_and_creates_none(given):
     """Although the broker would create it. No call waits for a timeout: each would take a minute."""
     patience = ("--config", "default.api.timeout.ms=60000")

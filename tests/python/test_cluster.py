@@ -104,6 +104,7 @@ def test_a_leader_that_hears_nothing_takes_what_is_lost(cluster):
     old = cluster.leader("flights")
     with ottla.Producer(cluster.bootstrap_servers, acks="1", enable_idempotence=False) as producer:
         producer.send("flights", b"kept", partition=0).result(timeout=30)
+        assert values(cluster, 1) == [b"kept"], "all replicas have it"
         cluster.pause_metadata(old)
         cluster.move_leader("flights", to=old % 3 + 1)
         # The producer still sends to the leader that it knows.

@@ -91,8 +91,9 @@ def test_an_error_may_be_late_and_untrue(broker, address, topic, applied):
 
 def test_a_record_without_an_answer_may_be_there(broker, address, topic):
     settings = {"retries": 0, "enable_idempotence": False, "request_timeout_ms": 300, "linger_ms": 0}
-    with ottla.Producer(address, **settings) as producer:
+    with ottla.Producer(address) as producer:
         producer.send(topic, b"first", partition=0).result(PATIENCE)
+    with ottla.Producer(address, **settings) as producer:
         for applied in (False, True):
             broker.ignore("Produce", applied=applied)
             with pytest.raises(errors.KafkaError) as caught:
@@ -141,22 +142,22 @@ def test_a_fault_may_be_that_of_one_node():
 def test_metadata_comes_without_the_ids_of_topics_now_and_then(broker, address, topic):
     """A client that knows an id goes on with it, and one that knows none does without."""
     nobody = "00000000-0000-0000-0000-000000000000"
-    settings = {"metadata_max_age_ms": 20, "linger_ms": 0}
-    with (
-        Connection(address) as connection,
-        ottla.Producer(address, **settings) as producer,
-        ottla.Consumer(address, metadata_max_age_ms=20) as consumer,
-    ):
+    with Connection(address) as connection:
 
         def known() -> list[bool]:
             answer = connection.ask("Metadata", 12, {"topics": [{"name": topic}]})
             return [str(row["topic_id"]) != nobody for row in answer["topics"]]
 
-        producer.send(topic, b"0", partition=0).result(PATIENCE)
         assert known() == [True]
         broker.withhold("Metadata")
         assert known() == [False]
         assert known() == [True]
+    settings = {"metadata_max_age_ms": 20, "linger_ms": 0}
+    with (
+        ottla.Producer(address, **settings) as producer,
+        ottla.Consumer(address, metadata_max_age_ms=20) as consumer,
+    ):
+        producer.send(topic, b"0", partition=0).result(PATIENCE)
         consumer.assign([TopicPartition(topic, 0, 0)])
         for number in range(1, 20):
             if number % 3:

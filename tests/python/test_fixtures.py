@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
 import time
@@ -91,13 +90,10 @@ def test_a_broker_lasts_as_long_as_its_scope(fixture: str, scope: str, tmp_path:
 
 
 def took(work: Callable[[], object]) -> float:
-    """The median of the seconds that it takes."""
-    times = []
-    for _ in range(9):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+    """The seconds that it takes."""
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
@@ -111,4 +107,6 @@ def test_a_broker_starts_and_stops_sooner_than_an_interpreter(nodes: int) -> Non
     def interpreter() -> None:
         subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], check=True, timeout=PATIENCE)
 
-    assert took(broker) < took(interpreter)
+    # In turn, so that both have the same times, and the best of them.
+    pairs = [(took(broker), took(interpreter)) for _ in range(9)]
+    assert min(ours for ours, _ in pairs) < min(theirs for _, theirs in pairs)
