@@ -67,6 +67,8 @@ def produce(version: str, bootstrap: str, topic: str, first: int) -> None:
         version,
         "kafka.tools.ConsoleProducer",
         *("--broker-list", bootstrap, "--topic", topic, *codec),
+        # By its defaults it gives up after 0.3 s, while a slow broker still makes the topic.
+        *("--message-send-max-retries", "30", "--retry-backoff-ms", "1000", "--request-timeout-ms", "30000"),
         *("--property", "parse.key=true", "--property", "key.separator=\t"),
         data=lines(first),
     )
