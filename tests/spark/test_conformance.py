@@ -77,7 +77,12 @@ class Kafka:
     def transact(self, topic, numbers, how, *, partition=0):
         """Write in a transaction and end it; `how` is the name of the method that does, or None to leave it open."""
         producer = confluent_kafka.Producer(
-            {"bootstrap.servers": self.bootstrap, "transactional.id": f"{topic}-{numbers.start}", "linger.ms": 50}
+            {
+                "bootstrap.servers": self.bootstrap,
+                "transactional.id": f"{topic}-{numbers.start}",
+                "transaction.timeout.ms": 900_000,  # what is left open stays open until all have read
+                "linger.ms": 50,
+            }
         )
         producer.init_transactions(30)
         producer.begin_transaction()

@@ -90,7 +90,7 @@ def _completions() -> Completions:
     loop = asyncio.get_running_loop()
     with _of_loop_lock:
         known = _of_loop.get(loop)
-        completions = known and known()
+        completions = None if known is None else known()
         if completions is None:
             completions = Completions(loop)
             _of_loop[loop] = weakref.ref(completions)
