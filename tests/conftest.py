@@ -1,4 +1,4 @@
-"""What all tests share: lanes that need programs, which may be missing on a laptop and never under CI."""
+"""What all tests share: programs that may be missing on a laptop and never under CI, and failures told as they come."""
 
 import ctypes.util
 import importlib.util
@@ -24,6 +24,25 @@ MISSING = pytest.StashKey[dict[str, int]]()
 
 def pytest_configure(config):
     config.stash[MISSING] = {}
+    # A run that is stopped before its end has no summary.
+    if config.getoption("numprocesses", None):
+        config.pluginmanager.register(Told(config))
+
+
+class Told:
+    """Tells a failure when it comes, in the run that hands the tests out."""
+
+    def __init__(self, config):
+        self.config = config
+
+    def pytest_runtest_logreport(self, report):
+        if not report.failed:
+            return
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        crash = getattr(report.longrepr, "reprcrash", None)
+        reason = crash.message if crash else str(report.longrepr)
+        terminal.ensure_newline()
+        terminal.write_line(f"FAILED at {report.when}: {report.nodeid}: {reason.strip()[:300]}", red=True)
 
 
 def present(tool: str) -> bool:

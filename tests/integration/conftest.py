@@ -57,9 +57,9 @@ def foreign_garbage() -> Iterator[None]:
     gc.collect()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def start_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
-    """Start real Kafka with the given harness options; all are stopped when the session ends."""
+    """Start real Kafka with the given harness options; all are stopped with the module, as an idle one takes time and memory, too."""
     with contextlib.ExitStack() as started:
 
         def start(**options: Any) -> Cluster:
@@ -77,13 +77,14 @@ def kafka_for_a_while(folder: Path, **options: Any) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
-def cluster(start_kafka: Callable[..., Cluster]) -> Cluster:
-    """A real Kafka of one node, shared by the session; for tests marked `REAL`."""
-    return start_kafka()
+@pytest.fixture(scope="package")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A real Kafka of one node, shared by this folder's tests; for those marked `REAL`."""
+    with kafka_for_a_while(tmp_path_factory.mktemp("kafka"), version=VERSION, grace=1.0) as cluster:
+        yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kafka(cluster: Cluster) -> str:
     """Its bootstrap address."""
     return str(cluster.st["bootstrap"]["PLAINTEXT"])

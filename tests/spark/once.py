@@ -18,6 +18,8 @@ from tests.integration.peers.confluent import Confluent
 import ottla
 
 HERE = Path(__file__).parent
+# PYTHONPATH of processes that do what `faults/sitecustomize.py` is told.
+FAULTY_PATH = os.pathsep.join([str(HERE / "faults"), *filter(None, sys.path)])
 RECORDS, PARTITIONS = 20_000, 2
 # Of each micro-batch; there are three.
 EACH = 7_000
@@ -49,8 +51,7 @@ class Driver:
     def __init__(self, master, faults, *config, **given):
         faults.mkdir(exist_ok=True)
         self.faults, self.log = faults, (faults / "log").open("a")
-        path = os.pathsep.join([str(HERE / "faults"), *[entry for entry in sys.path if entry]])
-        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path}
+        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": FAULTY_PATH}
         environment |= {"PYSPARK_PYTHON": sys.executable} | given
         environment["OTTLA_FAULTS"] = str(faults)
         self.process = subprocess.Popen(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.integration.conftest import REAL
 from tests.integration.unclean import KEPT, LOST, READ, Log, three_nodes
+from tests.spark.once import FAULTY_PATH
 
 HERE = Path(__file__).parent
 JOB = HERE / "jobs" / "unclean.py"
@@ -20,12 +21,12 @@ class Driver:
 
     def __init__(self, bootstrap, topic, folder):
         self.errors = folder / "stderr"
-        path = os.pathsep.join([str(HERE / "patient"), *[entry for entry in sys.path if entry]])
         environment = {
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYTHONPATH": path,
+            "PYTHONPATH": FAULTY_PATH,
+            "OTTLA_LOOKING": "30",
         }
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(

@@ -1,6 +1,7 @@
-"""What goes wrong in Spark's Python workers, for tests: Python imports this by its name, where the folder is on its path.
+"""What goes otherwise in Spark's Python workers, for tests: Python imports this by its name, where the folder is on its path.
 
-The folder in OTTLA_FAULTS holds `faults.json`, a list of what is to happen around the commit of a transaction: in which
+OTTLA_LOOKING is how many seconds a worker looks for the last record of a batch, longer than a stream would wait on a busy
+machine. The folder in OTTLA_FAULTS holds `faults.json`, a list of what is to happen around the commit of a transaction: in which
 `batch` and `shard`, `at` which side of it ("before", "after"), in which `attempt` if not in any, `what`, and how many
 `times`. What has happened is appended to `happened`, a JSON object a line.
 """
@@ -108,21 +109,27 @@ def hurt(producer):
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Hurts producers when they are imported, so that processes without any stay as they are."""
+    """Changes a module when it is imported, so that processes without it stay as they are."""
+
+    def __init__(self, name, change):
+        self.name, self.change = name, change
 
     def find_spec(self, name, path, target=None):
-        if name != "ottla._producer":
+        if name != self.name:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         load = spec.loader.exec_module
 
         def exec_module(module):
             load(module)
-            hurt(module.Producer)
+            self.change(module)
 
         spec.loader.exec_module = exec_module
         return spec
 
 
 if "OTTLA_FAULTS" in os.environ:
-    sys.meta_path.insert(0, Finder())
+    sys.meta_path.insert(0, Finder("ottla._producer", lambda module: hurt(module.Producer)))
+if "OTTLA_LOOKING" in os.environ:
+    looking = float(os.environ["OTTLA_LOOKING"])
+    sys.meta_path.insert(0, Finder("ottla.spark.clients", lambda module: setattr(module, "LOOKING", looking)))
