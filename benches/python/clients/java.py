@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KAFKA = "4.4.0"
 PROGRAMS = Path(__file__).resolve().parents[2] / "java"
 REPORT_MS = 50
-# On some machines a coordinator of 4.4 refuses an end now and then by INVALID_TXN_STATE, and Java's producer ends with it.
+# Now and then a coordinator of 4.4 refuses an end by INVALID_TXN_STATE, with which Java's producer ends.
 TRIALS = 5
 
 
