@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 # Tests write records of any age; Kafka deletes what is older than seven days when it looks, every five minutes. In hours, as
 # releases before 0.11 know no retention without an end.
 KEPT = {"log.retention.hours": "876000"}
+# A broker of a test ends before the second compiler and a parallel collector are worth their time.
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 
 @contextlib.contextmanager
 def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: Any) -> Iterator[Cluster]:
     """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends."""
     options["config"] = KEPT | options.get("config", {})
+    options["jvm"] = [*QUICK, *options.get("jvm", ())]
     with _free_ports() as port:
         cluster = Cluster.start(folder, port=port, **options)
         try:

@@ -24,6 +24,8 @@ PEER = [
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.13.1",
 ]
+# For every JVM of Spark's that a test starts: it ends before the second compiler and a parallel collector are worth their time.
+os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 
 def peer_jars(*more):
