@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 KAFKA = "4.4.0"
 USER, PASSWORD = "alice", "alice-secret"
 FIRST_PORT = 31000
+# As `kafka-server-start.sh` has it.
+HEAP = "1g"
+JVM = (f"-Xms{HEAP}", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
 CHUNK = 10_000
 
 
@@ -156,7 +159,7 @@ def real_broker(*, tls: bool = False) -> Iterator[Broker]:
             "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
         }
         security = {"tls": True, "sasl": "scram"} if tls else {}
-        cluster = Cluster.start(folder, version=KAFKA, port=port, config=quick, heap="1g", **security)
+        cluster = Cluster.start(folder, version=KAFKA, port=port, config=quick, heap=HEAP, jvm=JVM, **security)
         try:
             [process] = [p for p in cluster.st["processes"].values() if p]
             at = cluster.st["bootstrap"]

@@ -96,8 +96,8 @@ class Bench:
         """Every way of every scenario, `repeats` times.
 
         The ways of one scenario are measured in turn, every second time in reverse, so that none always goes first.
-        One measurement of ours and of the limits goes ahead and does not count: it warms the broker. Of Spark's ways,
-        which share a JVM, `SPARK_AHEAD` of each do.
+        One measurement of ours and of the limits, or as many as the scenario says, goes ahead and does not count: it
+        warms the broker. Of Spark's ways, which share a JVM, `SPARK_AHEAD` of each do.
         """
         rows = [report.Row(s, w) for s in scenarios for w in s.ways]
         total = sum(rounds_ahead(r) + repeats for r in rows)
@@ -222,7 +222,7 @@ def rounds_ahead(row: report.Row) -> int:
     """How many measurements of a row do not count."""
     if row.scenario.spark:
         return SPARK_AHEAD
-    return 0 if row.way.role == "peer" else 1
+    return 0 if row.way.role == "peer" else row.scenario.ahead
 
 
 def stolen_time() -> tuple[float, float]:

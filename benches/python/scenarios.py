@@ -99,6 +99,7 @@ class Scenario:
         codec: What the topic is compressed with.
         partitions: Of the topic.
         batch: Most bytes of a batch that the topic is filled with.
+        ahead: How many measurements of ours and of the limits warm the broker and do not count.
         budget: Seconds after which a way stops; slow ones need not do everything to have a rate.
         cores: That a client may use, and the broker; empty for all.
         point: Its place in a plot of how cost grows.
@@ -114,6 +115,7 @@ class Scenario:
     codec: str = "none"
     partitions: int = 4
     batch: int = 128 << 10
+    ahead: int = 1
     budget: float = 1.5
     cores: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     point: Point | None = None
@@ -213,7 +215,7 @@ ONE_BY_ONE_ALL = replace(
         Way("confluent-kafka", "produce, no linger", "confluent.latency_produce", (*NO_LINGER, *ACKS_ALL)),
     ),
 )
-# 1,000 records in each; the time of a commit.
+# 1,000 records in each; the time of a commit. What a broker does for a transaction takes it 2,000 of them to compile.
 TRANSACTIONS = Scenario(
     "latency-transactions",
     "latency",
@@ -225,6 +227,7 @@ TRANSACTIONS = Scenario(
         Way("confluent-kafka", "transactions, no linger", "confluent.transactions", NO_LINGER),
         Way("Java", "transactions", "java.transactions"),
     ),
+    ahead=7,
 )
 # A new client until it has its first record. librdkafka asks for the topic, and again for its offset.
 FIRST = Scenario(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from tests.brokers.brokers import Cluster, listens
+from tests.brokers.brokers import QUICK, Cluster, listens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 # Tests write records of any age; Kafka deletes what is older than seven days when it looks, every five minutes. In hours, as
 # releases before 0.11 know no retention without an end.
 KEPT = {"log.retention.hours": "876000"}
-# A broker of a test ends before the second compiler and a parallel collector are worth their time.
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 
 @contextlib.contextmanager
 def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: Any) -> Iterator[Cluster]:
-    """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends."""
+    """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends.
+
+    It ends before the JVM's second compiler and a parallel collector are worth their time.
+    """
     options["config"] = KEPT | options.get("config", {})
     options["jvm"] = [*QUICK, *options.get("jvm", ())]
     with _free_ports() as port:
