@@ -23,25 +23,25 @@ rust="cargo test --workspace --exclude ottla-python --exclude ottla-sim --locked
 simulation="cargo test --release --locked -p ottla-sim --quiet"
 
 # Two rows of lanes at a time, since each waits for its last crate or its slowest test with one core.
-printf '==== rust, corpus and clippy beside setup, simulation and wheel\n'
+printf '==== rust and corpus beside setup and wheel\n'
 {
     lane rust $rust --quiet
     # Every line of Kafka's classes once more, with the table of what was counted.
     lane corpus $rust --test messages --test refusals -- --nocapture
-    lane clippy scripts/lint.sh rust
 } &
 {
     lane setup make setup
-    lane building $simulation --no-run
     # tests/install puts it into an empty environment.
     lane wheel scripts/wheel.sh
 } &
 wait
 
-# What is left has no clock to fear: it takes the processor time that pytest leaves.
-printf '\n==== python, beside simulation and lint\n'
+# What is left has no clock to fear: it takes the processor time that pytest leaves. Clippy comes late, for tests/conformance
+# runs tests of Rust, which wait while it builds.
+printf '\n==== python, beside simulation, clippy and lint\n'
 {
     lane simulation nice -n 19 $simulation
+    lane clippy nice -n 19 scripts/lint.sh rust
     lane lint nice -n 19 scripts/lint.sh python
 } &
 # Most of these tests wait for brokers, so several run at a time; a file's tests share brokers and stay together. In the order of
@@ -51,7 +51,7 @@ printf '\n==== python, beside simulation and lint\n'
 } 2>&1 | tee $logs/python.log
 wait
 
-for log in rust corpus clippy setup building wheel simulation lint; do
+for log in rust corpus setup wheel simulation clippy lint; do
     printf '\n==== %s\n' $log
     cat $logs/$log.log
 done
