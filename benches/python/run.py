@@ -52,8 +52,6 @@ from spark_bench import SparkBench  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 MEASUREMENT_TIMEOUT = 90.0
-SPARK_AHEAD = 2
-"""Rounds of Spark's ways that do not count: the JVM compiles what is used often."""
 MOST_STOLEN, TRIES = 0.05, 3
 """A measurement during which other virtual machines took a larger part of the processor is repeated, so often."""
 LASTS = """
@@ -96,8 +94,7 @@ class Bench:
         """Every way of every scenario, `repeats` times.
 
         The ways of one scenario are measured in turn, every second time in reverse, so that none always goes first.
-        One measurement of ours and of the limits, or as many as the scenario says, goes ahead and does not count: it
-        warms the broker. Of Spark's ways, which share a JVM, `SPARK_AHEAD` of each do.
+        What goes ahead, as the scenario says, does not count.
         """
         rows = [report.Row(s, w) for s in scenarios for w in s.ways]
         total = sum(rounds_ahead(r) + repeats for r in rows)
@@ -220,9 +217,8 @@ class Bench:
 
 def rounds_ahead(row: report.Row) -> int:
     """How many measurements of a row do not count."""
-    if row.scenario.spark:
-        return SPARK_AHEAD
-    return 0 if row.way.role == "peer" else row.scenario.ahead
+    warms = row.scenario.spark or row.way.role != "peer"
+    return row.scenario.ahead if warms else 0
 
 
 def stolen_time() -> tuple[float, float]:

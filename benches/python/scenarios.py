@@ -99,7 +99,8 @@ class Scenario:
         codec: What the topic is compressed with.
         partitions: Of the topic.
         batch: Most bytes of a batch that the topic is filled with.
-        ahead: How many measurements of ours and of the limits warm the broker and do not count.
+        ahead: How many measurements of ours and of the limits go ahead, which warm the broker, and do not count; of
+            Spark's ways of each, as they share a JVM, which compiles what is used often.
         budget: Seconds after which a way stops; slow ones need not do everything to have a rate.
         cores: That a client may use, and the broker; empty for all.
         point: Its place in a plot of how cost grows.
@@ -526,11 +527,15 @@ SPARK_JSON, SPARK_AVRO = (Way("Spark", f"kafka, tuned, {call}", "", SPARK_FETCH)
 SPARK_WRITE_TUNED = Way("Spark", "kafka, tuned", "", JAVA_BATCH)
 READY_MADE = Way("PySpark", "ready-made batches", "", role="limit")
 SPARK_SCENARIOS = (
-    Scenario("spark-rows", "consume", 100, 5_000_000, (READ, SPARK, SPARK_TUNED, READY_MADE), spark=True),
-    Scenario("spark-json", "consume", 126, 2_000_000, (READ, SPARK_JSON, READY_MADE), spark=True),
-    Scenario("spark-avro", "consume", 50, 2_000_000, (READ, SPARK_AVRO, READY_MADE), spark=True),
-    Scenario("spark-batches", "latency", 100, 40, (MICRO_BATCH, MICRO_BATCH_JOINED, SPARK, READY_MADE), spark=True),
-    Scenario("spark-sink", "produce", 100, 2_000_000, (WRITE, WRITE_ONCE, SPARK, SPARK_WRITE_TUNED), spark=True),
+    Scenario("spark-rows", "consume", 100, 5_000_000, (READ, SPARK, SPARK_TUNED, READY_MADE), ahead=2, spark=True),
+    Scenario("spark-json", "consume", 126, 2_000_000, (READ, SPARK_JSON, READY_MADE), ahead=2, spark=True),
+    Scenario("spark-avro", "consume", 50, 2_000_000, (READ, SPARK_AVRO, READY_MADE), ahead=2, spark=True),
+    Scenario(
+        "spark-batches", "latency", 100, 40, (MICRO_BATCH, MICRO_BATCH_JOINED, SPARK, READY_MADE), ahead=2, spark=True
+    ),
+    Scenario(
+        "spark-sink", "produce", 100, 2_000_000, (WRITE, WRITE_ONCE, SPARK, SPARK_WRITE_TUNED), ahead=2, spark=True
+    ),
 )
 SPARK_GOALS = [
     _rate("spark-rows", READ.label, SPARK_TUNED, 2, "2 x Spark's own, tuned"),

@@ -21,10 +21,7 @@ KEPT = {"log.retention.hours": "876000"}
 
 @contextlib.contextmanager
 def running(folder: Path, *, grace: float = 0, purge: bool = True, **options: Any) -> Iterator[Cluster]:
-    """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends.
-
-    It ends before the JVM's second compiler and a parallel collector are worth their time.
-    """
+    """A cluster with these options of the harness, which keeps old records; `grace` and `purge` say how it ends."""
     options["config"] = KEPT | options.get("config", {})
     options["jvm"] = [*QUICK, *options.get("jvm", ())]
     with _free_ports() as port:

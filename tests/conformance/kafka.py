@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from filelock import FileLock
 
-from tests.brokers.brokers import fetch, libs, sh
+from tests.brokers.brokers import QUICK, fetch, libs, sh
 from tests.conformance import refusals
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0<
 ASSIGNORS = "assignors.jsonl.gz"
 KEPT_GROUPS = 120  # for each assignor
 DEADLINE = 100  # seconds a program may take
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g")
 
 needs_kafka = pytest.mark.needs("java", "javac", "mvn")
 
@@ -89,7 +88,7 @@ def class_path(version: str) -> str:
 def run(version: str, program: str, *args: object, lines: Iterable[str] = ()) -> str:
     """What a program writes to its standard output, given these lines; a failure raises with its errors."""
     done = subprocess.run(
-        ["java", *QUICK, "-cp", class_path(version), program, *map(str, args)],
+        ["java", *QUICK, "-Xmx1g", "-cp", class_path(version), program, *map(str, args)],
         input="".join(f"{line}\n" for line in lines),
         capture_output=True,
         text=True,

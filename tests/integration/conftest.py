@@ -59,7 +59,7 @@ def foreign_garbage() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def start_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
-    """Start real Kafka with the given harness options; all are stopped with the module, as an idle one takes time and memory, too."""
+    """Start real Kafka with the given harness options; all are stopped with the module: idle ones take time and memory."""
     with contextlib.ExitStack() as started:
 
         def start(**options: Any) -> Cluster:

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from filelock import FileLock
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from tests.brokers.brokers import QUICK
 
 import ottla
 import ottla.testing
@@ -24,8 +25,8 @@ PEER = [
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.13.1",
 ]
-# For every JVM of Spark's that a test starts: it ends before the second compiler and a parallel collector are worth their time.
-os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+# Every driver that a test starts takes them from here.
+os.environ["SPARK_SUBMIT_OPTS"] = " ".join(QUICK)
 
 
 def peer_jars(*more):

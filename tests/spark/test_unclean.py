@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.integration.conftest import REAL
 from tests.integration.unclean import KEPT, LOST, READ, Log, three_nodes
-from tests.spark.once import FAULTY_PATH
+
+from .once import FAULTY_PATH
 
 HERE = Path(__file__).parent
 JOB = HERE / "jobs" / "unclean.py"

@@ -2,6 +2,7 @@
 JSON, and so is each line that it answers: a stream that copies a topic, or with "select" a batch whose one row it gives."""
 
 import json
+import os
 import sys
 
 from pyspark.sql import SparkSession
@@ -37,9 +38,8 @@ def main(master: str, *config: str) -> None:
     ensure_java()
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
-    # It runs for seconds, and all that is compiled well is compiled in vain.
-    builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    builder = builder.config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    # The driver takes them by itself.
+    builder = builder.config("spark.executor.extraJavaOptions", os.environ["SPARK_SUBMIT_OPTS"])
     for setting in config:
         builder = builder.config(*setting.split("=", 1))
     spark = builder.getOrCreate()
