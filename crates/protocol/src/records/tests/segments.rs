@@ -247,19 +247,20 @@ fn hostile_bytes_take_a_time_in_proportion_to_their_number() {
     let trap = |size| [message(0, 0, b""), far(size)].concat();
     let steps: [&dyn Fn(usize) -> Vec<u8>; 2] = [&far, &trap];
     for step in steps {
+        // The least of three: what else the machine does only adds.
         let time = |size| {
             let bytes = hostile(&step(size), size);
-            let begun = Instant::now();
-            let (_, damages) = walked(&bytes);
-            assert!(!damages.is_empty());
-            begun.elapsed()
+            let times = std::iter::repeat_with(|| {
+                let begun = Instant::now();
+                let (_, damages) = walked(&bytes);
+                assert!(!damages.is_empty());
+                begun.elapsed().as_secs_f64()
+            });
+            times.take(3).fold(f64::INFINITY, f64::min)
         };
-        let (small, large) = (1 << 20, 4 << 20);
-        let before = time(small);
-        let whole = time(large);
-        let ratio = whole.as_secs_f64() / (before + time(small)).as_secs_f64();
-        // Twice as many bytes as both small ones: 2. If every entry were looked at as a whole, it would be 8.
-        assert!(ratio < 5.0, "{ratio}");
+        let ratio = time(4 << 20) / time(256 << 10);
+        // 16 times as many bytes: 16. If every entry were looked at as a whole, it would be 256.
+        assert!(ratio < 64.0, "{ratio}");
     }
 }
 
